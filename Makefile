@@ -1,0 +1,47 @@
+# Every command of the project. `make` alone lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tidepool
+# Where cargo puts what it builds; CI keeps it outside the clone, so that the next run starts warm.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help demo test lint fmt build release fresh clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+demo: build ## build, then run the product with example data and simulated parts; Ctrl-C ends it (needs: Rust, Node)
+	@exec $(TARGET)/debug/tidepool demo
+
+test: ## every test; PART="rust browser" for some of: setup web rust api browser secrets (needs: Rust, Node, Python, apt; root for databases and the browser)
+	@exec testbed/run.py $(PART)
+
+lint: ## rustfmt, clippy with warnings as errors, the web linters, script and repository checks (needs: Rust, Node, Python)
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	testbed/install.sh web
+	npm --prefix web run lint
+	testbed/lint.py
+
+fmt: ## format the Rust and web sources in place
+	cargo fmt --all
+	testbed/install.sh web
+	npm --prefix web run fmt
+
+build: ## both web apps and the binary, development profile, in $(TARGET)/debug (needs: Rust, Node)
+	testbed/install.sh web
+	npm --prefix web run build
+	cargo build --locked -p tidepool
+
+release: ## both web apps and the optimised binary, in $(TARGET)/release (needs: Rust, Node; about 7 minutes cold)
+	testbed/install.sh web
+	npm --prefix web run build
+	cargo build --locked --release -p tidepool
+
+fresh: ## a fresh clone of the last commit, in an empty Debian tree, runs `make test` and `make demo` (needs: root, mount and PID namespaces, apt)
+	@exec testbed/fresh.sh
+
+clean: ## remove what was built here, and the caches of the tests in $(CACHE)
+	rm -rf target web/node_modules web/*/node_modules web/*/dist web/test-results
+	rm -rf $(CACHE)

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
+#   postgres mariadb chromium netns mmdebstrap     Debian packages (needs root)
+#   web idp                                        npm packages, from their lock files
+#   schemathesis nextest                           into the cache folder, from PyPI and crates.io
+# Exit codes: 0 all there; 69 it takes apt, root or Debian and this machine has not got that (testbed/run.py records a
+# named skip); 1 the installation broke. One line on standard output says which part and why.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+web=${here%/*}/web
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/tidepool
+mkdir -p "$cache"
+readonly UNAVAILABLE=69
+
+say() { printf '%s\n' "$*" >&2; }
+cannot() { printf '%s: %s\n' "$part" "$*"; exit $UNAVAILABLE; }
+broke() { printf '%s: %s\n' "$part" "$*"; exit 1; }
+
+# Debian starts a freshly installed database server. Ours are private ones, so nothing may be started.
+forbid_service_starts() {
+  local policy=/usr/sbin/policy-rc.d
+  [ -e $policy ] && return
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod +x $policy
+  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+}
+
+apt_install() {
+  local log=$cache/apt.log
+  command -v apt-get >/dev/null || cannot "not a Debian machine (no apt-get); install by hand: $*"
+  [ "$(id -u)" = 0 ] || cannot "not root; run: apt-get install $*"
+  say "apt-get install $*"
+  forbid_service_starts
+  local apt=(apt-get -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
+  export DEBIAN_FRONTEND=noninteractive
+  # The package lists may be missing or too old to be of use: then fetch them and try once more.
+  "${apt[@]}" install "$@" >"$log" 2>&1 9>&- && return
+  "${apt[@]}" update >>"$log" 2>&1 9>&- || true
+  "${apt[@]}" install "$@" >>"$log" 2>&1 9>&- || cannot "apt-get install $* failed: $(reason "$log" '^E:')"
+}
+
+# The stamp is a copy of the lock file that node_modules was made from.
+npm_current() { cmp -s "$1" "$2/node_modules/.tidepool-lock"; }
+npm_ci() {
+  local dir=$1 log=$cache/npm.log
+  command -v npm >/dev/null || broke "npm is not installed (Node 20.19 or newer is needed)"
+  say "npm ci in ${dir##*/}"
+  (cd "$dir" && npm ci --no-audit --no-fund --loglevel=error) >"$log" 2>&1 9>&- || broke "npm ci failed: $(reason "$log" -i error)"
+  cp "$dir/package-lock.json" "$dir/node_modules/.tidepool-lock"
+}
+
+# reason LOG GREP-ARGUMENTS…: the line of a log that says best why a command failed
+reason() {
+  local log=$1
+  shift
+  grep -m1 "$@" "$log" || tail -n1 "$log"
+}
+
+# have_PART is the quick look, get_PART the installation.
+have_postgres() { compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; }
+get_postgres() { apt_install postgresql; }
+
+have_mariadb() { [ -x /usr/sbin/mariadbd ]; }
+get_mariadb() { apt_install mariadb-server; }
+
+have_netns() { { command -v ip && command -v unshare; } >/dev/null; }
+get_netns() { apt_install iproute2 util-linux; }
+
+have_mmdebstrap() { command -v mmdebstrap >/dev/null; }
+get_mmdebstrap() { apt_install mmdebstrap; }
+
+# Without CJK fonts Chinese names are boxes in screenshots, and text has other widths.
+have_chromium() { [ -x /usr/bin/chromium ] && compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; }
+get_chromium() { apt_install chromium fonts-noto-cjk fonts-liberation; }
+
+have_web() { npm_current "$web/package-lock.json" "$web"; }
+get_web() {
+  [ -e "$web/package-lock.json" ] || broke "web/package-lock.json is missing"
+  npm_ci "$web"
+}
+
+have_idp() { npm_current "$here/idp/package-lock.json" "$cache/idp"; }
+get_idp() {
+  mkdir -p "$cache/idp"
+  cp "$here/idp/package.json" "$here/idp/package-lock.json" "$cache/idp/"
+  npm_ci "$cache/idp"
+}
+
+have_schemathesis() { cmp -s "$here/schemathesis.txt" "$cache/schemathesis/installed.txt" && [ -x "$cache/schemathesis/bin/schemathesis" ]; }
+get_schemathesis() {
+  local venv=$cache/schemathesis log=$cache/pip.log
+  # Debian's python3 comes without ensurepip.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+  say "pip install schemathesis"
+  rm -rf "$venv"
+  { python3 -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check -r "$here/schemathesis.txt"; } >"$log" 2>&1 9>&- ||
+    broke "pip install failed: $(reason "$log" -i error)"
+  cp "$here/schemathesis.txt" "$venv/installed.txt"
+}
+
+have_nextest() { [ -x "$cache/tools/bin/cargo-nextest" ] || command -v cargo-nextest >/dev/null; }
+get_nextest() {
+  local log=$cache/nextest.log
+  command -v cargo >/dev/null || broke "cargo is not installed"
+  say "cargo install cargo-nextest (once, some minutes)"
+  CARGO_TARGET_DIR=$cache/tools/target cargo install -q cargo-nextest --locked --root "$cache/tools" >"$log" 2>&1 9>&- ||
+    broke "cargo install cargo-nextest failed: $(reason "$log" '^error')"
+  rm -rf "$cache/tools/target"
+}
+
+[ $# -gt 0 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
+for part in "$@"; do
+  declare -F "have_$part" >/dev/null || { say "install.sh: unknown part '$part'"; exit 2; }
+  "have_$part" && continue
+  # Two runs may install at the same time: the second waits, and then finds it there.
+  exec 9>"$cache/install.lock"
+  flock 9
+  "have_$part" || "get_$part"
+  exec 9>&-
+done
