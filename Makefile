@@ -27,7 +27,7 @@ lint: ## rustfmt, clippy with warnings as errors, the web linters, script and re
 fmt: ## format the Rust and web sources in place
 	cargo fmt --all
 	testbed/install.sh web
-	npm --prefix web run fmt
+	npm --prefix web run format
 
 build: ## both web apps and the binary, development profile, in $(TARGET)/debug (needs: Rust, Node)
 	testbed/install.sh web

@@ -1,0 +1,89 @@
+"""Reads the counts out of what the test tools print or write."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
+from pathlib import Path
+
+from .result import Result
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_VITEST_TOTAL = re.compile(r"^\s*Tests\s+(.*\(\d+\))\s*$")
+_PLAYWRIGHT_TOTAL = re.compile(r"^\s+(\d+) (passed|failed|skipped|flaky|interrupted|did not run)\b(?: \([\d.]+\w+\))?\s*$")
+_PLAYWRIGHT_SKIP = re.compile(r"^\s+-\s+\d+ (.+)$")
+_NEXTEST_IGNORED = re.compile(r"^\s*Summary \[.*\b(\d+) skipped\s*$")
+
+
+def plain(line: str) -> str:
+    """The line without colours."""
+    return _ANSI.sub("", line)
+
+
+def count_vitest(lines: Iterable[str], result: Result) -> None:
+    """`Tests  1 failed | 11 passed | 2 skipped | 1 todo (15)`, once for every vitest process."""
+    for line in lines:
+        if not (total := _VITEST_TOTAL.match(plain(line))):
+            continue
+        counts = {word: int(number) for number, word in re.findall(r"(\d+) (failed|passed|skipped|todo)", total[1])}
+        result.passed += counts.get("passed", 0)
+        for _ in range(counts.get("failed", 0)):
+            result.fail("a vitest case, named above")
+        for _ in range(counts.get("skipped", 0) + counts.get("todo", 0)):
+            result.skip("vitest", "a case is marked as skipped or todo")
+
+
+def count_playwright(lines: Iterable[str], result: Result) -> None:
+    """The closing lines of the list and line reporters; a flaky test has failed once, so it counts as failed."""
+    totals: dict[str, int] = {}
+    skipped: list[str] = []
+    for line in map(plain, lines):
+        if total := _PLAYWRIGHT_TOTAL.match(line):
+            totals[total[2]] = int(total[1])
+        elif skip := _PLAYWRIGHT_SKIP.match(line):
+            skipped.append(skip[1])
+    result.passed += totals.get("passed", 0)
+    for word in ("failed", "flaky", "interrupted"):
+        for _ in range(totals.get(word, 0)):
+            result.fail(f"a browser case ({word}), named above")
+    for number in range(totals.get("skipped", 0) + totals.get("did not run", 0)):
+        result.skip(skipped[number] if number < len(skipped) else "playwright", "skipped by its test")
+
+
+def count_nextest(junit: Path, lines: Iterable[str], skip_log: Path, result: Result) -> None:
+    """Counts from nextest's JUnit file. A test that wrote a line to the skip log ended early: it is no pass."""
+    skips = [line.partition(": ") for line in skip_log.read_text().splitlines() if line] if skip_log.exists() else []
+    skipped_names = {name for name, _, _ in skips}
+    if junit.exists():
+        for case in ElementTree.parse(junit).iter("testcase"):
+            name = case.get("name", "")
+            if case.find("failure") is not None or case.find("error") is not None:
+                result.fail(f"{case.get('classname')} {name}")
+            elif name not in skipped_names and name.rpartition("::")[2] not in skipped_names:
+                result.passed += 1
+    for name, _, reason in dict.fromkeys(skips):
+        result.skip(name, reason)
+    for line in map(plain, lines):
+        if ignored := _NEXTEST_IGNORED.match(line):
+            for _ in range(int(ignored[1])):
+                result.skip("nextest", "a test is marked #[ignore]")
+
+
+def count_schemathesis(junit: Path, label: str, result: Result) -> None:
+    """One case for every operation. A case that schemathesis skipped was filtered out by us beforehand."""
+    if not junit.exists():
+        return
+    for case in ElementTree.parse(junit).iter("testcase"):
+        problems = [*case.iter("failure"), *case.iter("error")]
+        if problems:
+            result.fail(f"{label} {case.get('name')}: {_first_lines(problems[0])}")
+        elif case.find("skipped") is None:
+            result.passed += 1
+
+
+def _first_lines(problem: ElementTree.Element) -> str:
+    """What was wrong, in one line; the log has the rest."""
+    text = (problem.text or problem.get("message") or "").partition("Reproduce with")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "Test Case ID" not in line]
+    return " | ".join(lines)[:300]

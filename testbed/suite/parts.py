@@ -1,0 +1,166 @@
+"""The parts of `make test`, in their order. Each fills a Result; later parts run whatever became of earlier ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from . import counting
+from .machine import ROOT, TESTBED, InstallationBroke, Run, latest_folder
+from .processes import run_shown
+from .result import Result
+from .services import ServiceBroke, start_idp, start_postgres
+
+WEB = ROOT / "web"
+
+# What testbed/install.sh must have put in place for each part; `setup` installs what the chosen parts need.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "setup": (),
+    "web": ("web",),
+    "rust": ("nextest", "postgres", "idp"),
+    "api": ("netns", "schemathesis"),
+    "browser": ("web", "chromium", "idp"),
+    "secrets": (),
+}
+
+
+def setup(run: Run, chosen: list[str], stack: ExitStack, result: Result) -> None:
+    """Installs what is missing, tests the runner itself, starts the servers that the other parts use."""
+    everything = chosen == ["setup"]
+    needed = dict.fromkeys(part for name, parts in NEEDS.items() if name in chosen or everything for part in parts)
+    for part in needed:
+        try:
+            if reason := run.install(part):
+                result.skip(part, reason)
+            print(f"{part}: {reason or 'there'}", flush=True)
+        except InstallationBroke as broke:
+            result.fail(str(broke))
+    code, lines = run_shown(
+        [sys.executable, "-m", "unittest", "discover", "-b", "-t", str(TESTBED), "-s", str(TESTBED / "suite")], run.log("setup"), run.env)
+    own_tests = int(next((match[1] for line in lines if (match := re.match(r"Ran (\d+) test", line))), 0))
+    if code == 0:
+        result.passed += own_tests
+    result.settle(code, "the runner's own tests")
+    for variable, part, start in (
+        ("TIDEPOOL_TEST_PG_URL", "postgres", start_postgres),
+        ("TIDEPOOL_TEST_IDP_URL", "idp", start_idp),
+    ):
+        if part not in needed or part in run.missing:
+            continue
+        try:
+            run.env[variable] = start(run, stack)
+            print(f"{part}: {run.env[variable]}", flush=True)
+        except ServiceBroke as broke:
+            result.fail(str(broke))
+    print(f"logs: {run.folder}", flush=True)
+
+
+def web(run: Run, result: Result) -> None:
+    """Both web apps are built, then their unit tests run."""
+    if not _web_built(run, result):
+        return
+    code, lines = run_shown(["npm", "run", "test"], run.log("web"), run.env, WEB, timeout=600)
+    counting.count_vitest(lines, result)
+    result.settle(code, "npm run test")
+
+
+def rust(run: Run, result: Result) -> None:
+    """Every Rust test of the workspace, with the real database and the real OpenID provider."""
+    junit = run.target / "nextest" / "default" / "junit.xml"
+    junit.unlink(missing_ok=True)
+    code, lines = run_shown(["cargo", "nextest", "run", "--workspace", "--locked"], run.log("rust"), run.env, ROOT)
+    counting.count_nextest(junit, lines, run.skip_log, result)
+    run.skip_log.unlink(missing_ok=True)
+    result.settle(code, "cargo nextest")
+
+
+def api(run: Run, result: Result) -> None:
+    """Both APIs against their OpenAPI documents, by schemathesis, in a network namespace with nothing but loopback."""
+    if not run.install_or_skip(result, "netns", "schemathesis"):
+        return
+    # Only root may make a network namespace by itself; others make it inside a user namespace, where that is allowed.
+    unshare = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--net"]
+    if (denied := subprocess.run([*unshare, "true"], capture_output=True, text=True, check=False)).returncode != 0:
+        return result.skip("the whole part needs a network namespace", denied.stderr.strip() or "not allowed here")
+    if not _binary_built(run, result):
+        return None
+    folder = run.folder / "api"
+    folder.mkdir()
+    inside = [*unshare, sys.executable, "-m", "suite.fuzz", str(run.binary), str(folder)]
+    code, _ = run_shown(inside, run.log("api"), run.env | {"PYTHONPATH": str(TESTBED)}, folder, timeout=900)
+    for line in (folder / "notes.txt").read_text().splitlines() if (folder / "notes.txt").exists() else []:
+        result.notes.append(line)
+    for line in (folder / "failures.txt").read_text().splitlines() if (folder / "failures.txt").exists() else []:
+        result.fail(line)
+    for side in ("employee", "admin"):
+        counting.count_schemathesis(folder / f"{side}.xml", side, result)
+    return result.settle(code, "schemathesis")
+
+
+def browser(run: Run, result: Result) -> None:
+    """The end-to-end tests, in Debian's Chromium against the real binary."""
+    if not run.install_or_skip(result, "chromium"):
+        return
+    if "web" not in run.done and not _web_built(run, result):
+        return
+    if not _binary_built(run, result):
+        return
+    env = run.env | {"TIDEPOOL_BIN": str(run.binary), "TIDEPOOL_TEST_CHROMIUM": "/usr/bin/chromium"}
+    code, lines = run_shown(["npm", "run", "e2e"], run.log("browser"), env, WEB, timeout=1800)
+    counting.count_playwright(lines, result)
+    result.settle(code, "npm run e2e")
+
+
+def secrets(run: Run, result: Result) -> None:
+    """No secret that a test used may stand in anything that the suite or its servers wrote."""
+    folder = run.folder if run.done - {"setup"} else latest_folder() or run.folder
+    known = folder / "trace" / "secrets.txt"
+    if not known.exists():
+        if "rust" in run.done:
+            result.fail("the Rust tests recorded no secret in $TIDEPOOL_TEST_TRACE_DIR/secrets.txt, so nothing was searched for")
+        else:
+            result.notes.append("no secrets were recorded: nothing to search for")
+        return
+    hits, searched = search_secrets(folder, known)
+    for hit in hits:
+        result.fail(hit)
+    if not hits:
+        result.passed += 1
+    print(f"{searched} files searched, {len(hits)} hits", flush=True)
+
+
+def search_secrets(folder: Path, known: Path) -> tuple[list[str], int]:
+    """Places where a secret stands, as file:line and the secret's number (never the secret), and how many files were read."""
+    wanted = {line.encode(): number for number, line in enumerate(known.read_text().splitlines(), 1) if line}
+    hits = [f"secret number {number} is too short to be searched for" for secret, number in wanted.items() if len(secret) < 6]
+    pattern = re.compile(b"|".join(re.escape(secret) for secret in sorted(wanted, key=len, reverse=True)))
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != known]
+    for path in files if wanted and not hits else []:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if match := pattern.search(line):
+                    hits.append(f"{path.relative_to(folder)}:{number} holds secret number {wanted[match[0]]} of secrets.txt")
+    return hits, len(files)
+
+
+def _web_built(run: Run, result: Result) -> bool:
+    code, _ = run_shown(["npm", "run", "build"], run.log("web"), run.env, WEB, timeout=600)
+    if code != 0:
+        result.fail(f"npm run build ended with exit code {code}")
+    return code == 0
+
+
+def _binary_built(run: Run, result: Result) -> bool:
+    """The real binary, as `make build` makes it. Nothing is compiled twice: cargo knows what is fresh."""
+    code, _ = run_shown(["cargo", "build", "--locked", "-p", "tidepool"], run.log("build"), run.env, ROOT)
+    if code != 0:
+        result.fail(f"cargo build -p tidepool ended with exit code {code}")
+    return code == 0
+
+
+PARTS: dict[str, Callable[[Run, Result], None]] = {"web": web, "rust": rust, "api": api, "browser": browser, "secrets": secrets}

@@ -1,0 +1,68 @@
+"""The servers that the whole run shares: a private PostgreSQL and a real OpenID provider, on free loopback ports."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from .machine import TESTBED, Run
+from .processes import die_with_parent, end_group, wait_until
+
+_PORT_TRIES = 5
+
+
+class ServiceBroke(Exception):
+    """A server of ours did not come up; the message says why."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _start(run: Run, stack: ExitStack, command: list[str | Path], log: Path, stop: signal.Signals) -> subprocess.Popen[bytes]:
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command, env=run.env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            start_new_session=True, preexec_fn=die_with_parent,
+        )
+    run.pids.add(process.pid)
+    stack.callback(run.pids.discard, process.pid)
+    stack.callback(end_group, process, stop)
+    return process
+
+
+def start_postgres(run: Run, stack: ExitStack) -> str:
+    """Returns its URL. Tests create databases of their own in it."""
+    # Not in the cache folder: PostgreSQL's user must reach it, and root's home is closed to others.
+    folder = Path(tempfile.mkdtemp(prefix="tidepool-postgres-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    log = run.log("postgres")
+    for _ in range(_PORT_TRIES):  # another process may take the port between our look and PostgreSQL's start
+        port = free_port()
+        process = _start(run, stack, [TESTBED / "db.sh", "pg-run", folder, str(port)], log, signal.SIGINT)
+        if wait_until(lambda: b"ready to accept connections" in log.read_bytes(), process, 60):
+            return subprocess.check_output([TESTBED / "db.sh", "pg-url", str(port)], text=True).strip()
+    raise ServiceBroke(f"PostgreSQL did not start: {_tail(log)}")
+
+
+def start_idp(run: Run, stack: ExitStack) -> str:
+    """Returns its issuer URL."""
+    log = run.log("idp")
+    process = _start(run, stack, [TESTBED / "idp.sh"], log, signal.SIGTERM)
+    issuer = re.compile(r"^idp ready (\S+)$", re.MULTILINE)
+    if wait_until(lambda: bool(issuer.search(log.read_text())), process, 60):
+        return issuer.findall(log.read_text())[-1]
+    raise ServiceBroke(f"the OpenID provider did not start: {_tail(log)}")
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "no output"
