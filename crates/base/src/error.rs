@@ -1,0 +1,139 @@
+//! The one error of the product. It carries two texts: one for the client, one for the operator,
+//! so that internals cannot leak by accident. Statuses and codes are given to it in `api::error`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+/// What went wrong, as the client may know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    BadRequest,
+    Unauthorized,
+    WrongLogin,
+    NoAccess,
+    AccountRevoked,
+    NotFound,
+    SsoNotConfigured,
+    MethodNotAllowed,
+    Conflict,
+    AlreadyHolds,
+    NoIdleInstance,
+    TooLarge,
+    TooManyRequests,
+    QuotaUsedUp,
+    Internal,
+    SaveFailed,
+    Gateway,
+    Unavailable,
+    TimedOut,
+}
+
+impl Kind {
+    pub const ALL: &[Kind] = &[
+        Kind::BadRequest,
+        Kind::Unauthorized,
+        Kind::WrongLogin,
+        Kind::NoAccess,
+        Kind::AccountRevoked,
+        Kind::NotFound,
+        Kind::SsoNotConfigured,
+        Kind::MethodNotAllowed,
+        Kind::Conflict,
+        Kind::AlreadyHolds,
+        Kind::NoIdleInstance,
+        Kind::TooLarge,
+        Kind::TooManyRequests,
+        Kind::QuotaUsedUp,
+        Kind::Internal,
+        Kind::SaveFailed,
+        Kind::Gateway,
+        Kind::Unavailable,
+        Kind::TimedOut,
+    ];
+
+    /// The message a client reads when nothing more precise is known.
+    pub fn message(self) -> &'static str {
+        match self {
+            Kind::BadRequest => "bad request",
+            Kind::Unauthorized => "unauthorized",
+            Kind::WrongLogin => "wrong email or password",
+            Kind::NoAccess => "no access",
+            Kind::AccountRevoked => "account revoked",
+            Kind::NotFound => "not found",
+            Kind::SsoNotConfigured => "sso not configured",
+            Kind::MethodNotAllowed => "method not allowed",
+            Kind::Conflict => "conflict",
+            Kind::AlreadyHolds => "you already hold an instance",
+            Kind::NoIdleInstance => "no idle instance",
+            Kind::TooLarge => "payload too large",
+            Kind::TooManyRequests => "too many requests",
+            Kind::QuotaUsedUp => "daily quota used up",
+            Kind::Internal => "internal error",
+            Kind::SaveFailed => "save failed",
+            Kind::Gateway => "gateway error",
+            Kind::Unavailable => "unavailable",
+            Kind::TimedOut => "timed out",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Error {
+    pub kind: Kind,
+    /// What the client reads.
+    pub client: Cow<'static, str>,
+    /// What the log says besides. Never sent.
+    pub operator: Option<String>,
+    /// When a repeat makes sense.
+    pub retry_after: Option<Duration>,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub fn new(kind: Kind, client: impl Into<Cow<'static, str>>) -> Error {
+        Error { kind, client: client.into(), operator: None, retry_after: None }
+    }
+
+    /// A field of the request that cannot be taken.
+    pub fn field(field: &str, problem: impl fmt::Display) -> Error {
+        Error::new(Kind::BadRequest, format!("{field}: {problem}"))
+    }
+
+    pub fn conflict(why: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(Kind::Conflict, why)
+    }
+
+    /// A fault of ours: the client learns nothing but the request id.
+    pub fn internal(why: impl fmt::Display) -> Error {
+        Error::from(Kind::Internal).with_operator(why)
+    }
+
+    pub fn with_operator(mut self, why: impl fmt::Display) -> Error {
+        self.operator = Some(why.to_string());
+        self
+    }
+
+    pub fn retry_after(mut self, after: Duration) -> Error {
+        self.retry_after = Some(after);
+        self
+    }
+}
+
+impl From<Kind> for Error {
+    fn from(kind: Kind) -> Error {
+        Error::new(kind, kind.message())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.operator {
+            Some(operator) => write!(f, "{}: {operator}", self.client),
+            None => f.write_str(&self.client),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,20 @@
+//! Pure values that every other crate speaks in: errors, ids, time, secrets, paging. No I/O.
+
+pub mod clock;
+pub mod csv_cell;
+pub mod day;
+pub mod email;
+pub mod error;
+pub mod id;
+pub mod page;
+pub mod password;
+pub mod secret;
+pub mod text;
+
+pub use clock::Clock;
+pub use day::Zone;
+pub use email::Email;
+pub use error::{Error, Kind, Result};
+pub use page::{Listing, Page, Sort};
+pub use secret::Secret;
+pub use text::{Name, Text};

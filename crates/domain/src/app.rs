@@ -1,0 +1,46 @@
+//! What everything is handed: the database, the clock, the keys and the parts that are configured.
+
+use std::sync::Arc;
+
+use base::{Clock, Zone};
+use remote::jwks::Jwks;
+use remote::sso::Provider;
+use store::Db;
+use store::seal::Sealer;
+
+use crate::hashing::Hasher;
+use crate::token::TokenKey;
+
+pub struct App {
+    pub db: Db,
+    pub clock: Clock,
+    pub zone: Zone,
+    pub sealer: Arc<Sealer>,
+    pub hasher: Hasher,
+    pub employee: Side,
+    pub admin: Side,
+    pub proxy: Option<IdentityProxy>,
+    pub audit_retention_days: i64,
+}
+
+/// How one of the two kinds of accounts logs in.
+pub struct Side {
+    pub tokens: TokenKey,
+    pub sso: Option<Provider>,
+    pub newcomers: Newcomers,
+}
+
+/// For whom an account is made when an identity provider vouches for somebody we do not know.
+#[derive(Clone, Debug, Default)]
+pub struct Newcomers {
+    pub welcome: bool,
+    /// The e-mail domains that are welcome; empty means any.
+    pub domains: Vec<String>,
+}
+
+/// A proxy in front of us that signs who is there (POST /auth/verify).
+pub struct IdentityProxy {
+    pub issuer: String,
+    pub audience: Option<String>,
+    pub keys: Jwks,
+}

@@ -1,0 +1,133 @@
+//! The audit log: written inside the transaction of what it records, read, exported, and cleaned.
+
+use base::csv_cell::formula_safe;
+use base::{Error, Result, Zone};
+use jiff::SignedDuration;
+use store::audit::{self, NewEntry};
+pub use store::audit::{Action, Entry, Level, Wanted};
+use store::{Conn, Tx};
+
+use crate::App;
+
+/// Who did it, and from where.
+#[derive(Clone, Debug, Default)]
+pub struct By {
+    pub operator: String,
+    pub ip: String,
+    pub user_agent: String,
+}
+
+/// The operator of what nobody in particular did.
+pub const SYSTEM: &str = "System";
+
+impl By {
+    pub fn system() -> By {
+        By { operator: SYSTEM.into(), ..By::default() }
+    }
+
+    /// The same caller, known by another name: a login names the address it was tried with.
+    pub fn named(&self, operator: impl Into<String>) -> By {
+        By { operator: operator.into(), ..self.clone() }
+    }
+}
+
+/// What was done. The detail never holds a secret.
+pub struct Deed<'a> {
+    pub action: Action,
+    pub level: Level,
+    pub target: &'a str,
+    pub detail: &'a str,
+}
+
+impl<'a> Deed<'a> {
+    pub fn info(action: Action, target: &'a str, detail: &'a str) -> Deed<'a> {
+        Deed { action, level: Level::Info, target, detail }
+    }
+
+    pub fn warn(action: Action, target: &'a str, detail: &'a str) -> Deed<'a> {
+        Deed { level: Level::Warn, ..Deed::info(action, target, detail) }
+    }
+}
+
+/// Records a deed together with the change itself.
+pub async fn record(app: &App, tx: &mut Tx, by: &By, deed: Deed<'_>) -> Result<()> {
+    write(app, tx, by, deed).await
+}
+
+/// Records a deed that changes nothing else, such as a refused login.
+pub async fn record_alone(app: &App, by: &By, deed: Deed<'_>) -> Result<()> {
+    write(app, &app.db, by, deed).await
+}
+
+async fn write(app: &App, conn: impl Into<Conn<'_>>, by: &By, deed: Deed<'_>) -> Result<()> {
+    let entry = NewEntry {
+        operator: &by.operator,
+        action: deed.action,
+        level: deed.level,
+        target: deed.target,
+        detail: deed.detail,
+        ip: &by.ip,
+        user_agent: &by.user_agent,
+        created_at: app.clock.now(),
+    };
+    Ok(audit::write(conn, entry).await?)
+}
+
+/// `name: old → new` for every field that differs, for an entry's detail.
+#[derive(Default)]
+pub struct Changes(Vec<String>);
+
+impl Changes {
+    pub fn field(mut self, name: &str, old: &str, new: &str) -> Changes {
+        if old != new {
+            self.0.push(format!("{name}: {old} → {new}"));
+        }
+        self
+    }
+
+    /// A field whose values are nobody's business.
+    pub fn hidden(mut self, name: &str, changed: bool) -> Changes {
+        if changed {
+            self.0.push(format!("{name} changed"));
+        }
+        self
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn text(&self) -> String {
+        if self.0.is_empty() { "nothing changed".into() } else { self.0.join("; ") }
+    }
+}
+
+pub const CSV_HEADER: &[&str] =
+    &["id", "created_at", "operator", "action", "level", "target", "detail", "ip", "user_agent"];
+
+/// Entries as CSV lines, safe to open in a spreadsheet.
+pub fn csv_lines(zone: &Zone, entries: &[Entry]) -> Result<Vec<u8>> {
+    let mut out = csv::Writer::from_writer(vec![]);
+    for entry in entries {
+        let cells = [
+            entry.id.to_string(),
+            zone.show(entry.created_at),
+            entry.operator.clone(),
+            entry.action.clone(),
+            entry.level.as_str().into(),
+            entry.target.clone(),
+            entry.detail.clone(),
+            entry.ip.clone(),
+            entry.user_agent.clone(),
+        ];
+        out.write_record(cells.iter().map(|c| formula_safe(c).into_owned())).map_err(Error::internal)?;
+    }
+    out.into_inner().map_err(|e| Error::internal(e.error()))
+}
+
+/// Deletes what is older than the retention period; answers how much that was.
+pub async fn clean(app: &App) -> Result<u64> {
+    let now = app.clock.now();
+    let before = now - SignedDuration::from_hours(24 * app.audit_retention_days);
+    Ok(audit::forget(&app.db, before).await?)
+}

@@ -1,0 +1,145 @@
+//! Logging in with a password, on both sides, with the same time and answer for every failure.
+
+use base::password::Verdict;
+use base::{Email, Error, Kind, Result, Secret};
+use store::admin_user::{self, AdminUser};
+use store::user::{self, Status, User};
+
+use crate::App;
+use crate::audit::{self, Action, By, Deed};
+use crate::throttle::{LOGIN_ADDRESS, LOGIN_EMAIL};
+use crate::token::{Audience, Bearer};
+
+/// A session that was opened.
+pub struct Opened<T> {
+    pub token: Secret,
+    pub account: T,
+}
+
+pub async fn employee(app: &App, by: &By, email: &str, password: Secret) -> Result<Opened<User>> {
+    let attempt = Attempt::new(Audience::Employee, by, email);
+    attempt.check(app).await?;
+    let account = match &attempt.email {
+        Some(email) => user::find_by_email(&app.db, email.as_str()).await?,
+        None => None,
+    };
+    let stored = account.as_ref().and_then(|a| a.password_hash.clone());
+    let verdict = app.hasher.verify(stored.clone(), password.clone()).await?;
+    let Some(account) = account.filter(|_| verdict != Verdict::Wrong) else {
+        return Err(attempt.failed(app).await?);
+    };
+    attempt.succeeded(app).await?;
+    if let (Verdict::RightButOutdated, Some(old)) = (verdict, stored) {
+        let new = app.hasher.hash(password).await?;
+        user::upgrade_password(&app.db, &account.id, &old, &new).await?;
+    }
+    if account.status != Status::Active {
+        return Err(Kind::AccountRevoked.into());
+    }
+    open_employee(app, account)
+}
+
+pub async fn admin(app: &App, by: &By, email: &str, password: Secret) -> Result<Opened<AdminUser>> {
+    let attempt = Attempt::new(Audience::Admin, by, email);
+    attempt.check(app).await?;
+    let outcome = admin_checked(app, by, &attempt, password).await;
+    // A refusal is told to whoever watches the log; the attempted name is cut to the column's width.
+    if let Err(error) = &outcome
+        && matches!(error.kind, Kind::WrongLogin | Kind::AccountRevoked | Kind::TooManyRequests)
+    {
+        let detail = format!("refused: {}", error.client);
+        audit::record_alone(app, &by.named(email), Deed::warn(Action::Login, email, &detail)).await?;
+    }
+    outcome
+}
+
+async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) -> Result<Opened<AdminUser>> {
+    let account = match &attempt.email {
+        Some(email) => admin_user::find_by_email(&app.db, email.as_str()).await?,
+        None => None,
+    };
+    let stored = account.as_ref().filter(|a| a.has_password()).map(|a| a.password_hash.clone());
+    let verdict = app.hasher.verify(stored.clone(), password.clone()).await?;
+    let Some(account) = account.filter(|_| verdict != Verdict::Wrong) else {
+        return Err(attempt.failed(app).await?);
+    };
+    attempt.succeeded(app).await?;
+    if let (Verdict::RightButOutdated, Some(old)) = (verdict, stored) {
+        let new = app.hasher.hash(password).await?;
+        admin_user::upgrade_password(&app.db, &account.id, &old, &new).await?;
+    }
+    if account.status != Status::Active {
+        return Err(Kind::AccountRevoked.into());
+    }
+    open_admin(app, by, account, "password").await
+}
+
+/// A token for an account that has shown who it is.
+pub fn open_employee(app: &App, account: User) -> Result<Opened<User>> {
+    let bearer = Bearer { id: &account.id, email: &account.email, role: None, tokens_from: account.tokens_from };
+    let token = app.employee.tokens.issue(bearer, app.clock.now())?;
+    Ok(Opened { token, account })
+}
+
+/// A token for an administrator, and its entry in the audit log.
+pub async fn open_admin(app: &App, by: &By, account: AdminUser, how: &str) -> Result<Opened<AdminUser>> {
+    let token = admin_token(app, &account)?;
+    let mut tx = app.db.begin().await?;
+    admin_user::logged_in(&mut tx, &account.id, app.clock.now()).await?;
+    let deed = Deed::info(Action::Login, &account.email, how);
+    audit::record(app, &mut tx, &by.named(&account.email), deed).await?;
+    tx.commit().await?;
+    Ok(Opened { token, account })
+}
+
+pub fn admin_token(app: &App, account: &AdminUser) -> Result<Secret> {
+    let bearer = Bearer {
+        id: &account.id,
+        email: &account.email,
+        role: Some(account.role.as_str()),
+        tokens_from: account.tokens_from,
+    };
+    app.admin.tokens.issue(bearer, app.clock.now())
+}
+
+/// One try, and the two counters it is measured by.
+struct Attempt {
+    email: Option<Email>,
+    email_name: String,
+    address_name: String,
+}
+
+impl Attempt {
+    fn new(audience: Audience, by: &By, email: &str) -> Attempt {
+        let email = email.parse::<Email>().ok();
+        let side = audience.as_str();
+        Attempt {
+            // What is no address counts against the caller alone.
+            email_name: email.as_ref().map(|e| format!("{side}:{}", e.key())).unwrap_or_default(),
+            address_name: format!("{side}:{}", by.ip),
+            email,
+        }
+    }
+
+    async fn check(&self, app: &App) -> Result<()> {
+        if self.email.is_some() {
+            LOGIN_EMAIL.check(app, &self.email_name).await?;
+        }
+        LOGIN_ADDRESS.check(app, &self.address_name).await
+    }
+
+    /// Counts the failure. Many tries at one moment all pass `check`; here each learns that it was one too many.
+    async fn failed(&self, app: &App) -> Result<Error> {
+        let address = LOGIN_ADDRESS.hit(app, &self.address_name).await;
+        if self.email.is_some() {
+            LOGIN_EMAIL.hit(app, &self.email_name).await?;
+        }
+        address?;
+        Ok(Kind::WrongLogin.into())
+    }
+
+    async fn succeeded(&self, app: &App) -> Result<()> {
+        self.check(app).await?;
+        LOGIN_EMAIL.clear(app, &self.email_name).await
+    }
+}

@@ -1,0 +1,84 @@
+//! From a bearer token to the account behind it, checked against the database on every request, so
+//! that revoking, deleting and resetting take hold at once on every replica.
+
+use base::id::{AdminId, UserId};
+use base::{Error, Kind, Result};
+use jiff::Timestamp;
+use store::admin_user::Role;
+use store::user::Status;
+use store::{admin_user, ended_token, user};
+
+use crate::App;
+use crate::token::Claims;
+
+/// The token that a request came with.
+#[derive(Clone, Debug)]
+pub struct Token {
+    pub jti: String,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct Employee {
+    pub id: UserId,
+    pub email: String,
+    pub name: String,
+    pub token: Token,
+}
+
+#[derive(Clone, Debug)]
+pub struct Admin {
+    pub id: AdminId,
+    pub email: String,
+    pub name: String,
+    pub role: Role,
+    pub token: Token,
+}
+
+pub async fn employee(app: &App, token: &str) -> Result<Employee> {
+    let claims = app.employee.tokens.read(token, app.clock.now())?;
+    let account = user::session(&app.db, &claims.sub, &claims.jti).await?.ok_or_else(|| refused("no such account"))?;
+    check(&claims, account.status, account.tokens_from, account.ended)?;
+    Ok(Employee { id: UserId::named(account.id), email: account.email, name: account.name, token: bearer(&claims) })
+}
+
+pub async fn admin(app: &App, token: &str) -> Result<Admin> {
+    let claims = app.admin.tokens.read(token, app.clock.now())?;
+    let account =
+        admin_user::session(&app.db, &claims.sub, &claims.jti).await?.ok_or_else(|| refused("no such account"))?;
+    check(&claims, account.status, account.tokens_from, account.ended)?;
+    Ok(Admin {
+        id: AdminId::named(account.id),
+        email: account.email,
+        name: account.name,
+        // The account's role of now, not the token's of then.
+        role: account.role,
+        token: bearer(&claims),
+    })
+}
+
+/// Ends one token before its time.
+pub async fn end(app: &App, token: &Token) -> Result<()> {
+    Ok(ended_token::end(&app.db, &token.jti, token.expires_at).await?)
+}
+
+fn check(claims: &Claims, status: Status, tokens_from: i64, ended: i64) -> Result<()> {
+    if status != Status::Active {
+        return Err(refused("account revoked"));
+    }
+    if claims.iat < tokens_from {
+        return Err(refused("issued before the account's tokens were ended"));
+    }
+    if ended > 0 {
+        return Err(refused("logged out"));
+    }
+    Ok(())
+}
+
+fn bearer(claims: &Claims) -> Token {
+    Token { jti: claims.jti.clone(), expires_at: Timestamp::from_second(claims.exp).unwrap_or(Timestamp::MAX) }
+}
+
+fn refused(why: &str) -> Error {
+    Error::from(Kind::Unauthorized).with_operator(why)
+}

@@ -1,0 +1,160 @@
+//! Single sign-on: from what an identity provider vouches for to an account of ours.
+//!
+//! Accounts are matched by the provider's id, then by verified e-mail; the first match by e-mail ties the two.
+
+use base::id::{AdminId, UserId};
+use base::{Email, Error, Kind, Result};
+use remote::sso::{Claims, Identity};
+use store::admin_user::{self, AdminUser, NewAdmin, Role, SSO_ONLY};
+use store::user::{self, NewUser, Status, User};
+
+use crate::App;
+use crate::app::Newcomers;
+use crate::audit::{self, Action, By, Deed};
+use crate::login::{self, Opened};
+use crate::throttle::SSO_ADDRESS;
+
+/// Counts a sign-in redirect against the caller's address.
+pub async fn admit(app: &App, by: &By) -> Result<()> {
+    SSO_ADDRESS.hit(app, &by.ip).await
+}
+
+/// A token that an identity proxy signed (POST /auth/verify): answers like a login.
+pub async fn proxied(app: &App, by: &By, token: &str) -> Result<Opened<User>> {
+    let proxy = app.proxy.as_ref().ok_or(Kind::SsoNotConfigured)?;
+    SSO_ADDRESS.hit(app, &by.ip).await?;
+    let claims: Claims = proxy.keys.verify(token, &proxy.issuer, proxy.audience.as_deref()).await?;
+    if claims.sub.is_empty() {
+        return Err(Error::from(Kind::Unauthorized).with_operator("the proxy's token has no subject"));
+    }
+    // A proxy vouches for the address by itself; one that says otherwise is believed.
+    employee(app, claims.identity(&proxy.issuer, true)).await
+}
+
+pub async fn employee(app: &App, identity: Identity) -> Result<Opened<User>> {
+    let account = match user::find_by_idp(&app.db, &identity.id).await? {
+        Some(account) => account,
+        None => first_employee_login(app, &identity).await?,
+    };
+    if account.status != Status::Active {
+        return Err(Kind::AccountRevoked.into());
+    }
+    login::open_employee(app, account)
+}
+
+async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
+    let email = verified(identity)?;
+    let mut tx = app.db.begin().await?;
+    let account = match user::find_by_email(&mut tx, email.as_str()).await? {
+        Some(mut known) => {
+            refuse_other_identity(known.idp_id.as_deref())?;
+            known.idp_id = Some(identity.id.clone());
+            user::update(&mut tx, &known).await?;
+            known
+        }
+        None => {
+            welcome(&app.employee.newcomers, email)?;
+            let id = UserId::fresh();
+            let new = NewUser {
+                id: &id,
+                email,
+                name: &name(identity, email),
+                department: "",
+                quota_daily: 0,
+                password_hash: None,
+                idp_id: Some(&identity.id),
+                created_at: app.clock.now(),
+            };
+            crate::user::insert(&mut tx, new).await?;
+            let deed = Deed::info(Action::UserCreate, email.as_str(), "employee created at first SSO login");
+            audit::record(app, &mut tx, &By::system(), deed).await?;
+            user::find(&mut tx, &id).await?.ok_or(Kind::NotFound)?
+        }
+    };
+    tx.commit().await?;
+    Ok(account)
+}
+
+pub async fn admin(app: &App, by: &By, identity: Identity) -> Result<Opened<AdminUser>> {
+    let shown = identity.email.as_ref().map_or(identity.id.as_str(), Email::as_str);
+    let account = match admin_user::find_by_idp(&app.db, &identity.id).await? {
+        Some(account) => Ok(account),
+        None => first_admin_login(app, &identity).await,
+    };
+    let account = account.and_then(|account| match account.status {
+        Status::Active => Ok(account),
+        Status::Revoked => Err(Kind::AccountRevoked.into()),
+    });
+    if let Err(error) = &account {
+        let detail = format!("SSO refused: {}", error.client);
+        audit::record_alone(app, &by.named(shown), Deed::warn(Action::Login, shown, &detail)).await?;
+    }
+    login::open_admin(app, by, account?, "SSO").await
+}
+
+async fn first_admin_login(app: &App, identity: &Identity) -> Result<AdminUser> {
+    let email = verified(identity)?;
+    let mut tx = app.db.begin().await?;
+    let account = match admin_user::find_by_email(&mut tx, email.as_str()).await? {
+        Some(mut known) => {
+            refuse_other_identity(known.idp_id.as_deref())?;
+            known.idp_id = Some(identity.id.clone());
+            admin_user::update(&mut tx, &known).await?;
+            known
+        }
+        None => {
+            welcome(&app.admin.newcomers, email)?;
+            let id = AdminId::fresh();
+            let new = NewAdmin {
+                id: &id,
+                email,
+                name: &name(identity, email),
+                role: Role::Admin,
+                password_hash: SSO_ONLY,
+                idp_id: Some(&identity.id),
+                created_at: app.clock.now(),
+            };
+            admin_user::insert(&mut tx, new).await?;
+            let deed = Deed::info(Action::UserCreate, email.as_str(), "administrator created at first SSO login");
+            audit::record(app, &mut tx, &By::system(), deed).await?;
+            admin_user::find(&mut tx, &id).await?.ok_or(Kind::NotFound)?
+        }
+    };
+    tx.commit().await?;
+    Ok(account)
+}
+
+fn verified(identity: &Identity) -> Result<&Email> {
+    let email = identity.email.as_ref();
+    let email = email.ok_or_else(|| Error::new(Kind::NoAccess, "the identity provider gave no e-mail address"))?;
+    if !identity.email_verified {
+        return Err(Error::new(Kind::NoAccess, "the identity provider has not verified this e-mail address"));
+    }
+    Ok(email)
+}
+
+/// An address that was given to somebody else at the provider does not inherit the account.
+fn refuse_other_identity(tied: Option<&str>) -> Result<()> {
+    match tied {
+        None => Ok(()),
+        Some(_) => Err(Error::new(Kind::NoAccess, "this account belongs to another identity; ask an administrator")),
+    }
+}
+
+fn welcome(newcomers: &Newcomers, email: &Email) -> Result<()> {
+    if !newcomers.welcome {
+        return Err(Error::new(Kind::NoAccess, "there is no account for this e-mail address; ask an administrator"));
+    }
+    let domain = email.domain();
+    if !newcomers.domains.is_empty() && !newcomers.domains.iter().any(|d| *d == domain) {
+        return Err(Error::new(Kind::NoAccess, "accounts are not made for this e-mail domain"));
+    }
+    Ok(())
+}
+
+/// The provider's name for the person, cut to the column's width; else what stands before the `@`.
+fn name(identity: &Identity, email: &Email) -> String {
+    let given = identity.name.as_deref().map(str::trim).filter(|n| !n.is_empty());
+    let name = given.unwrap_or_else(|| email.as_str().split('@').next().unwrap_or_default());
+    name.chars().filter(|c| !c.is_control()).take(100).collect()
+}

@@ -1,0 +1,59 @@
+//! Limits on logins, sign-in redirects and password changes, counted in the database so that all
+//! replicas share them.
+
+use std::time::Duration;
+
+use base::{Error, Kind, Result};
+use jiff::SignedDuration;
+use store::throttle::{self, Window};
+
+use crate::App;
+
+/// At most `most` hits of one name per window.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    pub what: &'static str,
+    pub most: i64,
+    pub window: SignedDuration,
+}
+
+const FIVE_MINUTES: SignedDuration = SignedDuration::from_mins(5);
+
+pub const LOGIN_EMAIL: Limit = Limit { what: "login-email", most: 10, window: FIVE_MINUTES };
+pub const LOGIN_ADDRESS: Limit = Limit { what: "login-address", most: 30, window: FIVE_MINUTES };
+pub const PASSWORD_CHANGE: Limit = Limit { what: "password", most: 10, window: FIVE_MINUTES };
+/// Generous: a whole company may sign in from one address at nine o'clock.
+pub const SSO_ADDRESS: Limit = Limit { what: "sso", most: 300, window: FIVE_MINUTES };
+
+impl Limit {
+    fn name(self, of: &str) -> String {
+        format!("{}:{of}", self.what)
+    }
+
+    /// Refuses when the window is full.
+    pub async fn check(self, app: &App, of: &str) -> Result<()> {
+        let window = throttle::window(&app.db, &self.name(of), self.window, app.clock.now()).await?;
+        match window {
+            Some(window) if window.hits >= self.most => Err(self.refusal(app, window)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts one hit, and refuses when it is one too many.
+    pub async fn hit(self, app: &App, of: &str) -> Result<()> {
+        let window = throttle::hit(&app.db, &self.name(of), self.window, app.clock.now()).await?;
+        if window.hits > self.most { Err(self.refusal(app, window)) } else { Ok(()) }
+    }
+
+    pub async fn clear(self, app: &App, of: &str) -> Result<()> {
+        Ok(throttle::clear(&app.db, &self.name(of)).await?)
+    }
+
+    fn refusal(self, app: &App, window: Window) -> Error {
+        let left = (window.window_start + self.window).duration_since(app.clock.now());
+        let seconds = left.as_secs().clamp(1, self.window.as_secs()) as u64;
+        Error::from(Kind::TooManyRequests)
+            .with_operator(format!("{} is over its limit", self.what))
+            .retry_after(Duration::from_secs(seconds))
+    }
+}

@@ -1,0 +1,153 @@
+//! Employees: made, changed and revoked by administrators; their own profile and password.
+
+use base::id::UserId;
+use base::password;
+use base::{Email, Error, Kind, Listing, Page, Result, Secret, Sort};
+use store::user::{self, NewUser};
+pub use store::user::{Status, User, Wanted};
+
+use crate::App;
+use crate::audit::{self, Action, By, Changes, Deed};
+use crate::login::{self, Opened};
+use crate::throttle::PASSWORD_CHANGE;
+use crate::token;
+
+pub struct New {
+    pub email: Email,
+    pub name: String,
+    pub department: String,
+    pub quota_daily: i64,
+    pub password: Option<Secret>,
+}
+
+/// What a PATCH changes; `None` leaves a field as it is.
+#[derive(Default)]
+pub struct Patch {
+    pub name: Option<String>,
+    pub department: Option<String>,
+    pub status: Option<Status>,
+    pub quota_daily: Option<i64>,
+    pub password: Option<Secret>,
+}
+
+pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<User>> {
+    Ok(user::list(&app.db, wanted, sort, page).await?)
+}
+
+pub async fn find(app: &App, id: &UserId) -> Result<User> {
+    Ok(user::find(&app.db, id).await?.ok_or(Kind::NotFound)?)
+}
+
+pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
+    let password_hash = match new.password {
+        Some(password) => {
+            password::check("password", &password)?;
+            Some(app.hasher.hash(password).await?)
+        }
+        None => None,
+    };
+    let id = UserId::fresh();
+    let record = NewUser {
+        id: &id,
+        email: &new.email,
+        name: &new.name,
+        department: &new.department,
+        quota_daily: new.quota_daily,
+        password_hash: password_hash.as_deref(),
+        idp_id: None,
+        created_at: app.clock.now(),
+    };
+    let mut tx = app.db.begin().await?;
+    insert(&mut tx, record).await?;
+    let how = if password_hash.is_some() { "employee created" } else { "employee created, SSO only" };
+    audit::record(app, &mut tx, by, Deed::info(Action::UserCreate, new.email.as_str(), how)).await?;
+    tx.commit().await?;
+    find(app, &id).await
+}
+
+pub(crate) async fn insert(tx: &mut store::Tx, new: NewUser<'_>) -> Result<()> {
+    user::insert(tx, new).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("an account with this e-mail exists already"),
+        other => other.into(),
+    })
+}
+
+pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<User> {
+    let password_hash = match patch.password {
+        Some(password) => {
+            password::check("password", &password)?;
+            Some(app.hasher.hash(password).await?)
+        }
+        None => None,
+    };
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let old = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut user = old.clone();
+    user.name = patch.name.unwrap_or(user.name);
+    user.department = patch.department.unwrap_or(user.department);
+    user.quota_daily = patch.quota_daily.unwrap_or(user.quota_daily);
+    if let Some(status) = patch.status {
+        set_status(&mut user, status, now);
+    }
+    if let Some(hash) = &password_hash {
+        user.password_hash = Some(hash.clone());
+        user.tokens_from = token::end_all(user.tokens_from, now);
+    }
+    let changes = Changes::default()
+        .field("name", &old.name, &user.name)
+        .field("department", &old.department, &user.department)
+        .field("status", old.status.as_str(), user.status.as_str())
+        .field("quota_daily", &old.quota_daily.to_string(), &user.quota_daily.to_string())
+        .hidden("password", password_hash.is_some());
+    user::update(&mut tx, &user).await?;
+    audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &user.email, &changes.text())).await?;
+    tx.commit().await?;
+    Ok(user)
+}
+
+/// Soft delete: the account stays listed, as revoked.
+pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let mut user = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    set_status(&mut user, Status::Revoked, app.clock.now());
+    user::update(&mut tx, &user).await?;
+    let deed = Deed::warn(Action::UserUpdate, &user.email, "employee deleted (revoked)");
+    audit::record(app, &mut tx, by, deed).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// The one place where an account's status changes. Tokens of a revoked account stay dead when it comes back.
+fn set_status(user: &mut User, status: Status, now: jiff::Timestamp) {
+    match status {
+        Status::Revoked if user.status != Status::Revoked || user.revoked_at.is_none() => {
+            user.revoked_at = Some(now);
+            user.tokens_from = token::end_all(user.tokens_from, now);
+        }
+        Status::Revoked => {}
+        Status::Active => user.revoked_at = None,
+    }
+    user.status = status;
+}
+
+/// An employee changes the own password; every token but the answered one ends.
+pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -> Result<Opened<User>> {
+    password::check("new", &new)?;
+    PASSWORD_CHANGE.check(app, id.as_str()).await?;
+    let stored = find(app, id).await?.password_hash;
+    let stored = stored.ok_or_else(|| Error::conflict("this account has no password: it signs in through SSO"))?;
+    if app.hasher.verify(Some(stored), old).await? == password::Verdict::Wrong {
+        PASSWORD_CHANGE.hit(app, id.as_str()).await?;
+        return Err(Error::field("old", "is not the current password"));
+    }
+    let hash = app.hasher.hash(new).await?;
+    let mut tx = app.db.begin().await?;
+    let mut user = user::lock(&mut tx, id).await?.ok_or(Kind::Unauthorized)?;
+    user.password_hash = Some(hash);
+    user.tokens_from = token::end_all(user.tokens_from, app.clock.now());
+    user::update(&mut tx, &user).await?;
+    tx.commit().await?;
+    PASSWORD_CHANGE.clear(app, id.as_str()).await?;
+    login::open_employee(app, user)
+}

@@ -1,0 +1,5 @@
+//! Every conversation with something outside of the platform.
+
+pub mod http;
+pub mod jwks;
+pub mod sso;

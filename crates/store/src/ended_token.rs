@@ -1,0 +1,15 @@
+//! Tokens that were ended by logging out. Kept until they would have expired anyway.
+
+use jiff::Timestamp;
+
+use crate::{Conn, Result, args};
+
+pub async fn end(conn: impl Into<Conn<'_>>, jti: &str, expires_at: Timestamp) -> Result<()> {
+    let sql = "INSERT INTO ended_token (jti, expires_at) VALUES (?, ?) ON CONFLICT (jti) DO NOTHING";
+    conn.into().run(sql, args![jti, expires_at]).await.map(drop)
+}
+
+/// Forgets those that have expired.
+pub async fn forget_expired(conn: impl Into<Conn<'_>>, now: Timestamp) -> Result<u64> {
+    conn.into().run("DELETE FROM ended_token WHERE expires_at < ?", args![now]).await
+}

@@ -1,0 +1,66 @@
+//! What a database can answer badly, and what the client may learn of it.
+
+use base::Kind;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("not found")]
+    NotFound,
+    /// A unique key that is taken already.
+    #[error("already exists")]
+    Taken,
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(sqlx::Error),
+    #[error("database: {0}")]
+    Sql(sqlx::Error),
+    #[error("column {0}: {1}")]
+    Column(String, String),
+    #[error("database_url: must begin with sqlite: or postgres://, for example sqlite:data/tidepool.db")]
+    Url,
+    #[error(
+        "the database has schema version {found}, this binary knows {known}: start the newer binary, or restore a backup"
+    )]
+    Newer { found: i64, known: i64 },
+    #[error("a stored secret cannot be opened: {0}")]
+    Sealed(&'static str),
+    #[error(
+        "{0} is not the key that this database was made with: give every process the same keys (or, to change them on purpose, use `tidepool db rekey`)"
+    )]
+    OtherKey(&'static str),
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}: {1}")]
+    File(String, std::io::Error),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Error {
+        match error {
+            sqlx::Error::RowNotFound => Error::NotFound,
+            sqlx::Error::Database(e) if e.is_unique_violation() => Error::Taken,
+            // PostgreSQL: shutting down, starting up, out of connections.
+            sqlx::Error::Database(e)
+                if e.code().is_some_and(|c| matches!(&*c, "57P01" | "57P02" | "57P03" | "53300")) =>
+            {
+                Error::Unreachable(sqlx::Error::Database(e))
+            }
+            e @ (sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_)) => {
+                Error::Unreachable(e)
+            }
+            other => Error::Sql(other),
+        }
+    }
+}
+
+impl From<Error> for base::Error {
+    fn from(error: Error) -> base::Error {
+        match &error {
+            Error::NotFound => Kind::NotFound.into(),
+            Error::Taken => Kind::Conflict.into(),
+            Error::Unreachable(_) => base::Error::from(Kind::Unavailable).with_operator(error),
+            _ => base::Error::internal(error),
+        }
+    }
+}

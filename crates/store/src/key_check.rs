@@ -1,0 +1,60 @@
+//! The check values of the keys, so that a process with other keys refuses to start.
+
+use aws_lc_rs::hmac;
+use base::Secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+
+use crate::{Conn, Db, Error, Result, args, record};
+
+/// A key whose check value stands in the database.
+#[derive(Clone, Copy)]
+pub struct Key<'a> {
+    /// The setting that the operator knows it by.
+    pub setting: &'static str,
+    pub key: &'a Secret,
+}
+
+record! {
+    struct Check { value: String }
+}
+
+/// Compares the keys with the database's; the first process to come writes its own.
+pub async fn agree(db: &Db, keys: &[Key<'_>]) -> Result<()> {
+    for key in keys {
+        let expected = check_value(key);
+        if stored(db, key.setting).await?.is_none() {
+            let sql = "INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING";
+            db.run(sql, args![name(key.setting), expected.as_str()]).await?;
+        }
+        if stored(db, key.setting).await? != Some(expected) {
+            return Err(Error::OtherKey(key.setting));
+        }
+    }
+    Ok(())
+}
+
+/// Makes `key` the one that every process must have from now on.
+pub async fn replace(conn: impl Into<Conn<'_>>, key: Key<'_>) -> Result<()> {
+    let sql = "INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    conn.into().run(sql, args![name(key.setting), check_value(&key)]).await.map(drop)
+}
+
+/// Whether `key` is the database's.
+pub async fn is(db: &Db, key: Key<'_>) -> Result<bool> {
+    Ok(stored(db, key.setting).await?.is_none_or(|stored| stored == check_value(&key)))
+}
+
+async fn stored(db: &Db, setting: &str) -> Result<Option<String>> {
+    let check: Option<Check> = db.first("SELECT value FROM setting WHERE name = ?", args![name(setting)]).await?;
+    Ok(check.map(|c| c.value))
+}
+
+fn name(setting: &str) -> String {
+    format!("key_check.{setting}")
+}
+
+fn check_value(key: &Key<'_>) -> String {
+    let hmac_key = hmac::Key::new(hmac::HMAC_SHA256, key.key.expose().as_bytes());
+    BASE64.encode(hmac::sign(&hmac_key, b"tidepool key check"))
+}

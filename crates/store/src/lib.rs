@@ -1,0 +1,23 @@
+//! Every table, and the one database handle that reads and writes them. The only crate with SQL.
+
+pub mod admin_user;
+pub mod audit;
+pub mod backup;
+pub mod copy;
+pub mod db;
+pub mod dialect;
+pub mod ended_token;
+pub mod error;
+pub mod filter;
+pub mod key_check;
+pub mod lock;
+pub mod migrate;
+pub mod rekey;
+pub mod seal;
+pub mod table;
+pub mod throttle;
+pub mod user;
+
+pub use db::{Conn, Db, Tx};
+pub use dialect::Dialect;
+pub use error::{Error, Result};

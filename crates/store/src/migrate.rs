@@ -1,0 +1,65 @@
+//! Brings the schema up to date: numbered steps, in one transaction, under a lock.
+
+use crate::db::{Conn, Lock, Number};
+use crate::{Db, Dialect, Error, Result, args, record};
+
+/// Every step, in order. A step that was released is never changed.
+pub const STEPS: &[(i64, &str, &str)] = &[(1, "account", include_str!("../migrations/0001_account.sql"))];
+
+/// The schema version that this binary knows.
+pub fn known() -> i64 {
+    STEPS.last().map_or(0, |(version, _, _)| *version)
+}
+
+record! { pub struct Applied { pub version: i64 } }
+
+/// Runs what is missing; returns the versions that were applied. Safe to run by several processes at once.
+pub async fn run(db: &Db) -> Result<Vec<i64>> {
+    if version(db).await? == Some(known()) {
+        return Ok(vec![]);
+    }
+    let mut tx = db.begin().await?;
+    tx.lock(Lock::Migrate).await?;
+    tx.script("CREATE TABLE IF NOT EXISTS schema_version (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, applied_at {int} NOT NULL)")
+        .await?;
+    let done: Vec<Applied> = tx.all("SELECT version FROM schema_version", args![]).await?;
+    refuse_newer(done.iter().map(|a| a.version).max())?;
+    let mut applied = vec![];
+    for (version, name, sql) in STEPS {
+        if done.iter().any(|a| a.version == *version) {
+            continue;
+        }
+        tx.script(sql).await?;
+        let sql = "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)";
+        tx.run(sql, args![*version, *name, jiff::Timestamp::now()]).await?;
+        applied.push(*version);
+    }
+    tx.commit().await?;
+    Ok(applied)
+}
+
+/// The newest applied version; `None` for a database that has no schema yet.
+pub async fn version(db: &Db) -> Result<Option<i64>> {
+    let exists = match db.dialect() {
+        Dialect::Sqlite => "SELECT COUNT(*) AS n FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'",
+        Dialect::Postgres => {
+            "SELECT COUNT(*) AS n FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'schema_version'"
+        }
+    };
+    let exists: Number = Conn::from(db).one(exists, args![]).await?;
+    if exists.n == 0 {
+        return Ok(None);
+    }
+    let newest: Option<Applied> =
+        db.first("SELECT version FROM schema_version ORDER BY version DESC LIMIT 1", args![]).await?;
+    let newest = newest.map(|a| a.version);
+    refuse_newer(newest)?;
+    Ok(newest)
+}
+
+fn refuse_newer(found: Option<i64>) -> Result<()> {
+    match found {
+        Some(found) if found > known() => Err(Error::Newer { found, known: known() }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,127 @@
+//! Sealing of secrets: AES-256-GCM, the row's table, column and id as associated data, so that a
+//! sealed value moved to another place does not open. The key's id stands in front of each value.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::{digest, hmac};
+use base::Secret;
+use base::secret::random_bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD as BASE64};
+
+use crate::{Error, Result};
+
+/// Where a sealed value stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub table: &'a str,
+    pub column: &'a str,
+    pub id: &'a str,
+}
+
+impl Place<'_> {
+    fn associated(self) -> Aad<Vec<u8>> {
+        Aad::from(format!("{}\0{}\0{}", self.table, self.column, self.id).into_bytes())
+    }
+}
+
+/// Seals and opens with one master key.
+pub struct Sealer {
+    id: String,
+    key: RandomizedNonceKey,
+    hash: hmac::Key,
+}
+
+impl Sealer {
+    /// The key is 32 bytes in base64, as `openssl rand -base64 32` prints.
+    pub fn new(master: &Secret) -> Result<Sealer> {
+        let bytes = STANDARD.decode(master.expose().trim()).ok().filter(|b| b.len() == 32);
+        let bytes = bytes.ok_or(Error::Sealed("the master key is not 32 bytes in base64"))?;
+        let key = RandomizedNonceKey::new(&AES_256_GCM, &bytes).map_err(|_| Error::Sealed("unusable master key"))?;
+        // The keyed hash gets a key of its own, derived from the master key.
+        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), b"tidepool keyed hash");
+        let id = digest::digest(&digest::SHA256, &bytes).as_ref()[..4].iter().map(|b| format!("{b:02x}")).collect();
+        Ok(Sealer { id, key, hash: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()) })
+    }
+
+    /// A new master key.
+    pub fn generate() -> Result<Secret> {
+        let bytes = random_bytes::<32>().map_err(|_| Error::Sealed("the system gives no randomness"))?;
+        Ok(Secret::new(STANDARD.encode(bytes)))
+    }
+
+    pub fn seal(&self, place: Place<'_>, secret: &Secret) -> Result<String> {
+        let mut bytes = secret.expose().as_bytes().to_vec();
+        let nonce = self.key.seal_in_place_append_tag(place.associated(), &mut bytes);
+        let nonce = nonce.map_err(|_| Error::Sealed("sealing failed"))?;
+        let mut out = nonce.as_ref().to_vec();
+        out.append(&mut bytes);
+        Ok(format!("{}.{}", self.id, BASE64.encode(out)))
+    }
+
+    pub fn open(&self, place: Place<'_>, sealed: &str) -> Result<Secret> {
+        let (id, body) = sealed.split_once('.').ok_or(Error::Sealed("not a sealed value"))?;
+        if id != self.id {
+            return Err(Error::Sealed("sealed with another master key"));
+        }
+        let mut bytes = BASE64.decode(body).map_err(|_| Error::Sealed("not a sealed value"))?;
+        if bytes.len() < NONCE_LEN {
+            return Err(Error::Sealed("not a sealed value"));
+        }
+        let mut rest = bytes.split_off(NONCE_LEN);
+        let nonce = Nonce::try_assume_unique_for_key(&bytes).map_err(|_| Error::Sealed("not a sealed value"))?;
+        let opened = self.key.open_in_place(nonce, place.associated(), &mut rest);
+        let opened = opened.map_err(|_| Error::Sealed("altered, or moved from another row"))?;
+        let text = String::from_utf8(opened.to_vec()).map_err(|_| Error::Sealed("not a text"))?;
+        Ok(Secret::new(text))
+    }
+
+    /// A hash by which equal secrets are found without opening them.
+    pub fn hash(&self, secret: &Secret) -> String {
+        BASE64.encode(hmac::sign(&self.hash, secret.expose().as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place<'_> = Place { table: "instance", column: "gateway_token", id: "a" };
+
+    #[test]
+    fn what_is_sealed_opens_in_its_place_only() {
+        let sealer = Sealer::new(&Sealer::generate().unwrap()).unwrap();
+        let secret = Secret::new("a token");
+        let sealed = sealer.seal(PLACE, &secret).unwrap();
+        assert!(!sealed.contains("a token"));
+        assert_eq!(sealer.open(PLACE, &sealed).unwrap(), secret);
+        assert!(sealer.open(Place { id: "b", ..PLACE }, &sealed).is_err());
+        assert!(sealer.open(Place { column: "other", ..PLACE }, &sealed).is_err());
+        let other = Sealer::new(&Sealer::generate().unwrap()).unwrap();
+        assert!(other.open(PLACE, &sealed).is_err());
+        assert_ne!(sealed, sealer.seal(PLACE, &secret).unwrap(), "each value has a nonce of its own");
+    }
+
+    #[test]
+    fn an_altered_value_does_not_open() {
+        let sealer = Sealer::new(&Sealer::generate().unwrap()).unwrap();
+        let sealed = sealer.seal(PLACE, &Secret::new("a token")).unwrap();
+        for i in 0..sealed.len() {
+            let mut bytes = sealed.clone().into_bytes();
+            bytes[i] = if bytes[i] == b'A' { b'B' } else { b'A' };
+            let altered = String::from_utf8(bytes).unwrap();
+            assert!(altered == sealed || sealer.open(PLACE, &altered).is_err(), "byte {i}");
+        }
+        for rubbish in ["", ".", "x.y", "00000000.AAAA"] {
+            assert!(sealer.open(PLACE, rubbish).is_err());
+        }
+    }
+
+    #[test]
+    fn equal_secrets_have_equal_hashes_under_one_key() {
+        let key = Sealer::generate().unwrap();
+        let (a, b) = (Sealer::new(&key).unwrap(), Sealer::new(&Sealer::generate().unwrap()).unwrap());
+        assert_eq!(a.hash(&Secret::new("x")), Sealer::new(&key).unwrap().hash(&Secret::new("x")));
+        assert_ne!(a.hash(&Secret::new("x")), a.hash(&Secret::new("y")));
+        assert_ne!(a.hash(&Secret::new("x")), b.hash(&Secret::new("x")));
+    }
+}

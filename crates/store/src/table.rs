@@ -1,0 +1,27 @@
+//! The list of all tables: what a copy moves, and where sealed secrets stand.
+
+use crate::db::Number;
+use crate::{Conn, Result, args};
+
+/// Every table, parents before children.
+pub const TABLES: &[&str] = &["setting", "users", "admin_users", "ended_token", "throttle", "audit_log"];
+
+/// Tables whose key counts up by itself.
+pub const COUNTED: &[&str] = &["audit_log"];
+
+/// A column that holds a sealed secret, and the column that holds its keyed hash, if any.
+pub struct Sealed {
+    pub table: &'static str,
+    pub id: &'static str,
+    pub column: &'static str,
+    pub hash: Option<&'static str>,
+}
+
+/// Every sealed column: what `rekey` seals anew.
+pub const SEALED: &[Sealed] = &[];
+
+/// How many rows one of `TABLES` has.
+pub async fn count(conn: impl Into<Conn<'_>>, table: &'static str) -> Result<i64> {
+    let number: Number = conn.into().one(&format!("SELECT COUNT(*) AS n FROM {table}"), args![]).await?;
+    Ok(number.n)
+}

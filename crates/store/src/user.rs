@@ -1,0 +1,150 @@
+//! Employees: the service users of the spec.
+
+use base::id::UserId;
+use base::{Email, Listing, Page, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _};
+use crate::filter::Filter;
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    /// May the account log in?
+    pub enum Status {
+        Active = "active",
+        Revoked = "revoked",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct User {
+        pub id: String,
+        pub email: String,
+        pub name: String,
+        pub department: String,
+        pub status: Status,
+        pub quota_daily: i64,
+        pub password_hash: Option<String>,
+        pub idp_id: Option<String>,
+        pub tokens_from: i64,
+        pub created_at: Timestamp,
+        pub revoked_at: Option<Timestamp>,
+    }
+}
+
+pub struct NewUser<'a> {
+    pub id: &'a UserId,
+    pub email: &'a Email,
+    pub name: &'a str,
+    pub department: &'a str,
+    pub quota_daily: i64,
+    pub password_hash: Option<&'a str>,
+    pub idp_id: Option<&'a str>,
+    pub created_at: Timestamp,
+}
+
+/// Fails with `Taken` when the address or the provider's id is in use.
+pub async fn insert(tx: &mut Tx, new: NewUser<'_>) -> Result<()> {
+    let sql = "INSERT INTO users (id, email, email_key, name, department, status, quota_daily, password_hash, idp_id, created_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let args = args![
+        new.id.as_str(),
+        new.email.as_str(),
+        new.email.key(),
+        new.name,
+        new.department,
+        Status::Active,
+        new.quota_daily,
+        new.password_hash,
+        new.idp_id,
+        new.created_at
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+pub async fn find(conn: impl Into<Conn<'_>>, id: &UserId) -> Result<Option<User>> {
+    conn.into().first(&format!("SELECT {} FROM users WHERE id = ?", User::COLUMNS), args![id.as_str()]).await
+}
+
+/// The user as it is, held until the transaction ends.
+pub async fn lock(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
+    let sql = format!("SELECT {} FROM users WHERE id = ?{}", User::COLUMNS, tx.dialect().for_update());
+    tx.first(&sql, args![id.as_str()]).await
+}
+
+pub async fn find_by_email(conn: impl Into<Conn<'_>>, email: &str) -> Result<Option<User>> {
+    let sql = format!("SELECT {} FROM users WHERE email_key = ?", User::COLUMNS);
+    conn.into().first(&sql, args![Email::key_of(email)]).await
+}
+
+pub async fn find_by_idp(conn: impl Into<Conn<'_>>, idp_id: &str) -> Result<Option<User>> {
+    conn.into().first(&format!("SELECT {} FROM users WHERE idp_id = ?", User::COLUMNS), args![idp_id]).await
+}
+
+/// Writes back everything that may change.
+pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
+    let sql = "UPDATE users SET name = ?, department = ?, status = ?, quota_daily = ?, password_hash = ?, idp_id = ?, \
+        tokens_from = ?, revoked_at = ? WHERE id = ?";
+    let args = args![
+        &user.name,
+        &user.department,
+        user.status,
+        user.quota_daily,
+        user.password_hash.as_deref(),
+        user.idp_id.as_deref(),
+        user.tokens_from,
+        user.revoked_at,
+        &user.id
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+/// Replaces a stored password value, unless it was changed in the meantime.
+pub async fn upgrade_password(db: &Db, id: &str, old: &str, new: &str) -> Result<()> {
+    let sql = "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
+    db.run(sql, args![new, id, old]).await.map(drop)
+}
+
+/// What a list of users is narrowed by.
+#[derive(Default)]
+pub struct Wanted<'a> {
+    pub q: Option<&'a str>,
+    pub status: Option<Status>,
+    pub department: Option<&'a str>,
+}
+
+/// The columns a list may be sorted by.
+pub const SORTABLE: &[&str] = &["email", "name", "department", "status", "quota_daily", "created_at"];
+
+pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<User>> {
+    let filter = Filter::default().when("status = ?", wanted.status).when("department = ?", wanted.department).search(
+        "(LOWER(email) LIKE ? ESCAPE '\\' OR LOWER(name) LIKE ? ESCAPE '\\' OR LOWER(department) LIKE ? ESCAPE '\\')",
+        wanted.q,
+    );
+    let (sql, args) = filter.page(&format!("SELECT {} FROM users", User::COLUMNS), sort, "id", page);
+    let list = db.all(&sql, args).await?;
+    let (sql, args) = filter.count("users");
+    let total: Number = Conn::from(db).one(&sql, args).await?;
+    Ok(Listing { list, total: total.n })
+}
+
+record! {
+    /// What a token is checked against on every request.
+    #[derive(Clone, Debug)]
+    pub struct Session {
+        pub id: String,
+        pub email: String,
+        pub name: String,
+        pub status: Status,
+        pub tokens_from: i64,
+        /// 1 when this very token was ended.
+        pub ended: i64,
+    }
+}
+
+pub async fn session(db: &Db, id: &str, jti: &str) -> Result<Option<Session>> {
+    let sql = "SELECT id, email, name, status, tokens_from, (SELECT COUNT(*) FROM ended_token WHERE jti = ?) AS ended \
+        FROM users WHERE id = ?";
+    db.first(sql, args![jti, id]).await
+}
