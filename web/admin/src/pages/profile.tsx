@@ -1,0 +1,37 @@
+// The administrator's profile: identity, appearance and language, password.
+import { PasswordForm } from '@tidepool/shared/account/password-form';
+import { Preferences } from '@tidepool/shared/account/preferences';
+import { Page } from '@tidepool/shared/shell/page';
+import { Card, Facts, NotSet, Panel } from '@tidepool/shared/ui/panel';
+import { KeyRound, Palette, UserRound } from 'lucide-react';
+import { useMe, useRoleName } from '../me';
+import { useText } from '../messages';
+
+export default function Profile() {
+  const { t } = useText();
+  const me = useMe();
+  const roleName = useRoleName();
+  return (
+    <Page title={t('nav.profile')} lead={t('profile.lead')}>
+      <div className="grid items-start gap-5 lg:grid-cols-2">
+        <Panel title={t('account.title')} icon={<UserRound aria-hidden="true" />} query={me}>
+          {(data) => (
+            <Facts
+              rows={[
+                { name: t('account.name'), value: data.name || <NotSet /> },
+                { name: t('account.email'), value: data.email },
+                { name: t('account.role'), value: roleName(data.role) },
+              ]}
+            />
+          )}
+        </Panel>
+        <Card title={t('preferences.title')} icon={<Palette aria-hidden="true" />}>
+          <Preferences />
+        </Card>
+        <Panel title={t('password.title')} icon={<KeyRound aria-hidden="true" />} query={me}>
+          {(data) => (data.has_password ? <PasswordForm email={data.email} /> : <p>{t('password.none')}</p>)}
+        </Panel>
+      </div>
+    </Page>
+  );
+}

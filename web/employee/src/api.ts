@@ -1,0 +1,18 @@
+// The employee API: the session, the typed client, and the account part that the shared pages use.
+import { apiClient, bearerOf } from '@tidepool/shared/api/client';
+import type { paths } from '@tidepool/shared/api/employee.gen';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import type { AccountApi } from '@tidepool/shared/app';
+import { createSession } from '@tidepool/shared/session/session';
+
+export const session = createSession('tidepool.employee.token');
+export const api = apiClient<paths>(session);
+
+export const account: AccountApi = {
+  options: () => unwrap(api.GET('/auth/options')),
+  login: async (email, password) =>
+    (await unwrap(api.POST('/auth/login', { body: { email, password } }))).token,
+  logout: (token) => unwrap(api.POST('/auth/logout', { headers: { authorization: bearerOf(token) } })),
+  changePassword: async (old, replacement) =>
+    (await unwrap(api.POST('/me/password', { body: { old, new: replacement } }))).token,
+};

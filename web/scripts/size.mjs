@@ -1,0 +1,54 @@
+// Holds the first load of every route under the limit: what the browser must fetch (HTML, the entry, the
+// route's own chunk, all their static imports, style sheets, the boot script), gzipped. Fails the build when exceeded.
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const LIMIT = 200 * 1024;
+const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
+
+/** All files that loading one manifest entry brings along, itself included. */
+function closure(manifest, key, seen = new Set()) {
+  if (seen.has(key)) return seen;
+  seen.add(key);
+  for (const dependency of manifest[key].imports ?? []) closure(manifest, dependency, seen);
+  return seen;
+}
+
+async function gzipped(file) {
+  return gzipSync(await readFile(file), { level: 9 }).length;
+}
+
+let failed = false;
+for (const app of ['employee', 'admin']) {
+  const dist = path.join(web, app, 'dist');
+  const manifest = JSON.parse(await readFile(path.join(dist, '.vite/manifest.json'), 'utf8'));
+  const entry = Object.keys(manifest).find((key) => manifest[key].isEntry);
+  const frame = Object.keys(manifest).filter((key) => /\/src\/frame\.tsx$/.test(`/${key}`));
+  const routes = Object.keys(manifest).filter((key) => /\/src\/pages\//.test(`/${key}`));
+  if (!entry || frame.length !== 1 || routes.length === 0)
+    throw new Error(`${app}: the manifest has no frame or no pages`);
+
+  for (const route of routes) {
+    const keys = closure(manifest, entry);
+    // The login page stands alone; every other page loads inside the signed-in frame.
+    if (!/login\.tsx$/.test(route)) closure(manifest, frame[0], keys);
+    closure(manifest, route, keys);
+    const files = new Set(['index.html', 'boot.js']);
+    for (const key of keys) {
+      files.add(manifest[key].file);
+      for (const css of manifest[key].css ?? []) files.add(css);
+    }
+    let bytes = 0;
+    for (const file of files) bytes += await gzipped(path.join(dist, file));
+    const over = bytes > LIMIT;
+    failed ||= over;
+    const name = `${app} ${path.basename(route, '.tsx')}`;
+    console.log(
+      `${name.padEnd(24)} ${(bytes / 1024).toFixed(1).padStart(7)} KB gzip${over ? '  OVER THE LIMIT' : ''}`,
+    );
+  }
+}
+console.log(`limit                    ${(LIMIT / 1024).toFixed(1).padStart(7)} KB per first load`);
+if (failed) process.exit(1);

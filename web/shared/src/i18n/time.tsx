@@ -1,0 +1,44 @@
+// Times as people say them ("in 3 hours"), with the exact moment in the person's locale on hover.
+import { useEffect, useState } from 'react';
+import { useI18n } from './i18n';
+
+const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ['year', 365 * 86_400],
+  ['month', 30 * 86_400],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+];
+
+export function relative(moment: number, locale: string, now: number = Date.now()): string {
+  const seconds = Math.round((moment - now) / 1000);
+  const size = Math.abs(seconds);
+  const [unit, length] = UNITS.find(([, unitLength]) => size >= unitLength) ?? ['second', 1];
+  return new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }).format(Math.round(seconds / length), unit);
+}
+
+export function exact(moment: number, locale: string): string {
+  return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }).format(moment);
+}
+
+/** The current time, renewed every half minute, so that ages on an open page stay true. */
+export function useNow(): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 30_000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}
+
+export function RelativeTime({ at }: { at: string | number }) {
+  const { locale } = useI18n();
+  const now = useNow();
+  const moment = new Date(at).getTime();
+  return (
+    <time dateTime={new Date(moment).toISOString()} title={exact(moment, locale)}>
+      {relative(moment, locale, now)}
+    </time>
+  );
+}

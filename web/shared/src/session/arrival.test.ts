@@ -1,0 +1,127 @@
+// The SSO hand-over leaves the URL at once, becomes a session, and leads back to where the person was.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { arrive } from './arrive';
+import { takeHandOver } from './fragment';
+import { loginPath, rememberPending, safeNext, takePending } from './return-to';
+import { createSession } from './session';
+
+const KEY = 'test.token';
+
+beforeEach(() => {
+  localStorage.clear();
+  sessionStorage.clear();
+  history.replaceState(null, '', '/');
+});
+
+describe('takeHandOver', () => {
+  it('takes the token out of the URL and keeps path and query', () => {
+    history.replaceState({ kept: true }, '', '/portal/usage?days=7#token=a.b.c');
+    expect(takeHandOver(location, history)).toEqual({ token: 'a.b.c' });
+    expect(location.href).toMatch(/\/portal\/usage\?days=7$/);
+    expect(history.state).toEqual({ kept: true });
+  });
+
+  it('takes an error with its spaces', () => {
+    history.replaceState(null, '', '/#sso_error=account%20revoked');
+    expect(takeHandOver(location, history)).toEqual({ ssoError: 'account revoked' });
+    expect(location.hash).toBe('');
+  });
+
+  it('leaves other fragments alone', () => {
+    history.replaceState(null, '', '/#section');
+    expect(takeHandOver(location, history)).toEqual({});
+    expect(location.hash).toBe('#section');
+  });
+
+  it('removes an empty token without using it', () => {
+    history.replaceState(null, '', '/#token=');
+    expect(takeHandOver(location, history)).toEqual({});
+    expect(location.hash).toBe('');
+  });
+});
+
+describe('arrive', () => {
+  it('starts the session and goes to the remembered place below the prefix', () => {
+    rememberPending('/profile?tab=1');
+    history.replaceState(null, '', '/portal/#token=t1');
+    const session = createSession(KEY);
+    expect(arrive(session, '/portal')).toEqual({ ssoError: null });
+    expect(session.state().token).toBe('t1');
+    expect(location.pathname + location.search).toBe('/portal/profile?tab=1');
+    expect(takePending()).toBeNull();
+  });
+
+  it('takes a token when nobody is signed in', () => {
+    history.replaceState(null, '', '/#token=t2');
+    const session = createSession(KEY);
+    arrive(session, '');
+    expect(session.state().token).toBe('t2');
+  });
+
+  it('does not let a link replace a running session', () => {
+    localStorage.setItem(KEY, 'mine');
+    history.replaceState(null, '', '/#token=theirs');
+    const session = createSession(KEY);
+    arrive(session, '');
+    expect(session.state().token).toBe('mine');
+    expect(location.hash).toBe('');
+  });
+
+  it('keeps the place when the provider refuses', () => {
+    rememberPending('/profile');
+    history.replaceState(null, '', '/#sso_error=no');
+    expect(arrive(createSession(KEY), '')).toEqual({ ssoError: 'no' });
+    expect(location.pathname + location.search).toBe('/login?next=%2Fprofile');
+  });
+});
+
+describe('safeNext', () => {
+  it.each(['/', '/profile', '/usage?days=7&x=1#top', '/a//b'])('keeps %s', (path) => {
+    expect(safeNext(path)).toBe(path);
+  });
+  it.each([
+    null,
+    '',
+    'profile',
+    '//evil.example/x',
+    '/\\evil.example',
+    '/\t/evil.example',
+    'https://evil.example',
+    '/login',
+    '/login?next=/x',
+  ])('turns %j into the home page', (path) => {
+    expect(safeNext(path)).toBe('/');
+  });
+});
+
+describe('loginPath', () => {
+  it('names the place unless it is the home page', () => {
+    expect(loginPath('/')).toBe('/login');
+    expect(loginPath('/usage?days=7')).toBe('/login?next=%2Fusage%3Fdays%3D7');
+  });
+});
+
+describe('session', () => {
+  it('follows a sign-out in another tab', () => {
+    localStorage.setItem(KEY, 't');
+    const session = createSession(KEY);
+    let calls = 0;
+    session.subscribe(() => (calls += 1));
+    localStorage.removeItem(KEY);
+    window.dispatchEvent(new StorageEvent('storage', { key: KEY, newValue: null }));
+    expect(session.state()).toMatchObject({ token: null, endReason: 'elsewhere' });
+    expect(calls).toBe(1);
+  });
+
+  it('counts accounts, not tokens', () => {
+    const session = createSession(KEY);
+    session.start('a');
+    const { epoch } = session.state();
+    session.renew('b');
+    expect(session.state()).toMatchObject({ token: 'b', epoch });
+    expect(localStorage.getItem(KEY)).toBe('b');
+    session.end('ended');
+    expect(session.state()).toMatchObject({ token: null, endReason: 'ended' });
+    expect(localStorage.getItem(KEY)).toBeNull();
+  });
+});

@@ -1,0 +1,48 @@
+// The pages an app offers, as links: beside each other in a header, below each other in a side bar or drawer.
+import type { LucideIcon } from 'lucide-react';
+import { Link, useRoute } from 'wouter';
+import { useI18n } from '../i18n/i18n';
+
+export interface NavItem {
+  href: string;
+  label: string;
+  icon: LucideIcon;
+}
+
+interface NavProps {
+  items: readonly NavItem[];
+  direction: 'row' | 'column';
+  onNavigate?: () => void;
+}
+
+export function Nav({ items, direction, onNavigate }: NavProps) {
+  const { t } = useI18n();
+  return (
+    <nav aria-label={t('app.navigation')}>
+      <ul className={direction === 'row' ? 'flex items-center gap-1' : 'flex flex-col gap-0.5'}>
+        {items.map((item) => (
+          <li key={item.href}>
+            <NavLink item={item} onNavigate={onNavigate} />
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function NavLink({ item, onNavigate }: { item: NavItem; onNavigate?: () => void }) {
+  // A section stays marked on the pages below it; the home page only on itself.
+  const [active] = useRoute(item.href === '/' ? '/' : `${item.href}/*?`);
+  const Icon = item.icon;
+  return (
+    <Link
+      href={item.href}
+      onClick={onNavigate}
+      aria-current={active ? 'page' : undefined}
+      className="flex min-h-9 items-center gap-2.5 rounded-lg px-3 py-1.5 text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong"
+    >
+      <Icon className="size-4.5 shrink-0" aria-hidden="true" />
+      {item.label}
+    </Link>
+  );
+}
