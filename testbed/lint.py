@@ -17,7 +17,7 @@ LONG = 500
 # Generated or legal text that nobody reads line by line.
 EXEMPT = re.compile(r"(^LICENSE|\.lock|package-lock\.json|^openapi/.*\.json|\.svg)$")
 # Written in pieces, so that this file does not find itself.
-MACHINE_PATH = re.compile(r"/(?:wor" r"k/(?:main|shared|repo)|home/[a-z]\w*/|Users/\w+/|root/\.)")
+MACHINE_PATH = re.compile(r"(?<![\w})])/(?:wor" r"k/(?:main|shared|repo)|home/[a-z]\w*/|Users/\w+/|root/\.)")
 OPEN_END = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b(?!\(#\d+\))")
 
 

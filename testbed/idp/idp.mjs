@@ -63,6 +63,11 @@ function provider(issuer) {
     },
     interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
     findAccount: (_ctx, id) => account(id),
+    // The page that comes with it loads a font from elsewhere.
+    renderError: (ctx, error) => {
+      ctx.type = 'text/plain';
+      ctx.body = `${error.error}: ${error.error_description ?? ''}`;
+    },
     ttl: {
       AuthorizationCode: (_ctx, _code, client) => codeTtls[client.clientId] ?? codeTtl,
       AccessToken: Number(env.AT_TTL ?? 600),
