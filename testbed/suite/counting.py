@@ -12,7 +12,7 @@ from .result import Result
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _VITEST_TOTAL = re.compile(r"^\s*Tests\s+(.*\(\d+\))\s*$")
 _PLAYWRIGHT_TOTAL = re.compile(r"^\s+(\d+) (passed|failed|skipped|flaky|interrupted|did not run)\b(?: \([\d.]+\w+\))?\s*$")
-_PLAYWRIGHT_SKIP = re.compile(r"^\s+-\s+\d+ (.+)$")
+_PLAYWRIGHT_SKIP = re.compile(r"^Skipped: (.+?): (.+)$")
 _NEXTEST_IGNORED = re.compile(r"^\s*Summary \[.*\b(\d+) skipped\s*$")
 
 
@@ -35,20 +35,23 @@ def count_vitest(lines: Iterable[str], result: Result) -> None:
 
 
 def count_playwright(lines: Iterable[str], result: Result) -> None:
-    """The closing lines of the list and line reporters; a flaky test has failed once, so it counts as failed."""
+    """The closing lines of its list reporter, and the skips that web/e2e/skip-reporter.ts names.
+
+    A flaky test has failed once, so it counts as failed; one that did not run counts as skipped.
+    """
     totals: dict[str, int] = {}
-    skipped: list[str] = []
+    skipped: list[tuple[str, str]] = []
     for line in map(plain, lines):
         if total := _PLAYWRIGHT_TOTAL.match(line):
             totals[total[2]] = int(total[1])
         elif skip := _PLAYWRIGHT_SKIP.match(line):
-            skipped.append(skip[1])
+            skipped.append((skip[1], skip[2]))
     result.passed += totals.get("passed", 0)
     for word in ("failed", "flaky", "interrupted"):
         for _ in range(totals.get(word, 0)):
             result.fail(f"a browser case ({word}), named above")
     for number in range(totals.get("skipped", 0) + totals.get("did not run", 0)):
-        result.skip(skipped[number] if number < len(skipped) else "playwright", "skipped by its test")
+        result.skip(*(skipped[number] if number < len(skipped) else ("a browser case", "did not run")))
 
 
 def count_nextest(junit: Path, lines: Iterable[str], skip_log: Path, result: Result) -> None:

@@ -40,10 +40,10 @@ class Counting(unittest.TestCase):
 
     def test_playwright_counts_flaky_as_failed_and_names_skips(self) -> None:
         result = Result("browser")
-        lines = ["  -  3 [chromium] › login.spec.ts:9:1 › single sign-on", "  1 flaky", "  1 skipped", "  12 passed (30.1s)"]
+        lines = ["Skipped: chromium › sso.spec.ts › signs in: no OpenID provider", "  1 flaky", "  1 skipped", "  12 passed (30.1s)"]
         counting.count_playwright(lines, result)
         self.assertEqual((result.passed, result.failed, result.skipped), (12, 1, 1))
-        self.assertEqual(result.skips, ["[chromium] › login.spec.ts:9:1 › single sign-on: skipped by its test"])
+        self.assertEqual(result.skips, ["chromium › sso.spec.ts › signs in: no OpenID provider"])
 
     def test_schemathesis_counts_operations(self) -> None:
         junit, result = self.folder / "employee.xml", Result("api")
