@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -42,7 +43,10 @@ def _start(run: Run, stack: ExitStack, command: list[str | Path], log: Path, sto
 def start_postgres(run: Run, stack: ExitStack) -> str:
     """Returns its URL. Tests create databases of their own in it."""
     # Not in the cache folder: PostgreSQL's user must reach it, and root's home is closed to others.
-    folder = Path(tempfile.mkdtemp(prefix="tidepool-postgres-"))
+    for dead in Path(tempfile.gettempdir()).glob("tidepool-postgres-*-*"):  # of a runner that was killed
+        if not Path("/proc", dead.name.split("-")[2]).exists():
+            shutil.rmtree(dead, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-postgres-{os.getpid()}-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     log = run.log("postgres")
     for _ in range(_PORT_TRIES):  # another process may take the port between our look and PostgreSQL's start
