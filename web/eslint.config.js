@@ -6,7 +6,7 @@ import globals from 'globals';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['**/dist/', '**/node_modules/', '**/*.gen.ts', 'e2e/results/'] },
+  { ignores: ['**/dist/', '**/node_modules/', '**/*.gen.ts', 'test-results/'] },
   js.configs.recommended,
   {
     files: ['**/*.{ts,tsx}'],

@@ -17,7 +17,7 @@ export default function Home() {
       heading={t('home.title')}
       lead={me.data && t('home.lead', { role: roleName(me.data.role) })}
     >
-      <div className="grid items-start gap-5 lg:grid-cols-2">
+      <div className="grid gap-5 lg:grid-cols-2">
         <Panel
           title={t('account.title')}
           icon={<UserRound aria-hidden="true" />}

@@ -14,20 +14,22 @@ export default function Profile() {
   return (
     <Page title={t('nav.profile')} lead={t('profile.lead')}>
       <div className="grid items-start gap-5 lg:grid-cols-2">
-        <Panel title={t('account.title')} icon={<UserRound aria-hidden="true" />} query={me}>
-          {(data) => (
-            <Facts
-              rows={[
-                { name: t('account.name'), value: data.name || <NotSet /> },
-                { name: t('account.email'), value: data.email },
-                { name: t('account.role'), value: roleName(data.role) },
-              ]}
-            />
-          )}
-        </Panel>
-        <Card title={t('preferences.title')} icon={<Palette aria-hidden="true" />}>
-          <Preferences />
-        </Card>
+        <div className="grid gap-5">
+          <Panel title={t('account.title')} icon={<UserRound aria-hidden="true" />} query={me}>
+            {(data) => (
+              <Facts
+                rows={[
+                  { name: t('account.name'), value: data.name || <NotSet /> },
+                  { name: t('account.email'), value: data.email },
+                  { name: t('account.role'), value: roleName(data.role) },
+                ]}
+              />
+            )}
+          </Panel>
+          <Card title={t('preferences.title')} icon={<Palette aria-hidden="true" />}>
+            <Preferences />
+          </Card>
+        </div>
         <Panel title={t('password.title')} icon={<KeyRound aria-hidden="true" />} query={me}>
           {(data) => (data.has_password ? <PasswordForm email={data.email} /> : <p>{t('password.none')}</p>)}
         </Panel>

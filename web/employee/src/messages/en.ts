@@ -28,5 +28,5 @@ export const en = {
 
   'profile.lead': 'Who you are here, how the app looks, and your password.',
   'profile.department': 'Department',
-  'profile.since': 'Member since',
+  'profile.since': 'Joined',
 };

@@ -15,32 +15,38 @@ export default function Profile() {
   return (
     <Page title={t('nav.profile')} lead={t('profile.lead')}>
       <div className="grid items-start gap-5 lg:grid-cols-2">
-        <Panel
-          title={t('account.title')}
-          icon={<UserRound aria-hidden="true" />}
-          query={profile}
-          skeletonLines={4}
-        >
-          {(data) => (
-            <Facts
-              rows={[
-                { name: t('account.name'), value: data.name || <NotSet /> },
-                { name: t('account.email'), value: data.email },
-                { name: t('profile.department'), value: data.department || <NotSet /> },
-                { name: t('profile.since'), value: <RelativeTime at={data.created_at} /> },
-              ]}
-            />
-          )}
-        </Panel>
-        <Panel title={t('quota.title')} icon={<Gauge aria-hidden="true" />} query={profile}>
-          {(data) => <Quota profile={data} />}
-        </Panel>
-        <Panel title={t('password.title')} icon={<KeyRound aria-hidden="true" />} query={profile}>
-          {(data) => (data.has_password ? <PasswordForm email={data.email} /> : <p>{t('password.none')}</p>)}
-        </Panel>
-        <Card title={t('preferences.title')} icon={<Palette aria-hidden="true" />}>
-          <Preferences />
-        </Card>
+        <div className="grid gap-5">
+          <Panel
+            title={t('account.title')}
+            icon={<UserRound aria-hidden="true" />}
+            query={profile}
+            skeletonLines={4}
+          >
+            {(data) => (
+              <Facts
+                rows={[
+                  { name: t('account.name'), value: data.name || <NotSet /> },
+                  { name: t('account.email'), value: data.email },
+                  { name: t('profile.department'), value: data.department || <NotSet /> },
+                  { name: t('profile.since'), value: <RelativeTime at={data.created_at} /> },
+                ]}
+              />
+            )}
+          </Panel>
+          <Panel title={t('quota.title')} icon={<Gauge aria-hidden="true" />} query={profile}>
+            {(data) => <Quota profile={data} />}
+          </Panel>
+        </div>
+        <div className="grid gap-5">
+          <Card title={t('preferences.title')} icon={<Palette aria-hidden="true" />}>
+            <Preferences />
+          </Card>
+          <Panel title={t('password.title')} icon={<KeyRound aria-hidden="true" />} query={profile}>
+            {(data) =>
+              data.has_password ? <PasswordForm email={data.email} /> : <p>{t('password.none')}</p>
+            }
+          </Panel>
+        </div>
       </div>
     </Page>
   );

@@ -46,51 +46,50 @@ export function AccountMenu({ account, wide }: { account: Account | undefined; w
           </>
         )}
       </Menu.Trigger>
-      <Menu.Portal>
-        <Menu.Content
-          align="end"
-          sideOffset={6}
-          collisionPadding={8}
-          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) w-60 overflow-y-auto rounded-xl border border-line bg-surface p-1.5 text-ink shadow-high"
-        >
-          {account && (
-            <Menu.Label className="px-2.5 pt-1.5 pb-2">
-              <span className="block truncate text-sm font-medium">{name}</span>
-              <span className="block truncate text-xs text-muted">{account.email}</span>
-            </Menu.Label>
-          )}
-          <Menu.Item className={ITEM} onSelect={() => navigate('/profile')}>
-            <UserRound className="size-4" aria-hidden="true" />
-            {t('nav.profile')}
-          </Menu.Item>
-          <Divider />
-          <Choices
-            label={t('preferences.theme')}
-            value={theme}
-            onChange={(value) => setTheme(value as Theme)}
-            options={THEMES.map((value) => {
-              const Icon = THEME_ICONS[value];
-              return {
-                value,
-                label: t(`preferences.${value}`),
-                icon: <Icon className="size-4" aria-hidden="true" />,
-              };
-            })}
-          />
-          <Divider />
-          <Choices
-            label={t('preferences.language')}
-            value={language}
-            onChange={(value) => void setLanguage(value as Language)}
-            options={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
-          />
-          <Divider />
-          <Menu.Item className={ITEM} onSelect={() => void logout()}>
-            <LogOut className="size-4" aria-hidden="true" />
-            {t('account.logout')}
-          </Menu.Item>
-        </Menu.Content>
-      </Menu.Portal>
+      {/* Not in a portal: so the menu stands inside the header, where screen readers look for it. */}
+      <Menu.Content
+        align="end"
+        sideOffset={6}
+        collisionPadding={8}
+        className="z-50 max-h-(--radix-dropdown-menu-content-available-height) w-60 overflow-y-auto rounded-xl border border-line bg-surface p-1.5 text-ink shadow-high"
+      >
+        {account && (
+          <Menu.Label className="px-2.5 pt-1.5 pb-2">
+            <span className="block truncate text-sm font-medium">{name}</span>
+            <span className="block truncate text-xs text-muted">{account.email}</span>
+          </Menu.Label>
+        )}
+        <Menu.Item className={ITEM} onSelect={() => navigate('/profile')}>
+          <UserRound className="size-4" aria-hidden="true" />
+          {t('nav.profile')}
+        </Menu.Item>
+        <Divider />
+        <Choices
+          label={t('preferences.theme')}
+          value={theme}
+          onChange={(value) => setTheme(value as Theme)}
+          options={THEMES.map((value) => {
+            const Icon = THEME_ICONS[value];
+            return {
+              value,
+              label: t(`preferences.${value}`),
+              icon: <Icon className="size-4" aria-hidden="true" />,
+            };
+          })}
+        />
+        <Divider />
+        <Choices
+          label={t('preferences.language')}
+          value={language}
+          onChange={(value) => void setLanguage(value as Language)}
+          options={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
+        />
+        <Divider />
+        <Menu.Item className={ITEM} onSelect={() => void logout()}>
+          <LogOut className="size-4" aria-hidden="true" />
+          {t('account.logout')}
+        </Menu.Item>
+      </Menu.Content>
     </Menu.Root>
   );
 }

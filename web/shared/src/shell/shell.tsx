@@ -55,7 +55,7 @@ export function SideShell({ tag, items, account, children }: ShellProps) {
           <AccountMenu account={account} wide={false} />
         </div>
       </header>
-      <div className="sticky top-0 hidden h-dvh w-60 shrink-0 flex-col gap-6 border-e border-line bg-surface p-3 md:flex">
+      <header className="sticky top-0 z-20 hidden h-dvh w-60 shrink-0 flex-col gap-6 border-e border-line bg-surface p-3 md:flex">
         <div className="px-2 pt-2.5">
           <HomeLink tag={tag} />
         </div>
@@ -68,7 +68,7 @@ export function SideShell({ tag, items, account, children }: ShellProps) {
             <VersionTag />
           </div>
         </div>
-      </div>
+      </header>
       <Main>{children}</Main>
       <NewVersion />
     </div>
@@ -78,7 +78,11 @@ export function SideShell({ tag, items, account, children }: ShellProps) {
 function HomeLink({ tag }: { tag?: string }) {
   const { t } = useI18n();
   return (
-    <Link href="/" className="rounded-lg" aria-label={`tidepool${tag ? ` ${tag}` : ''}, ${t('nav.home')}`}>
+    <Link
+      href="/"
+      className="flex rounded-lg"
+      aria-label={`tidepool${tag ? ` ${tag}` : ''}, ${t('nav.home')}`}
+    >
       <Brand tag={tag} />
     </Link>
   );

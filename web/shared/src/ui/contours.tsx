@@ -18,10 +18,8 @@ function ring(x: number, y: number, radius: number, seed: number): string {
   return `M${points.join('L')}Z`;
 }
 
-const POOLS = [
-  { x: 250, y: 330, rings: 13, step: 34, seed: 0.6 },
-  { x: 560, y: 760, rings: 9, step: 30, seed: 2.4 },
-];
+const RINGS = 19;
+const STEP = 38;
 
 export function Contours({ className }: { className?: string }) {
   return (
@@ -29,24 +27,24 @@ export function Contours({ className }: { className?: string }) {
       viewBox="0 0 700 900"
       preserveAspectRatio="xMidYMid slice"
       className={className}
-      fill="none"
       aria-hidden="true"
       focusable="false"
     >
-      {POOLS.map((pool) =>
-        Array.from({ length: pool.rings }, (_, index) => {
-          const depth = index / pool.rings;
-          return (
-            <path
-              key={`${pool.x}-${index}`}
-              d={ring(pool.x, pool.y, pool.step * (index + 0.7), pool.seed + index * 0.16)}
-              stroke="currentColor"
-              strokeWidth={index % 4 === 0 ? 1.6 : 0.9}
-              opacity={0.75 - depth * 0.6}
-            />
-          );
-        }),
-      )}
+      {/* From the shore inwards: every ring darkens what lies inside it, so the pool gets deeper towards its middle. */}
+      {Array.from({ length: RINGS }, (_, index) => {
+        const outside = RINGS - index;
+        return (
+          <path
+            key={outside}
+            d={ring(270 + outside * 6, 330 + outside * 9, STEP * (outside - 0.3), 0.6 + outside * 0.15)}
+            className="fill-deep-fill"
+            fillOpacity="0.07"
+            stroke="currentColor"
+            strokeWidth={outside % 4 === 1 ? 1.6 : 0.9}
+            strokeOpacity={0.72 - (outside / RINGS) * 0.56}
+          />
+        );
+      })}
     </svg>
   );
 }

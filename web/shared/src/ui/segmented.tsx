@@ -27,7 +27,7 @@ export function Segmented<Value extends string>(props: SegmentedProps<Value>) {
           <label
             key={option.value}
             title={compact && option.icon ? option.label : undefined}
-            className="relative flex min-h-8 items-center gap-2 rounded-md px-3 py-1 text-sm text-muted hover:text-ink has-checked:bg-surface has-checked:font-medium has-checked:text-ink has-checked:shadow-card has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent"
+            className="relative flex min-h-8 items-center gap-2 rounded-md px-3 py-1 text-sm text-muted hover:text-ink has-checked:bg-surface has-checked:font-medium has-checked:text-ink has-checked:ring-1 has-checked:ring-control has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent"
           >
             <input
               type="radio"

@@ -1,0 +1,136 @@
+// What every browser test gets: a running server, the two apps as a person meets them, and a watch that fails the test
+// on any console error, policy violation or request to another origin.
+import { AxeBuilder } from '@axe-core/playwright';
+import { test as base, expect, type ConsoleMessage, type Page } from '@playwright/test';
+import { Server, type Account } from './server';
+
+export { expect };
+export const SIDES = ['employee', 'admin'] as const;
+export type Side = (typeof SIDES)[number];
+
+export interface Watch {
+  /** A failure that the test provokes; everything else stays forbidden. */
+  allow: (pattern: RegExp) => void;
+  /** Another origin that the test has to visit. */
+  allowOrigin: (origin: string) => void;
+}
+
+interface TestFixtures {
+  watch: Watch;
+}
+
+export const test = base.extend<TestFixtures, { server: Server }>({
+  server: [
+    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
+    async ({}, use) => {
+      const server = await Server.start();
+      await use(server);
+      await server.stop();
+    },
+    { scope: 'worker', timeout: 60_000 },
+  ],
+
+  watch: [
+    async ({ context, baseURL }, use) => {
+      const problems: string[] = [];
+      const allowed: RegExp[] = [];
+      const origins = new Set<string>(baseURL ? [new URL(baseURL).origin] : []);
+      const visited = new Set<string>();
+      await context.addInitScript(() => {
+        document.addEventListener('securitypolicyviolation', (event) => {
+          console.error(`policy violation: ${event.violatedDirective} ${event.blockedURI}`);
+        });
+      });
+      context.on('console', (message: ConsoleMessage) => {
+        if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text());
+      });
+      context.on('weberror', (error) => problems.push(String(error.error())));
+      context.on('request', (request) => {
+        const { origin, protocol } = new URL(request.url());
+        if (!protocol.startsWith('http')) return;
+        // The app's own origin is the one its first document came from.
+        if (origins.size === 0) origins.add(origin);
+        if (!origins.has(origin)) visited.add(origin);
+      });
+      await use({
+        allow: (pattern) => allowed.push(pattern),
+        allowOrigin: (origin) => origins.add(origin),
+      });
+      expect(problems.filter((problem) => !allowed.some((pattern) => pattern.test(problem)))).toEqual([]);
+      expect([...visited].filter((origin) => !origins.has(origin))).toEqual([]);
+    },
+    { auto: true },
+  ],
+});
+
+/** One of the two apps with somebody who can sign in. */
+export interface AppUnderTest {
+  side: Side;
+  url: string;
+  account: Account;
+  tokenKey: string;
+}
+
+export async function appOf(side: Side, server: Server): Promise<AppUnderTest> {
+  return side === 'employee'
+    ? {
+        side,
+        url: server.employeeUrl,
+        account: await server.newEmployee(),
+        tokenKey: 'tidepool.employee.token',
+      }
+    : { side, url: server.adminUrl, account: server.admin, tokenKey: 'tidepool.admin.token' };
+}
+
+export async function logIn(page: Page, account: Account) {
+  await page.getByLabel('E-mail').fill(account.email);
+  await page.getByLabel('Password', { exact: true }).fill(account.password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(
+    page.getByRole('navigation').or(page.getByRole('button', { name: 'Open navigation' })),
+  ).toBeVisible();
+}
+
+/** Opens `place` signed in, without the login form; answers the token. */
+export async function openSignedIn(
+  page: Page,
+  app: AppUnderTest,
+  server: Server,
+  place = '/',
+): Promise<string> {
+  const token = await server.token(app.url, app.account);
+  await page.goto(`${app.url}/login`);
+  await page.evaluate(([key, value]) => localStorage.setItem(key, value), [app.tokenKey, token] as const);
+  await page.goto(app.url + place);
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  await expect(page.getByText('Loading…')).toHaveCount(0);
+  return token;
+}
+
+export async function choose(page: Page, group: string, option: string) {
+  await page.getByRole('group', { name: group }).getByText(option).click();
+}
+
+export async function expectAccessible(page: Page) {
+  const { violations } = await new AxeBuilder({ page })
+    .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
+    .analyze();
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
+  expect(found).toEqual([]);
+}
+
+/** Nothing sticks out sideways, neither the page nor a text inside its box. */
+export async function expectNoOverflow(page: Page) {
+  const wide = await page.evaluate(() => {
+    const limit = document.documentElement.clientWidth;
+    const outside = [...document.querySelectorAll<HTMLElement>('body *')].filter((element) => {
+      const box = element.getBoundingClientRect();
+      if (box.width === 0 || box.height === 0 || element.closest('svg, .sr-only')) return false;
+      const cut =
+        element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX === 'visible';
+      return box.right > limit + 1 || box.left < -1 || (cut && element.clientWidth > 0);
+    });
+    return outside.map((element) => element.outerHTML.slice(0, 120));
+  });
+  expect(wide).toEqual([]);
+}

@@ -1,0 +1,167 @@
+// Starts the real binary on free loopback ports with a data folder of its own, and ends it by its pid.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { openSync, readFileSync } from 'node:fs';
+import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+const ADMIN = { email: 'root@example.test', password: 'harbour-light-4711' };
+const START_SECONDS = 30;
+
+export interface Account {
+  email: string;
+  password: string;
+}
+
+export class Server {
+  private employees = 0;
+
+  private constructor(
+    readonly employeeUrl: string,
+    readonly adminUrl: string,
+    private readonly process: ChildProcess,
+    private readonly folder: string,
+  ) {}
+
+  /** The first super administrator, whom the binary creates at its first start. */
+  readonly admin: Account = ADMIN;
+
+  /** `settings` sees the listeners' addresses, since some settings have to name them. */
+  static async start(
+    settings: (urls: { employee: string; admin: string }) => Record<string, string> = () => ({}),
+  ): Promise<Server> {
+    const { employee, admin, gateway, embed } = await freeAddresses();
+    const urls = { employee: `http://${employee}`, admin: `http://${admin}` };
+    const folder = await mkdtemp(path.join(tmpdir(), 'tidepool-e2e-'));
+    // The whole run's secret search also reads what the servers wrote.
+    const log = path.join(
+      process.env.TIDEPOOL_TEST_TRACE_DIR ?? folder,
+      `server-${employee.split(':')[1] ?? ''}.log`,
+    );
+    const out = openSync(log, 'a');
+    const binary = path.resolve(
+      process.env.TIDEPOOL_BIN ?? path.join(import.meta.dirname, '../../target/debug/tidepool'),
+    );
+    const child = spawn(binary, ['serve'], {
+      stdio: ['ignore', out, out],
+      cwd: folder,
+      env: {
+        ...inherited(),
+        TIDEPOOL_DATA_DIR: path.join(folder, 'data'),
+        TIDEPOOL_EMPLOYEE_LISTEN: employee,
+        TIDEPOOL_ADMIN_LISTEN: admin,
+        TIDEPOOL_GATEWAY_LISTEN: gateway,
+        TIDEPOOL_EMBED_LISTEN: embed,
+        TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL: ADMIN.email,
+        TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD: ADMIN.password,
+        ...settings(urls),
+      },
+    });
+    child.on('error', (error) => console.error(`${binary}: ${error.message}`));
+    process.once('exit', () => child.kill('SIGKILL'));
+    const server = new Server(urls.employee, urls.admin, child, folder);
+    try {
+      await Promise.all([
+        answers(`${urls.employee}/healthz`, child),
+        answers(`${urls.admin}/healthz`, child),
+      ]);
+    } catch (error) {
+      const written = readFileSync(log, 'utf8').trim();
+      await server.stop();
+      throw new Error(`${binary} serve did not start: ${String(error)}\n${written}`, { cause: error });
+    }
+    await recordSecrets([ADMIN.password]);
+    return server;
+  }
+
+  async stop() {
+    if (
+      this.process.exitCode === null &&
+      this.process.signalCode === null &&
+      this.process.pid !== undefined
+    ) {
+      const ended = new Promise((resolve) => this.process.once('exit', resolve));
+      this.process.kill('SIGTERM');
+      const late = setTimeout(() => this.process.kill('SIGKILL'), 5_000);
+      await ended;
+      clearTimeout(late);
+    }
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** A fresh employee, made through the administration API. */
+  async newEmployee(fields: { name?: string; department?: string } = {}): Promise<Account> {
+    this.employees += 1;
+    const account = {
+      email: `mina${this.employees}@example.test`,
+      password: `low-tide-${this.employees}-walk`,
+    };
+    const token = await this.token(this.adminUrl, ADMIN);
+    const body = { name: 'Mina Okafor', department: 'Research', ...fields, ...account };
+    await call('POST', `${this.adminUrl}/api/v1/users`, body, token);
+    await recordSecrets([account.password]);
+    return account;
+  }
+
+  async token(url: string, account: Account): Promise<string> {
+    const data = await call('POST', `${url}/api/v1/auth/login`, account);
+    return (data as { token: string }).token;
+  }
+
+  /** Ends a token behind the browser's back. */
+  async endToken(url: string, token: string) {
+    await call('POST', `${url}/api/v1/auth/logout`, {}, token);
+  }
+}
+
+async function call(method: string, url: string, body: unknown, token?: string): Promise<unknown> {
+  const response = await fetch(url, {
+    method,
+    headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json()) as { code: string; data: unknown; msg: string };
+  if (answer.code !== '0000')
+    throw new Error(`${method} ${url}: ${response.status} ${answer.code} ${answer.msg}`);
+  return answer.data;
+}
+
+/** Settings of somebody's own installation must not reach the tests. */
+function inherited(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TIDEPOOL_')));
+}
+
+/** Addresses for the four listeners. All are held before the first is given back, so that they differ. */
+async function freeAddresses() {
+  const hold = async () => {
+    const probe = createServer();
+    await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+    return { probe, address: `127.0.0.1:${(probe.address() as AddressInfo).port}` };
+  };
+  const [employee, admin, gateway, embed] = await Promise.all([hold(), hold(), hold(), hold()]);
+  for (const { probe } of [employee, admin, gateway, embed]) {
+    await new Promise((resolve) => probe.close(resolve));
+  }
+  return { employee: employee.address, admin: admin.address, gateway: gateway.address, embed: embed.address };
+}
+
+async function answers(url: string, child: ChildProcess) {
+  const end = Date.now() + START_SECONDS * 1000;
+  while (Date.now() < end) {
+    if (child.exitCode !== null || child.pid === undefined) throw new Error('it ended');
+    const healthy = await fetch(url).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (healthy) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`no answer from ${url} within ${START_SECONDS} s`);
+}
+
+async function recordSecrets(secrets: string[]) {
+  const folder = process.env.TIDEPOOL_TEST_TRACE_DIR;
+  if (folder)
+    await appendFile(path.join(folder, 'secrets.txt'), secrets.map((secret) => `${secret}\n`).join(''));
+}
