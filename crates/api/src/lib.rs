@@ -1,1 +1,24 @@
-//! api
+//! What people ask for: the employee API and the administration API, over HTTP.
+//!
+//! `employee/` and `admin/` hold the endpoints, one file per noun; everything else here serves both.
+
+pub mod admin;
+pub mod docs;
+pub mod employee;
+pub mod envelope;
+pub mod error;
+pub mod extract;
+pub mod fallback;
+pub mod headers;
+pub mod health;
+pub mod openapi;
+pub mod public_url;
+pub mod server;
+pub mod shape;
+pub mod sso;
+pub mod state;
+pub mod trace;
+pub mod web;
+
+pub use public_url::PublicUrl;
+pub use state::Api;

@@ -8,6 +8,7 @@ pub mod error;
 pub mod id;
 pub mod page;
 pub mod password;
+pub mod quota;
 pub mod secret;
 pub mod text;
 
@@ -16,5 +17,6 @@ pub use day::Zone;
 pub use email::Email;
 pub use error::{Error, Kind, Result};
 pub use page::{Listing, Page, Sort};
+pub use quota::Quota;
 pub use secret::Secret;
 pub use text::{Name, Text};

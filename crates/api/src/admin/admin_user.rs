@@ -1,0 +1,129 @@
+//! Administrators: listed for all of them, managed by super_admins.
+
+use base::{Email, Listing, Secret, Sort, Text};
+use domain::admin_user::{self, AdminUser, New, Patch};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::words::{Role, Status};
+use crate::envelope::Data;
+use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State, SuperAdmin};
+use crate::shape::Deleted;
+use crate::state::{Api, Shared};
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(update, delete))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AdminItem {
+    id: String,
+    #[schema(example = "admin@example.com")]
+    email: String,
+    #[schema(example = "Grace Hopper")]
+    name: String,
+    role: Role,
+    status: Status,
+    /// False for accounts that sign in through SSO only.
+    has_password: bool,
+    last_login_at: Option<String>,
+    created_at: String,
+}
+
+fn item(api: &Api, admin: AdminUser) -> AdminItem {
+    AdminItem {
+        has_password: admin.has_password(),
+        id: admin.id,
+        email: admin.email,
+        name: admin.name,
+        role: admin.role.into(),
+        status: admin.status.into(),
+        last_login_at: admin.last_login_at.map(|at| api.zone().show(at)),
+        created_at: api.zone().show(admin.created_at),
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wanted {
+    /// Text in e-mail or name.
+    q: Option<String>,
+    /// email, name, role, status, last_login_at or created_at; a `-` in front turns it around.
+    sort: Option<String>,
+}
+
+/// All administrators.
+///
+/// Whole, unless paging is asked for.
+#[utoipa::path(get, path = "/admin-users", tag = "admin-users", params(Wanted, Paging), responses((status = 200, body = Listing<AdminItem>)))]
+async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AdminItem>> {
+    let default = Sort { column: "created_at", descending: false };
+    let sort = Sort::asked(wanted.sort.as_deref(), store::admin_user::SORTABLE, default)?;
+    let found = admin_user::list(&api.app, wanted.q.as_deref(), sort, paging.page_or_all(50)?).await?;
+    Ok(Data(found.map(|admin| item(&api, admin))))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct NewAdmin {
+    email: Email,
+    #[serde(default)]
+    name: Text<100>,
+    /// `admin` when omitted.
+    #[serde(default)]
+    role: Option<Role>,
+    /// At least 8 characters; omitted, the account signs in through SSO only.
+    password: Option<Secret>,
+}
+
+/// Makes an administrator.
+#[utoipa::path(post, path = "/admin-users", tag = "admin-users", extensions(("x-role" = json!("super_admin"))), request_body = NewAdmin, responses((status = 200, body = AdminItem)))]
+async fn create(SuperAdmin(who): SuperAdmin, api: State, Body(body): Body<NewAdmin>) -> Answer<AdminItem> {
+    let new = New {
+        email: body.email,
+        name: body.name.as_str().to_owned(),
+        role: body.role.unwrap_or(Role::Admin).into(),
+        password: body.password,
+    };
+    let created = admin_user::create(&api.app, &who.by, new).await?;
+    Ok(Data(item(&api, created)))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct AdminPatch {
+    name: Option<Text<100>>,
+    role: Option<Role>,
+    status: Option<Status>,
+    /// A new password, which ends all tokens of the account.
+    password: Option<Secret>,
+}
+
+/// Changes an administrator.
+///
+/// The last active super_admin can be neither revoked nor demoted (409).
+#[utoipa::path(patch, path = "/admin-users/{email}", tag = "admin-users", extensions(("x-role" = json!("super_admin"))), params(("email" = String, Path)), request_body = AdminPatch, responses((status = 200, body = AdminItem)))]
+async fn update(
+    SuperAdmin(who): SuperAdmin,
+    api: State,
+    Path(email): Path<String>,
+    Body(body): Body<AdminPatch>,
+) -> Answer<AdminItem> {
+    let patch = Patch {
+        name: body.name.map(|n| n.as_str().to_owned()),
+        role: body.role.map(Into::into),
+        status: body.status.map(Into::into),
+        password: body.password,
+    };
+    let updated = admin_user::update(&api.app, &who.by, &email, patch).await?;
+    Ok(Data(item(&api, updated)))
+}
+
+/// Deletes an administrator (soft; the e-mail stays taken).
+///
+/// The last active super_admin cannot be deleted (409).
+#[utoipa::path(delete, path = "/admin-users/{email}", tag = "admin-users", extensions(("x-role" = json!("super_admin"))), params(("email" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn delete(SuperAdmin(who): SuperAdmin, api: State, Path(email): Path<String>) -> Answer<Deleted> {
+    let deleted = admin_user::delete(&api.app, &who.by, &email).await?;
+    Ok(Data(Deleted { id: deleted.id }))
+}

@@ -1,0 +1,150 @@
+//! The audit log, read and exported.
+
+use axum::body::{Body as HttpBody, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use base::{Error, Kind, Listing, Sort};
+use domain::audit::{self, Entry};
+use futures_util::stream;
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::words::Level;
+use crate::envelope::Data;
+use crate::error::ApiError;
+use crate::extract::{Admin, Answer, Paging, Query, State};
+use crate::state::{Api, Shared};
+
+/// Rows read at a time by an export: memory stays flat whatever the log's size.
+const EXPORT_BATCH: i64 = 1000;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list)).routes(routes!(pages)).routes(routes!(export))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AuditEntry {
+    id: i64,
+    /// An administrator's e-mail, or System.
+    #[schema(example = "admin@example.com")]
+    operator: String,
+    #[schema(example = "user.update")]
+    action: String,
+    level: Level,
+    #[schema(example = "ada@example.com")]
+    target: String,
+    #[schema(example = "status: active → revoked")]
+    detail: String,
+    #[schema(example = "203.0.113.7")]
+    ip: String,
+    user_agent: String,
+    created_at: String,
+}
+
+fn item(api: &Api, entry: Entry) -> AuditEntry {
+    AuditEntry {
+        id: entry.id,
+        operator: entry.operator,
+        action: entry.action,
+        level: entry.level.into(),
+        target: entry.target,
+        detail: entry.detail,
+        ip: entry.ip,
+        user_agent: entry.user_agent,
+        created_at: api.zone().show(entry.created_at),
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wanted {
+    /// Such as `user.update`.
+    action: Option<String>,
+    /// An administrator's e-mail, or System.
+    operator: Option<String>,
+    level: Option<Level>,
+    /// Exactly this target.
+    target: Option<String>,
+    /// A single local day.
+    #[param(value_type = Option<String>, format = Date)]
+    date: Option<Date>,
+    /// Text in operator, action, target or detail.
+    q: Option<String>,
+    /// id, created_at, operator, action, level or target; a `-` in front turns it around.
+    sort: Option<String>,
+}
+
+async fn found(api: &Api, wanted: Wanted, paging: Paging) -> Answer<Listing<AuditEntry>> {
+    let newest_first = Sort { column: "id", descending: true };
+    let sort = Sort::asked(wanted.sort.as_deref(), store::audit::SORTABLE, newest_first)?;
+    let (from, until) = api.zone().range(wanted.date, wanted.date);
+    let filter = audit::Wanted {
+        q: wanted.q,
+        action: wanted.action,
+        operator: wanted.operator,
+        level: wanted.level.map(Into::into),
+        target: wanted.target,
+        from,
+        until,
+    };
+    let entries = store::audit::list(&api.app.db, &filter, sort, paging.page(50)?).await?;
+    Ok(Data(entries.map(|entry| item(api, entry))))
+}
+
+/// The audit log, newest first.
+#[utoipa::path(get, path = "/audit-logs", tag = "audit", params(Wanted, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
+async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AuditEntry>> {
+    found(&api, wanted, paging).await
+}
+
+/// The same entries as GET /audit-logs, by page and pageSize.
+#[utoipa::path(get, path = "/audit/logs", tag = "audit", params(Wanted, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
+async fn pages(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AuditEntry>> {
+    found(&api, wanted, paging).await
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Export {
+    /// The first local day; without it, from the beginning.
+    #[param(value_type = Option<String>, format = Date)]
+    start_date: Option<Date>,
+    /// The last local day; without it, to the end.
+    #[param(value_type = Option<String>, format = Date)]
+    end_date: Option<Date>,
+    /// Only `csv`, which is the default.
+    format: Option<String>,
+}
+
+/// The audit log as CSV, oldest first, streamed.
+///
+/// UTF-8 with a header line. Cells that a spreadsheet would take for a formula begin with an apostrophe.
+#[utoipa::path(get, path = "/audit-logs/export", tag = "audit", params(Export), responses((status = 200, description = "the file", body = String, content_type = "text/csv")))]
+async fn export(_: Admin, api: State, Query(wanted): Query<Export>) -> Result<Response, ApiError> {
+    if wanted.format.as_deref().is_some_and(|f| f != "csv") {
+        return Err(Error::new(Kind::BadRequest, "format: must be csv").into());
+    }
+    let (from, until) = api.zone().range(wanted.start_date, wanted.end_date);
+    let filter = audit::Wanted { from, until, ..audit::Wanted::default() };
+    let api = api.0;
+    let header = Bytes::from(format!("{}\n", audit::CSV_HEADER.join(",")));
+    let rows = stream::try_unfold((Some(0), api, filter), |(after, api, filter)| async move {
+        let Some(after) = after else { return Ok(None) };
+        let entries =
+            store::audit::after(&api.app.db, &filter, after, EXPORT_BATCH).await.map_err(base::Error::from)?;
+        let lines = audit::csv_lines(api.zone(), &entries)?;
+        let full = entries.len() as i64 == EXPORT_BATCH;
+        let next = entries.last().filter(|_| full).map(|last| last.id);
+        Ok::<_, Error>(Some((Bytes::from(lines), (next, api, filter))))
+    });
+    use futures_util::StreamExt as _;
+    let body = HttpBody::from_stream(stream::once(async move { Ok(header) }).chain(rows));
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"audit-logs.csv\"")),
+    ];
+    Ok((headers, body).into_response())
+}

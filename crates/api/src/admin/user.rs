@@ -1,0 +1,162 @@
+//! Employees, as administrators see and manage them.
+
+use base::id::UserId;
+use base::{Email, Listing, Quota, Secret, Sort, Text};
+use domain::user::{self, New, Patch, User};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::words::Status;
+use crate::envelope::Data;
+use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
+use crate::shape::Deleted;
+use crate::state::{Api, Shared};
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(show, update, delete))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct UserItem {
+    id: String,
+    #[schema(example = "ada@example.com")]
+    email: String,
+    #[schema(example = "Ada Lovelace")]
+    name: String,
+    #[schema(example = "Research")]
+    department: String,
+    status: Status,
+    /// Tokens per day; 0 means no limit.
+    #[schema(example = 100_000)]
+    quota_daily: i64,
+    /// The first bound instance.
+    instance_id: Option<String>,
+    instance_name: Option<String>,
+    instance_model: Option<String>,
+    /// Over all bound instances.
+    total_tokens: i64,
+    total_requests: i64,
+    /// An estimate: tokens of each instance by its model's price.
+    est_cost_usd: f64,
+    /// False for accounts that sign in through SSO only.
+    has_password: bool,
+    created_at: String,
+    revoked_at: Option<String>,
+}
+
+fn item(api: &Api, user: User) -> UserItem {
+    UserItem {
+        id: user.id,
+        email: user.email,
+        name: user.name,
+        department: user.department,
+        status: user.status.into(),
+        quota_daily: user.quota_daily,
+        instance_id: None,
+        instance_name: None,
+        instance_model: None,
+        total_tokens: 0,
+        total_requests: 0,
+        est_cost_usd: 0.0,
+        has_password: user.password_hash.is_some(),
+        created_at: api.zone().show(user.created_at),
+        revoked_at: user.revoked_at.map(|at| api.zone().show(at)),
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wanted {
+    /// Text in e-mail, name or department.
+    q: Option<String>,
+    status: Option<Status>,
+    department: Option<String>,
+    /// email, name, department, status, quota_daily or created_at; a `-` in front turns it around.
+    sort: Option<String>,
+}
+
+/// All employees, revoked ones included.
+///
+/// Whole, unless paging is asked for.
+#[utoipa::path(get, path = "/users", tag = "users", params(Wanted, Paging), responses((status = 200, body = Listing<UserItem>)))]
+async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<UserItem>> {
+    let default = Sort { column: "created_at", descending: false };
+    let sort = Sort::asked(wanted.sort.as_deref(), store::user::SORTABLE, default)?;
+    let filter = user::Wanted {
+        q: wanted.q.as_deref(),
+        status: wanted.status.map(Into::into),
+        department: wanted.department.as_deref(),
+    };
+    let found = user::list(&api.app, filter, sort, paging.page_or_all(50)?).await?;
+    Ok(Data(found.map(|user| item(&api, user))))
+}
+
+/// One employee (beyond the spec).
+#[utoipa::path(get, path = "/users/{id}", tag = "users", params(("id" = String, Path)), responses((status = 200, body = UserItem)))]
+async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<UserItem> {
+    let user = user::find(&api.app, &UserId::named(id)).await?;
+    Ok(Data(item(&api, user)))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct NewUser {
+    email: Email,
+    #[serde(default)]
+    name: Text<100>,
+    #[serde(default)]
+    department: Text<100>,
+    /// Tokens per day; 0, the default, means no limit.
+    #[serde(default)]
+    quota_daily: Quota,
+    /// At least 8 characters; omitted, the account signs in through SSO only.
+    password: Option<Secret>,
+}
+
+/// Makes an employee.
+#[utoipa::path(post, path = "/users", tag = "users", request_body = NewUser, responses((status = 200, body = UserItem)))]
+async fn create(who: Admin, api: State, Body(body): Body<NewUser>) -> Answer<UserItem> {
+    let new = New {
+        email: body.email,
+        name: body.name.as_str().to_owned(),
+        department: body.department.as_str().to_owned(),
+        quota_daily: body.quota_daily.get(),
+        password: body.password,
+    };
+    let created = user::create(&api.app, &who.by, new).await?;
+    Ok(Data(item(&api, created)))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct UserPatch {
+    name: Option<Text<100>>,
+    department: Option<Text<100>>,
+    /// `revoked` ends the account's tokens at once; `active` undoes it.
+    status: Option<Status>,
+    /// Tokens per day; 0 means no limit.
+    quota_daily: Option<Quota>,
+    /// A new password, which ends all tokens of the account.
+    password: Option<Secret>,
+}
+
+/// Changes an employee.
+#[utoipa::path(patch, path = "/users/{id}", tag = "users", params(("id" = String, Path)), request_body = UserPatch, responses((status = 200, body = UserItem)))]
+async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<UserPatch>) -> Answer<UserItem> {
+    let patch = Patch {
+        name: body.name.map(|n| n.as_str().to_owned()),
+        department: body.department.map(|d| d.as_str().to_owned()),
+        status: body.status.map(Into::into),
+        quota_daily: body.quota_daily.map(Quota::get),
+        password: body.password,
+    };
+    let updated = user::update(&api.app, &who.by, &UserId::named(id), patch).await?;
+    Ok(Data(item(&api, updated)))
+}
+
+/// Deletes an employee: soft, the account stays listed as revoked.
+#[utoipa::path(delete, path = "/users/{id}", tag = "users", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
+    user::delete(&api.app, &who.by, &UserId::named(id.clone())).await?;
+    Ok(Data(Deleted { id }))
+}

@@ -1,0 +1,128 @@
+//! How employees log in and out.
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+use domain::login::{self, Opened};
+use domain::user::User;
+use domain::{session, sso};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::envelope::Data;
+use crate::error::ApiError;
+use crate::extract::{Answer, Body, Caller, Employee, Query, State};
+use crate::shape::{Login, LoginOptions};
+use crate::sso::{self as flow, Callback};
+use crate::state::Shared;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(options))
+        .routes(routes!(login))
+        .routes(routes!(logout))
+        .routes(routes!(sso_begin))
+        .routes(routes!(sso_callback))
+        .routes(routes!(verify))
+}
+
+/// What the login page may offer.
+#[utoipa::path(get, path = "/auth/options", tag = "auth", security(()), responses((status = 200, body = LoginOptions)))]
+async fn options(api: State) -> Data<LoginOptions> {
+    Data(LoginOptions { sso: api.app.employee.sso.is_some(), version: api.version })
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LoggedIn {
+    /// The bearer token of every further request, good for 12 hours unless configured otherwise.
+    #[schema(example = "eyJhbGciOiJIUzI1NiJ9…")]
+    token: String,
+    #[schema(example = "ada@example.com")]
+    email: String,
+    #[schema(example = "Ada Lovelace")]
+    name: String,
+}
+
+impl LoggedIn {
+    pub fn new(opened: Opened<User>) -> LoggedIn {
+        LoggedIn { token: opened.token.expose().to_owned(), email: opened.account.email, name: opened.account.name }
+    }
+}
+
+/// Logs in with e-mail and password.
+///
+/// Ten failures for one e-mail or thirty from one address within five minutes are answered 429 for the
+/// rest of that window.
+#[utoipa::path(post, path = "/auth/login", tag = "auth", security(()), request_body = Login, responses(
+    (status = 200, body = LoggedIn),
+    (status = 401, description = "wrong email or password"),
+    (status = 403, description = "the account is revoked"),
+    (status = 429, description = "too many failures; Retry-After says when the window ends"),
+))]
+async fn login(api: State, caller: Caller, Body(body): Body<Login>) -> Answer<LoggedIn> {
+    let opened = login::employee(&api.app, &caller.0, body.email.as_str(), body.password).await?;
+    Ok(Data(LoggedIn::new(opened)))
+}
+
+/// Ends the token of this request.
+#[utoipa::path(post, path = "/auth/logout", tag = "auth", responses((status = 200, description = "ended")))]
+async fn logout(who: Employee, api: State) -> Answer<()> {
+    session::end(&api.app, &who.0.token).await?;
+    Ok(Data(()))
+}
+
+/// Sends the browser to the identity provider.
+#[utoipa::path(get, path = "/auth/sso", tag = "auth", security(()), responses(
+    (status = 303, description = "to the identity provider"),
+    (status = 404, description = "sso is not configured"),
+    (status = 429, description = "too many sign-ins from one address"),
+    (status = 502, description = "the identity provider answered badly"),
+    (status = 504, description = "the identity provider did not answer in time"),
+))]
+async fn sso_begin(api: State, caller: Caller) -> Result<Response, ApiError> {
+    flow::begin(&api, &caller.0).await
+}
+
+/// Where the identity provider sends the browser back to.
+///
+/// With `Accept: application/json` the answer is that of a login. A browser is redirected to the web app,
+/// with the token, or `sso_error`, behind the `#`.
+#[utoipa::path(get, path = "/auth/sso/callback", tag = "auth", security(()), params(Callback), responses(
+    (status = 200, body = LoggedIn),
+    (status = 303, description = "a browser: to the web app"),
+    (status = 401, description = "the provider's token is not good"),
+    (status = 403, description = "no account, an e-mail that is not verified, a domain that is not allowed, or revoked"),
+    (status = 404, description = "sso is not configured"),
+    (status = 502, description = "the identity provider answered badly"),
+    (status = 504, description = "the identity provider did not answer in time"),
+))]
+async fn sso_callback(api: State, headers: HeaderMap, Query(callback): Query<Callback>) -> Result<Response, ApiError> {
+    let outcome = async {
+        let identity = flow::finish(&api, &headers, &callback).await?;
+        let opened = sso::employee(&api.app, identity).await?;
+        Ok((opened.token.clone(), Data(LoggedIn::new(opened))))
+    };
+    flow::answer(&api, &headers, outcome.await)
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct Verify {
+    /// The token that the identity proxy signed.
+    token: String,
+}
+
+/// Takes the token of a configured identity proxy and answers like a login.
+#[utoipa::path(post, path = "/auth/verify", tag = "auth", security(()), request_body = Verify, responses(
+    (status = 200, body = LoggedIn),
+    (status = 401, description = "the proxy's token is not good"),
+    (status = 403, description = "no account, or revoked"),
+    (status = 404, description = "no identity proxy is configured"),
+    (status = 429, description = "too many sign-ins from one address"),
+    (status = 502, description = "the proxy's keys could not be read"),
+    (status = 504, description = "the proxy's keys could not be read in time"),
+))]
+async fn verify(api: State, caller: Caller, Body(body): Body<Verify>) -> Answer<LoggedIn> {
+    let opened = sso::proxied(&api.app, &caller.0, &body.token).await?;
+    Ok(Data(LoggedIn::new(opened)))
+}

@@ -1,0 +1,12 @@
+//! The employee API. One file per noun; each has its `routes()`.
+
+mod auth;
+mod me;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::state::Shared;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().merge(auth::routes()).merge(me::routes())
+}

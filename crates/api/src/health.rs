@@ -1,0 +1,76 @@
+//! Liveness, readiness and metrics: outside of /api/v1, on both listeners (metrics on the admin one).
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use base::{Error, Kind};
+use domain::token::Audience;
+use serde::Serialize;
+
+use crate::envelope::Data;
+use crate::error::ApiError;
+use crate::extract::Peer;
+use crate::state::Shared;
+
+pub fn routes(side: Audience) -> Router<Shared> {
+    let router = Router::new().route("/healthz", get(alive)).route("/readyz", get(ready));
+    match side {
+        Audience::Admin => router.route("/metrics", get(metrics)),
+        Audience::Employee => router,
+    }
+}
+
+#[derive(Serialize)]
+struct Alive {
+    status: &'static str,
+    version: &'static str,
+}
+
+async fn alive(State(api): State<Shared>) -> Data<Alive> {
+    Data(Alive { status: "ok", version: api.version })
+}
+
+#[derive(Serialize)]
+struct Ready {
+    status: &'static str,
+    database: &'static str,
+    schema_version: i64,
+}
+
+async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
+    let version = store::migrate::version(&api.app.db)
+        .await
+        .map_err(|e| Error::new(Kind::Unavailable, "the database is not ready").with_operator(e))?;
+    match version {
+        Some(version) if version == store::migrate::known() => {
+            Ok(Data(Ready { status: "ok", database: "ok", schema_version: version }))
+        }
+        _ => Err(Error::new(Kind::Unavailable, "migrations are missing").into()),
+    }
+}
+
+/// For loopback, or for whoever brings the metrics token.
+async fn metrics(State(api): State<Shared>, request: Request) -> Result<Response, ApiError> {
+    let allowed = match &api.metrics_token {
+        Some(token) => {
+            let given = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
+            let given = given.and_then(|h| h.strip_prefix("Bearer ")).unwrap_or_default();
+            aws_lc_rs::constant_time::verify_slices_are_equal(given.as_bytes(), token.expose().as_bytes()).is_ok()
+        }
+        // A proxy on this machine speaks for others: what it forwards is not loopback.
+        None => {
+            let peer = request.extensions().get::<Peer>().is_some_and(|p| p.0.ip().to_canonical().is_loopback());
+            peer && !request.headers().contains_key("x-forwarded-for")
+        }
+    };
+    if !allowed {
+        return Err(Kind::Unauthorized.into());
+    }
+    let (open, idle) = api.app.db.connections();
+    metrics::gauge!("tidepool_db_connections", "state" => "open").set(f64::from(open));
+    metrics::gauge!("tidepool_db_connections", "state" => "idle").set(idle as f64);
+    let kind = header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], (api.metrics)()).into_response())
+}

@@ -1,0 +1,111 @@
+//! One side as a service, and the loop that serves it: bounded header times, polite endings.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use domain::token::Audience;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+
+use crate::extract::Peer;
+use crate::state::Api;
+use crate::{admin, docs, employee, fallback, headers, health, openapi, trace, web};
+
+/// Bodies over this are 413; routes that take more say so themselves.
+pub const BODY_LIMIT: usize = 1024 * 1024;
+
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The routes of one side with everything around them.
+pub fn router(api: Arc<Api>) -> Router {
+    let side = api.side;
+    let (routes, document) = match side {
+        Audience::Employee => openapi::finish(employee::routes(), side),
+        Audience::Admin => openapi::finish(admin::routes(), side),
+    };
+    let v1 = routes.merge(docs::routes(document));
+    let inner = Router::new()
+        .nest("/api/v1", v1)
+        .merge(health::routes(side))
+        .fallback(web::serve)
+        .method_not_allowed_fallback(fallback::unknown_method);
+    // A proxy may pass the prefix of the public URL on, or take it away: both arrive.
+    let prefix = api.public_url.prefix();
+    let router = match prefix.trim_end_matches('/') {
+        "" => inner,
+        prefix => Router::new().nest(prefix, inner.clone()).merge(inner),
+    };
+    router
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(CatchPanicLayer::custom(trace::panicked))
+        .layer(from_fn_with_state(api.clone(), headers::security))
+        .layer(CompressionLayer::new())
+        .layer(from_fn_with_state(api.clone(), trace::requests))
+        .with_state(api)
+}
+
+/// Serves until `stop` says so, then finishes what was begun.
+pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+    let graceful = GracefulShutdown::new();
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder.http2().timer(TokioTimer::new());
+    let builder = Arc::new(builder);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, or a client that left: neither is a reason to stop serving.
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        // Small answers must not wait for one another.
+        stream.set_nodelay(true).ok();
+        let service = TowerToHyperService::new(with_peer(router.clone(), peer));
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "connection ended");
+            }
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+    Ok(())
+}
+
+fn with_peer(
+    router: Router,
+    peer: SocketAddr,
+) -> impl tower::Service<
+    http::Request<hyper::body::Incoming>,
+    Response = axum::response::Response,
+    Error = std::convert::Infallible,
+    Future: Send,
+> + Clone {
+    router.map_request(move |request: http::Request<hyper::body::Incoming>| {
+        let mut request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(Peer(peer));
+        request
+    })
+}

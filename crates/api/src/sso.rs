@@ -1,0 +1,138 @@
+//! The two steps of single sign-on that both sides share: to the provider, and back.
+//!
+//! The attempt (state, nonce, PKCE verifier) travels in a short-lived sealed cookie, which binds it to
+//! the browser and needs no store, so any replica can finish what another began.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use base::{Error, Kind, Result, Secret};
+use domain::app::Side;
+use domain::audit::By;
+use domain::token::Audience;
+use jiff::{SignedDuration, Timestamp};
+use remote::sso::{Attempt, Identity};
+use serde::{Deserialize, Serialize};
+use store::seal::Place;
+use utoipa::IntoParams;
+
+use crate::error::ApiError;
+use crate::state::Api;
+
+/// How long somebody may take to sign in at the provider.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Callback {
+    /// The provider's authorization code.
+    pub code: Option<String>,
+    /// What we gave the browser when it left.
+    pub state: Option<String>,
+    /// The provider's word for what went wrong.
+    pub error: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    attempt: Attempt,
+    until: Timestamp,
+}
+
+/// Sends the browser to the identity provider.
+pub async fn begin(api: &Api, by: &By) -> Result<Response, ApiError> {
+    let provider = side(api).sso.as_ref().ok_or(Kind::SsoNotConfigured)?;
+    domain::sso::admit(&api.app, by).await?;
+    let (url, attempt) = provider.begin().await?;
+    let kept = Kept { attempt, until: api.app.clock.now() + PATIENCE };
+    let text = serde_json::to_string(&kept).map_err(Error::internal)?;
+    let sealed = api.app.sealer.seal(place(api), &Secret::new(text))?;
+    let mut response = redirect(url.as_str())?;
+    set_cookie(api, &mut response, &sealed, PATIENCE.as_secs())?;
+    Ok(response)
+}
+
+/// Who came back from the identity provider.
+pub async fn finish(api: &Api, headers: &HeaderMap, callback: &Callback) -> Result<Identity> {
+    let provider = side(api).sso.as_ref().ok_or(Kind::SsoNotConfigured)?;
+    if let Some(error) = &callback.error {
+        let told = if error == "access_denied" { "the sign-in was cancelled" } else { "the sign-in was refused" };
+        return Err(Error::new(Kind::BadRequest, told).with_operator(format!("provider: {error}")));
+    }
+    let stale = || Error::new(Kind::BadRequest, "this sign-in was not begun in this browser, or too long ago");
+    let attempt = kept(api, headers).ok_or_else(|| stale().with_operator("no usable sign-in cookie"))?;
+    let state = callback.state.as_deref().unwrap_or_default();
+    let same = aws_lc_rs::constant_time::verify_slices_are_equal(state.as_bytes(), attempt.state.as_bytes());
+    if same.is_err() {
+        return Err(stale().with_operator("state does not match"));
+    }
+    let code = callback.code.as_deref().ok_or_else(|| Error::field("code", "is missing"))?;
+    provider.finish(&attempt, code).await
+}
+
+/// The callback's answer: JSON for programs, the web app with the token behind `#` for browsers.
+pub fn answer<T: IntoResponse>(
+    api: &Api,
+    headers: &HeaderMap,
+    outcome: Result<(Secret, T)>,
+) -> Result<Response, ApiError> {
+    let mut response = match outcome {
+        Ok((_, json)) if wants_json(headers) => json.into_response(),
+        Ok((token, _)) => redirect(&api.public_url.join(&format!("/#token={}", token.expose())))?,
+        Err(error) if wants_json(headers) => ApiError(error).into_response(),
+        Err(error) => {
+            tracing::warn!(side = api.side.as_str(), %error, "sign-in failed");
+            let told: String = url::form_urlencoded::byte_serialize(error.client.as_bytes()).collect();
+            redirect(&api.public_url.join(&format!("/#sso_error={}", told.replace('+', "%20"))))?
+        }
+    };
+    // One attempt, one use.
+    set_cookie(api, &mut response, "", 0)?;
+    Ok(response)
+}
+
+fn side(api: &Api) -> &Side {
+    match api.side {
+        Audience::Employee => &api.app.employee,
+        Audience::Admin => &api.app.admin,
+    }
+}
+
+fn place(api: &Api) -> Place<'static> {
+    Place { table: "cookie", column: api.side.as_str(), id: "sso" }
+}
+
+fn cookie_name(api: &Api) -> String {
+    format!("tidepool_{}_sso", api.side.as_str())
+}
+
+fn kept(api: &Api, headers: &HeaderMap) -> Option<Attempt> {
+    let name = cookie_name(api);
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|v| v.to_str().ok());
+    let sealed = cookies
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find_map(|(n, value)| (n == name).then_some(value))?;
+    let opened = api.app.sealer.open(place(api), sealed).ok()?;
+    let kept: Kept = serde_json::from_str(opened.expose()).ok()?;
+    (kept.until > api.app.clock.now()).then_some(kept.attempt)
+}
+
+fn set_cookie(api: &Api, response: &mut Response, value: &str, seconds: i64) -> Result<(), ApiError> {
+    let secure = if api.public_url.is_https() { "; Secure" } else { "" };
+    let path = format!("{}api/v1/auth/sso", api.public_url.prefix());
+    let name = cookie_name(api);
+    let cookie = format!("{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
+    response.headers_mut().append(header::SET_COOKIE, cookie);
+    Ok(())
+}
+
+fn redirect(to: &str) -> Result<Response> {
+    let to = HeaderValue::from_str(to).map_err(Error::internal)?;
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())
+}
+
+fn wants_json(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    accept.contains("application/json") && !accept.contains("text/html")
+}

@@ -1,0 +1,33 @@
+//! What every handler is handed besides the request.
+
+use std::sync::Arc;
+
+use domain::App;
+use domain::token::Audience;
+use ipnet::IpNet;
+
+use crate::PublicUrl;
+use crate::web::Assets;
+
+/// One side of the product: an API and its web app.
+pub struct Api {
+    pub app: Arc<App>,
+    pub side: Audience,
+    pub version: &'static str,
+    pub public_url: PublicUrl,
+    /// Where the employee app is framed from and links lead to, seen from either side.
+    pub assets: Assets,
+    /// Addresses whose X-Forwarded-For counts.
+    pub trusted_proxies: Arc<[IpNet]>,
+    /// The Prometheus text, and the token that may read it from elsewhere than this machine.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    pub metrics_token: Option<base::Secret>,
+}
+
+pub type Shared = Arc<Api>;
+
+impl Api {
+    pub fn zone(&self) -> &base::Zone {
+        &self.app.zone
+    }
+}

@@ -1,0 +1,150 @@
+//! `tidepool db backup` and `restore`: a folder with the database and, when asked for, the keys.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base::{Error, Kind, Result};
+use clap::ArgMatches;
+use store::backup::Contents;
+use store::{Db, backup, key_check};
+
+use crate::config::Config;
+use crate::keys::{self, Keys};
+use crate::open::{self, file_error, operator, private};
+
+const DATABASE: &str = "tidepool.db";
+
+pub async fn make(config: &Config, args: &ArgMatches) -> Result<()> {
+    let folder = folder(args);
+    if config.sqlite_file().is_none() {
+        return Err(refused("this database is PostgreSQL: back it up with pg_dump, and keep the keys beside it"));
+    }
+    if folder.exists() {
+        return Err(refused(format!("{} exists already", folder.display())));
+    }
+    let loaded = Keys::load(config)?;
+    let (db, _in_use) = open::open_db(config).await?;
+    keys::make_private_folder(&folder)?;
+    let copy = folder.join(DATABASE);
+    backup::make(&db, &copy).await.map_err(operator)?;
+    private(&copy)?;
+    let (copied, contents) = backup::inspect(&copy).await.map_err(operator)?;
+    copied.close().await;
+    println!("copied to {} and found whole: {}", copy.display(), described(&contents));
+    for key in loaded.all() {
+        match (&key.file, args.get_flag("with-keys")) {
+            (_, true) => {
+                keys::write_private(&keys::file_of(&folder, key.setting), key.key.expose())?;
+                println!("{}: taken along", key.setting);
+            }
+            (Some(file), false) => {
+                println!("{}: kept in {}; without it the copy is of no use", key.setting, file.display())
+            }
+            (None, false) => {
+                println!("{}: comes from a setting; keep it, without it the copy is of no use", key.setting)
+            }
+        }
+    }
+    Ok(())
+}
+
+pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
+    let folder = folder(args);
+    let Some(file) = config.sqlite_file() else {
+        return Err(refused("this database is PostgreSQL: restore it with pg_restore"));
+    };
+    keys::make_private_folder(&config.data_dir)?;
+    let _alone = store::lock::alone(&file).map_err(operator)?;
+    // Looked at in a copy of its own: the backup itself is only read.
+    let incoming = file.with_extension("incoming");
+    remove_database(&incoming)?;
+    fs::copy(folder.join(DATABASE), &incoming).map_err(|e| file_error(&folder.join(DATABASE), e))?;
+    private(&incoming)?;
+    let checked = check(config, &folder, &incoming).await;
+    let contents = match checked {
+        Ok(contents) => contents,
+        Err(error) => {
+            remove_database(&incoming)?;
+            return Err(error);
+        }
+    };
+    if file.exists() {
+        let aside = file.with_extension(format!("before-{}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ")));
+        for (from, to) in parts(&file).into_iter().zip(parts(&aside)) {
+            if from.exists() {
+                fs::rename(&from, &to).map_err(|e| file_error(&from, e))?;
+            }
+        }
+        println!("the database that was there is now {}", aside.display());
+    }
+    fs::rename(&incoming, &file).map_err(|e| file_error(&file, e))?;
+    for setting in [keys::MASTER, keys::EMPLOYEE_JWT, keys::ADMIN_JWT] {
+        let from = keys::file_of(&folder, setting);
+        if from.exists() {
+            let text = fs::read_to_string(&from).map_err(|e| file_error(&from, e))?;
+            keys::write_private(&keys::file_of(&config.data_dir, setting), text.trim())?;
+        }
+    }
+    println!("restored: {}", described(&contents));
+    Ok(())
+}
+
+/// The copy is whole, of a version we serve, and opens with the keys it will have.
+async fn check(config: &Config, folder: &Path, incoming: &Path) -> Result<Contents> {
+    let (db, contents) = backup::inspect(incoming).await.map_err(operator)?;
+    let agreed = check_keys(config, folder, &db).await;
+    db.close().await;
+    agreed?;
+    Ok(contents)
+}
+
+async fn check_keys(config: &Config, folder: &Path, db: &Db) -> Result<()> {
+    let given = [
+        (keys::MASTER, &config.master_key),
+        (keys::EMPLOYEE_JWT, &config.employee_jwt_secret),
+        (keys::ADMIN_JWT, &config.admin_jwt_secret),
+    ];
+    for (setting, given) in given {
+        let in_backup = keys::file_of(folder, setting);
+        let in_place = keys::file_of(&config.data_dir, setting);
+        let read = |file: &Path| fs::read_to_string(file).map(|t| base::Secret::new(t.trim())).ok();
+        let key = given.clone().or_else(|| read(&in_backup)).or_else(|| read(&in_place));
+        let Some(key) = key else {
+            return Err(refused(format!(
+                "{setting}: neither the backup nor {} has this key",
+                config.data_dir.display()
+            )));
+        };
+        if !key_check::is(db, key_check::Key { setting, key: &key }).await.map_err(operator)? {
+            return Err(refused(format!("{setting}: the backup was made with another key than the one at hand")));
+        }
+    }
+    Ok(())
+}
+
+fn folder(args: &ArgMatches) -> PathBuf {
+    PathBuf::from(args.get_one::<String>("folder").map_or("", String::as_str))
+}
+
+/// A SQLite database is up to three files.
+fn parts(file: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|suffix| PathBuf::from(format!("{}{suffix}", file.display())))
+}
+
+fn remove_database(file: &Path) -> Result<()> {
+    for part in parts(file) {
+        if part.exists() {
+            fs::remove_file(&part).map_err(|e| file_error(&part, e))?;
+        }
+    }
+    Ok(())
+}
+
+fn described(contents: &Contents) -> String {
+    let rows: Vec<String> = contents.rows.iter().map(|(table, n)| format!("{table} {n}")).collect();
+    format!("schema version {}; rows: {}", contents.version, rows.join(", "))
+}
+
+fn refused(why: impl Into<String>) -> Error {
+    Error::new(Kind::BadRequest, why.into())
+}

@@ -1,0 +1,25 @@
+//! `tidepool db copy`: from SQLite to PostgreSQL.
+
+use base::{Result, Secret};
+use clap::ArgMatches;
+use store::{Db, copy};
+
+use crate::config::Config;
+use crate::open::operator;
+
+pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {
+    let to = Secret::new(args.get_one::<String>("to").map_or("", String::as_str));
+    // Nobody may write here while it moves.
+    let _alone = match config.sqlite_file() {
+        Some(file) => Some(store::lock::alone(&file).map_err(operator)?),
+        None => None,
+    };
+    let from = Db::open(&config.database_url).await.map_err(operator)?;
+    let target = Db::open(&to).await.map_err(operator)?;
+    let copied = copy::run(&from, &target).await.map_err(operator)?;
+    for (table, rows) in &copied {
+        println!("{table}: {rows} rows in both");
+    }
+    println!("now set TIDEPOOL_DATABASE_URL to the new database and keep the same keys");
+    Ok(())
+}

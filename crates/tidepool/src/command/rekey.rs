@@ -1,0 +1,86 @@
+//! `tidepool db rekey`: another master key, and other token keys when asked for.
+//!
+//! The new key is on disk before the database changes, and the old one is replaced after: whenever
+//! the process dies, one of the two files opens the database.
+
+use std::fs;
+
+use base::secret::random_token;
+use base::{Error, Kind, Result};
+use clap::ArgMatches;
+use store::seal::Sealer;
+use store::{Db, key_check, rekey};
+
+use crate::config::Config;
+use crate::keys::{self, Key, Keys};
+use crate::open::{file_error, operator};
+
+pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {
+    let loaded = Keys::load(config)?;
+    let _alone = match config.sqlite_file() {
+        Some(file) => Some(store::lock::alone(&file).map_err(operator)?),
+        None => None,
+    };
+    let db = Db::open(&config.database_url).await.map_err(operator)?;
+    store::migrate::run(&db).await.map_err(operator)?;
+    master(config, &db, &loaded.master).await?;
+    if args.get_flag("jwt") {
+        for key in [&loaded.employee_jwt, &loaded.admin_jwt] {
+            token_key(&db, key).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn master(config: &Config, db: &Db, old: &Key) -> Result<()> {
+    let kept = keys::file_of(&config.data_dir, keys::MASTER);
+    let next = kept.with_extension("key.next");
+    if next.exists() {
+        return Err(Error::new(
+            Kind::Conflict,
+            format!(
+                "{} is left of an interrupted rekey: if the server does not start with the old key, \
+                 rename it to {}; else remove it",
+                next.display(),
+                kept.display()
+            ),
+        ));
+    }
+    if !key_check::is(db, key_check::Key { setting: keys::MASTER, key: &old.key }).await.map_err(operator)? {
+        return Err(operator(store::Error::OtherKey(keys::MASTER)));
+    }
+    let new = Sealer::generate().map_err(operator)?;
+    keys::write_private(&next, new.expose())?;
+    let moved = match rekey::run(db, keys::MASTER, &old.key, &new).await {
+        Ok(moved) => moved,
+        Err(error) => {
+            fs::remove_file(&next).map_err(|e| file_error(&next, e))?;
+            return Err(operator(error));
+        }
+    };
+    println!("{moved} secrets sealed anew");
+    match &old.file {
+        Some(file) => {
+            fs::rename(&next, file).map_err(|e| file_error(&next, e))?;
+            println!("the new master key is in {}", file.display());
+        }
+        None => println!("set TIDEPOOL_MASTER_KEY to the content of {} and remove that file", next.display()),
+    }
+    Ok(())
+}
+
+/// A kept key is made anew; one that a setting gives is taken as it is set now.
+async fn token_key(db: &Db, key: &Key) -> Result<()> {
+    let new = match &key.file {
+        Some(file) => {
+            let new = random_token()?;
+            keys::write_private(file, new.expose())?;
+            new
+        }
+        None => key.key.clone(),
+    };
+    let setting = key.setting;
+    key_check::replace(db, key_check::Key { setting, key: &new }).await.map_err(operator)?;
+    println!("{setting}: changed; everybody on that side logs in again");
+    Ok(())
+}

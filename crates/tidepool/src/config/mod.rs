@@ -1,0 +1,330 @@
+//! The configuration: file, overridden by environment, overridden by flags; every value checked before
+//! anything starts, every refusal one line that names the setting.
+
+pub mod kind;
+pub mod setting;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use api::PublicUrl;
+use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use ipnet::IpNet;
+use remote::sso;
+use setting::{SETTINGS, Setting};
+
+/// What the process may be asked to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Employee,
+    Admin,
+    Gateway,
+    Worker,
+    Scheduler,
+}
+
+#[derive(Debug)]
+pub struct Config {
+    pub data_dir: PathBuf,
+    pub database_url: Secret,
+    pub zone: Zone,
+    pub employee: SideConfig,
+    pub admin: SideConfig,
+    pub employee_domains: Vec<String>,
+    pub employee_jwt_secret: Option<Secret>,
+    pub admin_jwt_secret: Option<Secret>,
+    pub master_key: Option<Secret>,
+    pub bootstrap_email: Option<Email>,
+    pub bootstrap_password: Option<Secret>,
+    pub proxy: Option<ProxyConfig>,
+    pub trusted_proxies: Vec<IpNet>,
+    pub metrics_token: Option<Secret>,
+    pub log: String,
+    pub log_format: Option<String>,
+    pub roles: Vec<Role>,
+    pub audit_retention_days: i64,
+}
+
+/// The settings that both sides have.
+#[derive(Debug)]
+pub struct SideConfig {
+    pub listen: SocketAddr,
+    pub public_url: PublicUrl,
+    pub token_hours: i64,
+    pub oidc: Option<sso::Config>,
+    pub auto_create: bool,
+}
+
+#[derive(Debug)]
+pub struct ProxyConfig {
+    pub issuer: String,
+    pub jwks_url: String,
+    pub audience: Option<String>,
+}
+
+impl Config {
+    /// Reads the file, the environment and the flags of this process.
+    pub fn load(matches: &ArgMatches) -> Result<Config> {
+        Values::read(matches, std::env::vars_os())?.config()
+    }
+
+    /// The file of a SQLite database.
+    pub fn sqlite_file(&self) -> Option<PathBuf> {
+        let url = self.database_url.expose();
+        let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"))?;
+        Some(PathBuf::from(path.split('?').next().unwrap_or_default()))
+    }
+
+    pub fn runs(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+}
+
+/// Where a value came from, as the refusal names it.
+#[derive(Clone, Debug)]
+enum Source {
+    File(PathBuf),
+    Environment,
+    Flag,
+}
+
+/// The checked texts, before they get their types.
+pub struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    pub fn read(
+        matches: &ArgMatches,
+        environment: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<Values> {
+        let mut values: BTreeMap<&'static str, (String, Source)> = BTreeMap::new();
+        let mut named_file = matches.get_one::<String>("config").map(PathBuf::from);
+        let mut from_environment = vec![];
+        for (name, value) in environment {
+            let Some(name) = name.to_str() else { continue };
+            if name == "TIDEPOOL_CONFIG" {
+                named_file = named_file.or_else(|| Some(PathBuf::from(&value)));
+            } else if let Some(setting) = Setting::by_env(name) {
+                let value = value.into_string().map_err(|_| refused(&format!("{name} is not UTF-8")))?;
+                from_environment.push((setting, value));
+            } else if name.starts_with("TIDEPOOL_") && !name.starts_with("TIDEPOOL_TEST_") {
+                return Err(unknown(name, "environment variable", SETTINGS.iter().map(|s| s.env)));
+            }
+        }
+        if let Some(file) = file(named_file)? {
+            for (setting, value) in read_file(&file)? {
+                values.insert(setting.name, (value, Source::File(file.clone())));
+            }
+        }
+        for (setting, value) in from_environment {
+            values.insert(setting.name, (value, Source::Environment));
+        }
+        for setting in SETTINGS {
+            if matches.value_source(setting.name) == Some(ValueSource::CommandLine)
+                && let Some(value) = matches.get_one::<String>(setting.name)
+            {
+                values.insert(setting.name, (value.clone(), Source::Flag));
+            }
+        }
+        for (name, (value, source)) in &values {
+            let setting = Setting::find(name).ok_or_else(|| Error::internal("a setting that is not listed"))?;
+            setting.kind.check(value).map_err(|problem| malformed(setting, value, source, &problem))?;
+        }
+        Ok(Values(values.into_iter().map(|(name, (value, _))| (name, value)).collect()))
+    }
+
+    pub fn set(&mut self, name: &'static str, value: impl Into<String>) {
+        self.0.insert(name, value.into());
+    }
+
+    pub fn is_set(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub fn config(&self) -> Result<Config> {
+        let data_dir = PathBuf::from(self.text("data_dir").unwrap_or("./data"));
+        let database = data_dir.join("tidepool.db");
+        let database_url = match self.text("database_url") {
+            Some(url) => Secret::new(url),
+            None => Secret::new(format!("sqlite:{}", database.display())),
+        };
+        let zone = match self.text("timezone") {
+            Some(name) => Zone::named(name)?,
+            None => Zone::system(),
+        };
+        let roles = self.text("roles").unwrap_or("employee,admin,gateway,worker,scheduler");
+        Ok(Config {
+            employee: self.side("employee", "public_url", 12, true)?,
+            admin: self.side("admin", "admin_public_url", 8, false)?,
+            employee_domains: self.text("employee_oidc_domains").map(kind::list).unwrap_or_default(),
+            employee_jwt_secret: self.secret("employee_jwt_secret"),
+            admin_jwt_secret: self.secret("admin_jwt_secret"),
+            master_key: self.secret("master_key"),
+            bootstrap_email: self.text("bootstrap_admin_email").map(str::parse).transpose()?,
+            bootstrap_password: self.secret("bootstrap_admin_password"),
+            proxy: self.proxy()?,
+            trusted_proxies: self.text("trusted_proxies").and_then(kind::networks).unwrap_or_default(),
+            metrics_token: self.secret("metrics_token"),
+            log: self.text("log").unwrap_or("info").to_owned(),
+            log_format: self.text("log_format").map(str::to_owned),
+            roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
+            audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
+            data_dir,
+            database_url,
+            zone,
+        })
+    }
+
+    fn side(&self, side: &'static str, public_url: &str, token_hours: i64, auto_create: bool) -> Result<SideConfig> {
+        let named = |what: &str| self.text(&format!("{side}_{what}"));
+        let listen_name = format!("{side}_listen");
+        let listen = match self.text(&listen_name).map(str::parse) {
+            Some(address) => address.map_err(Error::internal)?,
+            None => setting::default_address(&listen_name).ok_or_else(|| Error::internal("no default address"))?,
+        };
+        let default_url = format!("http://{listen}");
+        let public_url = PublicUrl::parse(self.text(public_url).unwrap_or(&default_url))?;
+        let oidc = match named("oidc_issuer") {
+            Some(issuer) => Some(sso::Config {
+                issuer: issuer.to_owned(),
+                client_id: self.needed(&format!("{side}_oidc_client_id"), "an issuer is set")?.to_owned(),
+                client_secret: Secret::new(self.needed(&format!("{side}_oidc_client_secret"), "an issuer is set")?),
+                redirect_url: named("oidc_redirect_url")
+                    .map_or_else(|| public_url.join("/api/v1/auth/sso/callback"), str::to_owned),
+            }),
+            None => None,
+        };
+        Ok(SideConfig {
+            listen,
+            public_url,
+            token_hours: self.number(&format!("{side}_token_hours")).unwrap_or(token_hours),
+            oidc,
+            auto_create: named("oidc_auto_create").map_or(auto_create, |v| v == "true"),
+        })
+    }
+
+    fn proxy(&self) -> Result<Option<ProxyConfig>> {
+        let (issuer, jwks_url) = (self.text("verify_issuer"), self.text("verify_jwks_url"));
+        if issuer.is_none() && jwks_url.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(ProxyConfig {
+            issuer: self.needed("verify_issuer", "verify_jwks_url is set")?.to_owned(),
+            jwks_url: self.needed("verify_jwks_url", "verify_issuer is set")?.to_owned(),
+            audience: self.text("verify_audience").map(str::to_owned),
+        }))
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn secret(&self, name: &str) -> Option<Secret> {
+        self.text(name).map(Secret::new)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.text(name).and_then(|n| n.parse().ok())
+    }
+
+    fn needed(&self, name: &str, because: &str) -> Result<&str> {
+        let setting = Setting::find(name);
+        let (env, example) = setting.map_or((name, ""), |s| (s.env, s.example));
+        self.text(name).ok_or_else(|| refused(&format!("{env} ({name}) is missing: {because}; for example {example}")))
+    }
+}
+
+fn role(name: &str) -> Option<Role> {
+    Some(match name {
+        "employee" => Role::Employee,
+        "admin" => Role::Admin,
+        "gateway" => Role::Gateway,
+        "worker" => Role::Worker,
+        "scheduler" => Role::Scheduler,
+        _ => return None,
+    })
+}
+
+/// The file that was named, or the one that is there.
+fn file(named: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    match named {
+        Some(file) if file.is_file() => Ok(Some(file)),
+        Some(file) => Err(refused(&format!("the configuration file {} does not exist", file.display()))),
+        None => Ok(Some(PathBuf::from("tidepool.toml")).filter(|f| f.is_file())),
+    }
+}
+
+fn read_file(file: &Path) -> Result<Vec<(&'static Setting, String)>> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).map_err(|e| refused(&format!("{shown}: {e}")))?;
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+        let line = e.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+        refused(&format!("{shown}, line {line}: {}", e.message()))
+    })?;
+    let mut flat = vec![];
+    flatten("", &table, &mut flat)?;
+    let find = |(name, value): (String, String)| match Setting::find(&name) {
+        Some(setting) => Ok((setting, value)),
+        None => Err(unknown(&name, &format!("setting in {shown}"), SETTINGS.iter().map(|s| s.name))),
+    };
+    flat.into_iter().map(find).collect()
+}
+
+/// `[employee] oidc.issuer = "…"` is `employee_oidc_issuer`; a list is its parts with commas between.
+fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, String)>) -> Result<()> {
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}_{key}") };
+        let text = |value: &toml::Value| match value {
+            toml::Value::String(text) => Some(text.clone()),
+            toml::Value::Integer(n) => Some(n.to_string()),
+            toml::Value::Boolean(b) => Some(b.to_string()),
+            _ => None,
+        };
+        let odd = || refused(&format!("{name}: must be a text, a number, true, false or a list of texts"));
+        match value {
+            toml::Value::Table(inner) => flatten(&name, inner, out)?,
+            toml::Value::Array(parts) => {
+                let parts: Option<Vec<String>> = parts.iter().map(text).collect();
+                out.push((name.clone(), parts.ok_or_else(odd)?.join(",")));
+            }
+            other => out.push((name.clone(), text(other).ok_or_else(odd)?)),
+        }
+    }
+    Ok(())
+}
+
+fn malformed(setting: &Setting, value: &str, source: &Source, problem: &str) -> Error {
+    let name = match source {
+        Source::File(file) => format!("{} in {}", setting.name, file.display()),
+        Source::Environment => setting.env.to_owned(),
+        Source::Flag => format!("--{}", setting.name.replace('_', "-")),
+    };
+    let shown = if setting.kind.is_secret() { String::new() } else { format!(" {value:?}") };
+    refused(&format!("{name}:{shown} {problem}; for example {}", setting.example))
+}
+
+fn unknown(name: &str, what: &str, known: impl Iterator<Item = &'static str>) -> Error {
+    let nearest = known.min_by_key(|k| distance(name, k)).unwrap_or_default();
+    refused(&format!("{name}: unknown {what}; did you mean {nearest}?"))
+}
+
+/// How many single letters apart two names are.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let next = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], next);
+        }
+    }
+    row[b.len()]
+}
+
+fn refused(line: &str) -> Error {
+    Error::new(ErrorKind::BadRequest, line.to_owned())
+}

@@ -1,0 +1,107 @@
+//! The three keys: from the settings, or generated once into the data folder.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use base::secret::random_token;
+use base::{Result, Secret};
+use store::key_check;
+use store::seal::Sealer;
+
+use crate::config::Config;
+use crate::open::{file_error, operator};
+
+pub const MASTER: &str = "master_key";
+pub const EMPLOYEE_JWT: &str = "employee_jwt_secret";
+pub const ADMIN_JWT: &str = "admin_jwt_secret";
+
+pub struct Keys {
+    pub master: Key,
+    pub employee_jwt: Key,
+    pub admin_jwt: Key,
+}
+
+pub struct Key {
+    pub setting: &'static str,
+    pub key: Secret,
+    /// Where it is kept; `None` when a setting gives it.
+    pub file: Option<PathBuf>,
+}
+
+impl Keys {
+    /// Takes the keys from the settings or their files; makes what is missing.
+    pub fn load(config: &Config) -> Result<Keys> {
+        make_private_folder(&config.data_dir)?;
+        let load = |setting, given: &Option<Secret>, make: fn() -> Result<Secret>| -> Result<Key> {
+            match given {
+                Some(key) => Ok(Key { setting, key: key.clone(), file: None }),
+                None => {
+                    let file = file_of(&config.data_dir, setting);
+                    let key = read_or_make(&file, make)?;
+                    Ok(Key { setting, key, file: Some(file) })
+                }
+            }
+        };
+        Ok(Keys {
+            master: load(MASTER, &config.master_key, || Sealer::generate().map_err(operator))?,
+            employee_jwt: load(EMPLOYEE_JWT, &config.employee_jwt_secret, random_token)?,
+            admin_jwt: load(ADMIN_JWT, &config.admin_jwt_secret, random_token)?,
+        })
+    }
+
+    pub fn all(&self) -> [&Key; 3] {
+        [&self.master, &self.employee_jwt, &self.admin_jwt]
+    }
+
+    pub fn checked(&self) -> Vec<key_check::Key<'_>> {
+        self.all().map(|k| key_check::Key { setting: k.setting, key: &k.key }).into()
+    }
+}
+
+/// Where a key is kept when no setting gives it.
+pub fn file_of(data_dir: &Path, setting: &str) -> PathBuf {
+    data_dir.join(format!("{setting}.key"))
+}
+
+/// A folder for its owner alone.
+pub fn make_private_folder(folder: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|e| file_error(folder, e))?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(|e| file_error(folder, e))
+}
+
+/// Writes a file for its owner alone, whole or not at all.
+pub fn write_private(file: &Path, text: &str) -> Result<()> {
+    let temporary = file.with_extension(format!("{}.new", std::process::id()));
+    let write = || {
+        let mut out = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&temporary, file)
+    };
+    write().map_err(|e| file_error(file, e))
+}
+
+fn read_or_make(file: &Path, make: fn() -> Result<Secret>) -> Result<Secret> {
+    match fs::read_to_string(file) {
+        Ok(text) => return Ok(Secret::new(text.trim())),
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(file_error(file, e)),
+    }
+    let key = make()?;
+    // Written aside and linked into place: of two processes that start together one makes the key,
+    // and nobody ever reads half of it.
+    let aside = file.with_extension(format!("{}.making", std::process::id()));
+    write_private(&aside, key.expose())?;
+    let linked = fs::hard_link(&aside, file);
+    fs::remove_file(&aside).map_err(|e| file_error(&aside, e))?;
+    match linked {
+        Ok(()) => Ok(key),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            fs::read_to_string(file).map(|text| Secret::new(text.trim())).map_err(|e| file_error(file, e))
+        }
+        Err(e) => Err(file_error(file, e)),
+    }
+}

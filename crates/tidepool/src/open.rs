@@ -1,0 +1,95 @@
+//! Puts the parts together that the configuration names.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::{Clock, Error, Kind, Result};
+use domain::App;
+use domain::app::{IdentityProxy, Newcomers, Side};
+use domain::hashing::Hasher;
+use domain::token::{Audience, TokenKey};
+use jiff::SignedDuration;
+use remote::jwks::Jwks;
+use remote::sso::Provider;
+use store::key_check;
+use store::lock::InUse;
+use store::seal::Sealer;
+use store::{Db, migrate};
+
+use crate::config::{Config, SideConfig};
+use crate::keys::Keys;
+
+/// An opened installation: its lock is held as long as this lives.
+pub struct Opened {
+    pub app: Arc<App>,
+    pub applied: Vec<i64>,
+    _in_use: Option<InUse>,
+}
+
+/// Opens the database and everything that hangs on it.
+pub async fn open(config: &Config) -> Result<Opened> {
+    let keys = Keys::load(config)?;
+    let (db, in_use) = open_db(config).await?;
+    let applied = migrate::run(&db).await.map_err(operator)?;
+    key_check::agree(&db, &keys.checked()).await.map_err(operator)?;
+    let app = App {
+        db,
+        clock: Clock::default(),
+        zone: config.zone.clone(),
+        sealer: Arc::new(Sealer::new(&keys.master.key).map_err(operator)?),
+        hasher: Hasher::default(),
+        employee: side(config, &config.employee, Audience::Employee, &keys.employee_jwt.key)?,
+        admin: side(config, &config.admin, Audience::Admin, &keys.admin_jwt.key)?,
+        proxy: match &config.proxy {
+            Some(proxy) => Some(IdentityProxy {
+                issuer: proxy.issuer.clone(),
+                audience: proxy.audience.clone(),
+                keys: Jwks::new(proxy.jwks_url.clone(), remote::http::client()?),
+            }),
+            None => None,
+        },
+        audit_retention_days: config.audit_retention_days,
+    };
+    Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
+}
+
+/// Opens the database alone; a SQLite one is marked as being in use.
+pub async fn open_db(config: &Config) -> Result<(Db, Option<InUse>)> {
+    let in_use = match config.sqlite_file() {
+        Some(file) => Some(store::lock::share(&file).map_err(operator)?),
+        None => None,
+    };
+    let db = Db::open(&config.database_url).await.map_err(operator)?;
+    if let Some(file) = config.sqlite_file() {
+        private(&file)?;
+    }
+    Ok((db, in_use))
+}
+
+/// A file for its owner alone.
+pub fn private(file: &PathBuf) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(file, mode).map_err(|e| file_error(file, e))
+}
+
+pub fn file_error(file: &std::path::Path, error: std::io::Error) -> Error {
+    Error::internal(format_args!("{}: {error}", file.display()))
+}
+
+/// A store's error as the operator at the command line reads it.
+pub fn operator(error: store::Error) -> Error {
+    Error::from(Kind::Internal).with_operator(error)
+}
+
+fn side(config: &Config, of: &SideConfig, audience: Audience, key: &base::Secret) -> Result<Side> {
+    let lifetime = SignedDuration::from_hours(of.token_hours);
+    Ok(Side {
+        tokens: TokenKey::new(key, audience, lifetime),
+        sso: of.oidc.clone().map(Provider::new).transpose()?,
+        newcomers: Newcomers {
+            welcome: of.auto_create,
+            domains: if audience == Audience::Employee { config.employee_domains.clone() } else { vec![] },
+        },
+    })
+}
