@@ -103,7 +103,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "CARGO_TERM_PROGRESS_WHEN": "never",
         "NO_COLOR": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TIDEPOOL_SKIP_LOG": str(folder / "skips.txt"),
+        "TIDEPOOL_TEST_SKIP_LOG": str(folder / "skips.txt"),
         "TIDEPOOL_TEST_TRACE_DIR": str(folder / "trace"),
     }
     env.pop("FORCE_COLOR", None)

@@ -110,7 +110,7 @@ def browser(run: Run, result: Result) -> None:
         return
     if not _binary_built(run, result):
         return
-    env = run.env | {"TIDEPOOL_BIN": str(run.binary), "TIDEPOOL_TEST_CHROMIUM": "/usr/bin/chromium"}
+    env = run.env | {"TIDEPOOL_TEST_BIN": str(run.binary), "TIDEPOOL_TEST_CHROMIUM": "/usr/bin/chromium"}
     code, lines = run_shown(["npm", "run", "e2e"], run.log("browser"), env, WEB, timeout=1800)
     counting.count_playwright(lines, result)
     result.settle(code, "npm run e2e")
