@@ -41,7 +41,7 @@ export class Server {
     );
     const out = openSync(log, 'a');
     const binary = path.resolve(
-      process.env.TIDEPOOL_BIN ?? path.join(import.meta.dirname, '../../target/debug/tidepool'),
+      process.env.TIDEPOOL_TEST_BIN ?? path.join(import.meta.dirname, '../../target/debug/tidepool'),
     );
     const child = spawn(binary, ['serve'], {
       stdio: ['ignore', out, out],

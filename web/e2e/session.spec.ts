@@ -130,6 +130,16 @@ for (const side of SIDES) {
   });
 }
 
+test('the console leads to the API reference', async ({ page, context, server }) => {
+  const app = await appOf('admin', server);
+  await openSignedIn(page, app, server);
+  const opened = context.waitForEvent('page');
+  await page.getByRole('link', { name: /Open the reference/ }).click();
+  const reference = await opened;
+  await expect(reference).toHaveURL(`${app.url}/api/v1/docs`);
+  await expect(reference.getByRole('heading', { level: 1 })).toBeVisible();
+});
+
 test('too many attempts say when to try again', async ({ page, server, watch }) => {
   watch.allow(/status of 4(01|29)/);
   await page.goto(server.employeeUrl);

@@ -1,6 +1,7 @@
 // Holds the first load of every route under the limit: what the browser must fetch (HTML, the entry, the
 // route's own chunk, all their static imports, style sheets, the boot script), gzipped. Fails the build when exceeded.
-import { readFile } from 'node:fs/promises';
+// It is the last step of the build: it also removes the manifest it reads, which has no business in the binary.
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -24,6 +25,7 @@ let failed = false;
 for (const app of ['employee', 'admin']) {
   const dist = path.join(web, app, 'dist');
   const manifest = JSON.parse(await readFile(path.join(dist, '.vite/manifest.json'), 'utf8'));
+  await rm(path.join(dist, '.vite'), { recursive: true });
   const entry = Object.keys(manifest).find((key) => manifest[key].isEntry);
   const frame = Object.keys(manifest).filter((key) => /\/src\/frame\.tsx$/.test(`/${key}`));
   const routes = Object.keys(manifest).filter((key) => /\/src\/pages\//.test(`/${key}`));

@@ -4,6 +4,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createContext, StrictMode, use, useSyncExternalStore, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
+import { optionsQuery } from './account/use-options';
 import { ApiError } from './api/envelope';
 import { I18nProvider, loadLanguage, type Dictionaries } from './i18n/i18n';
 import { LOCALES } from './i18n/language';
@@ -78,6 +79,9 @@ function queryClient(session: Session): QueryClient {
 export async function startApp({ session, account, dictionaries, routes }: AppParts) {
   const base = new URL(document.baseURI).pathname.replace(/\/$/, '');
   const { ssoError } = arrive(session, base);
+  const client = queryClient(session);
+  // Every page shows something of it; asked for now, it arrives together with the page's code.
+  client.query(optionsQuery(account)).catch(() => null);
   const loaded = await loadLanguage(dictionaries);
   document.documentElement.lang = LOCALES[loaded.language];
   const root = document.getElementById('root');
@@ -85,7 +89,7 @@ export async function startApp({ session, account, dictionaries, routes }: AppPa
   createRoot(root).render(
     <StrictMode>
       <Context value={{ session, account, ssoError }}>
-        <QueryClientProvider client={queryClient(session)}>
+        <QueryClientProvider client={client}>
           <I18nProvider dictionaries={dictionaries} initial={loaded}>
             <Router base={base}>{routes}</Router>
           </I18nProvider>

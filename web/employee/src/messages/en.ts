@@ -4,7 +4,7 @@ import { en as shared } from '@tidepool/shared/i18n/en';
 export const en = {
   ...shared,
   'login.lead': 'Use your work account to reach your assistants.',
-  'login.motto': 'Calm water, clear answers. Your assistants are waiting at the edge.',
+  'login.motto': 'Calm water, clear answers.',
 
   'home.morning': 'Good morning, {name}',
   'home.afternoon': 'Good afternoon, {name}',

@@ -6,7 +6,7 @@ import type { Key } from '.';
 export const zh: Messages<Key> = {
   ...shared,
   'login.lead': '使用工作账号访问您的助手。',
-  'login.motto': '水静而答清，您的助手就在岸边等候。',
+  'login.motto': '水静，答清。',
 
   'home.morning': '早上好，{name}',
   'home.afternoon': '下午好，{name}',

@@ -62,24 +62,6 @@ export function LoginForm({ next }: { next: string }) {
         )
       )}
 
-      {options.data?.sso === true && (
-        <>
-          <a
-            href="api/v1/auth/sso"
-            className={buttonClass('secondary', 'min-h-11 w-full')}
-            onClick={() => rememberPending(next)}
-          >
-            <KeyRound className="size-4" aria-hidden="true" />
-            {t('login.sso')}
-          </a>
-          <div className="flex items-center gap-3 text-sm text-muted">
-            <span className="h-px flex-1 bg-line" />
-            {t('login.or')}
-            <span className="h-px flex-1 bg-line" />
-          </div>
-        </>
-      )}
-
       <form ref={form} noValidate onSubmit={submit} className="space-y-4">
         <Field
           label={t('login.email')}
@@ -102,6 +84,25 @@ export function LoginForm({ next }: { next: string }) {
           {t(login.isPending ? 'login.busy' : 'login.submit')}
         </Button>
       </form>
+
+      {/* Below the form: it is known a moment later, and the fields must not move under somebody's hands. */}
+      {options.data?.sso === true && (
+        <>
+          <div className="flex items-center gap-3 text-sm text-muted">
+            <span className="h-px flex-1 bg-line" />
+            {t('login.or')}
+            <span className="h-px flex-1 bg-line" />
+          </div>
+          <a
+            href="api/v1/auth/sso"
+            className={buttonClass('secondary', 'min-h-11 w-full')}
+            onClick={() => rememberPending(next)}
+          >
+            <KeyRound className="size-4" aria-hidden="true" />
+            {t('login.sso')}
+          </a>
+        </>
+      )}
     </div>
   );
 }

@@ -33,7 +33,7 @@ export function LoginPage({ tag, lead, motto }: LoginPageProps) {
           <Brand tag={tag} />
           <ThemeChoice compact />
         </header>
-        <main className="mx-auto flex w-full max-w-sm flex-1 flex-col justify-center py-4">
+        <main className="mx-auto w-full max-w-sm flex-1 py-4 sm:pt-[10vh]">
           <h1 className="text-2xl font-semibold">{t('login.title')}</h1>
           <p className="mt-1 mb-7 text-muted">{lead}</p>
           <LoginForm next={next} />

@@ -11,7 +11,6 @@ import { fieldText, focusField } from '../ui/form';
 import { Notice } from '../ui/notice';
 
 const SHORTEST = 8;
-const WRONG_PASSWORD = '4011';
 
 interface Mistakes {
   old?: SharedKey;
@@ -33,7 +32,8 @@ export function PasswordForm({ email }: { email: string }) {
       form.current?.reset();
     },
     onError: (error) => {
-      if (!(error instanceof ApiError) || error.code !== WRONG_PASSWORD) return;
+      // The form has checked everything else of the old password: what remains is that it is wrong.
+      if (!(error instanceof ApiError) || error.field !== 'old') return;
       setMistakes({ old: 'password.wrongOld' });
       focusField(form.current, 'old');
     },
@@ -46,6 +46,7 @@ export function PasswordForm({ email }: { email: string }) {
     const fields = { old: fieldText(data, 'old'), new: fieldText(data, 'new') };
     const found = check(fields);
     setMistakes(found);
+    change.reset();
     if (found.old) focusField(form.current, 'old');
     else if (found.new) focusField(form.current, 'new');
     else change.mutate(fields);
@@ -54,9 +55,7 @@ export function PasswordForm({ email }: { email: string }) {
   return (
     <form ref={form} noValidate onSubmit={submit} className="max-w-sm space-y-4">
       {change.isSuccess && <Notice tone="success">{t('password.done')}</Notice>}
-      {change.isError && (
-        <Notice tone="error">{mistakes.old ? t(mistakes.old) : errorText(change.error, i18n)}</Notice>
-      )}
+      {change.isError && !mistakes.old && <Notice tone="error">{errorText(change.error, i18n)}</Notice>}
       <input type="text" name="username" autoComplete="username" value={email} readOnly hidden />
       <PasswordField
         label={t('password.old')}

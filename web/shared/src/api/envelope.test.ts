@@ -37,6 +37,12 @@ describe('unwrap', () => {
     expect(error.passing).toBe(false);
   });
 
+  it('knows which field a refusal is about', async () => {
+    const refusal = (msg: string) => failure(answer(400, { code: '4000', data: null, msg }));
+    expect((await refusal('old: is not the current password')).field).toBe('old');
+    expect((await refusal('bad request')).field).toBeNull();
+  });
+
   it('is an error when the code is not success, even with status 200', async () => {
     expect((await failure(answer(200, { code: '4000', data: null, msg: 'bad request' }))).code).toBe('4000');
   });

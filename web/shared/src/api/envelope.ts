@@ -27,6 +27,11 @@ export class ApiError extends Error {
     this.retryAfter = fields.retryAfter ?? null;
   }
 
+  /** The field that a refused request is about: such a message reads "field: what is wrong with it". */
+  get field(): string | null {
+    return this.status === 400 ? (/^(\w+): /.exec(this.msg)?.[1] ?? null) : null;
+  }
+
   /** Trying again may help without anybody changing anything. */
   get passing(): boolean {
     return this.status === 0 || this.status >= 500;

@@ -31,7 +31,7 @@ export const en = {
   'login.submit': 'Sign in',
   'login.busy': 'Signing in…',
   'login.sso': 'Continue with single sign-on',
-  'login.or': 'or with your password',
+  'login.or': 'or',
   'login.emailMissing': 'Enter your e-mail address.',
   'login.passwordMissing': 'Enter your password.',
   'login.ended': 'Your session has ended. Sign in again to go on where you were.',

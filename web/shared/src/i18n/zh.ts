@@ -34,7 +34,7 @@ export const zh: Messages<SharedKey> = {
   'login.submit': '登录',
   'login.busy': '正在登录…',
   'login.sso': '使用单点登录',
-  'login.or': '或使用密码登录',
+  'login.or': '或',
   'login.emailMissing': '请输入邮箱地址。',
   'login.passwordMissing': '请输入密码。',
   'login.ended': '会话已结束。请重新登录，之后将回到原来的位置。',

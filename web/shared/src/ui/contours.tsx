@@ -30,7 +30,7 @@ export function Contours({ className }: { className?: string }) {
       aria-hidden="true"
       focusable="false"
     >
-      {/* From the shore inwards: every ring darkens what lies inside it, so the pool gets deeper towards its middle. */}
+      {/* From the shore inwards: every ring adds a little light to what lies inside it, so the pool glows from its middle. */}
       {Array.from({ length: RINGS }, (_, index) => {
         const outside = RINGS - index;
         return (
@@ -38,7 +38,7 @@ export function Contours({ className }: { className?: string }) {
             key={outside}
             d={ring(270 + outside * 6, 330 + outside * 9, STEP * (outside - 0.3), 0.6 + outside * 0.15)}
             className="fill-deep-fill"
-            fillOpacity="0.07"
+            fillOpacity="0.028"
             stroke="currentColor"
             strokeWidth={outside % 4 === 1 ? 1.6 : 0.9}
             strokeOpacity={0.72 - (outside / RINGS) * 0.56}

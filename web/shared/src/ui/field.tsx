@@ -36,7 +36,7 @@ export function Field({ label, hint, error, className = '', children, ...input }
         </p>
       )}
       {error && (
-        <p id={`${id}-error`} className="text-sm font-medium text-danger">
+        <p id={`${id}-error`} role="alert" className="text-sm font-medium text-danger">
           {error}
         </p>
       )}
