@@ -10,8 +10,10 @@ from pathlib import Path
 from .result import Result
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_VITEST_FAILED = re.compile(r"^\s*FAIL\s+(.+? > .+)$")
 _VITEST_TOTAL = re.compile(r"^\s*Tests\s+(.*\(\d+\))\s*$")
 _PLAYWRIGHT_TOTAL = re.compile(r"^\s+(\d+) (passed|failed|skipped|flaky|interrupted|did not run)\b(?: \([\d.]+\w+\))?\s*$")
+_PLAYWRIGHT_CASE = re.compile(r"^\s{4}\[[\w-]+\] › (.+?)[\s─]*$")
 _PLAYWRIGHT_SKIP = re.compile(r"^Skipped: (.+?): (.+)$")
 _NEXTEST_IGNORED = re.compile(r"^\s*Summary \[.*\b(\d+) skipped\s*$")
 
@@ -23,13 +25,16 @@ def plain(line: str) -> str:
 
 def count_vitest(lines: Iterable[str], result: Result) -> None:
     """`Tests  1 failed | 11 passed | 2 skipped | 1 todo (15)`, once for every vitest process."""
-    for line in lines:
-        if not (total := _VITEST_TOTAL.match(plain(line))):
+    failed: dict[str, None] = {}
+    for line in map(plain, lines):
+        if name := _VITEST_FAILED.match(line):
+            failed[name[1]] = None
+        if not (total := _VITEST_TOTAL.match(line)):
             continue
         counts = {word: int(number) for number, word in re.findall(r"(\d+) (failed|passed|skipped|todo)", total[1])}
         result.passed += counts.get("passed", 0)
-        for _ in range(counts.get("failed", 0)):
-            result.fail("a vitest case, named above")
+        _fail_each(counts.get("failed", 0), list(failed), "a vitest case, named above", result)
+        failed.clear()
         for _ in range(counts.get("skipped", 0) + counts.get("todo", 0)):
             result.skip("vitest", "a case is marked as skipped or todo")
 
@@ -40,16 +45,20 @@ def count_playwright(lines: Iterable[str], result: Result) -> None:
     A flaky test has failed once, so it counts as failed; one that did not run counts as skipped.
     """
     totals: dict[str, int] = {}
+    cases: dict[str, list[str]] = {}  # the names that follow each total
+    last = ""
     skipped: list[tuple[str, str]] = []
     for line in map(plain, lines):
         if total := _PLAYWRIGHT_TOTAL.match(line):
-            totals[total[2]] = int(total[1])
+            last = total[2]
+            totals[last] = int(total[1])
+        elif last and (case := _PLAYWRIGHT_CASE.match(line)):
+            cases.setdefault(last, []).append(case[1])
         elif skip := _PLAYWRIGHT_SKIP.match(line):
             skipped.append((skip[1], skip[2]))
     result.passed += totals.get("passed", 0)
     for word in ("failed", "flaky", "interrupted"):
-        for _ in range(totals.get(word, 0)):
-            result.fail(f"a browser case ({word}), named above")
+        _fail_each(totals.get(word, 0), cases.get(word, []), f"a browser case ({word}), named above", result)
     for number in range(totals.get("skipped", 0) + totals.get("did not run", 0)):
         result.skip(*(skipped[number] if number < len(skipped) else ("a browser case", "did not run")))
 
@@ -83,6 +92,12 @@ def count_schemathesis(junit: Path, label: str, result: Result) -> None:
             result.fail(f"{label} {case.get('name')}: {_first_lines(problems[0])}")
         elif case.find("skipped") is None:
             result.passed += 1
+
+
+def _fail_each(count: int, names: list[str], nameless: str, result: Result) -> None:
+    """`count` failures; the tools name each, but the count is what holds."""
+    for number in range(count):
+        result.fail(names[number] if number < len(names) else nameless)
 
 
 def _first_lines(problem: ElementTree.Element) -> str:

@@ -35,14 +35,18 @@ class Counting(unittest.TestCase):
 
     def test_vitest_adds_up_several_processes(self) -> None:
         result = Result("web")
-        counting.count_vitest(["\x1b[2m      Tests \x1b[22m 1 failed | 11 passed | 2 skipped (14)", " Tests  3 passed (3)"], result)
+        lines = [" FAIL  shared/src/money.test.ts > money > rounds", "\x1b[2m      Tests \x1b[22m 1 failed | 11 passed | 2 skipped (14)"]
+        counting.count_vitest([*lines, " Tests  3 passed (3)"], result)
         self.assertEqual((result.passed, result.failed, result.skipped), (14, 1, 2))
+        self.assertEqual(result.failures, ["shared/src/money.test.ts > money > rounds"])
 
     def test_playwright_counts_flaky_as_failed_and_names_skips(self) -> None:
         result = Result("browser")
-        lines = ["Skipped: chromium › sso.spec.ts › signs in: no OpenID provider", "  1 flaky", "  1 skipped", "  12 passed (30.1s)"]
+        lines = ["Skipped: chromium › sso.spec.ts › signs in: no OpenID provider", "  1 flaky",
+                 "    [chromium] › e2e/login.spec.ts:18:7 › signs in ─────", "  1 skipped", "  12 passed (30.1s)"]
         counting.count_playwright(lines, result)
         self.assertEqual((result.passed, result.failed, result.skipped), (12, 1, 1))
+        self.assertEqual(result.failures, ["e2e/login.spec.ts:18:7 › signs in"])
         self.assertEqual(result.skips, ["chromium › sso.spec.ts › signs in: no OpenID provider"])
 
     def test_schemathesis_counts_operations(self) -> None:
