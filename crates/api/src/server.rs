@@ -20,7 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
 use crate::extract::Peer;
-use crate::state::Api;
+use crate::state::Shared;
 use crate::{admin, docs, employee, fallback, headers, health, openapi, trace, web};
 
 /// Bodies over this are 413; routes that take more say so themselves.
@@ -30,18 +30,22 @@ pub const BODY_LIMIT: usize = 1024 * 1024;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The routes of one side with everything around them.
-pub fn router(api: Arc<Api>) -> Router {
+pub fn router(api: Shared) -> Router {
     let side = api.side;
     let (routes, document) = match side {
         Audience::Employee => openapi::finish(employee::routes(), side),
         Audience::Admin => openapi::finish(admin::routes(), side),
     };
-    let v1 = routes.merge(docs::routes(document));
     let inner = Router::new()
-        .nest("/api/v1", v1)
+        .nest("/api/v1", routes.merge(docs::routes(document)))
         .merge(health::routes(side))
         .fallback(web::serve)
         .method_not_allowed_fallback(fallback::unknown_method);
+    around(inner, api)
+}
+
+/// What every route of ours has around it.
+pub fn around(inner: Router<Shared>, api: Shared) -> Router {
     // A proxy may pass the prefix of the public URL on, or take it away: both arrive.
     let prefix = api.public_url.prefix();
     let router = match prefix.trim_end_matches('/') {

@@ -1,6 +1,7 @@
 //! Who uses a SQLite database: every server shares a lock file, a restore wants it alone.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::{Error, Result};
@@ -33,6 +34,6 @@ pub fn alone(database: &Path) -> Result<InUse> {
 
 fn open(database: &Path) -> Result<File> {
     let path = database.with_extension("lock");
-    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path);
+    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
     file.map_err(|e| Error::File(path.display().to_string(), e))
 }

@@ -1,6 +1,8 @@
 //! Puts the parts together that the configuration names.
 
-use std::path::PathBuf;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use base::{Clock, Error, Kind, Result};
@@ -59,21 +61,21 @@ pub async fn open_db(config: &Config) -> Result<(Db, Option<InUse>)> {
         Some(file) => Some(store::lock::share(&file).map_err(operator)?),
         None => None,
     };
-    let db = Db::open(&config.database_url).await.map_err(operator)?;
     if let Some(file) = config.sqlite_file() {
-        private(&file)?;
+        make_private(&file)?;
     }
+    let db = Db::open(&config.database_url).await.map_err(operator)?;
     Ok((db, in_use))
 }
 
-/// A file for its owner alone.
-pub fn private(file: &PathBuf) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(file, mode).map_err(|e| file_error(file, e))
+/// A file for its owner alone, made when it is missing. SQLite gives its side files the same mode.
+pub fn make_private(file: &Path) -> Result<()> {
+    let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file);
+    let private = open.and_then(|f| f.set_permissions(Permissions::from_mode(0o600)));
+    private.map_err(|e| file_error(file, e))
 }
 
-pub fn file_error(file: &std::path::Path, error: std::io::Error) -> Error {
+pub fn file_error(file: &Path, error: std::io::Error) -> Error {
     Error::internal(format_args!("{}: {error}", file.display()))
 }
 

@@ -10,7 +10,7 @@ use store::{Db, backup, key_check};
 
 use crate::config::Config;
 use crate::keys::{self, Keys};
-use crate::open::{self, file_error, operator, private};
+use crate::open::{self, file_error, make_private, operator};
 
 const DATABASE: &str = "tidepool.db";
 
@@ -27,7 +27,7 @@ pub async fn make(config: &Config, args: &ArgMatches) -> Result<()> {
     keys::make_private_folder(&folder)?;
     let copy = folder.join(DATABASE);
     backup::make(&db, &copy).await.map_err(operator)?;
-    private(&copy)?;
+    make_private(&copy)?;
     let (copied, contents) = backup::inspect(&copy).await.map_err(operator)?;
     copied.close().await;
     println!("copied to {} and found whole: {}", copy.display(), described(&contents));
@@ -59,7 +59,7 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
     let incoming = file.with_extension("incoming");
     remove_database(&incoming)?;
     fs::copy(folder.join(DATABASE), &incoming).map_err(|e| file_error(&folder.join(DATABASE), e))?;
-    private(&incoming)?;
+    make_private(&incoming)?;
     let checked = check(config, &folder, &incoming).await;
     let contents = match checked {
         Ok(contents) => contents,

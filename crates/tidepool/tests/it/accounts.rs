@@ -1,0 +1,188 @@
+//! Employees: log in, change, revoke, delete; tokens end when they should.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::kit::{Database, PASSWORD, Site, used_secret};
+use crate::on_both;
+
+on_both! {
+    async fn an_employee_logs_in_sees_the_profile_and_logs_out(site: Site) {
+        let user = site.user("Ada@Example.com").await;
+        assert_eq!(user["status"], "active");
+        assert_eq!(user["email"], "Ada@Example.com");
+        for null in ["instance_id", "instance_name", "instance_model", "revoked_at"] {
+            assert!(user[null].is_null(), "{null}");
+        }
+        let login = json!({"email": "ADA@example.COM", "password": PASSWORD});
+        let opened = site.employee.post("/auth/login", login).ok().await;
+        assert_eq!(opened["email"], "Ada@Example.com");
+        assert_eq!(opened["name"], "Somebody");
+        let token = opened["token"].as_str().unwrap();
+        for path in ["/me", "/me/profile"] {
+            let me = site.employee.get(path).token(token).ok().await;
+            assert_eq!(me["id"], user["id"]);
+            assert_eq!((me["quota_daily"].as_i64(), me["used_today"].as_i64(), me["instance_count"].as_i64()), (Some(0), Some(0), Some(0)));
+            assert!(me["quota_resets_at"].as_str().unwrap().contains("T00:00:00.000+"), "the next local midnight: {me}");
+        }
+        site.employee.post("/auth/logout", json!({})).token(token).ok().await;
+        site.employee.get("/me").token(token).refused("4010").await;
+        site.employee.get("/me").refused("4010").await;
+        site.employee.get("/me").header("authorization", "Basic abc").refused("4010").await;
+    }
+
+    async fn a_failed_login_says_the_same_for_everybody(site: Site) {
+        site.user("ada@example.com").await;
+        site.admin.post("/users", json!({"email": "sso@example.com"})).token(&site.root).ok().await;
+        for (email, password) in [("ada@example.com", "wrong password"), ("nobody@example.com", PASSWORD), ("sso@example.com", PASSWORD), ("sso@example.com", ""), ("no address", PASSWORD), ("a\u{0}@example.com", PASSWORD)] {
+            let reply = site.employee.post("/auth/login", json!({"email": email, "password": password})).send().await;
+            if email.contains('\0') {
+                reply.refused("4000");
+            } else {
+                assert_eq!(reply.refused("4011"), "wrong email or password");
+            }
+        }
+    }
+
+    async fn revoking_takes_hold_on_the_very_next_request(site: Site) {
+        let (id, token) = site.employee("ada@example.com").await;
+        site.employee.get("/me").token(&token).ok().await;
+        let path = format!("/users/{id}");
+        let revoked = site.admin.patch(&path, json!({"status": "revoked"})).token(&site.root).ok().await;
+        assert_eq!(revoked["status"], "revoked");
+        assert!(revoked["revoked_at"].is_string());
+        site.employee.get("/me").token(&token).refused("4010").await;
+        let login = json!({"email": "ada@example.com", "password": PASSWORD});
+        site.employee.post("/auth/login", login.clone()).refused("4031").await;
+        let wrong = json!({"email": "ada@example.com", "password": "not the one"});
+        site.employee.post("/auth/login", wrong).refused("4011").await;
+        let active = site.admin.patch(&path, json!({"status": "active"})).token(&site.root).ok().await;
+        assert!(active["revoked_at"].is_null());
+        site.employee.get("/me").token(&token).refused("4010").await;
+        let token = site.employee_login("ada@example.com").await;
+        site.employee.get("/me").token(&token).ok().await;
+
+        assert_eq!(site.admin.delete(&path).token(&site.root).ok().await["id"], id.as_str());
+        site.employee.get("/me").token(&token).refused("4010").await;
+        let list = site.admin.get("/users").token(&site.root).ok().await;
+        assert_eq!((list["total"].as_i64(), list["list"][0]["status"].as_str()), (Some(1), Some("revoked")), "deleted stays listed");
+        let again = json!({"email": "ADA@example.com", "password": PASSWORD});
+        site.admin.post("/users", again).token(&site.root).refused("4090").await;
+    }
+
+    async fn a_new_password_ends_every_older_token(site: Site) {
+        let (id, first) = site.employee("ada@example.com").await;
+        let second = site.employee_login("ada@example.com").await;
+        site.employee.post("/me/password", json!({"old": "wrong one", "new": "another-password"})).token(&first).refused("4000").await;
+        site.employee.post("/me/password", json!({"old": PASSWORD, "new": "short"})).token(&first).refused("4000").await;
+        used_secret("another-password-1");
+        let changed = json!({"old": PASSWORD, "new": "another-password-1"});
+        let fresh = site.employee.post("/me/password", changed).token(&first).ok().await;
+        let fresh = fresh["token"].as_str().unwrap();
+        for token in [&first, &second] {
+            site.employee.get("/me").token(token).refused("4010").await;
+        }
+        site.employee.get("/me").token(fresh).ok().await;
+        site.employee.post("/auth/login", json!({"email": "ada@example.com", "password": PASSWORD})).refused("4011").await;
+        // An administrator resets it within the same second: the fresh token ends too, a newer one is good.
+        site.admin.patch(&format!("/users/{id}"), json!({"password": PASSWORD})).token(&site.root).ok().await;
+        site.employee.get("/me").token(fresh).refused("4010").await;
+        let newest = site.employee_login("ada@example.com").await;
+        site.employee.get("/me").token(&newest).ok().await;
+    }
+
+    async fn tokens_expire(site: Site) {
+        let (_, token) = site.employee("ada@example.com").await;
+        site.wait(Duration::from_secs(12 * 3600 - 1));
+        site.employee.get("/me").token(&token).ok().await;
+        site.wait(Duration::from_secs(1));
+        site.employee.get("/me").token(&token).refused("4010").await;
+        site.admin.get("/auth/me").token(&site.root).refused("4010").await;
+    }
+
+    async fn an_imported_sha256_is_taken_once_and_upgraded(site: Site) {
+        let (id, _) = site.employee("ada@example.com").await;
+        let bare = base::password::sha256_hex(PASSWORD);
+        used_secret(&bare);
+        let import = "UPDATE users SET password_hash = ? WHERE id = ?";
+        site.app.db.run(import, store::args![bare.to_uppercase(), id.as_str()]).await.unwrap();
+        site.employee.post("/auth/login", json!({"email": "ada@example.com", "password": bare})).refused("4011").await;
+        site.employee_login("ada@example.com").await;
+        let user = domain::user::find(&site.app, &base::id::UserId::named(id.clone())).await.unwrap();
+        assert!(user.password_hash.unwrap().starts_with("$argon2id$"));
+        site.employee_login("ada@example.com").await;
+    }
+
+    async fn users_are_checked_listed_and_found(site: Site) {
+        for (i, (email, department)) in [("ada@example.com", "Research"), ("bob@example.com", "Sales"), ("eve_1@example.com", "Sales")].iter().enumerate() {
+            let body = json!({"email": email, "name": format!("Name {i}"), "department": department, "password": PASSWORD, "quota_daily": 1000 * i});
+            site.admin.post("/users", body).token(&site.root).ok().await;
+            site.wait(Duration::from_millis(1));
+        }
+        let list = |query: &str| site.admin.get(&format!("/users{query}")).token(&site.root);
+        let emails = |data: &serde_json::Value| data["list"].as_array().unwrap().iter().map(|u| u["email"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+        assert_eq!(emails(&list("").ok().await), ["ada@example.com", "bob@example.com", "eve_1@example.com"]);
+        assert_eq!(emails(&list("?department=Sales&sort=-email").ok().await), ["eve_1@example.com", "bob@example.com"]);
+        assert_eq!(emails(&list("?q=EVE_").ok().await), ["eve_1@example.com"], "an underscore is no wild card");
+        assert_eq!(emails(&list("?q=%25").ok().await), Vec::<String>::new(), "neither is a per cent sign");
+        let page = list("?page=2&page_size=2").ok().await;
+        assert_eq!((page["total"].as_i64(), emails(&page)), (Some(3), vec!["eve_1@example.com".to_owned()]));
+        assert_eq!(emails(&list("?limit=1&offset=1").ok().await), ["bob@example.com"]);
+        assert_eq!(emails(&list("?status=revoked").ok().await), Vec::<String>::new());
+
+        let refuse = |body: serde_json::Value| site.admin.post("/users", body).token(&site.root);
+        let told = refuse(json!({"email": "x@example.com", "name": "n".repeat(101)})).refused("4000").await;
+        assert_eq!(told, "name: must have at most 100 characters");
+        refuse(json!({"email": "no address"})).refused("4000").await;
+        refuse(json!({"email": "x@example.com", "name": "a\u{0}b"})).refused("4000").await;
+        refuse(json!({"email": "x@example.com", "quota_daily": -1})).refused("4000").await;
+        refuse(json!({"email": "x@example.com", "password": "short"})).refused("4000").await;
+        refuse(json!({"name": "nobody"})).refused("4000").await;
+        site.admin.patch("/users/nobody", json!({"name": "x"})).token(&site.root).refused("4040").await;
+        site.admin.delete("/users/nobody").token(&site.root).refused("4040").await;
+        let quota = list("?q=ada").ok().await["list"][0]["id"].as_str().unwrap().to_owned();
+        let updated = site.admin.patch(&format!("/users/{quota}"), json!({"quota_daily": 5, "name": "Countess"})).token(&site.root).ok().await;
+        assert_eq!((updated["quota_daily"].as_i64(), updated["name"].as_str(), updated["department"].as_str()), (Some(5), Some("Countess"), Some("Research")));
+    }
+
+    async fn of_many_accounts_with_one_address_one_is_made(site: Site) {
+        let tries = (0..20).map(|i| {
+            let email = if i % 2 == 0 { "same@example.com" } else { "SAME@example.com" };
+            let call = site.admin.post("/users", json!({"email": email})).token(&site.root);
+            tokio::spawn(call.send())
+        });
+        let mut codes = vec![];
+        for one in futures_util::future::join_all(tries).await {
+            codes.push(one.unwrap().json()["code"].as_str().unwrap().to_owned());
+        }
+        codes.sort();
+        assert_eq!(codes[0], "0000");
+        assert!(codes[1..].iter().all(|c| c == "4090"), "{codes:?}");
+    }
+}
+
+/// A storm of logins: everybody else is still answered at once, since hashing has threads of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_logins_starves_nobody() {
+    let site = Site::start(Database::sqlite()).await;
+    let (_, token) = site.employee("ada@example.com").await;
+    let storm: Vec<_> = (0..40)
+        .map(|_| {
+            tokio::spawn(
+                site.employee.post("/auth/login", json!({"email": "ada@example.com", "password": PASSWORD})).send(),
+            )
+        })
+        .collect();
+    let mut answered = 0;
+    while !storm.iter().all(|s| s.is_finished()) {
+        site.employee.get("/me").token(&token).ok().await;
+        answered += 1;
+    }
+    for login in storm {
+        login.await.unwrap().ok();
+    }
+    // The storm is 40 hashes long. If they ran on the threads that answer, a handful of answers would
+    // get through between them.
+    assert!(answered >= 80, "only {answered} answers while 40 logins were hashed");
+}

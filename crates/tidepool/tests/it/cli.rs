@@ -1,0 +1,208 @@
+//! The binary as an operator meets it: settings, starting, stopping, administrators.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::kit::{PASSWORD, Process, run};
+
+const ADMIN: &[(&str, &str)] =
+    &[("TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL", "root@example.com"), ("TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD", PASSWORD)];
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[track_caller]
+fn refuses(folder: &Path, args: &[&str], environment: &[(&str, &str)], naming: &[&str]) {
+    let output = run(folder, args, environment);
+    let said = said(&output);
+    assert!(!output.status.success(), "{said}");
+    assert_eq!(said.trim().lines().count(), 1, "one line: {said}");
+    for name in naming {
+        assert!(said.contains(name), "{name} is not in: {said}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_wrong_or_unknown_stops_the_start_with_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    refuses(
+        folder,
+        &["serve"],
+        &[("TIDEPOOL_EMPLOYEE_LISTEN", "8080")],
+        &["TIDEPOOL_EMPLOYEE_LISTEN", "8080", "for example"],
+    );
+    refuses(
+        folder,
+        &["serve"],
+        &[("TIDEPOOL_EMPLOYE_LISTEN", "x")],
+        &["TIDEPOOL_EMPLOYE_LISTEN", "TIDEPOOL_EMPLOYEE_LISTEN?"],
+    );
+    refuses(folder, &["serve", "--timezone", "Mars/Olympus"], &[], &["--timezone", "Mars/Olympus", "Europe/Berlin"]);
+    refuses(folder, &["serve"], &[("TIDEPOOL_ROLES", "employee,cook")], &["TIDEPOOL_ROLES", "scheduler"]);
+    refuses(folder, &["serve"], &[("AUDIT_RETENTION_DAYS", "soon")], &["AUDIT_RETENTION_DAYS"]);
+    refuses(
+        folder,
+        &["serve"],
+        &[("TIDEPOOL_EMPLOYEE_OIDC_ISSUER", "https://id.example.com")],
+        &["TIDEPOOL_EMPLOYEE_OIDC_CLIENT_ID"],
+    );
+    // A secret's value is never shown, however wrong.
+    let output = run(folder, &["serve"], &[("TIDEPOOL_MASTER_KEY", "not-a-key-at-all")]);
+    assert!(said(&output).contains("TIDEPOOL_MASTER_KEY") && !said(&output).contains("not-a-key"), "{}", said(&output));
+    fs::write(folder.join("tidepool.toml"), "employee_lisen = \"x\"\n").unwrap();
+    refuses(folder, &["serve"], &[], &["employee_lisen", "employee_listen?"]);
+    fs::write(folder.join("tidepool.toml"), "\n\nbroken = = 1\n").unwrap();
+    refuses(folder, &["serve"], &[], &["tidepool.toml", "line 3"]);
+    fs::write(folder.join("tidepool.toml"), "[employee]\nlisten = 7\n").unwrap();
+    refuses(folder, &["serve"], &[], &["employee_listen", "tidepool.toml"]);
+    refuses(folder, &["serve", "--config", "nowhere.toml"], &[], &["nowhere.toml"]);
+}
+
+#[test]
+fn every_setting_is_taken_from_file_environment_and_flag_in_that_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let zone = |args: &[&str], environment: &[(&str, &str)]| {
+        let output = run(folder, &[&["check"], args].concat(), environment);
+        said(&output).lines().find(|l| l.starts_with("configuration")).map(str::to_owned).unwrap_or_default()
+    };
+    fs::write(
+        folder.join("tidepool.toml"),
+        "timezone = \"Asia/Tokyo\"\n[employee.oidc]\ndomains = [\"a.test\", \"b.test\"]\n",
+    )
+    .unwrap();
+    assert!(zone(&[], &[]).contains("Asia/Tokyo"));
+    assert!(zone(&[], &[("TIDEPOOL_TIMEZONE", "Europe/Paris")]).contains("Europe/Paris"));
+    assert!(zone(&["--timezone", "America/Lima"], &[("TIDEPOOL_TIMEZONE", "Europe/Paris")]).contains("America/Lima"));
+    // Every setting of the list has a flag and a variable: none is refused as unknown.
+    let list = said(&run(folder, &["settings"], &[]));
+    let rows: Vec<Vec<&str>> = list.lines().skip(2).map(|l| l.split('|').map(str::trim).collect()).collect();
+    assert!(rows.len() > 40);
+    let help = said(&run(folder, &["serve", "--help"], &[]));
+    for row in rows {
+        assert!(help.contains(&format!("--{} ", row[2].replace('_', "-"))), "no flag for {}", row[2]);
+        let output = run(folder, &["settings"], &[(row[1], "")]);
+        assert!(output.status.success(), "{} is unknown", row[1]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_start_makes_keys_and_an_administrator_and_the_next_is_quick() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), &[]);
+    server.ready().await;
+    server.terminate();
+    let (status, text) = server.end();
+    assert!(status.success(), "{text}");
+    let line = text.lines().find(|l| l.starts_with("first administrator")).expect("the generated password is printed");
+    let password = line.split_whitespace().nth(5).unwrap().to_owned();
+    use std::os::unix::fs::PermissionsExt as _;
+    let data = folder.path().join("data");
+    assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    for file in fs::read_dir(&data).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.path());
+    }
+    let mut server = Process::serve(folder.path(), &[]);
+    server.ready().await;
+    let login = json!({"email": "admin@tidepool.local", "password": password});
+    server.admin.post("/auth/login", login).ok().await;
+    server.terminate();
+    let (_, text) = server.end();
+    assert!(!text.contains("first administrator"), "printed once only");
+    assert!(!text.contains(&password), "and never logged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_finishes_what_was_begun_and_ends_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), ADMIN);
+    server.ready().await;
+    // A connection that stays open and idle must not hold the end up.
+    server.admin.raw(Method::GET, "/healthz").ok().await;
+    let logins: Vec<_> = (0..8)
+        .map(|_| {
+            tokio::spawn(
+                server.admin.post("/auth/login", json!({"email": "root@example.com", "password": PASSWORD})).send(),
+            )
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.terminate();
+    let began = Instant::now();
+    for login in logins {
+        login.await.unwrap().ok();
+    }
+    let (status, _) = server.end();
+    assert!(status.success());
+    assert!(began.elapsed() < Duration::from_secs(10), "took {:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_select_what_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), &[ADMIN, &[("TIDEPOOL_ROLES", "admin")]].concat());
+    server.ready().await;
+    assert!(server.employee.http.get(format!("{}/healthz", server.employee.url)).send().await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_with_other_keys_refuses_to_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), ADMIN);
+    server.ready().await;
+    server.terminate();
+    server.end();
+    for (key, value) in [
+        ("TIDEPOOL_EMPLOYEE_JWT_SECRET", "another-employee-key-of-32-letters"),
+        ("TIDEPOOL_ADMIN_JWT_SECRET", "another-admin-key-of-32-letters..."),
+        ("TIDEPOOL_MASTER_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+    ] {
+        let output = run(folder.path(), &["check"], &[(key, value)]);
+        let name = key.trim_start_matches("TIDEPOOL_").to_lowercase();
+        assert!(
+            !output.status.success() && said(&output).contains(&format!("{name} is not the key")),
+            "{}",
+            said(&output)
+        );
+    }
+    assert!(run(folder.path(), &["check"], &[]).status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn administrators_can_be_made_and_reset_from_the_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = said(&run(folder.path(), &["admin", "create", "--email", "ops@example.com"], &[]));
+    let password =
+        made.lines().find_map(|l| l.strip_prefix("password: ")).unwrap().split(' ').next().unwrap().to_owned();
+    let mut server = Process::serve(folder.path(), &[]);
+    server.ready().await;
+    let login =
+        |password: &str| server.admin.post("/auth/login", json!({"email": "ops@example.com", "password": password}));
+    let opened = login(&password).ok().await;
+    assert_eq!(opened["role"], "super_admin");
+    let reset = said(&run(folder.path(), &["admin", "reset-password", "--email", "OPS@example.com"], &[]));
+    let fresh = reset.lines().find_map(|l| l.strip_prefix("password: ")).unwrap().split(' ').next().unwrap().to_owned();
+    server.admin.get("/auth/me").token(opened["token"].as_str().unwrap()).refused("4010").await;
+    login(&password).refused("4011").await;
+    login(&fresh).ok().await;
+    refuses(folder.path(), &["admin", "reset-password", "--email", "nobody@example.com"], &[], &["nobody@example.com"]);
+    refuses(folder.path(), &["admin", "create", "--email", "ops@example.com"], &[], &["exists already"]);
+}
+
+#[test]
+fn the_documents_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    for side in ["employee", "admin"] {
+        let output = run(folder.path(), &["openapi", side], &[]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(document["info"]["title"].as_str().unwrap().starts_with("tidepool"));
+    }
+}

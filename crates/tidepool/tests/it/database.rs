@@ -1,0 +1,243 @@
+//! Migrations, copies and keys of the database, by the binary and by the store.
+
+use std::fs;
+use std::path::Path;
+
+use base::Secret;
+use serde_json::json;
+use store::{Db, migrate};
+
+use crate::kit::{Database, PASSWORD, Process, Site, run};
+use crate::on_both;
+
+const ADMIN: &[(&str, &str)] =
+    &[("TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL", "root@example.com"), ("TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD", PASSWORD)];
+
+on_both! {
+    async fn migrations_run_once_and_a_newer_database_is_refused(site: Site) {
+        let db = &site.app.db;
+        assert_eq!(migrate::version(db).await.unwrap(), Some(migrate::known()));
+        assert!(migrate::run(db).await.unwrap().is_empty(), "nothing is left to do");
+        let newer = "INSERT INTO schema_version (version, name, applied_at) VALUES (?, 'from the future', 0)";
+        db.run(newer, store::args![migrate::known() + 1]).await.unwrap();
+        let error = migrate::run(db).await.unwrap_err().to_string();
+        assert!(error.contains("schema version") && error.contains("newer binary"), "{error}");
+        site.admin.raw(reqwest::Method::GET, "/readyz").refused("5030").await;
+    }
+
+    async fn every_table_is_listed(site: Site) {
+        let sql = match site.app.db.dialect() {
+            store::Dialect::Sqlite => "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+            store::Dialect::Postgres => "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = current_schema()",
+        };
+        let mut names: Vec<String> = site.app.db.all::<TableName>(sql, vec![]).await.unwrap().into_iter().map(|t| t.name).collect();
+        names.retain(|n| n != "schema_version");
+        let mut listed: Vec<String> = store::table::TABLES.iter().map(|t| (*t).to_owned()).collect();
+        names.sort();
+        listed.sort();
+        assert_eq!(names, listed, "a table that is not in TABLES is neither copied nor counted");
+    }
+}
+
+store::record! {
+    struct TableName { name: String }
+}
+
+async fn many_start_at_once(database: Database) {
+    let starts = (0..4).map(|_| {
+        let url = database.url.clone();
+        tokio::spawn(async move {
+            let db = Db::open(&url).await?;
+            migrate::run(&db).await
+        })
+    });
+    let applied: usize =
+        futures_util::future::join_all(starts).await.into_iter().map(|r| r.unwrap().unwrap().len()).sum();
+    assert_eq!(applied, migrate::STEPS.len(), "each step was applied by exactly one of them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_that_start_together_migrate_once_sqlite() {
+    many_start_at_once(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_that_start_together_migrate_once_postgres() {
+    if let Some(database) = Database::postgres("database::replicas").await {
+        many_start_at_once(database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_on_one_postgres_share_everything() {
+    let Some(database) = Database::postgres("database::two_servers").await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let environment = [ADMIN, &[("TIDEPOOL_DATABASE_URL", database.url.expose())]].concat();
+    let mut one = Process::serve(folder.path(), &environment);
+    let mut two = Process::serve(folder.path(), &environment);
+    one.ready().await;
+    two.ready().await;
+    let login = json!({"email": "root@example.com", "password": PASSWORD});
+    let token = one.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    two.admin.get("/auth/me").token(&token).ok().await;
+    two.admin.post("/auth/logout", json!({})).token(&token).ok().await;
+    one.admin.get("/auth/me").token(&token).refused("4010").await;
+    // A replica with keys of its own is told so.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let output = run(elsewhere.path(), &["check"], &environment);
+    assert!(!output.status.success());
+}
+
+fn said(folder: &Path, args: &[&str]) -> (bool, String) {
+    let output = run(folder, args, &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), text)
+}
+
+async fn users(server: &Process) -> serde_json::Value {
+    let login = json!({"email": "root@example.com", "password": PASSWORD});
+    let token = server.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    server.admin.get("/users").token(&token).ok().await
+}
+
+async fn add_user(server: &Process, email: &str) {
+    let login = json!({"email": "root@example.com", "password": PASSWORD});
+    let token = server.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    server.admin.post("/users", json!({"email": email})).token(&token).ok().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_made_while_serving_and_restored_after_checking() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let mut server = Process::serve(home, ADMIN);
+    server.ready().await;
+    add_user(&server, "before@example.com").await;
+    let (good, text) = said(home, &["db", "backup", "copy-1"]);
+    assert!(good && text.contains("users 1") && text.contains("master_key: kept in"), "{text}");
+    let (good, text) = said(home, &["db", "backup", "copy-2", "--with-keys"]);
+    assert!(good && text.contains("taken along"), "{text}");
+    assert!(!said(home, &["db", "backup", "copy-1"]).0, "an existing copy is never overwritten");
+    add_user(&server, "after@example.com").await;
+    let (good, text) = said(home, &["db", "restore", "copy-1"]);
+    assert!(!good && text.contains("stop the server first"), "{text}");
+    server.terminate();
+    server.end();
+
+    // A damaged copy, one of nothing, and one of other keys change nothing.
+    fs::create_dir(home.join("damaged")).unwrap();
+    let mut bytes = fs::read(home.join("copy-1/tidepool.db")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0x5a);
+    fs::write(home.join("damaged/tidepool.db"), bytes).unwrap();
+    fs::create_dir(home.join("empty")).unwrap();
+    fs::write(home.join("empty/tidepool.db"), "").unwrap();
+    fs::create_dir(home.join("other")).unwrap();
+    fs::copy(home.join("copy-1/tidepool.db"), home.join("other/tidepool.db")).unwrap();
+    fs::write(home.join("other/admin_jwt_secret.key"), "some-other-key-of-thirty-two-letters").unwrap();
+    for bad in ["damaged", "empty", "other", "nowhere"] {
+        let (good, text) = said(home, &["db", "restore", bad]);
+        assert!(!good, "{bad}: {text}");
+    }
+    let mut server = Process::serve(home, &[]);
+    server.ready().await;
+    assert_eq!(users(&server).await["total"], 2);
+    server.terminate();
+    server.end();
+
+    let (good, text) = said(home, &["db", "restore", "copy-1"]);
+    assert!(good && text.contains("is now"), "{text}");
+    let mut server = Process::serve(home, &[]);
+    server.ready().await;
+    assert_eq!(users(&server).await["total"], 1, "as it was when the copy was made");
+    drop(server);
+
+    // Onto another machine, keys and all.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let copy = home.join("copy-2");
+    let (good, text) = said(elsewhere.path(), &["db", "restore", copy.to_str().unwrap()]);
+    assert!(good, "{text}");
+    let mut server = Process::serve(elsewhere.path(), &[]);
+    server.ready().await;
+    assert_eq!(users(&server).await["total"], 1);
+    let without_keys = tempfile::tempdir().unwrap();
+    let copy = home.join("copy-1");
+    let (good, text) = said(without_keys.path(), &["db", "restore", copy.to_str().unwrap()]);
+    assert!(!good && text.contains("has this key"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_moves_from_sqlite_to_postgres_with_equal_counts() {
+    let Some(database) = Database::postgres("database::copy").await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let mut server = Process::serve(home, ADMIN);
+    server.ready().await;
+    for i in 0..3 {
+        add_user(&server, &format!("user{i}@example.com")).await;
+    }
+    let (good, text) = said(home, &["db", "copy", "--to", database.url.expose()]);
+    assert!(!good && text.contains("stop the server"), "{text}");
+    server.terminate();
+    server.end();
+    let (good, text) = said(home, &["db", "copy", "--to", database.url.expose()]);
+    assert!(good && text.contains("users: 3 rows in both"), "{text}");
+    let (good, text) = said(home, &["db", "copy", "--to", database.url.expose()]);
+    assert!(!good && text.contains("not empty"), "{text}");
+    let mut server = Process::serve(home, &[("TIDEPOOL_DATABASE_URL", database.url.expose())]);
+    server.ready().await;
+    assert_eq!(users(&server).await["total"], 3);
+    add_user(&server, "user4@example.com").await;
+    assert_eq!(users(&server).await["total"], 4, "counters go on after the copied rows");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rekeying_changes_the_keys_and_keeps_the_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let mut server = Process::serve(home, ADMIN);
+    server.ready().await;
+    let login = json!({"email": "root@example.com", "password": PASSWORD});
+    let token = server.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    let (good, text) = said(home, &["db", "rekey"]);
+    assert!(!good && text.contains("stop the server"), "{text}");
+    server.terminate();
+    server.end();
+    let key = |name: &str| fs::read_to_string(home.join(format!("data/{name}.key"))).unwrap();
+    let before = (key("master_key"), key("admin_jwt_secret"));
+    let (good, text) = said(home, &["db", "rekey"]);
+    assert!(good, "{text}");
+    assert!(!text.contains(key("master_key").trim()), "the key itself is not printed");
+    let after = (key("master_key"), key("admin_jwt_secret"));
+    assert_ne!(before.0, after.0);
+    assert_eq!(before.1, after.1);
+    let mut server = Process::serve(home, &[]);
+    server.ready().await;
+    server.admin.get("/auth/me").token(&token).ok().await;
+    server.terminate();
+    server.end();
+    // The old key is of no use any more.
+    let output = run(home, &["check"], &[("TIDEPOOL_MASTER_KEY", before.0.trim())]);
+    assert!(!output.status.success());
+    let (good, text) = said(home, &["db", "rekey", "--jwt"]);
+    assert!(good, "{text}");
+    let mut server = Process::serve(home, &[]);
+    server.ready().await;
+    server.admin.get("/auth/me").token(&token).refused("4010").await;
+    users(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_newer_than_the_binary_is_refused_with_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    assert!(said(home, &["db", "migrate"]).0);
+    let url = Secret::new(format!("sqlite:{}", home.join("data/tidepool.db").display()));
+    let db = Db::open(&url).await.unwrap();
+    db.run("INSERT INTO schema_version (version, name, applied_at) VALUES (99999, 'x', 0)", vec![]).await.unwrap();
+    db.close().await;
+    for command in [vec!["serve"], vec!["db", "migrate"]] {
+        let (good, text) = said(home, &command);
+        assert!(!good && text.contains("schema version 99999") && text.trim().lines().count() == 1, "{text}");
+    }
+}

@@ -1,0 +1,39 @@
+//! What the tests stand on: a running site, calls that check the envelope, and honest skips.
+
+mod call;
+mod process;
+mod site;
+mod trace;
+
+pub use call::{Call, Origin, Reply};
+pub use process::{Process, free_port, run};
+pub use site::{Database, Options, Site};
+pub use trace::{skip, used_secret};
+
+/// The password of everybody whom a test makes.
+pub const PASSWORD: &str = "a-password-for-tests";
+
+/// Runs each case on SQLite and on a real PostgreSQL.
+#[macro_export]
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($site:ident: Site) $body:block)*) => {$(
+        $(#[$meta])*
+        mod $name {
+            use super::*;
+
+            async fn case($site: Site) $body
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                case(Site::start($crate::kit::Database::sqlite()).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                if let Some(database) = $crate::kit::Database::postgres(module_path!()).await {
+                    case(Site::start(database).await).await;
+                }
+            }
+        }
+    )*};
+}

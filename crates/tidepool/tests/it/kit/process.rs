@@ -1,0 +1,101 @@
+//! The real binary as a process, with a clean environment, ended by its pid.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use super::call::Origin;
+
+pub const BIN: &str = env!("CARGO_BIN_EXE_tidepool");
+
+/// A command of the binary in `folder`, with nothing of our environment but what is given.
+fn command(folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(BIN);
+    command.args(args).current_dir(folder).env_clear().envs(environment.iter().copied());
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> Output {
+    command(folder, args, environment).stdin(Stdio::null()).output().unwrap()
+}
+
+/// A server that was started, and is killed when the test forgets it.
+pub struct Process {
+    child: Child,
+    pub employee: Origin,
+    pub admin: Origin,
+}
+
+impl Process {
+    /// Starts `serve` in `folder` (its data in `folder/data`) on free ports; does not wait.
+    pub fn serve(folder: &Path, environment: &[(&str, &str)]) -> Process {
+        let (employee, admin) = (free_port(), free_port());
+        let (employee, admin) = (format!("127.0.0.1:{employee}"), format!("127.0.0.1:{admin}"));
+        let own = [("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()), ("TIDEPOOL_ADMIN_LISTEN", admin.as_str())];
+        let child = command(folder, &["serve"], &[&own, environment].concat())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Process {
+            child,
+            employee: Origin::new(format!("http://{employee}")),
+            admin: Origin::new(format!("http://{admin}")),
+        }
+    }
+
+    /// Waits until the admin side answers.
+    pub async fn ready(&mut self) {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(30) {
+            if self
+                .admin
+                .http
+                .get(format!("{}/readyz", self.admin.url))
+                .send()
+                .await
+                .is_ok_and(|r| r.status().is_success())
+            {
+                return;
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the server ended with {status}");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the server did not come up");
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        let sent = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end; answers how it ended and what it wrote.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        use std::io::Read as _;
+        let mut text = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (self.child.wait().unwrap(), text)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,187 @@
+//! A whole site in this process: both sides on free ports, on a database of its own, with a clock that
+//! the test may move.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::state::Api;
+use api::{PublicUrl, server};
+use base::{Clock, Secret, Zone};
+use domain::App;
+use domain::app::{IdentityProxy, Newcomers, Side};
+use domain::hashing::Hasher;
+use domain::token::{Audience, TokenKey};
+use jiff::SignedDuration;
+use remote::sso::{self, Provider};
+use serde_json::{Value, json};
+use store::seal::Sealer;
+use store::{Db, migrate};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::call::Origin;
+use super::{PASSWORD, trace};
+
+/// Where a test's data lives.
+pub struct Database {
+    pub url: Secret,
+    // Goes with the test.
+    _folder: Option<TempDir>,
+}
+
+impl Database {
+    pub fn sqlite() -> Database {
+        let folder = tempfile::tempdir().unwrap();
+        let url = Secret::new(format!("sqlite:{}", folder.path().join("test.db").display()));
+        Database { url, _folder: Some(folder) }
+    }
+
+    /// A new database on the suite's PostgreSQL; `None` (a counted skip) where there is none.
+    pub async fn postgres(name: &str) -> Option<Database> {
+        let Ok(server) = std::env::var("TIDEPOOL_TEST_PG_URL") else {
+            trace::skip(name, "no PostgreSQL: TIDEPOOL_TEST_PG_URL is not set");
+            return None;
+        };
+        let database = format!("t_{}", base::id::fresh().replace('-', ""));
+        let admin = Db::open(&Secret::new(&server)).await.unwrap();
+        admin.run(&format!("CREATE DATABASE {database}"), vec![]).await.unwrap();
+        admin.close().await;
+        let (base, _) = server.rsplit_once('/').unwrap();
+        Some(Database { url: Secret::new(format!("{base}/{database}")), _folder: None })
+    }
+}
+
+/// What a test wants to be different.
+#[derive(Default)]
+pub struct Options {
+    pub employee_sso: Option<sso::Config>,
+    pub admin_sso: Option<sso::Config>,
+    pub employee_newcomers: Option<Newcomers>,
+    pub admin_newcomers: Option<Newcomers>,
+    pub proxy: Option<IdentityProxy>,
+    pub zone: Option<&'static str>,
+    pub trust_loopback: bool,
+    pub metrics_token: Option<&'static str>,
+    pub public_path: &'static str,
+}
+
+pub struct Site {
+    pub app: Arc<App>,
+    pub employee: Origin,
+    pub admin: Origin,
+    /// The token of the first super_admin.
+    pub root: String,
+    _stop: watch::Sender<bool>,
+    _database: Database,
+}
+
+/// The first super_admin of every site.
+pub const ROOT: &str = "root@example.com";
+
+impl Site {
+    pub async fn start(database: Database) -> Site {
+        Site::with(database, Options::default()).await
+    }
+
+    pub async fn with(database: Database, options: Options) -> Site {
+        trace::logs();
+        let db = Db::open(&database.url).await.unwrap();
+        migrate::run(&db).await.unwrap();
+        let listeners =
+            [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
+        let urls = [0, 1].map(|i| format!("http://{}", listeners[i].local_addr().unwrap()));
+        let callback = |config: Option<sso::Config>, url: &str| {
+            config.map(|c| {
+                let redirect_url = format!("{url}/api/v1/auth/sso/callback");
+                trace::used_secret(c.client_secret.expose());
+                Provider::new(sso::Config { redirect_url, ..c }).unwrap()
+            })
+        };
+        let key = |name: &str| {
+            let key = format!("{name}-{}", base::id::fresh());
+            trace::used_secret(&key);
+            Secret::new(key)
+        };
+        let master = Sealer::generate().unwrap();
+        trace::used_secret(master.expose());
+        trace::used_secret(PASSWORD);
+        let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
+        let app = Arc::new(App {
+            db,
+            clock: Clock::fixed(Clock::default().now()),
+            zone: Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap(),
+            sealer: Arc::new(Sealer::new(&master).unwrap()),
+            hasher: Hasher::default(),
+            employee: Side {
+                tokens: TokenKey::new(&key("employee-jwt-key"), Audience::Employee, SignedDuration::from_hours(12)),
+                sso: callback(options.employee_sso, &urls[0]),
+                newcomers: welcome(options.employee_newcomers, true),
+            },
+            admin: Side {
+                tokens: TokenKey::new(&key("admin-jwt-key"), Audience::Admin, SignedDuration::from_hours(8)),
+                sso: callback(options.admin_sso, &urls[1]),
+                newcomers: welcome(options.admin_newcomers, false),
+            },
+            proxy: options.proxy,
+            audit_retention_days: 90,
+        });
+        let (stop, stopped) = watch::channel(false);
+        let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
+        for ((listener, url), side) in listeners.into_iter().zip(&urls).zip([Audience::Employee, Audience::Admin]) {
+            let api = Arc::new(Api {
+                app: app.clone(),
+                side,
+                version: "test",
+                public_url: PublicUrl::parse(&format!("{url}{}", options.public_path)).unwrap(),
+                assets: |_| None,
+                trusted_proxies: trusted.clone().into(),
+                metrics: Arc::new(|| "# no metrics here\n".into()),
+                metrics_token: options.metrics_token.map(Secret::new),
+            });
+            tokio::spawn(server::serve(listener, server::router(api), stopped.clone()));
+        }
+        let [employee, admin] = urls.map(Origin::new);
+        let root_email = Some(ROOT.parse().unwrap());
+        domain::bootstrap::first_admin(&app, root_email, Some(Secret::new(PASSWORD))).await.unwrap();
+        let mut site = Site { app, employee, admin, root: String::new(), _stop: stop, _database: database };
+        site.root = site.admin_login(ROOT).await;
+        site
+    }
+
+    pub async fn admin_login(&self, email: &str) -> String {
+        login(&self.admin, email, PASSWORD).await
+    }
+
+    pub async fn employee_login(&self, email: &str) -> String {
+        login(&self.employee, email, PASSWORD).await
+    }
+
+    /// Makes an employee; answers the record.
+    pub async fn user(&self, email: &str) -> Value {
+        let body = json!({"email": email, "name": "Somebody", "department": "Tests", "password": PASSWORD});
+        self.admin.post("/users", body).token(&self.root).ok().await
+    }
+
+    /// Makes an employee and logs in; answers id and token.
+    pub async fn employee(&self, email: &str) -> (String, String) {
+        let user = self.user(email).await;
+        (user["id"].as_str().unwrap().to_owned(), self.employee_login(email).await)
+    }
+
+    /// Makes an administrator and logs in; answers the token.
+    pub async fn plain_admin(&self, email: &str, role: &str) -> String {
+        let body = json!({"email": email, "name": "Admin", "role": role, "password": PASSWORD});
+        self.admin.post("/admin-users", body).token(&self.root).ok().await;
+        self.admin_login(email).await
+    }
+
+    pub fn wait(&self, time: Duration) {
+        self.app.clock.advance(SignedDuration::try_from(time).unwrap());
+    }
+}
+
+async fn login(origin: &Origin, email: &str, password: &str) -> String {
+    let data = origin.post("/auth/login", json!({"email": email, "password": password})).ok().await;
+    data["token"].as_str().unwrap().to_owned()
+}
