@@ -107,7 +107,7 @@ impl Worker {
                 () = told(&mut notices) => {}
                 Some(ended) = running.join_next() => self.finished(ended, &mut held).await,
                 _ = renew.tick() => self.renew(&renewed).await,
-                _ = stop.wait_for(|stop| *stop) => {}
+                () = told_to_stop(&mut stop) => {}
             }
         }
         self.wind_down(running, held, &renewed, renew).await;
@@ -313,6 +313,11 @@ impl Worker {
             _ => self.timing.poll,
         }
     }
+}
+
+/// Returns when the worker is told to stop, or nobody is left who could tell it.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    stop.wait_for(|stop| *stop).await.ok();
 }
 
 /// Returns when somebody says that the queue changed.
