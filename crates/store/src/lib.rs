@@ -12,6 +12,7 @@ pub mod ended_token;
 pub mod error;
 pub mod filter;
 pub mod instance;
+pub mod invariant;
 pub mod key_check;
 pub mod lock;
 pub mod migrate;

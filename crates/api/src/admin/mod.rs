@@ -3,8 +3,13 @@
 mod admin_user;
 mod audit;
 mod auth;
+mod chat_binding;
+mod instance;
+mod pool;
+mod profession;
+mod server;
+mod task;
 mod user;
-mod words;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -15,5 +20,11 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(auth::routes())
         .merge(admin_user::routes())
         .merge(user::routes())
+        .merge(server::routes())
+        .merge(instance::routes())
+        .merge(chat_binding::routes())
+        .merge(profession::routes())
+        .merge(pool::routes())
+        .merge(task::routes())
         .merge(audit::routes())
 }

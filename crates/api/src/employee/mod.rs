@@ -1,12 +1,20 @@
 //! The employee API. One file per noun; each has its `routes()`.
 
 mod auth;
+mod chat_binding;
+mod instance;
 mod me;
+mod profession;
 
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::Shared;
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().merge(auth::routes()).merge(me::routes())
+    OpenApiRouter::default()
+        .merge(auth::routes())
+        .merge(me::routes())
+        .merge(instance::routes())
+        .merge(profession::routes())
+        .merge(chat_binding::routes())
 }

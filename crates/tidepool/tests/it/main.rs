@@ -6,11 +6,17 @@
 mod accounts;
 mod admins;
 mod audit;
+mod chat_bindings;
+mod claims;
 mod cli;
 mod coverage;
 mod database;
 mod envelope;
+mod fleet;
 mod kit;
 mod login_limits;
+mod model;
 mod openapi;
+mod queue;
+mod queue_crash;
 mod sso;

@@ -1,0 +1,132 @@
+//! The closed sets of words that requests and answers use, as the OpenAPI document lists them.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Gives a set of the store its form in the API.
+macro_rules! words {
+    ($($(#[$m:meta])* $name:ident of $store:path { $($variant:ident = $text:literal),* $(,)? })*) => {$(
+        $(#[$m])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name { $(#[serde(rename = $text)] $variant),* }
+        // By hand: the derive does not see a rename that a macro wrote.
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some([$($text),*])).into()
+            }
+        }
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+        impl From<$store> for $name {
+            fn from(word: $store) -> $name {
+                use $store as Store;
+                match word { $(Store::$variant => $name::$variant),* }
+            }
+        }
+        impl From<$name> for $store {
+            fn from(word: $name) -> $store {
+                use $store as Store;
+                match word { $($name::$variant => Store::$variant),* }
+            }
+        }
+    )*};
+}
+
+words! {
+    Role of store::admin_user::Role { SuperAdmin = "super_admin", Admin = "admin" }
+    Status of store::user::Status { Active = "active", Revoked = "revoked" }
+    Level of store::audit::Level { Info = "INFO", Warn = "WARN", Error = "ERROR" }
+    Health of store::instance::Health {
+        Healthy = "healthy", Unhealthy = "unhealthy", KeyInvalid = "key_invalid", Unknown = "unknown", RateLimited = "rate_limited",
+    }
+    Origin of store::binding::Origin { Assigned = "assigned", Claimed = "claimed", Profession = "profession" }
+    EntryStatus of store::pool::Status { Idle = "idle", Allocated = "allocated", Maintenance = "maintenance" }
+    TaskStatus of store::task::Status {
+        Pending = "pending", Processing = "processing", Done = "done", Failed = "failed", Dead = "dead",
+    }
+}
+
+/// What an administrator may make of a pool entry.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedStatus {
+    Idle,
+    Maintenance,
+}
+
+impl From<WantedStatus> for store::pool::Status {
+    fn from(wanted: WantedStatus) -> store::pool::Status {
+        match wanted {
+            WantedStatus::Idle => store::pool::Status::Idle,
+            WantedStatus::Maintenance => store::pool::Status::Maintenance,
+        }
+    }
+}
+
+/// Whether the platform looks after a server.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerStatus {
+    Active,
+    Disabled,
+}
+
+impl ServerStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ServerStatus::Active => "active",
+            ServerStatus::Disabled => "disabled",
+        }
+    }
+}
+
+/// The spec's 0 or 1; true and false are taken too.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag(bool);
+
+impl Flag {
+    pub fn get(self) -> bool {
+        self.0
+    }
+}
+
+impl From<bool> for Flag {
+    fn from(on: bool) -> Flag {
+        Flag(on)
+    }
+}
+
+impl Serialize for Flag {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u8(self.0.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Flag, D::Error> {
+        match serde_json::Value::deserialize(from)? {
+            serde_json::Value::Bool(on) => Ok(Flag(on)),
+            serde_json::Value::Number(n) if n.as_i64() == Some(0) => Ok(Flag(false)),
+            serde_json::Value::Number(n) if n.as_i64() == Some(1) => Ok(Flag(true)),
+            _ => Err(serde::de::Error::custom("must be 0 or 1")),
+        }
+    }
+}
+
+impl PartialSchema for Flag {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([0, 1])).into()
+    }
+}
+impl ToSchema for Flag {
+    fn name() -> Cow<'static, str> {
+        "Flag".into()
+    }
+}
