@@ -1,8 +1,10 @@
 //! The binary: reads the command line and the configuration, and runs what they name.
 
+mod bench;
 mod cli;
 mod command;
 mod config;
+mod folder;
 mod keys;
 mod open;
 mod serve;
