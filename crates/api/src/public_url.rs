@@ -6,6 +6,9 @@ use url::Url;
 #[derive(Clone, Debug)]
 pub struct PublicUrl(Url);
 
+/// What our own paths begin with: a prefix of the same name would hide them.
+const OURS: &[&str] = &["api", "assets", "healthz", "readyz", "metrics"];
+
 impl PublicUrl {
     pub fn parse(text: &str) -> Result<PublicUrl> {
         let url = Url::parse(text).map_err(|e| Error::field("public_url", e))?;
@@ -14,6 +17,14 @@ impl PublicUrl {
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(Error::field("public_url", "must not have a query or a fragment"));
+        }
+        let plain = |segment: &str| segment.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
+        let mut segments = url.path().trim_matches('/').split('/');
+        if !segments.clone().all(plain) || (url.path().trim_matches('/') != "" && segments.clone().any(str::is_empty)) {
+            return Err(Error::field("public_url", "its path may hold letters, digits, `-`, `.`, `_` and `~` only"));
+        }
+        if segments.next().is_some_and(|first| OURS.contains(&first)) {
+            return Err(Error::field("public_url", format_args!("its path must not begin with {}", OURS.join(", "))));
         }
         Ok(PublicUrl(url))
     }
@@ -48,7 +59,17 @@ mod tests {
             let url = PublicUrl::parse(given).unwrap();
             assert_eq!((url.prefix().as_str(), url.join("/api/v1").as_str()), (prefix, joined));
         }
-        for bad in ["", "example.com", "ftp://example.com", "https://example.com/?a", "https://example.com/#a"] {
+        for bad in [
+            "",
+            "example.com",
+            "ftp://example.com",
+            "https://example.com/?a",
+            "https://example.com/#a",
+            "https://example.com/:x",
+            "https://example.com/api/v1",
+            "https://example.com/a//b",
+            "https://example.com/{x}",
+        ] {
             assert!(PublicUrl::parse(bad).is_err(), "{bad}");
         }
     }

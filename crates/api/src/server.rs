@@ -13,8 +13,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -26,8 +26,11 @@ use crate::{admin, docs, employee, fallback, headers, health, openapi, trace, we
 /// Bodies over this are 413; routes that take more say so themselves.
 pub const BODY_LIMIT: usize = 1024 * 1024;
 
-/// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a client may take to send a request's head, the first byte and an idle connection's next request included.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connections of one listener; more wait until one closes.
+const MOST_CONNECTIONS: usize = 10_000;
 
 /// The routes of one side with everything around them.
 pub fn router(api: Shared) -> Router {
@@ -64,16 +67,17 @@ pub fn around(inner: Router<Shared>, api: Shared) -> Router {
 /// Serves until `stop` says so, then finishes what was begun.
 pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let graceful = GracefulShutdown::new();
-    let mut builder = Builder::new(TokioExecutor::new());
+    // HTTP/1 only: that is what proxies speak to us, and its every wait has a limit.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    builder.http2().timer(TokioTimer::new());
     let builder = Arc::new(builder);
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accept(&listener, &room) => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        let (stream, peer) = match accepted {
+        let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, or a client that left: neither is a reason to stop serving.
@@ -88,6 +92,7 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
+            let _until_closed = place;
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection ended");
             }
@@ -96,6 +101,16 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
     drop(listener);
     graceful.shutdown().await;
     Ok(())
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let place = room.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, peer, place))
 }
 
 fn with_peer(

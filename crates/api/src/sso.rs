@@ -3,8 +3,8 @@
 //! The attempt (state, nonce, PKCE verifier) travels in a short-lived sealed cookie, which binds it to
 //! the browser and needs no store, so any replica can finish what another began.
 
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Redirect, Response};
 use base::{Error, Kind, Result, Secret};
 use domain::app::Side;
 use domain::audit::By;
@@ -144,8 +144,8 @@ fn hand_over(api: &Api, response: &mut Response, token: &Secret) -> Result<(), A
 }
 
 fn redirect(to: &str) -> Result<Response> {
-    let to = HeaderValue::from_str(to).map_err(Error::internal)?;
-    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())
+    HeaderValue::from_str(to).map_err(Error::internal)?;
+    Ok(Redirect::to(to).into_response())
 }
 
 fn wants_json(headers: &HeaderMap) -> bool {

@@ -15,7 +15,7 @@ pub struct Api {
     pub side: Audience,
     pub version: &'static str,
     pub public_url: PublicUrl,
-    /// Where the employee app is framed from and links lead to, seen from either side.
+    /// The files of this side's web app.
     pub assets: Assets,
     /// Addresses whose X-Forwarded-For counts.
     pub trusted_proxies: Arc<[IpNet]>,

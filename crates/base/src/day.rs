@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{Timestamp, ToSpan};
 
 use crate::{Error, Result};
 
@@ -71,10 +71,6 @@ impl Zone {
     /// Inclusive local days as instants: from the first, up to but without the second.
     pub fn range(&self, first: Option<Date>, last: Option<Date>) -> (Option<Timestamp>, Option<Timestamp>) {
         (first.map(|d| self.start(d)), last.map(|d| self.span(d).1))
-    }
-
-    pub fn until_next_midnight(&self, at: Timestamp) -> SignedDuration {
-        self.next_midnight(at).duration_since(at)
     }
 }
 

@@ -85,7 +85,7 @@ pub async fn update(app: &App, by: &By, email: &str, patch: Patch) -> Result<Adm
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
     let keepers = admin_user::lock_super_admins(&mut tx).await?;
-    let old = admin_user::find_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
+    let old = admin_user::lock_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
     let mut admin = old.clone();
     admin.name = patch.name.unwrap_or(admin.name);
     admin.role = patch.role.unwrap_or(admin.role);
@@ -112,7 +112,7 @@ pub async fn update(app: &App, by: &By, email: &str, patch: Patch) -> Result<Adm
 pub async fn delete(app: &App, by: &By, email: &str) -> Result<AdminUser> {
     let mut tx = app.db.begin().await?;
     let keepers = admin_user::lock_super_admins(&mut tx).await?;
-    let mut admin = admin_user::find_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
+    let mut admin = admin_user::lock_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
     admin.deleted_at = Some(app.clock.now());
     refuse_to_lose_the_last(&keepers, &admin)?;
     admin_user::update(&mut tx, &admin).await?;
@@ -139,12 +139,13 @@ pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new:
     if !account.has_password() {
         return Err(Error::conflict("this account has no password: it signs in through SSO"));
     }
-    if app.hasher.verify(Some(account.password_hash), old).await? == password::Verdict::Wrong {
+    if app.hasher.verify(Some(account.password_hash.clone()), old).await? == password::Verdict::Wrong {
         PASSWORD_CHANGE.hit(app, id.as_str()).await?;
         return Err(Error::field("old", "is not the current password"));
     }
     let hash = app.hasher.hash(new).await?;
-    let admin = set_password(app, by, &account.email, hash, "own password changed").await?;
+    let admin =
+        set_password(app, by, &account.email, Some(&account.password_hash), hash, "own password changed").await?;
     PASSWORD_CHANGE.clear(app, id.as_str()).await?;
     let token = login::admin_token(app, &admin)?;
     Ok(Opened { token, account: admin })
@@ -154,12 +155,23 @@ pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new:
 pub async fn reset_password(app: &App, by: &By, email: &str, password: Secret) -> Result<AdminUser> {
     password::check("password", &password)?;
     let hash = app.hasher.hash(password).await?;
-    set_password(app, by, email, hash, "password reset").await
+    set_password(app, by, email, None, hash, "password reset").await
 }
 
-async fn set_password(app: &App, by: &By, email: &str, hash: String, how: &str) -> Result<AdminUser> {
+/// `verified` is the value that the old password was compared with: if it changed since, somebody else was quicker.
+async fn set_password(
+    app: &App,
+    by: &By,
+    email: &str,
+    verified: Option<&str>,
+    hash: String,
+    how: &str,
+) -> Result<AdminUser> {
     let mut tx = app.db.begin().await?;
-    let mut admin = admin_user::find_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
+    let mut admin = admin_user::lock_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
+    if verified.is_some_and(|v| v != admin.password_hash) || (verified.is_some() && admin.status != Status::Active) {
+        return Err(Kind::Unauthorized.into());
+    }
     admin.password_hash = hash;
     admin.tokens_from = token::end_all(admin.tokens_from, app.clock.now());
     admin_user::update(&mut tx, &admin).await?;

@@ -1,7 +1,7 @@
 //! The audit log: written inside the transaction of what it records, read, exported, and cleaned.
 
 use base::csv_cell::formula_safe;
-use base::{Error, Result, Zone};
+use base::{Error, Listing, Page, Result, Sort, Zone};
 use jiff::SignedDuration;
 use store::audit::{self, NewEntry};
 pub use store::audit::{Action, Entry, Level, Wanted};
@@ -78,6 +78,15 @@ async fn write(app: &App, conn: impl Into<Conn<'_>>, by: &By, deed: Deed<'_>) ->
         created_at: app.clock.now(),
     };
     Ok(audit::write(conn, entry).await?)
+}
+
+pub async fn list(app: &App, wanted: &Wanted, sort: Sort, page: Page) -> Result<Listing<Entry>> {
+    Ok(audit::list(&app.db, wanted, sort, page).await?)
+}
+
+/// The entries after `after`, oldest first: an export walks the log with it.
+pub async fn after(app: &App, wanted: &Wanted, after: i64, limit: i64) -> Result<Vec<Entry>> {
+    Ok(audit::after(&app.db, wanted, after, limit).await?)
 }
 
 /// `name: old → new` for every field that differs, for an entry's detail.

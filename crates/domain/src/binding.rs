@@ -56,6 +56,8 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
         rotate_token(app, tx, instance).await?;
         chat_binding::delete_all(tx, &id, now).await?;
         clean(app, tx, instance, source).await?;
+        // The cleaning holds back whatever comes next: nothing is left for that to remember.
+        instance::set_traces(tx, &id, None).await?;
     }
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
 }

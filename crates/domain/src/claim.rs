@@ -19,6 +19,10 @@ pub async fn held(app: &App, user: &UserId) -> Result<Vec<Held>> {
     Ok(binding::held(&app.db, user).await?)
 }
 
+pub async fn count(app: &App, user: &UserId) -> Result<i64> {
+    Ok(binding::count_of(&app.db, user).await?)
+}
+
 /// One of the user's instances; somebody else's is not there.
 pub async fn own(app: &App, user: &UserId, id: &InstanceId) -> Result<instance::Instance> {
     let instance = instance::find(&app.db, id).await?;

@@ -157,6 +157,9 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
         None => None,
     };
     let instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    if instance.pooled && entry.is_none() {
+        return Err(Error::conflict("the instance came into a pool at this very moment; try again"));
+    }
     match entry {
         Some(entry) if entry.status == pool::Status::Allocated => {
             return Err(Error::conflict("an employee claimed this instance from the pool: reclaim it first"));

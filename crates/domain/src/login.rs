@@ -10,6 +10,9 @@ use crate::audit::{self, Action, By, Deed};
 use crate::throttle::{LOGIN_ADDRESS, LOGIN_EMAIL};
 use crate::token::{Audience, Bearer};
 
+/// The operator of a login that names no account.
+const UNKNOWN: &str = "unknown";
+
 /// A session that was opened.
 pub struct Opened<T> {
     pub token: Secret,
@@ -48,7 +51,10 @@ pub async fn admin(app: &App, by: &By, email: &str, password: Secret) -> Result<
         && matches!(error.kind, Kind::WrongLogin | Kind::AccountRevoked | Kind::TooManyRequests)
     {
         let detail = format!("refused: {}", error.client);
-        audit::record_alone(app, &by.named(email), Deed::warn(Action::Login, email, &detail)).await?;
+        // Only an account's own name is an operator's: anybody can type "System".
+        let known = admin_user::find_by_email(&app.db, email).await.ok().flatten();
+        let operator = known.map_or_else(|| UNKNOWN.to_owned(), |admin| admin.email);
+        audit::record_alone(app, &by.named(operator), Deed::warn(Action::Login, email, &detail)).await?;
     }
     outcome
 }
@@ -102,6 +108,17 @@ pub fn admin_token(app: &App, account: &AdminUser) -> Result<Secret> {
     app.admin.tokens.issue(bearer, app.clock.now())
 }
 
+/// Whoever has one address of IPv6 has a whole /64 of them: those count as one.
+fn network(ip: &str) -> String {
+    match ip.parse() {
+        Ok(std::net::IpAddr::V6(ip)) => {
+            let [a, b, c, d, ..] = ip.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+        _ => ip.to_owned(),
+    }
+}
+
 /// One try, and the two counters it is measured by.
 struct Attempt {
     email: Option<Email>,
@@ -116,7 +133,7 @@ impl Attempt {
         Attempt {
             // What is no address counts against the caller alone.
             email_name: email.as_ref().map(|e| format!("{side}:{}", e.key())).unwrap_or_default(),
-            address_name: format!("{side}:{}", by.ip),
+            address_name: format!("{side}:{}", network(&by.ip)),
             email,
         }
     }

@@ -1,10 +1,10 @@
 //! The profession pool, as administrators keep it.
 
-use base::id::{EntryId, InstanceId, ProfessionId, ServerId};
+use base::id::{EntryId, InstanceId, ProfessionId, ServerId, UserId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
 use store::pool::{self, Entry};
 pub use store::pool::{Listed, Status, Wanted};
-use store::{Tx, instance, profession};
+use store::{Tx, instance, profession, user};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
@@ -90,12 +90,22 @@ pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<
 /// Whoever claims it next waits in the bootstrap task until the cleaning is done.
 pub(crate) async fn reclaim(app: &App, tx: &mut Tx, by: &By, mut entry: Entry, how: &str) -> Result<()> {
     let instance = instance::lock(tx, &InstanceId::named(&entry.instance_id)).await?.ok_or(Kind::NotFound)?;
+    let holder = match &entry.allocated_user_id {
+        Some(id) => user::find(&mut *tx, &UserId::named(id)).await?.map(|u| u.email),
+        None => None,
+    };
+    let profession = profession::find(&mut *tx, &ProfessionId::named(&entry.profession_id)).await?;
+    let how = format!(
+        "{} {how}, was with {}",
+        profession.map(|p| p.name).unwrap_or_default(),
+        holder.as_deref().unwrap_or("nobody")
+    );
     entry.status = Status::Idle;
     entry.allocated_user_id = None;
     entry.allocated_at = None;
     pool::update(tx, &entry).await?;
     release(app, tx, &instance, Traces::Clean, "reclaim").await?;
-    audit::record(app, tx, by, Deed::info(Action::Claim, &entry.instance_id, how)).await
+    audit::record(app, tx, by, Deed::info(Action::Claim, &entry.instance_id, &how)).await
 }
 
 /// Takes an entry that nobody has out of the pool; the instance stays.

@@ -87,7 +87,7 @@ pub async fn admin(app: &App, by: &By, identity: Identity) -> Result<Opened<Admi
     });
     if let Err(error) = &account {
         let detail = format!("SSO refused: {}", error.client);
-        audit::record_alone(app, &by.named(shown), Deed::warn(Action::Login, shown, &detail)).await?;
+        audit::record_alone(app, &by.named("unknown"), Deed::warn(Action::Login, shown, &detail)).await?;
     }
     login::open_admin(app, by, account?, "SSO").await
 }

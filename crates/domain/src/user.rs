@@ -182,13 +182,17 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
     PASSWORD_CHANGE.check(app, id.as_str()).await?;
     let stored = find(app, id).await?.password_hash;
     let stored = stored.ok_or_else(|| Error::conflict("this account has no password: it signs in through SSO"))?;
-    if app.hasher.verify(Some(stored), old).await? == password::Verdict::Wrong {
+    if app.hasher.verify(Some(stored.clone()), old).await? == password::Verdict::Wrong {
         PASSWORD_CHANGE.hit(app, id.as_str()).await?;
         return Err(Error::field("old", "is not the current password"));
     }
     let hash = app.hasher.hash(new).await?;
     let mut tx = app.db.begin().await?;
     let mut user = user::lock(&mut tx, id).await?.ok_or(Kind::Unauthorized)?;
+    // Changed or revoked since it was compared: somebody else was quicker.
+    if user.password_hash.as_ref() != Some(&stored) || user.status != Status::Active {
+        return Err(Kind::Unauthorized.into());
+    }
     user.password_hash = Some(hash);
     user.tokens_from = token::end_all(user.tokens_from, app.clock.now());
     user::update(&mut tx, &user).await?;

@@ -91,13 +91,21 @@ pub async fn find_by_email(conn: impl Into<Conn<'_>>, email: &str) -> Result<Opt
     conn.into().first(&sql, args![Email::key_of(email)]).await
 }
 
+/// The account as it is, held until the transaction ends.
+pub async fn lock_by_email(tx: &mut Tx, email: &str) -> Result<Option<AdminUser>> {
+    let lock = tx.dialect().for_update();
+    let sql =
+        format!("SELECT {} FROM admin_users WHERE email_key = ? AND deleted_at IS NULL{lock}", AdminUser::COLUMNS);
+    tx.first(&sql, args![Email::key_of(email)]).await
+}
+
 pub async fn find_by_idp(conn: impl Into<Conn<'_>>, idp_id: &str) -> Result<Option<AdminUser>> {
     let sql = format!("SELECT {} FROM admin_users WHERE idp_id = ? AND deleted_at IS NULL", AdminUser::COLUMNS);
     conn.into().first(&sql, args![idp_id]).await
 }
 
 /// Holds every active super_admin until the transaction ends, so that two changes at once cannot
-/// each believe that the other's account is left. Answers how many there are.
+/// each believe that the other's account is left.
 pub async fn lock_super_admins(tx: &mut Tx) -> Result<Vec<AdminUser>> {
     let sql = format!(
         "SELECT {} FROM admin_users WHERE role = ? AND status = ? AND deleted_at IS NULL ORDER BY id{}",

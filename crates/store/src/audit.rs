@@ -91,11 +91,15 @@ pub struct Wanted {
     pub target: Option<String>,
     pub from: Option<Timestamp>,
     pub until: Option<Timestamp>,
+    /// Logins name whatever was typed: not among what happened to a record.
+    pub without_logins: bool,
 }
 
 impl Wanted {
     fn filter(&self) -> Filter {
-        Filter::default()
+        let filter = Filter::default();
+        let filter = if self.without_logins { filter.must("action <> 'auth.login'") } else { filter };
+        filter
             .when("action = ?", self.action.as_deref())
             .when("operator_key = ?", self.operator.as_deref().map(Email::key_of))
             .when("level = ?", self.level)

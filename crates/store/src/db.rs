@@ -45,7 +45,9 @@ impl Db {
         let url = url.expose();
         let pool = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => {
-                let options = SqliteConnectOptions::from_str(url)?
+                // By its path, not by sqlx's reading of a URL, in which `%` and `?` mean something.
+                let options = SqliteConnectOptions::new()
+                    .filename(sqlite_path(url).ok_or(Error::Url)?)
                     .create_if_missing(true)
                     .foreign_keys(true)
                     .journal_mode(SqliteJournalMode::Wal)
@@ -339,6 +341,12 @@ impl MapRow for sqlx::postgres::PgQueryResult {
     fn map_row(self) -> u64 {
         self.rows_affected()
     }
+}
+
+/// The file that a `sqlite:` URL names: everything behind the colon.
+pub fn sqlite_path(url: &str) -> Option<&str> {
+    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"))?;
+    Some(path).filter(|p| !p.is_empty() && !p.contains(":memory:"))
 }
 
 fn prepare(dialect: Dialect, sql: &str) -> SqlStr {

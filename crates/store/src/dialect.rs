@@ -43,11 +43,12 @@ impl Dialect {
     }
 
     /// Suffix of a `SELECT` whose rows nobody else may change until the transaction ends.
-    /// SQLite has one writer, so its transaction already excludes the others.
+    /// SQLite has one writer, so its transaction already excludes the others. No key ever changes, so what
+    /// refers to the row may go on: a stronger lock would wait for every check of a foreign key.
     pub fn for_update(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
-            Dialect::Postgres => " FOR UPDATE",
+            Dialect::Postgres => " FOR NO KEY UPDATE",
         }
     }
 
@@ -55,7 +56,15 @@ impl Dialect {
     pub fn skip_locked(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
-            Dialect::Postgres => " FOR UPDATE SKIP LOCKED",
+            Dialect::Postgres => " FOR NO KEY UPDATE SKIP LOCKED",
+        }
+    }
+
+    /// The same for one table of several, by its short name.
+    pub fn skip_locked_of(self, table: &str) -> String {
+        match self {
+            Dialect::Sqlite => String::new(),
+            Dialect::Postgres => format!(" FOR NO KEY UPDATE OF {table} SKIP LOCKED"),
         }
     }
 }

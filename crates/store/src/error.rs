@@ -11,6 +11,8 @@ pub enum Error {
     Taken,
     #[error("the database cannot be reached: {0}")]
     Unreachable(sqlx::Error),
+    #[error("the database gave way to another transaction: {0}")]
+    Contended(sqlx::Error),
     #[error("database: {0}")]
     Sql(sqlx::Error),
     #[error("column {0}: {1}")]
@@ -40,6 +42,10 @@ impl From<sqlx::Error> for Error {
         match error {
             sqlx::Error::RowNotFound => Error::NotFound,
             sqlx::Error::Database(e) if e.is_unique_violation() => Error::Taken,
+            // PostgreSQL chose this transaction to end a deadlock, or could not put it in order: it never happened.
+            sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "40P01" | "40001")) => {
+                Error::Contended(sqlx::Error::Database(e))
+            }
             // PostgreSQL: shutting down, starting up, out of connections.
             sqlx::Error::Database(e)
                 if e.code().is_some_and(|c| matches!(&*c, "57P01" | "57P02" | "57P03" | "53300")) =>
@@ -60,6 +66,10 @@ impl From<Error> for base::Error {
             Error::NotFound => Kind::NotFound.into(),
             Error::Taken => Kind::Conflict.into(),
             Error::Unreachable(_) => base::Error::from(Kind::Unavailable).with_operator(error),
+            Error::Contended(_) => {
+                let again = std::time::Duration::from_secs(1);
+                base::Error::from(Kind::Unavailable).with_operator(error).retry_after(again)
+            }
             _ => base::Error::internal(error),
         }
     }

@@ -95,12 +95,6 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Option<I
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
-/// Whether there is, or was, an instance of this id.
-pub async fn exists(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<bool> {
-    let number: Number = conn.into().one("SELECT COUNT(*) AS n FROM instance WHERE id = ?", args![id.as_str()]).await?;
-    Ok(number.n > 0)
-}
-
 /// The instance as it is, held until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
     let lock = tx.dialect().for_update();

@@ -52,13 +52,10 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
 
 /// An entry that nobody has, the one with the healthiest instance, held until the transaction ends.
 pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<Entry>> {
-    let lock = match tx.dialect() {
-        crate::Dialect::Sqlite => "",
-        crate::Dialect::Postgres => " FOR UPDATE OF e SKIP LOCKED",
-    };
+    let lock = tx.dialect().skip_locked_of("e");
     let sql = format!(
         "SELECT e.* FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
-         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL \
+         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND i.deleted_at IS NULL \
          ORDER BY {}, e.created_at, e.id LIMIT 1{lock}",
         crate::instance::HEALTHIEST_FIRST.replace("health_status", "i.health_status")
     );

@@ -84,21 +84,19 @@ pub const CLEANING: &str = "clean_instance";
 /// Due tasks of these types that may run now, at most one per instance, held until the transaction ends.
 ///
 /// A task waits while another of its instance runs, and while its instance is to be cleaned of somebody
-/// else's traces: also when the cleaning is dead, until somebody looks after it.
+/// else's traces: also when the cleaning is dead, until it, or a later one, is done.
 pub async fn lock_due(tx: &mut Tx, types: &[&str], now: Timestamp, limit: usize) -> Result<Vec<Task>> {
     if types.is_empty() {
         return Ok(vec![]);
     }
     let marks = vec!["?"; types.len()].join(", ");
-    let lock = match tx.dialect() {
-        crate::Dialect::Sqlite => "",
-        crate::Dialect::Postgres => " FOR UPDATE OF t SKIP LOCKED",
-    };
+    let lock = tx.dialect().skip_locked_of("t");
     let sql = format!(
         "SELECT {} FROM task t WHERE t.status IN ('pending', 'failed') AND t.next_attempt_at <= ? AND t.type IN ({marks}) \
          AND NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
          AND (t.type IN ('{CLEANING}', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
-              WHERE c.instance_id = t.instance_id AND c.type = '{CLEANING}' AND c.status IN ('pending', 'processing', 'failed', 'dead'))) \
+              WHERE c.instance_id = t.instance_id AND c.type = '{CLEANING}' AND c.status IN ('pending', 'processing', 'failed', 'dead') \
+              AND NOT EXISTS (SELECT 1 FROM task d WHERE d.instance_id = c.instance_id AND d.type = c.type AND d.status = 'done' AND d.id > c.id))) \
          ORDER BY t.next_attempt_at, t.id LIMIT ?{lock}",
         columns()
     );
@@ -119,17 +117,24 @@ pub async fn begin(tx: &mut Tx, task: &Task, worker: &str, now: Timestamp, until
     Ok(Held { id: task.id.clone(), worker: worker.to_owned(), attempt: task.attempts + 1 })
 }
 
-/// Prolongs the leases of everything a worker runs; answers which ones it still holds.
-pub async fn renew(db: &Db, worker: &str, until: Timestamp) -> Result<u64> {
-    let sql = "UPDATE task SET lease_until = ? WHERE worker = ? AND status = 'processing'";
-    db.run(sql, args![until, worker]).await
+/// Prolongs the leases of what a worker holds, and of nothing else that still bears its name.
+pub async fn renew(db: &Db, worker: &str, held: impl Iterator<Item = &str>, until: Timestamp) -> Result<()> {
+    let mut args = args![until, worker];
+    args.extend(held.map(Value::from));
+    let marks = vec!["?"; args.len() - 2].join(", ");
+    if !marks.is_empty() {
+        let sql =
+            format!("UPDATE task SET lease_until = ? WHERE worker = ? AND status = 'processing' AND id IN ({marks})");
+        db.run(&sql, args).await?;
+    }
+    Ok(())
 }
 
 /// Processing → done. False when the task is not this worker's any more.
 pub async fn done(tx: &mut Tx, held: &Held, result: &str, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE task SET status = 'done', result = ?, error = '', told = '', worker = NULL, lease_until = NULL, updated_at = ? \
         WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
-    let args = args![result, now, &held.id, &held.worker, held.attempt];
+    let args = args![result.replace('\0', ""), now, &held.id, &held.worker, held.attempt];
     Ok(tx.run(sql, args).await? == 1)
 }
 
@@ -150,7 +155,16 @@ pub async fn failed(
 ) -> Result<bool> {
     let sql = "UPDATE task SET status = ?, error = ?, told = ?, failures = failures + 1, worker = NULL, lease_until = NULL, \
         next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
-    let args = args![status, error.error, error.told, next_attempt_at, now, &held.id, &held.worker, held.attempt];
+    let args = args![
+        status,
+        error.error.replace('\0', ""),
+        error.told.replace('\0', ""),
+        next_attempt_at,
+        now,
+        &held.id,
+        &held.worker,
+        held.attempt
+    ];
     Ok(tx.run(sql, args).await? == 1)
 }
 

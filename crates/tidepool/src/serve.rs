@@ -8,6 +8,7 @@ use base::{Error, Result};
 use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ const DRAIN: Duration = Duration::from_secs(8);
 
 pub async fn run(config: &Config) -> Result<()> {
     let began = Instant::now();
+    allow_many_files();
     let opened = open::open(config).await?;
     if !opened.applied.is_empty() {
         tracing::info!(versions = ?opened.applied, "schema brought up to date");
@@ -113,6 +115,14 @@ impl Running {
             self.tasks.abort_all();
         }
         tokio::time::timeout(Duration::from_secs(1), self.app.db.close()).await.ok();
+    }
+}
+
+/// Every connection is an open file, and the usual soft limit is for programs with a handful.
+fn allow_many_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::warn!(%error, ?current, "the limit of open files stays as it is");
     }
 }
 

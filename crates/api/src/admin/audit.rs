@@ -89,8 +89,9 @@ async fn found(api: &Api, wanted: Wanted, paging: Paging) -> Answer<Listing<Audi
         target: wanted.target,
         from,
         until,
+        without_logins: false,
     };
-    let entries = store::audit::list(&api.app.db, &filter, sort, paging.page(50)?).await?;
+    let entries = audit::list(&api.app, &filter, sort, paging.page(50)?).await?;
     Ok(Data(entries.map(|entry| item(api, entry))))
 }
 
@@ -133,8 +134,7 @@ async fn export(_: Admin, api: State, Query(wanted): Query<Export>) -> Result<Re
     let header = Bytes::from(format!("{}\n", audit::CSV_HEADER.join(",")));
     let rows = stream::try_unfold((Some(0), api, filter), |(after, api, filter)| async move {
         let Some(after) = after else { return Ok(None) };
-        let entries =
-            store::audit::after(&api.app.db, &filter, after, EXPORT_BATCH).await.map_err(base::Error::from)?;
+        let entries = audit::after(&api.app, &filter, after, EXPORT_BATCH).await?;
         let lines = audit::csv_lines(api.zone(), &entries)?;
         let full = entries.len() as i64 == EXPORT_BATCH;
         let next = entries.last().filter(|_| full).map(|last| last.id);

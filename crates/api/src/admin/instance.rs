@@ -1,7 +1,7 @@
 //! Assistant instances, as administrators manage them.
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
-use base::{GatewayPort, Listing, Name, Secret, Sort, Text};
+use base::{Error, GatewayPort, Listing, Name, Secret, Sort, Text};
 use domain::instance::{self, Listed, New, Patch};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -177,9 +177,10 @@ async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> {
         ended_at: b.ended_at.map(|at| api.zone().show(at)),
     };
     let entry = instance::pool_entry(&api.app, id).await?;
-    let about = domain::audit::Wanted { target: Some(id.as_str().to_owned()), ..Default::default() };
+    let target = Some(id.as_str().to_owned());
+    let about = domain::audit::Wanted { target, without_logins: true, ..Default::default() };
     let newest = Sort { column: "id", descending: true };
-    let events = store::audit::list(&api.app.db, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
+    let events = domain::audit::list(&api.app, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
     Ok(Data(InstanceDetail {
         instance: shaped(api, listed, token),
         config_json,
@@ -248,7 +249,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
         name: body.name.as_str().to_owned(),
         server_id: ServerId::named(body.server_id.replace('\0', "")),
         gateway_port: body.gateway_port,
-        gateway_url: body.gateway_url.map(|u| u.as_str().to_owned()),
+        gateway_url: body.gateway_url.map(gateway_url).transpose()?,
         gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
         model: body.model.as_str().to_owned(),
         config_json: body.config_json.into_text(),
@@ -260,6 +261,17 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
     };
     instance::create(&api.app, &who.by, new).await?;
     whole(&api, &id).await
+}
+
+/// An address that a browser opens a socket to, and no other kind.
+fn gateway_url(url: Name<255>) -> Result<String, Error> {
+    let known = url::Url::parse(url.as_str())
+        .is_ok_and(|u| matches!(u.scheme(), "ws" | "wss" | "http" | "https") && u.has_host());
+    if known {
+        Ok(url.as_str().to_owned())
+    } else {
+        Err(Error::field("gateway_url", "must begin with ws://, wss://, http:// or https://"))
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -287,7 +299,7 @@ async fn update(
         name: body.name.map(|n| n.as_str().to_owned()),
         model: body.model.map(|m| m.as_str().to_owned()),
         gateway_port: body.gateway_port,
-        gateway_url: body.gateway_url.map(|u| u.as_str().to_owned()),
+        gateway_url: body.gateway_url.map(gateway_url).transpose()?,
         gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
         config_json: body.config_json.map(ConfigJson::into_text),
         notes: body.notes.map(|n| n.as_str().to_owned()),

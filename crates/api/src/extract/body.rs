@@ -1,9 +1,11 @@
 //! A JSON body: its type, size and fields checked, each refusal naming what is wrong.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse as _;
+use axum::http::{HeaderMap, header};
 use base::{Error, Kind};
 use serde::de::DeserializeOwned;
 
@@ -12,20 +14,29 @@ use crate::state::Shared;
 
 pub struct Body<T>(pub T);
 
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Body<T>, ApiError> {
-        if !is_json(request.headers()) {
+        let unmarked = !request.headers().contains_key(header::CONTENT_TYPE);
+        if !unmarked && !is_json(request.headers()) {
             return Err(Error::new(Kind::BadRequest, "the body must be application/json").into());
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
-            match rejection.into_response().status() {
-                StatusCode::PAYLOAD_TOO_LARGE => Error::from(Kind::TooLarge),
-                _ => Error::new(Kind::BadRequest, "the body could not be read"),
-            }
+        let arrived = tokio::time::timeout(PATIENCE, Bytes::from_request(request, state)).await;
+        let late = |_| Error::new(Kind::BadRequest, "the body did not arrive in time");
+        let bytes = arrived.map_err(late)?.map_err(|rejection| match rejection {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => Error::from(Kind::TooLarge),
+            _ => Error::new(Kind::BadRequest, "the body could not be read"),
         })?;
-        read(&bytes).map(Body).map_err(ApiError)
+        // No body at all is an empty object: whether that is enough is the route's to say.
+        match (unmarked, bytes.is_empty()) {
+            (true, true) => read(b"{}").map(Body).map_err(ApiError),
+            (true, false) => Err(Error::new(Kind::BadRequest, "the body must be application/json").into()),
+            (false, _) => read(&bytes).map(Body).map_err(ApiError),
+        }
     }
 }
 
@@ -36,6 +47,9 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
         let problem = e.inner().to_string();
         // serde_json ends its messages with a position that says nothing about a one-line body.
         let problem = problem.split(" at line ").next().unwrap_or_default();
+        // And it repeats what it was given, which may be a secret: what it expected is enough.
+        let expected = problem.strip_prefix("invalid ").and_then(|p| p.rsplit_once(", expected "));
+        let problem = expected.map_or_else(|| problem.to_owned(), |(_, expected)| format!("must be {expected}"));
         match field.as_str() {
             "." => Error::new(Kind::BadRequest, format!("bad request: {problem}")),
             field => Error::field(field, problem),

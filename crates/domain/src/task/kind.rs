@@ -50,8 +50,8 @@ type Future2<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 pub struct TaskType {
     pub name: &'static str,
     pub other_name: Option<&'static str>,
-    /// Reads a payload and finds its instance.
-    pub(super) check: for<'a> fn(Value, &'a mut Tx) -> Future2<'a, Option<InstanceId>>,
+    /// Reads a payload: what is kept of it, and its instance.
+    pub(super) check: for<'a> fn(Value, &'a mut Tx) -> Future2<'a, (String, Option<InstanceId>)>,
     /// `None`: tasks of this type wait, since nothing here runs them.
     pub(super) run: Option<fn(Value, Context) -> Future2<'static, String>>,
 }
@@ -76,10 +76,12 @@ impl TaskType {
     }
 }
 
-fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Future2<'_, Option<InstanceId>> {
+fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Future2<'_, (String, Option<InstanceId>)> {
     Box::pin(async move {
         let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
-        payload.instance(tx).await
+        // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
+        let kept = serde_json::to_string(&payload).map_err(Error::internal)?;
+        Ok((kept, payload.instance(tx).await?))
     })
 }
 

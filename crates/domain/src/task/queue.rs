@@ -38,14 +38,13 @@ pub async fn create(app: &App, by: &By, name: &str, payload: Value, source: Opti
     if !payload.is_object() {
         return Err(Error::field("payload", "must be an object"));
     }
-    let text = payload.to_string();
-    if text.contains("\\u0000") {
+    if payload.to_string().contains("\\u0000") {
         return Err(Error::field("payload", "must not contain a NUL character"));
     }
     let mut tx = app.db.begin().await?;
-    let instance = check(payload, &mut tx).await?;
+    let (text, instance) = check(payload, &mut tx).await?;
     if let Some(id) = &instance
-        && !instance::exists(&mut tx, id).await?
+        && instance::find(&mut tx, id).await?.is_none()
     {
         return Err(Error::field("payload.instance_id", "there is no such instance"));
     }

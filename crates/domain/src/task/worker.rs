@@ -4,11 +4,15 @@
 //! stops renewing, and somebody else takes the task up again: that counts as an attempt. A worker that
 //! could not renew in time abandons its tasks before anybody else may take them.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{Error, Result};
+use futures_util::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use store::notice::{Notice, Topic};
@@ -23,6 +27,9 @@ use crate::audit::{self, Action, By, Deed, Level};
 
 /// A task that failed this often is dead.
 pub const MOST_ATTEMPTS: i64 = 5;
+
+/// When an outcome that could not be written is tried again.
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
 /// How a worker keeps time.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +85,9 @@ impl Worker {
         let mut notices = self.app.db.listen();
         let (renewed, renewal) = watch::channel(Instant::now());
         let mut running: JoinSet<Ended> = JoinSet::new();
+        // What this worker holds: what runs, and what ended but is not written down yet.
         let mut held: HashMap<String, Held> = HashMap::new();
+        let mut unwritten: Vec<Ended> = vec![];
         let mut renew = tokio::time::interval(self.timing.lease / 3);
         let mut looked_after = Instant::now().checked_sub(self.timing.poll);
         while !*stop.borrow() {
@@ -104,22 +113,30 @@ impl Worker {
                 // There was something, and there is room: there may be more.
                 continue;
             }
-            let wait = self.until_next(&handled).await;
+            let mut wait = self.until_next(&handled).await;
+            if !unwritten.is_empty() {
+                self.finished(&mut unwritten, &mut running, &mut held).await;
+                wait = wait.min(WRITE_AGAIN);
+            }
             tokio::select! {
                 _ = tokio::time::sleep(wait) => {}
                 () = told(&mut notices) => {}
-                Some(ended) = running.join_next() => self.finished(ended, &mut running, &mut held).await,
-                _ = renew.tick() => self.renew(&renewed).await,
+                Some(ended) = running.join_next() => {
+                    keep(ended, &mut unwritten);
+                    self.finished(&mut unwritten, &mut running, &mut held).await;
+                }
+                _ = renew.tick() => self.renew(&held, &renewed).await,
                 () = told_to_stop(&mut stop) => {}
             }
         }
-        self.wind_down(running, held, &renewed, renew).await;
+        self.wind_down(running, held, unwritten, &renewed, renew).await;
     }
 
     async fn wind_down(
         &self,
         mut running: JoinSet<Ended>,
         mut held: HashMap<String, Held>,
+        mut unwritten: Vec<Ended>,
         renewed: &watch::Sender<Instant>,
         mut renew: tokio::time::Interval,
     ) {
@@ -127,12 +144,23 @@ impl Worker {
         tokio::pin!(deadline);
         while !held.is_empty() {
             tokio::select! {
-                Some(ended) = running.join_next() => self.finished(ended, &mut running, &mut held).await,
-                _ = renew.tick() => self.renew(renewed).await,
+                Some(ended) = running.join_next() => {
+                    keep(ended, &mut unwritten);
+                    self.finished(&mut unwritten, &mut running, &mut held).await;
+                }
+                _ = renew.tick() => self.renew(&held, renewed).await,
+                () = tokio::time::sleep(WRITE_AGAIN), if !unwritten.is_empty() => {
+                    self.finished(&mut unwritten, &mut running, &mut held).await;
+                }
                 () = &mut deadline => break,
             }
         }
+        // Ends what still runs before anybody else may take it. What ended and could not be written is left to
+        // its lease: it was done, and must not be given back as if it was not.
         running.shutdown().await;
+        for (hold, _) in unwritten {
+            held.remove(&hold.id);
+        }
         for hold in held.into_values() {
             let give_back = async {
                 let mut tx = self.app.db.begin().await?;
@@ -214,63 +242,66 @@ impl Worker {
                     None => Err(Error::internal("nothing here runs this type")),
                 }
             };
-            // In a task of its own, so that a panic is this attempt's failure and nobody else's.
-            let mut work = tokio::spawn(work);
+            // A panic is this attempt's failure and nobody else's. Dropping the work ends it, whatever it does.
+            let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
             loop {
                 let kept_since = (*renewal.borrow_and_update()).max(claimed);
                 let lost = (kept_since + lease * 9 / 10).into();
                 tokio::select! {
                     ended = &mut work => {
-                        let ended = ended.unwrap_or_else(|e| Err(Error::internal(format_args!("the task panicked: {e}"))));
+                        let ended = ended.unwrap_or_else(|panic| Err(Error::internal(panic_text(&*panic))));
                         return (hold, Outcome::Ran(ended));
                     }
                     changed = renewal.changed() => if changed.is_err() {
                         // The worker is gone, and with it whoever renews.
-                        work.abort();
                         return (hold, Outcome::LeaseLost);
                     },
-                    () = tokio::time::sleep_until(lost) => {
-                        work.abort();
-                        return (hold, Outcome::LeaseLost);
-                    }
+                    () = tokio::time::sleep_until(lost) => return (hold, Outcome::LeaseLost),
                 }
             }
         }
     }
 
-    async fn renew(&self, renewed: &watch::Sender<Instant>) {
+    async fn renew(&self, held: &HashMap<String, Held>, renewed: &watch::Sender<Instant>) {
         // The lease counts from before the question: the answer may take its time.
         let asked = Instant::now();
         let until = self.app.clock.now() + signed(self.timing.lease);
-        match task::renew(&self.app.db, &self.name, until).await {
-            Ok(_) => {
+        match task::renew(&self.app.db, &self.name, held.keys().map(String::as_str), until).await {
+            Ok(()) => {
                 renewed.send_replace(asked);
             }
             Err(error) => tracing::warn!(%error, "leases could not be renewed"),
         }
     }
 
-    /// Writes the outcome of a task that ended, and of all others that ended by now, in one transaction.
+    /// Writes what ended, together where that works and one by one where it does not. What cannot be written
+    /// now stays held, and is tried again.
     async fn finished(
         &self,
-        first: Result<Ended, tokio::task::JoinError>,
+        unwritten: &mut Vec<Ended>,
         running: &mut JoinSet<Ended>,
         held: &mut HashMap<String, Held>,
     ) {
-        let mut ended = vec![];
-        let mut next = Some(first);
-        while let Some(one) = next {
-            match one {
-                Ok((hold, outcome)) => {
-                    held.remove(&hold.id);
-                    ended.push((hold, outcome));
-                }
-                Err(error) => tracing::error!(%error, "a task's keeper ended"),
-            }
-            next = running.try_join_next();
+        while let Some(ended) = running.try_join_next() {
+            keep(ended, unwritten);
         }
-        if let Err(error) = self.write(&ended).await {
-            tracing::error!(%error, tasks = ended.len(), "outcomes could not be written; the leases will run out");
+        let all = std::mem::take(unwritten);
+        if self.write(&all).await.is_ok() {
+            for (hold, _) in all {
+                held.remove(&hold.id);
+            }
+            return;
+        }
+        for one in all {
+            match self.write(std::slice::from_ref(&one)).await {
+                Ok(()) => {
+                    held.remove(&one.0.id);
+                }
+                Err(error) => {
+                    tracing::error!(%error, task = one.0.id, "its outcome could not be written yet");
+                    unwritten.push(one);
+                }
+            }
         }
     }
 
@@ -326,6 +357,20 @@ impl Worker {
             _ => self.timing.poll,
         }
     }
+}
+
+/// Puts a task that ended beside the others whose outcome is to be written.
+fn keep(ended: Result<Ended, tokio::task::JoinError>, unwritten: &mut Vec<Ended>) {
+    match ended {
+        Ok(ended) => unwritten.push(ended),
+        Err(error) => tracing::error!(%error, "a task's keeper ended; its lease will run out"),
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    format!("the task panicked: {said}")
 }
 
 /// Returns when the worker is told to stop, or nobody is left who could tell it.

@@ -53,8 +53,9 @@ impl Kind {
             Kind::Email => problem(value.parse::<Email>().is_err(), "is not an e-mail address"),
             Kind::Address => problem(value.parse::<SocketAddr>().is_err(), "is not an address with a port"),
             Kind::DatabaseUrl => {
-                let known = ["sqlite:", "postgres://", "postgresql://"].iter().any(|p| value.starts_with(p));
-                problem(!known, "must begin with sqlite: or postgres://")
+                let postgres = ["postgres://", "postgresql://"].iter().any(|p| value.starts_with(p));
+                let known = postgres || store::db::sqlite_path(value).is_some();
+                problem(!known, "must be sqlite: with a file, or begin with postgres://")
             }
             Kind::LogUrl => {
                 let known = ["sqlite:", "mysql:", "postgres:"].iter().any(|p| value.starts_with(p));

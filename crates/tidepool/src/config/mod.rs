@@ -78,9 +78,7 @@ impl Config {
 
     /// The file of a SQLite database.
     pub fn sqlite_file(&self) -> Option<PathBuf> {
-        let url = self.database_url.expose();
-        let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"))?;
-        Some(PathBuf::from(path.split('?').next().unwrap_or_default()))
+        store::db::sqlite_path(self.database_url.expose()).map(PathBuf::from)
     }
 
     pub fn runs(&self, role: Role) -> bool {
@@ -111,6 +109,9 @@ impl Values {
         for (name, value) in environment {
             let Some(name) = name.to_str() else { continue };
             if name == "TIDEPOOL_CONFIG" {
+                if value.is_empty() {
+                    continue;
+                }
                 named_file = named_file.or_else(|| Some(PathBuf::from(&value)));
             } else if let Some(setting) = Setting::by_env(name) {
                 let value = value.into_string().map_err(|_| refused(&format!("{name} is not UTF-8")))?;
@@ -163,6 +164,11 @@ impl Values {
             Some(name) => Zone::named(name)?,
             None => Zone::system(),
         };
+        if self.text("employee_jwt_secret").is_some()
+            && self.text("employee_jwt_secret") == self.text("admin_jwt_secret")
+        {
+            return Err(refused("employee_jwt_secret and admin_jwt_secret must be two different keys"));
+        }
         let roles = self.text("roles").unwrap_or("employee,admin,gateway,worker,scheduler");
         Ok(Config {
             employee: self.side("employee", "public_url", 12, true)?,

@@ -176,7 +176,7 @@ on_both! {
         let clean = site.admin.get(&format!("/tasks?type=clean_instance&instance_id={instance}")).token(&site.root).ok().await;
         assert_eq!(clean["total"], 1);
         let audit = site.admin.get(&format!("/audit-logs?action=shrimp.claim&target={instance}")).token(&site.root).ok().await;
-        assert_eq!((audit["list"][0]["operator"].as_str(), audit["list"][0]["detail"].as_str()), (Some("root@example.com"), Some("reclaimed")));
+        assert_eq!((audit["list"][0]["operator"].as_str(), audit["list"][0]["detail"].as_str()), (Some("root@example.com"), Some("Profession first reclaimed, was with ada@example.com")));
         // Given back by the employee, it is a reclaim too.
         let other = mine["instances"].as_array().unwrap().iter().find(|i| i["id"] != instance).unwrap()["id"].as_str().unwrap().to_owned();
         site.employee.delete(&format!("/me/instances/{other}/claim")).token(&token).ok().await;

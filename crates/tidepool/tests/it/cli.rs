@@ -206,3 +206,13 @@ fn the_documents_are_printed() {
         assert!(document["info"]["title"].as_str().unwrap().starts_with("tidepool"));
     }
 }
+
+#[test]
+fn the_readme_lists_every_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = said(&run(folder.path(), &["settings"], &[]));
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let (_, rest) = readme.split_once("<!-- settings -->").expect("the table's beginning is marked");
+    let (shown, _) = rest.split_once("<!-- /settings -->").expect("the table's end is marked");
+    assert_eq!(shown.trim(), table.trim(), "put the output of `tidepool settings` between the two marks");
+}
