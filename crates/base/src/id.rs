@@ -39,4 +39,8 @@ ids! {
     UserId;
     /// An administrator.
     AdminId;
+    /// An item of the marketplace.
+    ItemId;
+    /// An item put on an instance.
+    InstallId;
 }
