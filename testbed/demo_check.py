@@ -31,8 +31,9 @@ EXPECTED = 2  # the employees' and the administrators' application
 
 
 def answers(url: str) -> bool:
+    request = urllib.request.Request(url, headers={"Accept": "text/html"})  # as a browser asks
     try:
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as answer:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
             return answer.status == 200
     except (urllib.error.URLError, OSError):
         return False

@@ -91,17 +91,22 @@ export class Server {
   }
 
   /** A fresh employee, made through the administration API. */
-  async newEmployee(fields: { name?: string; department?: string } = {}): Promise<Account> {
+  async newEmployee(): Promise<Account & { id: string }> {
     this.employees += 1;
     const account = {
       email: `mina${this.employees}@example.test`,
       password: `low-tide-${this.employees}-walk`,
     };
     const token = await this.token(this.adminUrl, ADMIN);
-    const body = { name: 'Mina Okafor', department: 'Research', ...fields, ...account };
-    await call('POST', `${this.adminUrl}/api/v1/users`, body, token);
+    const body = { name: 'Mina Okafor', department: 'Research', ...account };
+    const { id } = (await call('POST', `${this.adminUrl}/api/v1/users`, body, token)) as { id: string };
     await recordSecrets([account.password]);
-    return account;
+    return { ...account, id };
+  }
+
+  async patchEmployee(id: string, fields: { status?: string; quota_daily?: number }) {
+    const token = await this.token(this.adminUrl, ADMIN);
+    await call('PATCH', `${this.adminUrl}/api/v1/users/${id}`, fields, token);
   }
 
   async token(url: string, account: Account): Promise<string> {

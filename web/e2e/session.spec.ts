@@ -130,6 +130,41 @@ for (const side of SIDES) {
   });
 }
 
+test('a revoked account is signed out at its next request and cannot come back', async ({
+  page,
+  server,
+  watch,
+}) => {
+  watch.allow(/status of 40[13]/);
+  const employee = await server.newEmployee();
+  await page.goto(server.employeeUrl);
+  await logIn(page, employee);
+  await server.patchEmployee(employee.id, { status: 'revoked' });
+  await page.reload();
+  await expect(page.getByText('Your session has ended.')).toBeVisible();
+  await page.getByLabel('E-mail').fill(employee.email);
+  await page.getByLabel('Password', { exact: true }).fill(employee.password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page.getByRole('alert')).toHaveText(
+    'This account has been deactivated. Ask your administrator.',
+  );
+});
+
+test('the daily tokens are shown with their limit and reset time', async ({ page, server }) => {
+  const employee = await server.newEmployee();
+  await page.goto(server.employeeUrl);
+  await logIn(page, employee);
+  await expect(page.getByText('No daily limit')).toBeVisible();
+  await server.patchEmployee(employee.id, { quota_daily: 5000 });
+  for (const place of ['/', '/profile']) {
+    await page.goto(server.employeeUrl + place);
+    const meter = page.getByRole('meter', { name: 'Daily tokens' });
+    await expect(meter).toHaveAttribute('aria-valuetext', '0 of 5,000 tokens used');
+    await expect(page.getByText('5,000 left')).toBeVisible();
+    await expect(page.getByText(/^Resets (in \d+ (hours?|minutes?)|tomorrow)/)).toBeVisible();
+  }
+});
+
 test('the console leads to the API reference', async ({ page, context, server }) => {
   const app = await appOf('admin', server);
   await openSignedIn(page, app, server);

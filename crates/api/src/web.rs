@@ -29,7 +29,7 @@ pub async fn serve(State(api): State<Shared>, request: Request) -> Response {
         let cache = if name.starts_with("assets/") { FOREVER } else { "no-cache" };
         return file(bytes, mime(name), cache);
     }
-    if !wants_page(&request) {
+    if path != "/" && !wants_page(&request) {
         return fallback::unknown_path(request).await.into_response();
     }
     match (api.assets)("index.html") {

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer};
+
+use crate::{Error, Result};
+
 /// A new id. Version 7, so that ids sort by the time they were made.
 pub fn fresh() -> String {
     uuid::Uuid::now_v7().to_string()
@@ -39,8 +43,110 @@ ids! {
     UserId;
     /// An administrator.
     AdminId;
+    /// A managed server.
+    ServerId;
+    /// An assistant instance. A new one is checked by `NewInstanceId`.
+    InstanceId;
+    /// A profession.
+    ProfessionId;
+    /// An entry of the profession pool.
+    EntryId;
+    /// A chat-bot binding.
+    ChatBindingId;
+    /// A task of the queue.
+    TaskId;
     /// An item of the marketplace.
     ItemId;
     /// An item put on an instance.
     InstallId;
+}
+
+impl InstanceId {
+    /// What two ids are compared by: unique without regard to case.
+    pub fn key(&self) -> String {
+        self.0.to_lowercase()
+    }
+}
+
+/// The id of an instance that is to be made: it becomes a token name, a unit name and a part of paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewInstanceId(String);
+
+impl NewInstanceId {
+    pub const MAX: usize = 100;
+    /// Words that stand in an instance id's place in our paths.
+    const RESERVED: &[&str] = &["available", "health-check"];
+
+    pub fn parse(text: &str) -> Result<NewInstanceId> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if text.is_empty() || text.len() > NewInstanceId::MAX || !text.chars().all(allowed) {
+            return Err(Error::field("id", "must be 1 to 100 letters, digits, `.`, `_` or `-`"));
+        }
+        // `.` and `..` are folders, and a leading dash is an option to every command.
+        if text.starts_with(['.', '-']) {
+            return Err(Error::field("id", "must begin with a letter, a digit or `_`"));
+        }
+        if NewInstanceId::RESERVED.contains(&text.to_lowercase().as_str()) {
+            return Err(Error::field("id", "is a reserved word"));
+        }
+        Ok(NewInstanceId(text.to_owned()))
+    }
+
+    pub fn id(&self) -> InstanceId {
+        InstanceId::named(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for NewInstanceId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<NewInstanceId, D::Error> {
+        let text = String::deserialize(from)?;
+        NewInstanceId::parse(&text).map_err(|e| {
+            let told = e.client.strip_prefix("id: ").unwrap_or(&e.client).to_owned();
+            serde::de::Error::custom(told)
+        })
+    }
+}
+
+impl utoipa::PartialSchema for NewInstanceId {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::schema::Type::String)
+            .pattern(Some("^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$"))
+            .examples(["assistant-01"])
+            .into()
+    }
+}
+impl utoipa::ToSchema for NewInstanceId {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "NewInstanceId".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instance_ids_are_safe_as_names_of_units_tokens_and_folders() {
+        for good in ["a", "A.b_c-9", "_x", "9", &"x".repeat(100)] {
+            assert!(NewInstanceId::parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            "-rf",
+            "a b",
+            "a/b",
+            "a;b",
+            "ä",
+            "Available",
+            "health-check",
+            &"x".repeat(101),
+            "a\0",
+            "a\n",
+        ] {
+            assert!(NewInstanceId::parse(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub struct App {
     pub admin: Side,
     pub proxy: Option<IdentityProxy>,
     pub audit_retention_days: i64,
+    /// How long a token's name may be at the LLM gateway: an instance's id is one.
+    pub token_name_limit: usize,
 }
 
 /// How one of the two kinds of accounts logs in.

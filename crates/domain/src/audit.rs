@@ -15,6 +15,8 @@ pub struct By {
     pub operator: String,
     pub ip: String,
     pub user_agent: String,
+    /// The employee for whom the system acts.
+    pub on_behalf_of: String,
 }
 
 /// The operator of what nobody in particular did.
@@ -23,6 +25,11 @@ pub const SYSTEM: &str = "System";
 impl By {
     pub fn system() -> By {
         By { operator: SYSTEM.into(), ..By::default() }
+    }
+
+    /// What an employee does to the own instance: the system's deed, with the employee's name.
+    pub fn employee(&self, email: &str) -> By {
+        By { operator: SYSTEM.into(), on_behalf_of: email.into(), ..self.clone() }
     }
 
     /// The same caller, known by another name: a login names the address it was tried with.

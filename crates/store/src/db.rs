@@ -14,17 +14,23 @@ use sqlx::sqlite::{
 };
 use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
 
+use tokio::sync::broadcast;
+
+use crate::notice::{CHANNEL, Notice};
 use crate::{Dialect, Error, Result};
 
 /// How many connections may read SQLite at once, and how many PostgreSQL gets in all.
 const SQLITE_READERS: u32 = 8;
 const POSTGRES_CONNECTIONS: u32 = 20;
+/// Notices that a slow listener may be behind before it misses some.
+const NOTICES: usize = 1024;
 /// How long a request waits for a connection before it is answered 503.
 const ACQUIRE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct Db {
     pool: Pool,
+    pub(crate) notices: broadcast::Sender<Notice>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +65,7 @@ impl Db {
             }
             _ => return Err(Error::Url),
         };
-        Ok(Db { pool })
+        Ok(Db { pool, notices: broadcast::channel(NOTICES).0 })
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -98,11 +104,20 @@ impl Db {
     }
 
     pub async fn begin(&self) -> Result<Tx> {
-        Ok(match &self.pool {
+        let on = match &self.pool {
             // A deferred transaction that later writes can fail with SQLITE_BUSY.
-            Pool::Sqlite { write, .. } => Tx::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
-            Pool::Postgres(pool) => Tx::Postgres(pool.begin().await?),
-        })
+            Pool::Sqlite { write, .. } => On::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
+            Pool::Postgres(pool) => On::Postgres(pool.begin().await?),
+        };
+        Ok(Tx { on, told: vec![], notices: self.notices.clone() })
+    }
+
+    /// PostgreSQL's own pool, for listening.
+    pub(crate) fn postgres(&self) -> Option<&PgPool> {
+        match &self.pool {
+            Pool::Sqlite { .. } => None,
+            Pool::Postgres(pool) => Some(pool),
+        }
     }
 
     /// Waits until every connection is given back and closes them.
@@ -118,16 +133,23 @@ impl Db {
 }
 
 /// A transaction. Dropped without `commit`, it never happened.
-pub enum Tx {
+pub struct Tx {
+    on: On,
+    /// What is told to this process once the transaction is committed.
+    told: Vec<Notice>,
+    notices: broadcast::Sender<Notice>,
+}
+
+enum On {
     Sqlite(Transaction<'static, Sqlite>),
     Postgres(Transaction<'static, Postgres>),
 }
 
 impl Tx {
     pub fn dialect(&self) -> Dialect {
-        match self {
-            Tx::Sqlite(_) => Dialect::Sqlite,
-            Tx::Postgres(_) => Dialect::Postgres,
+        match self.on {
+            On::Sqlite(_) => Dialect::Sqlite,
+            On::Postgres(_) => Dialect::Postgres,
         }
     }
 
@@ -151,9 +173,9 @@ impl Tx {
     /// Runs several statements, separated by semicolons, without arguments.
     pub async fn script(&mut self, sql: &str) -> Result<()> {
         let text = AssertSqlSafe(self.dialect().types(sql));
-        match self {
-            Tx::Sqlite(t) => sqlx::raw_sql(text).execute(&mut **t).await.map(drop)?,
-            Tx::Postgres(t) => sqlx::raw_sql(text).execute(&mut **t).await.map(drop)?,
+        match &mut self.on {
+            On::Sqlite(t) => sqlx::raw_sql(text).execute(&mut **t).await.map(drop)?,
+            On::Postgres(t) => sqlx::raw_sql(text).execute(&mut **t).await.map(drop)?,
         }
         Ok(())
     }
@@ -167,10 +189,25 @@ impl Tx {
         Ok(())
     }
 
+    /// Tells whoever listens, in every process, once this transaction is committed.
+    pub async fn notify(&mut self, notice: Notice) -> Result<()> {
+        match self.dialect() {
+            Dialect::Sqlite => self.told.push(notice),
+            Dialect::Postgres => {
+                self.run("SELECT pg_notify(?, ?)", args![CHANNEL, notice.to_text()]).await?;
+            }
+        }
+        Ok(())
+    }
+
     pub async fn commit(self) -> Result<()> {
-        match self {
-            Tx::Sqlite(t) => t.commit().await?,
-            Tx::Postgres(t) => t.commit().await?,
+        match self.on {
+            On::Sqlite(t) => t.commit().await?,
+            On::Postgres(t) => t.commit().await?,
+        }
+        for notice in self.told {
+            // Nobody listens: nobody needs to know.
+            self.notices.send(notice).ok();
         }
         Ok(())
     }
@@ -212,8 +249,10 @@ macro_rules! execute {
                 Pool::Sqlite { $sqlite_pool, .. } => $row(bound!(sql, $args).$call($sqlite_pool).await?.map_row()),
                 Pool::Postgres(pool) => $row(bound!(sql, $args).$call(pool).await?.map_row()),
             },
-            Conn::Tx(Tx::Sqlite(t)) => $row(bound!(sql, $args).$call(&mut **t).await?.map_row()),
-            Conn::Tx(Tx::Postgres(t)) => $row(bound!(sql, $args).$call(&mut **t).await?.map_row()),
+            Conn::Tx(tx) => match &mut tx.on {
+                On::Sqlite(t) => $row(bound!(sql, $args).$call(&mut **t).await?.map_row()),
+                On::Postgres(t) => $row(bound!(sql, $args).$call(&mut **t).await?.map_row()),
+            },
         }
     }};
 }
@@ -311,6 +350,11 @@ macro_rules! value_from {
         impl From<$t> for Value { fn from($v: $t) -> Self { Value::$variant(Some($conv)) } }
         impl From<Option<$t>> for Value { fn from(v: Option<$t>) -> Self { Value::$variant(v.map(|$v| $conv)) } }
     )*};
+}
+impl From<usize> for Value {
+    fn from(n: usize) -> Value {
+        Value::Int(Some(n as i64))
+    }
 }
 value_from! {
     i64 => Int, v v;
@@ -429,7 +473,7 @@ macro_rules! record {
         impl $crate::db::Record for $name {
             const COLUMNS: &'static str = $crate::columns!($($f),*);
             fn from_row(row: &$crate::db::Row) -> $crate::Result<Self> {
-                Ok($name { $($f: row.get(stringify!($f))?),* })
+                Ok($name { $($f: row.get($crate::db::plain(stringify!($f)))?),* })
             }
         }
     };
@@ -442,4 +486,9 @@ macro_rules! columns {
 record! {
     /// A single number, selected `AS n`.
     pub struct Number { pub n: i64 }
+}
+
+/// A field's name without Rust's mark for names that are keywords.
+pub fn plain(name: &'static str) -> &'static str {
+    name.strip_prefix("r#").unwrap_or(name)
 }

@@ -50,6 +50,14 @@ impl Dialect {
             Dialect::Postgres => " FOR UPDATE",
         }
     }
+
+    /// The same for rows of which any will do: those that somebody else holds are passed over.
+    pub fn skip_locked(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => " FOR UPDATE SKIP LOCKED",
+        }
+    }
 }
 
 #[cfg(test)]

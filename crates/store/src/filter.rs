@@ -5,7 +5,7 @@ use base::{Page, Sort};
 use crate::db::Value;
 
 /// The columns of all sortable lists that can be NULL.
-const NULLABLE: &[&str] = &["last_login_at"];
+const NULLABLE: &[&str] = &["last_login_at", "i.last_health_at", "e.allocated_at"];
 
 #[derive(Default)]
 pub struct Filter {

@@ -4,7 +4,10 @@ use crate::db::{Conn, Lock, Number};
 use crate::{Db, Dialect, Error, Result, args, record};
 
 /// Every step, in order. A step that was released is never changed.
-pub const STEPS: &[(i64, &str, &str)] = &[(1, "account", include_str!("../migrations/0001_account.sql"))];
+pub const STEPS: &[(i64, &str, &str)] = &[
+    (1, "account", include_str!("../migrations/0001_account.sql")),
+    (2, "fleet", include_str!("../migrations/0002_fleet.sql")),
+];
 
 /// The schema version that this binary knows.
 pub fn known() -> i64 {

@@ -4,10 +4,26 @@ use crate::db::Number;
 use crate::{Conn, Result, args};
 
 /// Every table, parents before children.
-pub const TABLES: &[&str] = &["setting", "users", "admin_users", "ended_token", "throttle", "audit_log"];
+pub const TABLES: &[&str] = &[
+    "setting",
+    "users",
+    "admin_users",
+    "ended_token",
+    "throttle",
+    "audit_log",
+    "server",
+    "server_metric",
+    "instance",
+    "binding",
+    "profession",
+    "pool_entry",
+    "chat_binding",
+    "task",
+    "task_log",
+];
 
 /// Tables whose key counts up by itself.
-pub const COUNTED: &[&str] = &["audit_log"];
+pub const COUNTED: &[&str] = &["audit_log", "server_metric", "task_log"];
 
 /// A column that holds a sealed secret, and the column that holds its keyed hash, if any.
 pub struct Sealed {
@@ -18,7 +34,10 @@ pub struct Sealed {
 }
 
 /// Every sealed column: what `rekey` seals anew.
-pub const SEALED: &[Sealed] = &[];
+pub const SEALED: &[Sealed] = &[
+    Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
+    Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },
+];
 
 /// How many rows one of `TABLES` has.
 pub async fn count(conn: impl Into<Conn<'_>>, table: &'static str) -> Result<i64> {

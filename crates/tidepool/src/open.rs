@@ -51,6 +51,7 @@ pub async fn open(config: &Config) -> Result<Opened> {
             None => None,
         },
         audit_retention_days: config.audit_retention_days,
+        token_name_limit: config.token_name_limit,
     };
     Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
 }

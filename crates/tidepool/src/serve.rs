@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use api::state::Api;
 use base::{Error, Result};
+use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
 use tokio::net::TcpListener;
@@ -85,6 +86,18 @@ impl Running {
             running.tasks.spawn(async move {
                 if let Err(error) = api::server::serve(listener, router, stopped).await {
                     tracing::error!(%error, "listener ended");
+                }
+            });
+        }
+        if config.runs(Role::Worker) {
+            let db = running.app.db.clone();
+            let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);
+            let stopped = stopped.clone();
+            running.tasks.spawn(async move {
+                // Hears what other processes enqueue, for as long as the worker works.
+                tokio::select! {
+                    () = db.relay_notices() => {}
+                    () = worker.run(stopped) => {}
                 }
             });
         }

@@ -5,13 +5,15 @@ import '@tidepool/shared/styles.css';
 import { account, session } from './api';
 import { dictionaries } from './messages';
 
-const routes = appRoutes({
-  login: () => import('./pages/login'),
-  frame: () => import('./frame'),
-  pages: {
-    '/': () => import('./pages/home'),
-    '/profile': () => import('./pages/profile'),
-  },
-});
+const routes = () =>
+  appRoutes({
+    session,
+    login: () => import('./pages/login'),
+    frame: () => import('./frame'),
+    pages: {
+      '/': () => import('./pages/home'),
+      '/profile': () => import('./pages/profile'),
+    },
+  });
 
 void startApp({ session, account, dictionaries, routes });

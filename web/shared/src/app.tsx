@@ -26,7 +26,8 @@ interface AppParts {
   session: Session;
   account: AccountApi;
   dictionaries: Dictionaries;
-  routes: ReactNode;
+  /** Called once the session is known. */
+  routes: () => ReactNode;
 }
 
 interface AppValue {
@@ -79,6 +80,7 @@ function queryClient(session: Session): QueryClient {
 export async function startApp({ session, account, dictionaries, routes }: AppParts) {
   const base = new URL(document.baseURI).pathname.replace(/\/$/, '');
   const { ssoError } = arrive(session, base);
+  const content = routes();
   const client = queryClient(session);
   // Every page shows something of it; asked for now, it arrives together with the page's code.
   client.query(optionsQuery(account)).catch(() => null);
@@ -91,7 +93,7 @@ export async function startApp({ session, account, dictionaries, routes }: AppPa
       <Context value={{ session, account, ssoError }}>
         <QueryClientProvider client={client}>
           <I18nProvider dictionaries={dictionaries} initial={loaded}>
-            <Router base={base}>{routes}</Router>
+            <Router base={base}>{content}</Router>
           </I18nProvider>
         </QueryClientProvider>
       </Context>

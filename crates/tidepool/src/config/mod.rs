@@ -7,11 +7,13 @@ pub mod setting;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use api::PublicUrl;
 use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use domain::task::Timing;
 use ipnet::IpNet;
 use remote::sso;
 use setting::{SETTINGS, Setting};
@@ -46,6 +48,9 @@ pub struct Config {
     pub log_format: Option<String>,
     pub roles: Vec<Role>,
     pub audit_retention_days: i64,
+    /// How long a token's name may be at the configured LLM gateway.
+    pub token_name_limit: usize,
+    pub task_timing: Timing,
 }
 
 /// The settings that both sides have.
@@ -171,6 +176,8 @@ impl Values {
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
+            token_name_limit: token_name_limit(self.text("gateway_kind").unwrap_or("embedded")),
+            task_timing: self.task_timing(),
             data_dir,
             database_url,
             zone,
@@ -205,6 +212,17 @@ impl Values {
         })
     }
 
+    fn task_timing(&self) -> Timing {
+        let usual = Timing::default();
+        let seconds = |name| self.number(name).and_then(|n| u64::try_from(n).ok()).map(Duration::from_secs);
+        let slots = self.number("task_slots").and_then(|n| usize::try_from(n).ok());
+        Timing {
+            lease: seconds("task_lease_seconds").unwrap_or(usual.lease),
+            slots: slots.unwrap_or(usual.slots),
+            ..usual
+        }
+    }
+
     fn proxy(&self) -> Result<Option<ProxyConfig>> {
         let (issuer, jwks_url) = (self.text("verify_issuer"), self.text("verify_jwks_url"));
         if issuer.is_none() && jwks_url.is_none() {
@@ -233,6 +251,15 @@ impl Values {
         let setting = Setting::find(name);
         let (env, example) = setting.map_or((name, ""), |s| (s.env, s.example));
         self.text(name).ok_or_else(|| refused(&format!("{env} ({name}) is missing: {because}; for example {example}")))
+    }
+}
+
+/// Measured: the foreign gateways refuse longer names, each in its own way.
+fn token_name_limit(gateway: &str) -> usize {
+    match gateway {
+        "one-api" => 30,
+        "new-api" => 50,
+        _ => 100,
     }
 }
 

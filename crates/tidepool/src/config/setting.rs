@@ -90,6 +90,8 @@ settings! {
     "openclaw_version" "TIDEPOOL_OPENCLAW_VERSION" Kind::Text, "the version the suite ran with", "2026.9.6", "what provisioning installs on a server";
     "npm_registry" "TIDEPOOL_NPM_REGISTRY" Kind::HttpUrl, "npm's default", "https://npm.example.com", "where provisioning installs from";
     "roles" "TIDEPOOL_ROLES" Kind::SomeOf(&["employee", "admin", "gateway", "worker", "scheduler"]), "employee,admin,gateway,worker,scheduler", "employee,admin", "what this process runs; several processes share one PostgreSQL";
+    "task_lease_seconds" "TIDEPOOL_TASK_LEASE_SECONDS" Kind::Number(3, 3600), "60", "60", "a task whose worker is silent this long is taken up again";
+    "task_slots" "TIDEPOOL_TASK_SLOTS" Kind::Number(1, 1000), "16", "32", "tasks that this process runs at the same time";
     "audit_retention_days" "AUDIT_RETENTION_DAYS" Kind::Number(1, 36500), "90", "365", "how long audit entries and request logs are kept";
 }
 

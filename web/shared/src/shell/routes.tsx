@@ -1,14 +1,16 @@
 // Turns an app's list of pages into lazily loaded routes: the login page stands alone, all others need a session and
-// stand inside the app's frame. The frame and the page at the current address are fetched side by side, not in turn.
+// stand inside the app's frame. What the current address will need is fetched at once, side by side, not in turn.
 import { lazy, Suspense, type ComponentType, type ReactNode } from 'react';
 import { Route, Switch } from 'wouter';
 import { RequireSession } from '../account/guard';
+import type { Session } from '../session/session';
 import { ErrorBoundary } from '../ui/error-boundary';
 import { PageFailure } from './page-failure';
 
 type Load<Props = object> = () => Promise<{ default: ComponentType<Props> }>;
 
 interface AppRoutes {
+  session: Session;
   login: Load;
   frame: Load<{ children: ReactNode }>;
   /** By path; a page below a section has its section's first segment. */
@@ -17,11 +19,12 @@ interface AppRoutes {
 
 const NotFound = lazy(() => import('./not-found'));
 
-export function appRoutes({ login, frame, pages }: AppRoutes): ReactNode {
+export function appRoutes(app: AppRoutes): ReactNode {
+  const { login, frame, pages } = app;
   const Login = lazy(login);
   const Frame = lazy(frame);
   const routes = Object.entries(pages).map(([path, load]) => ({ path, Page: lazy(load) }));
-  prefetch(frame, pages);
+  prefetch(app);
   return (
     <ErrorBoundary fallback={() => <PageFailure />}>
       <Suspense fallback={null}>
@@ -51,11 +54,11 @@ export function appRoutes({ login, frame, pages }: AppRoutes): ReactNode {
   );
 }
 
-function prefetch(frame: Load<{ children: ReactNode }>, pages: AppRoutes['pages']) {
+function prefetch({ session, login, frame, pages }: AppRoutes) {
   const base = new URL(document.baseURI).pathname;
   const [segment = ''] = window.location.pathname.slice(base.length).split('/');
   const page = pages[`/${segment}`];
-  if (page === undefined) return;
-  // Failures surface when the same import is used for drawing.
-  void Promise.allSettled([frame(), page()]);
+  // A failure surfaces when the same import is used for drawing.
+  const early = (load: () => Promise<unknown>) => void load().catch(() => null);
+  for (const load of session.state().token === null ? [login] : [frame, page]) if (load) early(load);
 }

@@ -25,18 +25,9 @@ export function Skeleton({ lines = 3 }: { lines?: number }) {
 }
 
 /** Nothing here yet; `children` says what to do next. */
-export function EmptyState({
-  icon,
-  title,
-  children,
-}: {
-  icon?: ReactNode;
-  title: string;
-  children?: ReactNode;
-}) {
+export function EmptyState({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <div className="flex flex-col items-start gap-1.5 py-1">
-      {icon && <div className="mb-1 text-muted">{icon}</div>}
+    <div className="space-y-1 py-1">
       <p className="font-medium">{title}</p>
       <div className="text-sm text-muted">{children}</div>
     </div>

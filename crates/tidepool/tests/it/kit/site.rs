@@ -125,6 +125,7 @@ impl Site {
             },
             proxy: options.proxy,
             audit_retention_days: 90,
+            token_name_limit: 100,
         });
         let (stop, stopped) = watch::channel(false);
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };

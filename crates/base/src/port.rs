@@ -1,0 +1,78 @@
+//! Gateway ports: how far apart they are, and which one is next.
+
+use serde::{Deserialize, Deserializer};
+
+/// A port that an instance may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GatewayPort(u16);
+
+impl GatewayPort {
+    /// Instances of one server are at least this far apart: a gateway uses ports beside its own.
+    pub const SPACING: i64 = 10;
+    const FIRST: i64 = 18789;
+    /// Ports given out by ourselves leave room for what newer releases derive from theirs.
+    const STEP: i64 = 120;
+
+    pub fn get(self) -> i64 {
+        i64::from(self.0)
+    }
+
+    /// Whether this port is far enough from all of `taken`.
+    pub fn fits(self, taken: &[i64]) -> bool {
+        taken.iter().all(|t| (t - self.get()).abs() >= GatewayPort::SPACING)
+    }
+
+    /// The next port that is free among `taken`.
+    pub fn next(taken: &[i64]) -> Option<GatewayPort> {
+        let far = (GatewayPort::FIRST..=65535).step_by(GatewayPort::STEP as usize);
+        let near = (1024..=65535).step_by(GatewayPort::SPACING as usize);
+        far.chain(near).filter_map(|p| u16::try_from(p).ok().map(GatewayPort)).find(|p| p.fits(taken))
+    }
+}
+
+impl<'de> Deserialize<'de> for GatewayPort {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GatewayPort, D::Error> {
+        match i64::deserialize(from)? {
+            port @ 1024..=65535 => Ok(GatewayPort(port as u16)),
+            _ => Err(serde::de::Error::custom("must be from 1024 to 65535")),
+        }
+    }
+}
+
+impl utoipa::PartialSchema for GatewayPort {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::schema::Type::Integer)
+            .minimum(Some(1024))
+            .maximum(Some(65535))
+            .examples([18789])
+            .into()
+    }
+}
+impl utoipa::ToSchema for GatewayPort {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "GatewayPort".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_next_port_is_far_enough_from_all(taken in proptest::collection::vec(1024i64..=65535, 0..400)) {
+            let next = GatewayPort::next(&taken).unwrap();
+            prop_assert!(next.fits(&taken));
+        }
+    }
+
+    #[test]
+    fn a_full_server_has_no_next_port_and_no_panic() {
+        let taken: Vec<i64> = (1024..=65535).step_by(10).collect();
+        assert_eq!(GatewayPort::next(&taken), None);
+        assert_eq!(GatewayPort::next(&[]).unwrap().get(), 18789);
+        assert_eq!(GatewayPort::next(&[18789]).unwrap().get(), 18909);
+    }
+}

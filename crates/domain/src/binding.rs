@@ -1,0 +1,72 @@
+//! Giving an instance to somebody, and taking it back: the two moves that every claim, assignment and
+//! reclaim is made of. Binding, holder, tokens and cleaning always change together, in one transaction.
+
+use base::id::{ProfessionId, UserId};
+use base::secret::random_token;
+use base::{Error, Result};
+use store::binding::{self, Origin};
+use store::instance::{self, Instance, token_place};
+use store::notice::{Notice, Topic};
+use store::{Tx, chat_binding};
+
+use crate::App;
+use crate::task::{self, CleanInstance};
+
+/// Gives an instance that nobody has to a user. The caller holds the instance's row.
+pub async fn bind(
+    app: &App,
+    tx: &mut Tx,
+    user: &UserId,
+    instance: &Instance,
+    origin: Origin,
+    profession: Option<&ProfessionId>,
+) -> Result<()> {
+    let id = instance.id();
+    binding::insert(tx, user, &id, origin, profession, app.clock.now()).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("the instance is bound to somebody already"),
+        other => other.into(),
+    })?;
+    instance::set_holder(tx, &id, Some(user)).await?;
+    // What somebody else left behind goes before the new user comes: the token they knew, the traces.
+    if instance.traces_of.as_deref().is_some_and(|of| of != user.as_str()) {
+        rotate_token(app, tx, instance).await?;
+        clean(app, tx, instance, "bind").await?;
+    }
+    instance::set_traces(tx, &id, Some(user)).await?;
+    Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
+}
+
+/// What happens to the traces of whoever had the instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traces {
+    /// Removed now: the instance goes back to all.
+    Clean,
+    /// Kept for the same user; removed before anybody else gets it.
+    Keep,
+}
+
+/// Ends the live binding of an instance; its history stays. The caller holds the instance's row.
+pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces, source: &str) -> Result<()> {
+    let id = instance.id();
+    let now = app.clock.now();
+    binding::end(tx, &id, now).await?;
+    instance::set_holder(tx, &id, None).await?;
+    if traces == Traces::Clean {
+        rotate_token(app, tx, instance).await?;
+        chat_binding::delete_all(tx, &id, now).await?;
+        clean(app, tx, instance, source).await?;
+    }
+    Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
+}
+
+/// A new gateway token: the old one is worth nothing once it is on the host.
+async fn rotate_token(app: &App, tx: &mut Tx, instance: &Instance) -> Result<()> {
+    let sealed = app.sealer.seal(token_place(&instance.id), &random_token()?)?;
+    Ok(instance::set_token(tx, &instance.id(), &sealed).await?)
+}
+
+async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<()> {
+    let payload = CleanInstance { instance_id: instance.id.clone() };
+    task::enqueue(app, tx, &payload, source, None).await?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Assistant instances, as administrators manage them.
+
+use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
+use base::secret::random_token;
+use base::{Error, GatewayPort, Kind, Listing, Page, Result, Secret, Sort};
+use store::binding::{self, Origin};
+use store::instance::{self, token_place};
+pub use store::instance::{Health, Instance, Listed, Wanted};
+use store::notice::{Notice, Topic};
+use store::user::{self, Status};
+use store::{Tx, pool, server};
+
+use crate::App;
+use crate::audit::{self, Action, By, Changes, Deed};
+use crate::binding::{Traces, bind, release};
+use crate::task::{self, ProvisionInstance, RetireInstance};
+
+pub struct New {
+    pub id: NewInstanceId,
+    pub name: String,
+    pub server_id: ServerId,
+    pub gateway_port: Option<GatewayPort>,
+    pub gateway_url: Option<String>,
+    pub gateway_token: Option<Secret>,
+    pub model: String,
+    pub config_json: String,
+    pub notes: String,
+    pub is_main: bool,
+    pub home: String,
+    pub unit: String,
+    pub provision: bool,
+}
+
+/// What a PATCH changes; `None` leaves a field as it is.
+#[derive(Default)]
+pub struct Patch {
+    pub name: Option<String>,
+    pub model: Option<String>,
+    pub gateway_port: Option<GatewayPort>,
+    pub gateway_url: Option<String>,
+    pub gateway_token: Option<Secret>,
+    pub config_json: Option<String>,
+    pub notes: Option<String>,
+}
+
+pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    Ok(instance::list(&app.db, wanted, sort, page).await?)
+}
+
+pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
+    Ok(instance::show(&app.db, id).await?.ok_or(Kind::NotFound)?)
+}
+
+pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
+    let id = new.id.id();
+    if id.as_str().len() > app.token_name_limit {
+        let limit = app.token_name_limit;
+        return Err(Error::field("id", format_args!("the LLM gateway takes token names of at most {limit} bytes")));
+    }
+    let token = match new.gateway_token {
+        Some(token) => token,
+        None => random_token()?,
+    };
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let server = server::lock(&mut tx, &new.server_id).await?;
+    let server = server.ok_or_else(|| Error::field("server_id", "there is no such server"))?;
+    let port = free_port(&mut tx, &new.server_id, None, new.gateway_port).await?;
+    let record = Instance {
+        gateway_token: app.sealer.seal(token_place(id.as_str()), &token)?,
+        id: id.as_str().to_owned(),
+        container_id: String::new(),
+        server_id: server.id,
+        assigned_user_id: None,
+        pooled: false,
+        name: new.name,
+        gateway_port: port.get(),
+        gateway_url: new.gateway_url.unwrap_or_else(|| loopback_url(port.get())),
+        model: new.model,
+        health_status: Health::Unknown,
+        health_fail_count: 0,
+        total_requests: 0,
+        total_tokens: 0,
+        last_health_at: None,
+        notes: new.notes,
+        config_json: new.config_json,
+        is_main: new.is_main,
+        home: new.home,
+        unit: new.unit,
+        traces_of: None,
+        created_at: now,
+        updated_at: now,
+    };
+    instance::insert(&mut tx, &record).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("an instance with this id exists, or existed, already"),
+        other => other.into(),
+    })?;
+    if new.provision {
+        let payload = ProvisionInstance { instance_id: record.id.clone() };
+        task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    }
+    let detail = format!("on {}, port {}", server.name, record.gateway_port);
+    audit::record(app, &mut tx, by, Deed::info(Action::InstanceCreate, &record.id, &detail)).await?;
+    tx.notify(Notice::new(Topic::Instance, &record.id)).await?;
+    tx.commit().await?;
+    show(app, &id).await
+}
+
+pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result<Listed> {
+    let mut tx = app.db.begin().await?;
+    // Ports are given out under the server's lock, which comes before the instance's.
+    if patch.gateway_port.is_some() {
+        let server = instance::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.server_id;
+        server::lock(&mut tx, &ServerId::named(server)).await?;
+    }
+    let old = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut new = old.clone();
+    if let Some(port) = patch.gateway_port {
+        let server = ServerId::named(&old.server_id);
+        new.gateway_port = free_port(&mut tx, &server, Some(id), Some(port)).await?.get();
+        if old.gateway_url == loopback_url(old.gateway_port) {
+            new.gateway_url = loopback_url(new.gateway_port);
+        }
+    }
+    new.name = patch.name.unwrap_or(new.name);
+    new.model = patch.model.unwrap_or(new.model);
+    new.gateway_url = patch.gateway_url.unwrap_or(new.gateway_url);
+    new.config_json = patch.config_json.unwrap_or(new.config_json);
+    new.notes = patch.notes.unwrap_or(new.notes);
+    if let Some(token) = &patch.gateway_token {
+        new.gateway_token = app.sealer.seal(token_place(id.as_str()), token)?;
+    }
+    new.updated_at = app.clock.now();
+    let changes = Changes::default()
+        .field("name", &old.name, &new.name)
+        .field("model", &old.model, &new.model)
+        .field("gateway_port", &old.gateway_port.to_string(), &new.gateway_port.to_string())
+        .field("gateway_url", &old.gateway_url, &new.gateway_url)
+        // A configuration may hold keys: that it changed is all the log says.
+        .hidden("config_json", old.config_json != new.config_json)
+        .hidden("gateway_token", patch.gateway_token.is_some())
+        .field("notes", &old.notes, &new.notes);
+    instance::update(&mut tx, &new).await?;
+    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, &new.id, &changes.text())).await?;
+    tx.notify(Notice::new(Topic::Instance, &new.id)).await?;
+    tx.commit().await?;
+    show(app, id).await
+}
+
+/// Soft delete: binding and entry end, waiting tasks with them, and the host is told.
+pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    // The entry before the instance: the order in which everybody holds them.
+    let entry = match pool::of_instance(&mut tx, id).await? {
+        Some(entry) => pool::lock(&mut tx, &base::id::EntryId::named(entry.id)).await?,
+        None => None,
+    };
+    let instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    match entry {
+        Some(entry) if entry.status == pool::Status::Allocated => {
+            return Err(Error::conflict("an employee claimed this instance from the pool: reclaim it first"));
+        }
+        Some(entry) => crate::pool::end(app, &mut tx, &entry).await?,
+        None => {}
+    }
+    if instance.assigned_user_id.is_some() {
+        release(app, &mut tx, &instance, Traces::Keep, &by.operator).await?;
+    }
+    store::chat_binding::delete_all(&mut tx, id, now).await?;
+    store::task::cancel_all(&mut tx, id, "the instance was deleted", now).await?;
+    instance::delete(&mut tx, id, now).await?;
+    let payload = RetireInstance { instance_id: id.as_str().to_owned() };
+    task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    audit::record(app, &mut tx, by, Deed::warn(Action::InstanceDelete, id.as_str(), "instance deleted")).await?;
+    tx.notify(Notice::new(Topic::Instance, id.as_str())).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Gives the instance to a user, or takes it from whoever has it. Repeating it is harmless.
+pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let user = match to {
+        Some(user) => Some(user::lock(&mut tx, user).await?.ok_or(Kind::NotFound)?),
+        None => None,
+    };
+    let instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    if instance.pooled {
+        return Err(Error::conflict("the instance is in a profession's pool: it can only be claimed"));
+    }
+    let detail = match (&user, &instance.assigned_user_id) {
+        (Some(user), Some(holder)) if user.id == *holder => return Ok(()),
+        (None, None) => return Ok(()),
+        (Some(_), Some(_)) => return Err(Error::conflict("the instance is bound to somebody else")),
+        (Some(user), None) => {
+            if user.status != Status::Active {
+                return Err(Error::conflict("the account is revoked"));
+            }
+            bind(app, &mut tx, &UserId::named(&user.id), &instance, Origin::Assigned, None).await?;
+            format!("assigned to {}", user.email)
+        }
+        (None, Some(holder)) => {
+            // Held before, in the order of everybody: here only to name the one who loses it.
+            let holder = user::find(&mut tx, &UserId::named(holder)).await?;
+            release(app, &mut tx, &instance, Traces::Keep, &by.operator).await?;
+            format!("taken from {}", holder.map_or_else(String::new, |u| u.email))
+        }
+    };
+    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
+    Ok(tx.commit().await?)
+}
+
+pub async fn history(app: &App, id: &InstanceId) -> Result<Vec<binding::Binding>> {
+    Ok(binding::history(&app.db, id).await?)
+}
+
+pub async fn pool_entry(app: &App, id: &InstanceId) -> Result<Option<pool::Entry>> {
+    Ok(pool::of_instance(&app.db, id).await?)
+}
+
+/// The address of a gateway that only its own machine can reach.
+fn loopback_url(port: i64) -> String {
+    format!("ws://127.0.0.1:{port}")
+}
+
+/// The wanted port when it is free, any free one when none is wanted. The caller holds the server's row.
+async fn free_port(
+    tx: &mut Tx,
+    server: &ServerId,
+    but: Option<&InstanceId>,
+    wanted: Option<GatewayPort>,
+) -> Result<GatewayPort> {
+    let taken = instance::ports(tx, server, but).await?;
+    let next = GatewayPort::next(&taken);
+    match wanted {
+        Some(port) if port.fits(&taken) => Ok(port),
+        Some(port) => {
+            let next = next.map_or_else(|| "none is free".into(), |p| format!("the next free port is {}", p.get()));
+            Err(Error::conflict(format!(
+                "gateway_port {} is less than {} away from another instance of this server; {next}",
+                port.get(),
+                GatewayPort::SPACING
+            )))
+        }
+        None => next.ok_or_else(|| Error::conflict("no port is free on this server")),
+    }
+}

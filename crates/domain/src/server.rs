@@ -1,0 +1,123 @@
+//! Managed servers.
+
+use base::id::ServerId;
+use base::{Error, Kind, Listing, Page, Result, Sort};
+use jiff::SignedDuration;
+use store::server;
+pub use store::server::Server;
+use store::server_metric;
+pub use store::server_metric::Metric;
+
+use crate::App;
+use crate::audit::{self, Action, By, Changes, Deed};
+
+/// Points of a chart at the most.
+const MOST_POINTS: i64 = 500;
+
+pub struct New {
+    pub id: Option<String>,
+    pub name: String,
+    pub host: String,
+    pub ssh_port: i64,
+    pub ssh_user: String,
+    pub ssh_key_path: String,
+    pub notes: String,
+}
+
+/// What a PATCH changes; `None` leaves a field as it is.
+#[derive(Default)]
+pub struct Patch {
+    pub name: Option<String>,
+    pub host: Option<String>,
+    pub ssh_port: Option<i64>,
+    pub ssh_user: Option<String>,
+    pub ssh_key_path: Option<String>,
+    pub status: Option<String>,
+    pub notes: Option<String>,
+}
+
+pub async fn list(app: &App, q: Option<&str>, status: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Server>> {
+    Ok(server::list(&app.db, q, status, sort, page).await?)
+}
+
+pub async fn find(app: &App, id: &ServerId) -> Result<Server> {
+    Ok(server::find(&app.db, id).await?.ok_or(Kind::NotFound)?)
+}
+
+pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
+    let now = app.clock.now();
+    let server = Server {
+        id: new.id.unwrap_or_else(base::id::fresh),
+        name: new.name,
+        host: new.host,
+        ssh_port: new.ssh_port,
+        ssh_user: new.ssh_user,
+        ssh_key_path: new.ssh_key_path,
+        status: "active".into(),
+        notes: new.notes,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut tx = app.db.begin().await?;
+    server::insert(&mut tx, &server).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("a server with this id exists, or existed, already"),
+        other => other.into(),
+    })?;
+    let detail = format!("server {} ({}) added", server.name, server.host);
+    audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, &server.id, &detail)).await?;
+    tx.commit().await?;
+    Ok(server)
+}
+
+pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<Server> {
+    let mut tx = app.db.begin().await?;
+    let old = server::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut new = old.clone();
+    new.name = patch.name.unwrap_or(new.name);
+    new.host = patch.host.unwrap_or(new.host);
+    new.ssh_port = patch.ssh_port.unwrap_or(new.ssh_port);
+    new.ssh_user = patch.ssh_user.unwrap_or(new.ssh_user);
+    new.ssh_key_path = patch.ssh_key_path.unwrap_or(new.ssh_key_path);
+    new.status = patch.status.unwrap_or(new.status);
+    new.notes = patch.notes.unwrap_or(new.notes);
+    new.updated_at = app.clock.now();
+    let changes = Changes::default()
+        .field("name", &old.name, &new.name)
+        .field("host", &old.host, &new.host)
+        .field("ssh_port", &old.ssh_port.to_string(), &new.ssh_port.to_string())
+        .field("ssh_user", &old.ssh_user, &new.ssh_user)
+        .field("ssh_key_path", &old.ssh_key_path, &new.ssh_key_path)
+        .field("status", &old.status, &new.status)
+        .field("notes", &old.notes, &new.notes);
+    server::update(&mut tx, &new).await?;
+    audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, &new.id, &changes.text())).await?;
+    tx.commit().await?;
+    Ok(new)
+}
+
+/// Soft delete; a server with live instances stays.
+pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let server = server::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let instances = server::live_instances(&mut tx, id).await?;
+    if instances > 0 {
+        return Err(Error::conflict(format!("the server still has {instances} instances")));
+    }
+    server::delete(&mut tx, id, app.clock.now()).await?;
+    let detail = format!("server {} deleted", server.name);
+    audit::record(app, &mut tx, by, Deed::warn(Action::ServerAction, &server.id, &detail)).await?;
+    Ok(tx.commit().await?)
+}
+
+pub async fn latest_metric(app: &App, id: &ServerId) -> Result<Option<Metric>> {
+    Ok(server_metric::latest(&app.db, id).await?)
+}
+
+/// The last `hours` as points of a chart, oldest first.
+pub async fn metrics(app: &App, id: &ServerId, hours: i64) -> Result<Vec<Metric>> {
+    find(app, id).await?;
+    let from = app.clock.now() - SignedDuration::from_hours(hours);
+    // One point more than fits can begin before the range's first full step.
+    let step = (hours * 3_600_000) / (MOST_POINTS - 1);
+    Ok(server_metric::averages(&app.db, id, from, step.max(1)).await?)
+}

@@ -1,0 +1,91 @@
+//! What a type of task is: its name, the shape of its payload, and who runs it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use base::id::InstanceId;
+use base::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use store::Tx;
+use store::task::{Held, Task};
+use store::task_log;
+
+use crate::App;
+
+/// A task's payload: an object of ids, never of secrets.
+pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
+    const TYPE: &'static str;
+
+    /// The instance it is about: no two tasks of one instance run at the same time.
+    fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
+}
+
+/// A payload that can be run.
+pub trait Run: Payload {
+    /// Does the work; run twice, the result is the same. Answers what was done.
+    fn run(self, context: Context) -> impl Future<Output = Result<String>> + Send;
+}
+
+/// What a running task is handed.
+pub struct Context {
+    pub app: Arc<App>,
+    pub task: Task,
+    pub held: Held,
+}
+
+impl Context {
+    /// Writes a step into the task's log.
+    pub async fn log(&self, line: &str) -> Result<()> {
+        Ok(task_log::write(&self.app.db, &self.task.id, self.held.attempt, line, self.app.clock.now()).await?)
+    }
+}
+
+type Future2<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// One line of the list of types.
+#[derive(Clone, Copy)]
+pub struct TaskType {
+    pub name: &'static str,
+    pub other_name: Option<&'static str>,
+    /// Reads a payload and finds its instance.
+    pub(super) check: for<'a> fn(Value, &'a mut Tx) -> Future2<'a, Option<InstanceId>>,
+    /// `None`: tasks of this type wait, since nothing here runs them.
+    pub(super) run: Option<fn(Value, Context) -> Future2<'static, String>>,
+}
+
+impl TaskType {
+    /// A type that is known, but that no worker of this build runs.
+    pub const fn of<P: Payload>() -> TaskType {
+        TaskType { name: P::TYPE, other_name: None, check: check::<P>, run: None }
+    }
+
+    /// A type that workers run.
+    pub const fn run_by<R: Run>() -> TaskType {
+        TaskType { name: R::TYPE, other_name: None, check: check::<R>, run: Some(run::<R>) }
+    }
+
+    pub const fn also_named(self, other: &'static str) -> TaskType {
+        TaskType { other_name: Some(other), ..self }
+    }
+
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.other_name == Some(name)
+    }
+}
+
+fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Future2<'_, Option<InstanceId>> {
+    Box::pin(async move {
+        let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
+        payload.instance(tx).await
+    })
+}
+
+fn run<R: Run>(payload: Value, context: Context) -> Future2<'static, String> {
+    Box::pin(async move {
+        let payload: R = serde_json::from_value(payload).map_err(Error::internal)?;
+        payload.run(context).await
+    })
+}

@@ -1,0 +1,146 @@
+//! Putting tasks into the queue, looking at them, and the two moves that people make: retry and cancel.
+
+use base::id::{TaskId, UserId};
+use base::{Error, Kind, Listing, Page, Result, Sort};
+use serde_json::Value;
+use store::notice::{Notice, Topic};
+pub use store::task::Wanted;
+use store::task::{self, Count};
+use store::task::{Status, Task};
+use store::task_log::{self, Line};
+use store::{Tx, instance};
+
+use super::TYPES;
+use super::kind::{Payload, TaskType};
+use crate::App;
+use crate::audit::{self, Action, By, Deed};
+
+/// Puts a task into the queue, in the transaction of what makes it necessary. Workers wake when it commits.
+pub async fn enqueue<P: Payload>(
+    app: &App,
+    tx: &mut Tx,
+    payload: &P,
+    source: &str,
+    on_behalf_of: Option<&UserId>,
+) -> Result<TaskId> {
+    let instance = payload.instance(tx).await?;
+    let payload = serde_json::to_string(payload).map_err(Error::internal)?;
+    insert(app, tx, P::TYPE, payload, source, on_behalf_of, instance.map(|i| i.as_str().to_owned())).await
+}
+
+/// A task that an administrator asks for by name.
+pub async fn create(app: &App, by: &By, name: &str, payload: Value, source: Option<&str>) -> Result<Task> {
+    let found = TYPES.iter().find(|t| t.is_named(name));
+    let TaskType { name, check, .. } = found.ok_or_else(|| {
+        let known: Vec<&str> = TYPES.iter().map(|t| t.name).collect();
+        Error::field("type", format_args!("unknown; known types: {}", known.join(", ")))
+    })?;
+    if !payload.is_object() {
+        return Err(Error::field("payload", "must be an object"));
+    }
+    let text = payload.to_string();
+    if text.contains("\\u0000") {
+        return Err(Error::field("payload", "must not contain a NUL character"));
+    }
+    let mut tx = app.db.begin().await?;
+    let instance = check(payload, &mut tx).await?;
+    if let Some(id) = &instance
+        && !instance::exists(&mut tx, id).await?
+    {
+        return Err(Error::field("payload.instance_id", "there is no such instance"));
+    }
+    let source = source.unwrap_or(&by.operator);
+    let instance = instance.map(|i| i.as_str().to_owned());
+    let id = insert(app, &mut tx, name, text, source, None, instance).await?;
+    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id.as_str(), &format!("task {name} created")))
+        .await?;
+    tx.commit().await?;
+    show(app, &id).await
+}
+
+async fn insert(
+    app: &App,
+    tx: &mut Tx,
+    name: &str,
+    payload: String,
+    source: &str,
+    on_behalf_of: Option<&UserId>,
+    instance_id: Option<String>,
+) -> Result<TaskId> {
+    let id = TaskId::fresh();
+    let now = app.clock.now();
+    let record = Task {
+        id: id.as_str().to_owned(),
+        r#type: name.to_owned(),
+        payload,
+        status: Status::Pending,
+        attempts: 0,
+        failures: 0,
+        error: String::new(),
+        result: String::new(),
+        source: source.to_owned(),
+        instance_id,
+        user_id: on_behalf_of.map(|u| u.as_str().to_owned()),
+        worker: None,
+        lease_until: None,
+        next_attempt_at: now,
+        created_at: now,
+        updated_at: now,
+    };
+    task::insert(tx, &record).await?;
+    tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
+    Ok(id)
+}
+
+pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<(Listing<Task>, Vec<Count>)> {
+    Ok((task::list(&app.db, wanted, sort, page).await?, task::counts(&app.db).await?))
+}
+
+pub async fn show(app: &App, id: &TaskId) -> Result<Task> {
+    Ok(task::find(&app.db, id).await?.ok_or(Kind::NotFound)?)
+}
+
+pub async fn log_of(app: &App, id: &TaskId) -> Result<Vec<Line>> {
+    Ok(task_log::lines(&app.db, id.as_str()).await?)
+}
+
+/// Failed or dead → pending, with all its attempts before it again.
+pub async fn retry(app: &App, by: &By, id: &TaskId) -> Result<Task> {
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let old = task::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    if !task::retry(&mut tx, id, now).await? {
+        let told = format!("a task that is {} cannot be retried", old.status.as_str());
+        return Err(Error::conflict(told));
+    }
+    let line = format!("retried by {}; last error: {}", by.operator, old.error);
+    task_log::write(&mut tx, id.as_str(), old.attempts, &line, now).await?;
+    let deed = format!("task {} retried", old.r#type);
+    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id.as_str(), &deed)).await?;
+    tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
+    tx.commit().await?;
+    show(app, id).await
+}
+
+/// Pending or failed → dead.
+pub async fn cancel(app: &App, by: &By, id: &TaskId) -> Result<Task> {
+    let mut tx = app.db.begin().await?;
+    let old = task::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    if !cancel_with(app, &mut tx, id, &format!("cancelled by {}", by.operator)).await? {
+        let told = format!("a task that is {} cannot be cancelled", old.status.as_str());
+        return Err(Error::conflict(told));
+    }
+    let deed = format!("task {} cancelled", old.r#type);
+    audit::record(app, &mut tx, by, Deed::warn(Action::ConfigChange, id.as_str(), &deed)).await?;
+    tx.commit().await?;
+    show(app, id).await
+}
+
+/// Cancels a task together with what made it unnecessary. False when it is not waiting any more.
+pub async fn cancel_with(app: &App, tx: &mut Tx, id: &TaskId, why: &str) -> Result<bool> {
+    let cancelled = task::cancel(tx, id, why, app.clock.now()).await?;
+    if cancelled {
+        tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
+    }
+    Ok(cancelled)
+}

@@ -1,0 +1,338 @@
+//! Runs tasks. Any number of workers, in any number of processes, share the queue.
+//!
+//! A task is held by a lease that its worker renews, never by an open transaction. A worker that dies
+//! stops renewing, and somebody else takes the task up again: that counts as an attempt. A worker that
+//! could not renew in time abandons its tasks before anybody else may take them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::{Error, Result};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use store::notice::{Notice, Topic};
+use store::task::{self, Held, Status, Task};
+use store::task_log;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinSet;
+
+use super::kind::{Context, TaskType};
+use crate::App;
+use crate::audit::{self, Action, By, Deed, Level};
+
+/// A task that failed this often is dead.
+pub const MOST_ATTEMPTS: i64 = 5;
+
+/// How a worker keeps time.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    pub lease: Duration,
+    /// How often the queue is looked at when nobody says that it changed.
+    pub poll: Duration,
+    /// The wait after the first failure; it doubles with each further one.
+    pub backoff: Duration,
+    /// Tasks at the same time.
+    pub slots: usize,
+    /// How long running tasks may go on after the worker was told to stop.
+    pub drain: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            lease: Duration::from_secs(60),
+            poll: Duration::from_secs(5),
+            backoff: Duration::from_secs(5),
+            slots: 16,
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+pub struct Worker {
+    app: Arc<App>,
+    types: &'static [TaskType],
+    timing: Timing,
+    name: String,
+}
+
+/// How a task ended, seen from its worker.
+enum Outcome {
+    Ran(Result<String>),
+    /// The lease could not be renewed: somebody else may hold the task by now.
+    LeaseLost,
+}
+
+impl Worker {
+    pub fn new(app: Arc<App>, types: &'static [TaskType], timing: Timing) -> Worker {
+        Worker { app, types, timing, name: base::id::fresh() }
+    }
+
+    /// Works until told to stop, then finishes or gives back what it holds.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let handled: Vec<&str> = self.types.iter().filter(|t| t.run.is_some()).map(|t| t.name).collect();
+        let mut notices = self.app.db.listen();
+        let (renewed, renewal) = watch::channel(Instant::now());
+        let mut running: JoinSet<(Held, Outcome)> = JoinSet::new();
+        let mut held: HashMap<String, Held> = HashMap::new();
+        let mut renew = tokio::time::interval(self.timing.lease / 3);
+        let mut looked_after = Instant::now().checked_sub(self.timing.poll);
+        while !*stop.borrow() {
+            if looked_after.is_none_or(|at| at.elapsed() >= self.timing.poll.min(self.timing.lease)) {
+                looked_after = Some(Instant::now());
+                if let Err(error) = self.take_up_abandoned().await {
+                    tracing::error!(%error, "abandoned tasks cannot be taken up");
+                }
+            }
+            let claimed = match self.claim(&handled, self.timing.slots.saturating_sub(held.len())).await {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    tracing::error!(%error, "the task queue cannot be read");
+                    vec![]
+                }
+            };
+            let busy = !claimed.is_empty() && held.len() + claimed.len() < self.timing.slots;
+            for (task, hold) in claimed {
+                held.insert(hold.id.clone(), hold.clone());
+                running.spawn(self.start(task, hold, renewal.clone()));
+            }
+            if busy {
+                // There was something, and there is room: there may be more.
+                continue;
+            }
+            let wait = self.until_next(&handled).await;
+            tokio::select! {
+                _ = tokio::time::sleep(wait) => {}
+                () = told(&mut notices) => {}
+                Some(ended) = running.join_next() => self.finished(ended, &mut held).await,
+                _ = renew.tick() => self.renew(&renewed).await,
+                () = told_to_stop(&mut stop) => {}
+            }
+        }
+        self.wind_down(running, held, &renewed, renew).await;
+    }
+
+    async fn wind_down(
+        &self,
+        mut running: JoinSet<(Held, Outcome)>,
+        mut held: HashMap<String, Held>,
+        renewed: &watch::Sender<Instant>,
+        mut renew: tokio::time::Interval,
+    ) {
+        let deadline = tokio::time::sleep(self.timing.drain);
+        tokio::pin!(deadline);
+        while !held.is_empty() {
+            tokio::select! {
+                Some(ended) = running.join_next() => self.finished(ended, &mut held).await,
+                _ = renew.tick() => self.renew(renewed).await,
+                () = &mut deadline => break,
+            }
+        }
+        running.shutdown().await;
+        for hold in held.into_values() {
+            let give_back = async {
+                let mut tx = self.app.db.begin().await?;
+                task::give_back(&mut tx, &hold, self.app.clock.now()).await?;
+                tx.notify(Notice::new(Topic::Task, &hold.id)).await?;
+                tx.commit().await
+            };
+            if let Err(error) = give_back.await {
+                tracing::warn!(%error, task = hold.id, "not given back; its lease will run out");
+            }
+        }
+    }
+
+    /// Takes up to `room` due tasks.
+    async fn claim(&self, handled: &[&str], room: usize) -> Result<Vec<(Task, Held)>> {
+        if room == 0 || handled.is_empty() {
+            return Ok(vec![]);
+        }
+        match self.claim_some(handled, room).await {
+            // Two workers began two tasks of one instance at one moment: one of them loses and looks again.
+            Err(store::Error::Taken) => match self.claim_some(handled, 1).await {
+                Err(store::Error::Taken) => Ok(vec![]),
+                other => Ok(other?),
+            },
+            other => Ok(other?),
+        }
+    }
+
+    async fn claim_some(&self, handled: &[&str], room: usize) -> store::Result<Vec<(Task, Held)>> {
+        let now = self.app.clock.now();
+        let mut tx = self.app.db.begin().await?;
+        let due = task::lock_due(&mut tx, handled, now, room).await?;
+        if due.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut claimed = vec![];
+        for task in due {
+            let hold = task::begin(&mut tx, &task, &self.name, now, now + signed(self.timing.lease)).await?;
+            claimed.push((task, hold));
+        }
+        tx.commit().await?;
+        Ok(claimed)
+    }
+
+    /// Fails what dead workers left behind: it is tried again, or dead.
+    async fn take_up_abandoned(&self) -> Result<()> {
+        let now = self.app.clock.now();
+        // Looked for without the writer's lock: there is almost never one.
+        if !task::any_abandoned(&self.app.db, now).await? {
+            return Ok(());
+        }
+        let mut tx = self.app.db.begin().await?;
+        for task in task::lock_abandoned(&mut tx, now, 100).await? {
+            let worker = task.worker.clone().unwrap_or_default();
+            let hold = Held { id: task.id.clone(), worker, attempt: task.attempts };
+            self.record_failure(&mut tx, &task, &hold, "its worker stopped answering").await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// One task, from its payload to its outcome, abandoned when the lease cannot be kept.
+    fn start(
+        &self,
+        task: Task,
+        hold: Held,
+        mut renewal: watch::Receiver<Instant>,
+    ) -> impl Future<Output = (Held, Outcome)> + Send + 'static {
+        let run = self.types.iter().find(|t| t.is_named(&task.r#type)).and_then(|t| t.run);
+        let app = self.app.clone();
+        let lease = self.timing.lease;
+        async move {
+            let claimed = Instant::now();
+            let payload = serde_json::from_str::<Value>(&task.payload).map_err(Error::internal);
+            let context = Context { app, task, held: hold.clone() };
+            let work = async move {
+                match run {
+                    Some(run) => run(payload?, context).await,
+                    None => Err(Error::internal("nothing here runs this type")),
+                }
+            };
+            // In a task of its own, so that a panic is this attempt's failure and nobody else's.
+            let mut work = tokio::spawn(work);
+            loop {
+                let kept_since = (*renewal.borrow_and_update()).max(claimed);
+                let lost = (kept_since + lease * 9 / 10).into();
+                tokio::select! {
+                    ended = &mut work => {
+                        let ended = ended.unwrap_or_else(|e| Err(Error::internal(format_args!("the task panicked: {e}"))));
+                        return (hold, Outcome::Ran(ended));
+                    }
+                    changed = renewal.changed() => if changed.is_err() {
+                        // The worker is gone, and with it whoever renews.
+                        work.abort();
+                        return (hold, Outcome::LeaseLost);
+                    },
+                    () = tokio::time::sleep_until(lost) => {
+                        work.abort();
+                        return (hold, Outcome::LeaseLost);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn renew(&self, renewed: &watch::Sender<Instant>) {
+        // The lease counts from before the question: the answer may take its time.
+        let asked = Instant::now();
+        let until = self.app.clock.now() + signed(self.timing.lease);
+        match task::renew(&self.app.db, &self.name, until).await {
+            Ok(_) => {
+                renewed.send_replace(asked);
+            }
+            Err(error) => tracing::warn!(%error, "leases could not be renewed"),
+        }
+    }
+
+    async fn finished(&self, ended: Result<(Held, Outcome), tokio::task::JoinError>, held: &mut HashMap<String, Held>) {
+        let (hold, outcome) = match ended {
+            Ok(ended) => ended,
+            Err(error) => return tracing::error!(%error, "a task's keeper ended"),
+        };
+        held.remove(&hold.id);
+        let written = match outcome {
+            Outcome::Ran(Ok(result)) => self.write_done(&hold, &result).await,
+            Outcome::Ran(Err(error)) => self.write_failed(&hold, &error.to_string()).await,
+            Outcome::LeaseLost => {
+                tracing::warn!(task = hold.id, "abandoned: its lease could not be renewed");
+                Ok(())
+            }
+        };
+        if let Err(error) = written {
+            tracing::error!(%error, task = hold.id, "its outcome could not be written; its lease will run out");
+        }
+    }
+
+    async fn write_done(&self, hold: &Held, result: &str) -> Result<()> {
+        let mut tx = self.app.db.begin().await?;
+        if task::done(&mut tx, hold, result, self.app.clock.now()).await? {
+            tx.notify(Notice::new(Topic::Task, &hold.id)).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    async fn write_failed(&self, hold: &Held, error: &str) -> Result<()> {
+        let mut tx = self.app.db.begin().await?;
+        let id = base::id::TaskId::named(&hold.id);
+        if let Some(task) = task::lock(&mut tx, &id).await? {
+            self.record_failure(&mut tx, &task, hold, error).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// The one place where an attempt fails: state, log line and audit entry together.
+    async fn record_failure(&self, tx: &mut store::Tx, task: &Task, hold: &Held, error: &str) -> Result<()> {
+        let now = self.app.clock.now();
+        let status = if hold.attempt >= MOST_ATTEMPTS { Status::Dead } else { Status::Failed };
+        let next = now + self.backoff(hold.attempt);
+        if !task::failed(tx, hold, status, error, next, now).await? {
+            return Ok(());
+        }
+        task_log::write(&mut *tx, &task.id, hold.attempt, &format!("failed: {error}"), now).await?;
+        let detail = format!("{} attempt {} of {MOST_ATTEMPTS}: {error}", task.r#type, hold.attempt);
+        let deed = Deed { action: Action::TaskFailed, level: Level::Error, target: &task.id, detail: &detail };
+        audit::record(&self.app, tx, &By::system(), deed).await?;
+        Ok(tx.notify(Notice::new(Topic::Task, &task.id)).await?)
+    }
+
+    /// Doubles with each attempt; up to a quarter more, so that tasks that failed together come back apart.
+    fn backoff(&self, attempt: i64) -> SignedDuration {
+        let doubled = signed(self.timing.backoff) * (1 << (attempt - 1).clamp(0, 10));
+        let jitter = base::secret::random_bytes::<1>().map_or(0, |b| i32::from(b[0]));
+        doubled + doubled * jitter / 1024
+    }
+
+    /// How long there is surely nothing to do, unless somebody says otherwise.
+    async fn until_next(&self, handled: &[&str]) -> Duration {
+        let now: Timestamp = self.app.clock.now();
+        match task::next_due(&self.app.db, handled, now).await {
+            Ok(Some(due)) => Duration::try_from(due.duration_since(now)).unwrap_or_default().min(self.timing.poll),
+            _ => self.timing.poll,
+        }
+    }
+}
+
+/// Returns when the worker is told to stop, or nobody is left who could tell it.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    stop.wait_for(|stop| *stop).await.ok();
+}
+
+/// Returns when somebody says that the queue changed.
+async fn told(notices: &mut broadcast::Receiver<Notice>) {
+    loop {
+        match notices.recv().await {
+            Ok(notice) if notice.topic == Topic::Task => return,
+            Ok(_) => {}
+            // Missed some: one of them may have been it.
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}

@@ -1,0 +1,136 @@
+//! Who has which instance, now and before.
+
+use base::id::{InstanceId, ProfessionId, UserId};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record, Row, Value};
+use crate::instance::Instance;
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    /// How a binding came about.
+    pub enum Origin {
+        Assigned = "assigned",
+        Claimed = "claimed",
+        Profession = "profession",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Binding {
+        pub id: String,
+        pub user_id: String,
+        pub instance_id: String,
+        pub origin: Origin,
+        pub profession_id: Option<String>,
+        pub created_at: Timestamp,
+        pub ended_at: Option<Timestamp>,
+    }
+}
+
+/// Fails with `Taken` when the instance is bound already.
+pub async fn insert(
+    tx: &mut Tx,
+    user: &UserId,
+    instance: &InstanceId,
+    origin: Origin,
+    profession: Option<&ProfessionId>,
+    at: Timestamp,
+) -> Result<()> {
+    let sql =
+        "INSERT INTO binding (id, user_id, instance_id, origin, profession_id, created_at) VALUES (?, ?, ?, ?, ?, ?)";
+    let id = base::id::fresh();
+    let args = args![id, user.as_str(), instance.as_str(), origin, profession.map(ProfessionId::as_str), at];
+    tx.run(sql, args).await.map(drop)
+}
+
+/// Ends the live binding of an instance; it stays as history.
+pub async fn end(tx: &mut Tx, instance: &InstanceId, at: Timestamp) -> Result<()> {
+    let sql = "UPDATE binding SET ended_at = ?, profession_id = NULL WHERE instance_id = ? AND ended_at IS NULL";
+    tx.run(sql, args![at, instance.as_str()]).await.map(drop)
+}
+
+pub async fn live(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Result<Option<Binding>> {
+    let sql = format!("SELECT {} FROM binding WHERE instance_id = ? AND ended_at IS NULL", Binding::COLUMNS);
+    conn.into().first(&sql, args![instance.as_str()]).await
+}
+
+/// Every binding the instance ever had, newest first.
+pub async fn history(db: &Db, instance: &InstanceId) -> Result<Vec<Binding>> {
+    let sql = format!(
+        "SELECT {} FROM binding WHERE instance_id = ? ORDER BY created_at DESC, id DESC LIMIT 100",
+        Binding::COLUMNS
+    );
+    db.all(&sql, args![instance.as_str()]).await
+}
+
+pub async fn count_of(conn: impl Into<Conn<'_>>, user: &UserId) -> Result<i64> {
+    let sql = "SELECT COUNT(*) AS n FROM binding WHERE user_id = ? AND ended_at IS NULL";
+    let number: Number = conn.into().one(sql, args![user.as_str()]).await?;
+    Ok(number.n)
+}
+
+/// An instance as its user sees it.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub instance: Instance,
+    pub origin: Origin,
+    pub profession_id: Option<String>,
+    pub profession_name: Option<String>,
+}
+
+impl Record for Held {
+    const COLUMNS: &'static str =
+        "i.*, b.origin AS origin, b.profession_id AS profession_id, p.name AS profession_name";
+    fn from_row(row: &Row) -> Result<Held> {
+        Ok(Held {
+            instance: Instance::from_row(row)?,
+            origin: row.get("origin")?,
+            profession_id: row.get("profession_id")?,
+            profession_name: row.get("profession_name")?,
+        })
+    }
+}
+
+/// A user's instances, the first bound first.
+pub async fn held(db: &Db, user: &UserId) -> Result<Vec<Held>> {
+    let sql = format!(
+        "SELECT {} FROM binding b JOIN instance i ON i.id = b.instance_id \
+         LEFT JOIN profession p ON p.id = b.profession_id \
+         WHERE b.user_id = ? AND b.ended_at IS NULL AND i.deleted_at IS NULL ORDER BY b.created_at, b.id",
+        Held::COLUMNS
+    );
+    db.all(&sql, args![user.as_str()]).await
+}
+
+record! {
+    /// What a list of users shows of each one's instances.
+    #[derive(Clone, Debug)]
+    pub struct Summary {
+        pub user_id: String,
+        pub instance_id: String,
+        pub instance_name: String,
+        pub instance_model: String,
+        pub total_tokens: i64,
+        pub total_requests: i64,
+    }
+}
+
+/// The instances of these users (of all, when none are named), the first bound first.
+pub async fn summaries(db: &Db, users: Option<&[String]>) -> Result<Vec<Summary>> {
+    let (among, args) = match users {
+        Some([]) => return Ok(vec![]),
+        Some(users) => {
+            let marks = vec!["?"; users.len()].join(", ");
+            (format!(" AND b.user_id IN ({marks})"), users.iter().map(Value::from).collect())
+        }
+        None => (String::new(), vec![]),
+    };
+    let sql = format!(
+        "SELECT b.user_id AS user_id, i.id AS instance_id, i.name AS instance_name, i.model AS instance_model, \
+         i.total_tokens AS total_tokens, i.total_requests AS total_requests \
+         FROM binding b JOIN instance i ON i.id = b.instance_id WHERE b.ended_at IS NULL{among} ORDER BY b.created_at, b.id"
+    );
+    db.all(&sql, args).await
+}

@@ -1,0 +1,282 @@
+//! Assistant instances.
+
+use base::id::{InstanceId, ServerId, UserId};
+use base::{Listing, Page, Secret, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _};
+use crate::filter::Filter;
+use crate::seal::{Place, Sealer};
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    pub enum Health {
+        Healthy = "healthy",
+        Unhealthy = "unhealthy",
+        KeyInvalid = "key_invalid",
+        Unknown = "unknown",
+        RateLimited = "rate_limited",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Instance {
+        pub id: String,
+        pub container_id: String,
+        pub server_id: String,
+        pub assigned_user_id: Option<String>,
+        pub pooled: bool,
+        pub name: String,
+        pub gateway_port: i64,
+        pub gateway_url: String,
+        /// Sealed: see `token`.
+        pub gateway_token: String,
+        pub model: String,
+        pub health_status: Health,
+        pub health_fail_count: i64,
+        pub total_requests: i64,
+        pub total_tokens: i64,
+        pub last_health_at: Option<Timestamp>,
+        pub notes: String,
+        pub config_json: String,
+        pub is_main: bool,
+        pub home: String,
+        pub unit: String,
+        pub traces_of: Option<String>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+}
+
+impl Instance {
+    pub fn id(&self) -> InstanceId {
+        InstanceId::named(&self.id)
+    }
+
+    pub fn token(&self, sealer: &Sealer) -> Result<Secret> {
+        sealer.open(token_place(&self.id), &self.gateway_token)
+    }
+}
+
+pub fn token_place(id: &str) -> Place<'_> {
+    Place { table: "instance", column: "gateway_token", id }
+}
+
+/// Fails with `Taken` when the id is in use, by a deleted instance too.
+pub async fn insert(tx: &mut Tx, instance: &Instance) -> Result<()> {
+    let sql = "INSERT INTO instance (id, id_key, container_id, server_id, name, gateway_port, gateway_url, gateway_token, \
+        model, health_status, notes, config_json, is_main, home, unit, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let args = args![
+        &instance.id,
+        instance.id().key(),
+        &instance.container_id,
+        &instance.server_id,
+        &instance.name,
+        instance.gateway_port,
+        &instance.gateway_url,
+        &instance.gateway_token,
+        &instance.model,
+        instance.health_status,
+        &instance.notes,
+        &instance.config_json,
+        instance.is_main,
+        &instance.home,
+        &instance.unit,
+        instance.created_at,
+        instance.updated_at
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+pub async fn find(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Option<Instance>> {
+    let sql = format!("SELECT {} FROM instance WHERE id = ? AND deleted_at IS NULL", Instance::COLUMNS);
+    conn.into().first(&sql, args![id.as_str()]).await
+}
+
+/// Whether there is, or was, an instance of this id.
+pub async fn exists(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<bool> {
+    let number: Number = conn.into().one("SELECT COUNT(*) AS n FROM instance WHERE id = ?", args![id.as_str()]).await?;
+    Ok(number.n > 0)
+}
+
+/// The instance as it is, held until the transaction ends.
+pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT {} FROM instance WHERE id = ? AND deleted_at IS NULL{lock}", Instance::COLUMNS);
+    tx.first(&sql, args![id.as_str()]).await
+}
+
+/// The healthiest instance that nobody has and no pool holds, held until the transaction ends.
+pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
+    let sql = format!(
+        "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 \
+         ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1{}",
+        Instance::COLUMNS,
+        tx.dialect().skip_locked()
+    );
+    tx.first(&sql, args![]).await
+}
+
+/// For `ORDER BY`: the states from the best to the worst.
+pub(crate) const HEALTHIEST_FIRST: &str = "CASE health_status WHEN 'healthy' THEN 0 WHEN 'unknown' THEN 1 \
+    WHEN 'rate_limited' THEN 2 WHEN 'key_invalid' THEN 3 ELSE 4 END";
+
+/// The ports of a server's instances, but for one of them.
+pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> Result<Vec<i64>> {
+    let sql = "SELECT gateway_port AS n FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
+    let numbers: Vec<Number> = tx.all(sql, args![server.as_str(), but.map_or("", InstanceId::as_str)]).await?;
+    Ok(numbers.into_iter().map(|n| n.n).collect())
+}
+
+/// Writes back what administrators may change.
+pub async fn update(tx: &mut Tx, instance: &Instance) -> Result<()> {
+    let sql = "UPDATE instance SET name = ?, gateway_port = ?, gateway_url = ?, gateway_token = ?, model = ?, notes = ?, \
+        config_json = ?, updated_at = ? WHERE id = ?";
+    let args = args![
+        &instance.name,
+        instance.gateway_port,
+        &instance.gateway_url,
+        &instance.gateway_token,
+        &instance.model,
+        &instance.notes,
+        &instance.config_json,
+        instance.updated_at,
+        &instance.id
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+/// Says who has it now. Goes with the binding that says the same.
+pub async fn set_holder(tx: &mut Tx, id: &InstanceId, user: Option<&UserId>) -> Result<()> {
+    let sql = "UPDATE instance SET assigned_user_id = ? WHERE id = ?";
+    tx.run(sql, args![user.map(UserId::as_str), id.as_str()]).await.map(drop)
+}
+
+pub async fn set_pooled(tx: &mut Tx, id: &InstanceId, pooled: bool) -> Result<()> {
+    tx.run("UPDATE instance SET pooled = ? WHERE id = ?", args![pooled, id.as_str()]).await.map(drop)
+}
+
+pub async fn set_traces(tx: &mut Tx, id: &InstanceId, of: Option<&UserId>) -> Result<()> {
+    tx.run("UPDATE instance SET traces_of = ? WHERE id = ?", args![of.map(UserId::as_str), id.as_str()]).await.map(drop)
+}
+
+pub async fn set_token(tx: &mut Tx, id: &InstanceId, sealed: &str) -> Result<()> {
+    tx.run("UPDATE instance SET gateway_token = ? WHERE id = ?", args![sealed, id.as_str()]).await.map(drop)
+}
+
+pub async fn set_health(
+    conn: impl Into<Conn<'_>>,
+    id: &InstanceId,
+    status: Health,
+    fail_count: i64,
+    at: Timestamp,
+) -> Result<()> {
+    let sql = "UPDATE instance SET health_status = ?, health_fail_count = ?, last_health_at = ? WHERE id = ?";
+    conn.into().run(sql, args![status, fail_count, at, id.as_str()]).await.map(drop)
+}
+
+pub async fn delete(tx: &mut Tx, id: &InstanceId, at: Timestamp) -> Result<()> {
+    tx.run("UPDATE instance SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
+}
+
+/// An instance as lists show it, with the names of what it refers to.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub instance: Instance,
+    pub server_name: String,
+    pub assigned_email: Option<String>,
+}
+
+impl crate::db::Record for Listed {
+    const COLUMNS: &'static str = "i.*, s.name AS server_name, u.email AS assigned_email";
+    fn from_row(row: &crate::db::Row) -> Result<Listed> {
+        Ok(Listed {
+            instance: Instance::from_row(row)?,
+            server_name: row.get("server_name")?,
+            assigned_email: row.get("assigned_email")?,
+        })
+    }
+}
+
+const LISTED_FROM: &str =
+    "instance i JOIN server s ON s.id = i.server_id LEFT JOIN users u ON u.id = i.assigned_user_id";
+
+/// What a list of instances is narrowed by.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    pub q: Option<&'a str>,
+    pub server_id: Option<&'a str>,
+    pub health_status: Option<Health>,
+    pub assigned: Option<bool>,
+    pub pooled: Option<bool>,
+}
+
+/// The columns a list may be sorted by, as the list names them and as SQL does.
+pub const SORTABLE: &[&str] = &[
+    "i.id",
+    "i.name",
+    "i.server_id",
+    "i.health_status",
+    "i.model",
+    "i.gateway_port",
+    "i.total_tokens",
+    "i.created_at",
+    "i.last_health_at",
+];
+
+pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    let filter = Filter::default()
+        .must("i.deleted_at IS NULL")
+        .when("i.server_id = ?", wanted.server_id)
+        .when("i.health_status = ?", wanted.health_status)
+        .when("i.pooled = ?", wanted.pooled);
+    let filter = match wanted.assigned {
+        Some(true) => filter.must("i.assigned_user_id IS NOT NULL"),
+        Some(false) => filter.must("i.assigned_user_id IS NULL"),
+        None => filter,
+    };
+    let filter = filter.search(
+        "(LOWER(i.id) LIKE ? ESCAPE '\\' OR LOWER(i.name) LIKE ? ESCAPE '\\' OR LOWER(i.model) LIKE ? ESCAPE '\\' OR LOWER(s.name) LIKE ? ESCAPE '\\' OR LOWER(COALESCE(u.email, '')) LIKE ? ESCAPE '\\')",
+        wanted.q,
+    );
+    let select = format!("SELECT {} FROM {LISTED_FROM}", Listed::COLUMNS);
+    let (sql, args) = filter.page(&select, sort, "i.id", page);
+    let list = db.all(&sql, args).await?;
+    // The joined tables count only when their columns are searched.
+    let (sql, args) = filter.count(if wanted.q.is_some() { LISTED_FROM } else { "instance i" });
+    let total: Number = Conn::from(db).one(&sql, args).await?;
+    Ok(Listing { list, total: total.n })
+}
+
+pub async fn show(db: &Db, id: &InstanceId) -> Result<Option<Listed>> {
+    let sql = format!("SELECT {} FROM {LISTED_FROM} WHERE i.id = ? AND i.deleted_at IS NULL", Listed::COLUMNS);
+    db.first(&sql, args![id.as_str()]).await
+}
+
+record! {
+    /// An instance that anybody may claim.
+    #[derive(Clone, Debug)]
+    pub struct Idle {
+        pub id: String,
+        pub name: String,
+        pub model: String,
+        pub health_status: Health,
+        pub server_name: String,
+    }
+}
+
+pub async fn idle(db: &Db, page: Page) -> Result<Listing<Idle>> {
+    let wanted = "i.deleted_at IS NULL AND i.assigned_user_id IS NULL AND i.pooled = 0";
+    let sql = format!(
+        "SELECT i.id, i.name, i.model, i.health_status, s.name AS server_name \
+         FROM instance i JOIN server s ON s.id = i.server_id WHERE {wanted} \
+         ORDER BY {}, i.created_at, i.id LIMIT ? OFFSET ?",
+        HEALTHIEST_FIRST.replace("health_status", "i.health_status")
+    );
+    let list = db.all(&sql, args![page.limit, page.offset]).await?;
+    let total: Number =
+        Conn::from(db).one(&format!("SELECT COUNT(*) AS n FROM instance i WHERE {wanted}"), args![]).await?;
+    Ok(Listing { list, total: total.n })
+}

@@ -1,0 +1,81 @@
+//! "X changed": hints from one process to all, over PostgreSQL's LISTEN and NOTIFY, or within the one
+//! process that SQLite has. A hint may be lost; whoever acts on them also looks by itself from time to time.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgListener;
+use tokio::sync::broadcast;
+
+use crate::Db;
+
+pub(crate) const CHANNEL: &str = "tidepool";
+
+/// What changed, and which one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub topic: Topic,
+    pub id: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    Task,
+    Instance,
+}
+
+impl Topic {
+    const ALL: &[Topic] = &[Topic::Task, Topic::Instance];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Topic::Task => "task",
+            Topic::Instance => "instance",
+        }
+    }
+}
+
+impl Notice {
+    pub fn new(topic: Topic, id: impl Into<String>) -> Notice {
+        Notice { topic, id: id.into() }
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        format!("{} {}", self.topic.as_str(), self.id)
+    }
+
+    fn from_text(text: &str) -> Option<Notice> {
+        let (topic, id) = text.split_once(' ')?;
+        let topic = Topic::ALL.iter().find(|t| t.as_str() == topic)?;
+        Some(Notice::new(*topic, id))
+    }
+}
+
+impl Db {
+    /// Hears what is told from now on.
+    pub fn listen(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+
+    /// Passes on what other processes tell, for as long as it runs. SQLite has no other process to hear.
+    pub async fn relay_notices(&self) {
+        let Some(pool) = self.postgres() else { return std::future::pending().await };
+        loop {
+            let listener = async {
+                let mut listener = PgListener::connect_with(pool).await?;
+                listener.listen(CHANNEL).await?;
+                Ok::<_, sqlx::Error>(listener)
+            };
+            match listener.await {
+                Ok(mut listener) => {
+                    while let Ok(told) = listener.recv().await {
+                        if let Some(notice) = Notice::from_text(told.payload()) {
+                            self.notices.send(notice).ok();
+                        }
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "cannot listen for notices"),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+}

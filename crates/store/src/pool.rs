@@ -1,0 +1,149 @@
+//! The profession pool: instances made ready for a profession, which employees claim.
+
+use base::id::{EntryId, InstanceId, ProfessionId, UserId};
+use base::{Email, Listing, Page, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _};
+use crate::filter::Filter;
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    pub enum Status {
+        Idle = "idle",
+        Allocated = "allocated",
+        Maintenance = "maintenance",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Entry {
+        pub id: String,
+        pub profession_id: String,
+        pub instance_id: String,
+        pub server_id: String,
+        pub status: Status,
+        pub allocated_user_id: Option<String>,
+        pub allocated_at: Option<Timestamp>,
+        pub created_at: Timestamp,
+    }
+}
+
+/// Fails with `Taken` when the instance is pooled already.
+pub async fn insert(tx: &mut Tx, entry: &Entry) -> Result<()> {
+    let sql = "INSERT INTO pool_entry (id, profession_id, instance_id, server_id, status, created_at) VALUES (?, ?, ?, ?, ?, ?)";
+    let args =
+        args![&entry.id, &entry.profession_id, &entry.instance_id, &entry.server_id, entry.status, entry.created_at];
+    tx.run(sql, args).await.map(drop)
+}
+
+/// The entry as it is, held until the transaction ends.
+pub async fn lock(tx: &mut Tx, id: &EntryId) -> Result<Option<Entry>> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT {} FROM pool_entry WHERE id = ? AND deleted_at IS NULL{lock}", Entry::COLUMNS);
+    tx.first(&sql, args![id.as_str()]).await
+}
+
+pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Result<Option<Entry>> {
+    let sql = format!("SELECT {} FROM pool_entry WHERE instance_id = ? AND deleted_at IS NULL", Entry::COLUMNS);
+    conn.into().first(&sql, args![instance.as_str()]).await
+}
+
+/// An entry that nobody has, the one with the healthiest instance, held until the transaction ends.
+pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<Entry>> {
+    let lock = match tx.dialect() {
+        crate::Dialect::Sqlite => "",
+        crate::Dialect::Postgres => " FOR UPDATE OF e SKIP LOCKED",
+    };
+    let sql = format!(
+        "SELECT e.* FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
+         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL \
+         ORDER BY {}, e.created_at, e.id LIMIT 1{lock}",
+        crate::instance::HEALTHIEST_FIRST.replace("health_status", "i.health_status")
+    );
+    tx.first(&sql, args![profession.as_str()]).await
+}
+
+pub async fn held_by(tx: &mut Tx, profession: &ProfessionId, user: &UserId) -> Result<bool> {
+    let sql =
+        "SELECT COUNT(*) AS n FROM pool_entry WHERE profession_id = ? AND allocated_user_id = ? AND deleted_at IS NULL";
+    let number: Number = Conn::from(tx).one(sql, args![profession.as_str(), user.as_str()]).await?;
+    Ok(number.n > 0)
+}
+
+/// Writes the status and who has it.
+pub async fn update(tx: &mut Tx, entry: &Entry) -> Result<()> {
+    let sql = "UPDATE pool_entry SET status = ?, allocated_user_id = ?, allocated_at = ? WHERE id = ?";
+    let args = args![entry.status, entry.allocated_user_id.as_deref(), entry.allocated_at, &entry.id];
+    tx.run(sql, args).await.map(drop)
+}
+
+pub async fn delete(tx: &mut Tx, id: &EntryId, at: Timestamp) -> Result<()> {
+    tx.run("UPDATE pool_entry SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
+}
+
+/// An entry with the names of what it refers to.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub entry: Entry,
+    pub profession_name: String,
+    pub profession_icon: String,
+    pub allocated_email: Option<String>,
+    pub allocated_name: Option<String>,
+}
+
+impl crate::db::Record for Listed {
+    const COLUMNS: &'static str = "e.*, p.name AS profession_name, p.icon AS profession_icon, \
+        u.email AS allocated_email, u.name AS allocated_name";
+    fn from_row(row: &crate::db::Row) -> Result<Listed> {
+        Ok(Listed {
+            entry: Entry::from_row(row)?,
+            profession_name: row.get("profession_name")?,
+            profession_icon: row.get("profession_icon")?,
+            allocated_email: row.get("allocated_email")?,
+            allocated_name: row.get("allocated_name")?,
+        })
+    }
+}
+
+const FROM: &str =
+    "pool_entry e JOIN profession p ON p.id = e.profession_id LEFT JOIN users u ON u.id = e.allocated_user_id";
+
+/// What a list of entries is narrowed by.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    pub q: Option<&'a str>,
+    pub status: Option<Status>,
+    pub profession_id: Option<&'a str>,
+    pub user_email: Option<&'a str>,
+    pub allocated_from: Option<Timestamp>,
+    pub allocated_until: Option<Timestamp>,
+}
+
+/// The columns a list may be sorted by.
+pub const SORTABLE: &[&str] = &["e.created_at", "e.allocated_at", "e.status", "e.instance_id"];
+
+pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    let filter = Filter::default()
+        .must("e.deleted_at IS NULL")
+        .when("e.status = ?", wanted.status)
+        .when("e.profession_id = ?", wanted.profession_id)
+        .when("u.email_key = ?", wanted.user_email.map(Email::key_of))
+        .when("e.allocated_at >= ?", wanted.allocated_from)
+        .when("e.allocated_at < ?", wanted.allocated_until)
+        .search(
+            "(LOWER(e.instance_id) LIKE ? ESCAPE '\\' OR LOWER(p.name) LIKE ? ESCAPE '\\' OR LOWER(COALESCE(u.email, '')) LIKE ? ESCAPE '\\')",
+            wanted.q,
+        );
+    let (sql, args) = filter.page(&format!("SELECT {} FROM {FROM}", Listed::COLUMNS), sort, "e.id", page);
+    let list = db.all(&sql, args).await?;
+    let (sql, args) = filter.count(FROM);
+    let total: Number = Conn::from(db).one(&sql, args).await?;
+    Ok(Listing { list, total: total.n })
+}
+
+pub async fn show(conn: impl Into<Conn<'_>>, id: &EntryId) -> Result<Option<Listed>> {
+    let sql = format!("SELECT {} FROM {FROM} WHERE e.id = ? AND e.deleted_at IS NULL", Listed::COLUMNS);
+    conn.into().first(&sql, args![id.as_str()]).await
+}

@@ -1,0 +1,100 @@
+//! Managed servers.
+
+use base::id::ServerId;
+use base::{Listing, Page, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _};
+use crate::filter::Filter;
+use crate::{Conn, Db, Result, Tx, args, record};
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Server {
+        pub id: String,
+        pub name: String,
+        pub host: String,
+        pub ssh_port: i64,
+        pub ssh_user: String,
+        pub ssh_key_path: String,
+        pub status: String,
+        pub notes: String,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+}
+
+/// Fails with `Taken` when the id is in use, by a deleted server too.
+pub async fn insert(tx: &mut Tx, server: &Server) -> Result<()> {
+    let sql = "INSERT INTO server (id, id_key, name, host, ssh_port, ssh_user, ssh_key_path, status, notes, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let args = args![
+        &server.id,
+        server.id.to_lowercase(),
+        &server.name,
+        &server.host,
+        server.ssh_port,
+        &server.ssh_user,
+        &server.ssh_key_path,
+        &server.status,
+        &server.notes,
+        server.created_at,
+        server.updated_at
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+pub async fn find(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<Option<Server>> {
+    let sql = format!("SELECT {} FROM server WHERE id = ? AND deleted_at IS NULL", Server::COLUMNS);
+    conn.into().first(&sql, args![id.as_str()]).await
+}
+
+/// The server as it is, held until the transaction ends: ports are given out under this lock.
+pub async fn lock(tx: &mut Tx, id: &ServerId) -> Result<Option<Server>> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT {} FROM server WHERE id = ? AND deleted_at IS NULL{lock}", Server::COLUMNS);
+    tx.first(&sql, args![id.as_str()]).await
+}
+
+pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
+    let sql = "UPDATE server SET name = ?, host = ?, ssh_port = ?, ssh_user = ?, ssh_key_path = ?, status = ?, notes = ?, \
+        updated_at = ? WHERE id = ?";
+    let args = args![
+        &server.name,
+        &server.host,
+        server.ssh_port,
+        &server.ssh_user,
+        &server.ssh_key_path,
+        &server.status,
+        &server.notes,
+        server.updated_at,
+        &server.id
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+pub async fn delete(tx: &mut Tx, id: &ServerId, at: Timestamp) -> Result<()> {
+    tx.run("UPDATE server SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
+}
+
+/// How many instances of the server are not deleted.
+pub async fn live_instances(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<i64> {
+    let sql = "SELECT COUNT(*) AS n FROM instance WHERE server_id = ? AND deleted_at IS NULL";
+    let number: Number = conn.into().one(sql, args![id.as_str()]).await?;
+    Ok(number.n)
+}
+
+/// The columns a list may be sorted by.
+pub const SORTABLE: &[&str] = &["id", "name", "host", "status", "created_at", "updated_at"];
+
+pub async fn list(db: &Db, q: Option<&str>, status: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Server>> {
+    let filter = Filter::default().must("deleted_at IS NULL").when("status = ?", status).search(
+        "(LOWER(id) LIKE ? ESCAPE '\\' OR LOWER(name) LIKE ? ESCAPE '\\' OR LOWER(host) LIKE ? ESCAPE '\\')",
+        q,
+    );
+    let (sql, args) = filter.page(&format!("SELECT {} FROM server", Server::COLUMNS), sort, "id", page);
+    let list = db.all(&sql, args).await?;
+    let (sql, args) = filter.count("server");
+    let total: Number = Conn::from(db).one(&sql, args).await?;
+    Ok(Listing { list, total: total.n })
+}

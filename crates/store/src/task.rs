@@ -1,0 +1,254 @@
+//! The task queue's table. Every change of a task's state is one statement here that names the state it
+//! comes from, so that no two processes make the same move twice.
+
+use base::id::{InstanceId, TaskId};
+use base::{Listing, Page, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _, Value};
+use crate::filter::Filter;
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    pub enum Status {
+        Pending = "pending",
+        Processing = "processing",
+        Done = "done",
+        /// Waits for its next attempt.
+        Failed = "failed",
+        Dead = "dead",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Task {
+        pub id: String,
+        pub r#type: String,
+        pub payload: String,
+        pub status: Status,
+        pub attempts: i64,
+        pub failures: i64,
+        pub error: String,
+        pub result: String,
+        pub source: String,
+        pub instance_id: Option<String>,
+        pub user_id: Option<String>,
+        pub worker: Option<String>,
+        pub lease_until: Option<Timestamp>,
+        pub next_attempt_at: Timestamp,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+}
+
+/// A task that was claimed by a worker: the attempt is its fence. Whoever comes with another is too late.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub id: String,
+    pub worker: String,
+    pub attempt: i64,
+}
+
+pub async fn insert(tx: &mut Tx, task: &Task) -> Result<()> {
+    let sql = "INSERT INTO task (id, type, payload, status, source, instance_id, user_id, next_attempt_at, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let args = args![
+        &task.id,
+        &task.r#type,
+        &task.payload,
+        task.status,
+        &task.source,
+        task.instance_id.as_deref(),
+        task.user_id.as_deref(),
+        task.next_attempt_at,
+        task.created_at,
+        task.updated_at
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+pub async fn find(conn: impl Into<Conn<'_>>, id: &TaskId) -> Result<Option<Task>> {
+    conn.into().first(&format!("SELECT {} FROM task WHERE id = ?", columns()), args![id.as_str()]).await
+}
+
+pub async fn lock(tx: &mut Tx, id: &TaskId) -> Result<Option<Task>> {
+    let sql = format!("SELECT {} FROM task WHERE id = ?{}", columns(), tx.dialect().for_update());
+    tx.first(&sql, args![id.as_str()]).await
+}
+
+/// The type that holds back every other task of its instance until it is done.
+pub const CLEANING: &str = "clean_instance";
+
+/// Due tasks of these types that may run now, at most one per instance, held until the transaction ends.
+///
+/// A task waits while another of its instance runs, and while its instance is to be cleaned of somebody
+/// else's traces: also when the cleaning is dead, until somebody looks after it.
+pub async fn lock_due(tx: &mut Tx, types: &[&str], now: Timestamp, limit: usize) -> Result<Vec<Task>> {
+    if types.is_empty() {
+        return Ok(vec![]);
+    }
+    let marks = vec!["?"; types.len()].join(", ");
+    let lock = match tx.dialect() {
+        crate::Dialect::Sqlite => "",
+        crate::Dialect::Postgres => " FOR UPDATE OF t SKIP LOCKED",
+    };
+    let sql = format!(
+        "SELECT {} FROM task t WHERE t.status IN ('pending', 'failed') AND t.next_attempt_at <= ? AND t.type IN ({marks}) \
+         AND NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
+         AND (t.type IN ('{CLEANING}', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
+              WHERE c.instance_id = t.instance_id AND c.type = '{CLEANING}' AND c.status IN ('pending', 'processing', 'failed', 'dead'))) \
+         ORDER BY t.next_attempt_at, t.id LIMIT ?{lock}",
+        columns()
+    );
+    let mut args = args![now];
+    args.extend(types.iter().map(|t| Value::from(*t)));
+    args.extend(args![limit]);
+    let mut due: Vec<Task> = tx.all(&sql, args).await?;
+    let mut seen = std::collections::HashSet::new();
+    due.retain(|task| task.instance_id.as_ref().is_none_or(|instance| seen.insert(instance.clone())));
+    Ok(due)
+}
+
+/// Gives a due task to a worker. Fails with `Taken` when another of its instance began at this moment.
+pub async fn begin(tx: &mut Tx, task: &Task, worker: &str, now: Timestamp, until: Timestamp) -> Result<Held> {
+    let sql = "UPDATE task SET status = 'processing', worker = ?, lease_until = ?, attempts = attempts + 1, updated_at = ? \
+        WHERE id = ? AND status IN ('pending', 'failed')";
+    tx.run(sql, args![worker, until, now, &task.id]).await?;
+    Ok(Held { id: task.id.clone(), worker: worker.to_owned(), attempt: task.attempts + 1 })
+}
+
+/// Prolongs the leases of everything a worker runs; answers which ones it still holds.
+pub async fn renew(db: &Db, worker: &str, until: Timestamp) -> Result<u64> {
+    let sql = "UPDATE task SET lease_until = ? WHERE worker = ? AND status = 'processing'";
+    db.run(sql, args![until, worker]).await
+}
+
+/// Processing → done. False when the task is not this worker's any more.
+pub async fn done(tx: &mut Tx, held: &Held, result: &str, now: Timestamp) -> Result<bool> {
+    let sql = "UPDATE task SET status = 'done', result = ?, error = '', worker = NULL, lease_until = NULL, updated_at = ? \
+        WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
+    let args = args![result, now, &held.id, &held.worker, held.attempt];
+    Ok(tx.run(sql, args).await? == 1)
+}
+
+/// Processing → failed, or dead. False when the task is not this worker's any more.
+pub async fn failed(
+    tx: &mut Tx,
+    held: &Held,
+    status: Status,
+    error: &str,
+    next_attempt_at: Timestamp,
+    now: Timestamp,
+) -> Result<bool> {
+    let sql = "UPDATE task SET status = ?, error = ?, failures = failures + 1, worker = NULL, lease_until = NULL, \
+        next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
+    let args = args![status, error, next_attempt_at, now, &held.id, &held.worker, held.attempt];
+    Ok(tx.run(sql, args).await? == 1)
+}
+
+/// Processing → pending without an attempt counted: the worker gave it back, since it was told to stop.
+pub async fn give_back(tx: &mut Tx, held: &Held, now: Timestamp) -> Result<bool> {
+    let sql = "UPDATE task SET status = 'pending', attempts = attempts - 1, worker = NULL, lease_until = NULL, \
+        next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
+    Ok(tx.run(sql, args![now, now, &held.id, &held.worker, held.attempt]).await? == 1)
+}
+
+/// Whether a worker did not renew its lease.
+pub async fn any_abandoned(db: &Db, now: Timestamp) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM task WHERE status = 'processing' AND lease_until < ?";
+    let number: Number = Conn::from(db).one(sql, args![now]).await?;
+    Ok(number.n > 0)
+}
+
+/// Tasks whose worker did not renew its lease, held until the transaction ends.
+pub async fn lock_abandoned(tx: &mut Tx, now: Timestamp, limit: usize) -> Result<Vec<Task>> {
+    let sql = format!(
+        "SELECT {} FROM task WHERE status = 'processing' AND lease_until < ? ORDER BY lease_until LIMIT ?{}",
+        columns(),
+        tx.dialect().skip_locked()
+    );
+    tx.all(&sql, args![now, limit]).await
+}
+
+/// Failed or dead → pending, from the first attempt on.
+pub async fn retry(tx: &mut Tx, id: &TaskId, now: Timestamp) -> Result<bool> {
+    let sql = "UPDATE task SET status = 'pending', attempts = 0, next_attempt_at = ?, updated_at = ? \
+        WHERE id = ? AND status IN ('failed', 'dead')";
+    Ok(tx.run(sql, args![now, now, id.as_str()]).await? == 1)
+}
+
+/// Pending or failed → dead.
+pub async fn cancel(tx: &mut Tx, id: &TaskId, why: &str, now: Timestamp) -> Result<bool> {
+    let sql =
+        "UPDATE task SET status = 'dead', error = ?, updated_at = ? WHERE id = ? AND status IN ('pending', 'failed')";
+    Ok(tx.run(sql, args![why, now, id.as_str()]).await? == 1)
+}
+
+/// Pending or failed → dead, for all tasks of an instance that is going away.
+pub async fn cancel_all(tx: &mut Tx, instance: &InstanceId, why: &str, now: Timestamp) -> Result<u64> {
+    let sql = "UPDATE task SET status = 'dead', error = ?, updated_at = ? WHERE instance_id = ? AND status IN ('pending', 'failed')";
+    tx.run(sql, args![why, now, instance.as_str()]).await
+}
+
+/// When the next task that is not due yet becomes so, for a worker that has nothing to do.
+pub async fn next_due(db: &Db, types: &[&str], now: Timestamp) -> Result<Option<Timestamp>> {
+    record! { struct Due { due: Option<Timestamp> } }
+    if types.is_empty() {
+        return Ok(None);
+    }
+    let marks = vec!["?"; types.len()].join(", ");
+    let sql = format!(
+        "SELECT MIN(next_attempt_at) AS due FROM task WHERE status IN ('pending', 'failed') AND next_attempt_at > ? AND type IN ({marks})"
+    );
+    let mut args = args![now];
+    args.extend(types.iter().map(|t| Value::from(*t)));
+    let due: Due = Conn::from(db).one(&sql, args).await?;
+    Ok(due.due)
+}
+
+/// What a list of tasks is narrowed by.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    pub q: Option<&'a str>,
+    pub status: Option<Status>,
+    pub types: Option<&'a str>,
+    pub instance_id: Option<&'a str>,
+}
+
+/// The columns a list may be sorted by.
+pub const SORTABLE: &[&str] = &["created_at", "updated_at", "type", "status", "attempts", "next_attempt_at"];
+
+pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Task>> {
+    let filter = Filter::default()
+        .when("status = ?", wanted.status)
+        .when("type = ?", wanted.types)
+        .when("instance_id = ?", wanted.instance_id)
+        .search(
+            "(LOWER(id) LIKE ? ESCAPE '\\' OR LOWER(type) LIKE ? ESCAPE '\\' OR LOWER(payload) LIKE ? ESCAPE '\\' OR LOWER(error) LIKE ? ESCAPE '\\' OR LOWER(source) LIKE ? ESCAPE '\\')",
+            wanted.q,
+        );
+    let (sql, args) = filter.page(&format!("SELECT {} FROM task", columns()), sort, "id", page);
+    let list = db.all(&sql, args).await?;
+    let (sql, args) = filter.count("task");
+    let total: Number = Conn::from(db).one(&sql, args).await?;
+    Ok(Listing { list, total: total.n })
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Count {
+        pub status: Status,
+        pub n: i64,
+    }
+}
+
+/// How many tasks are in each state.
+pub async fn counts(db: &Db) -> Result<Vec<Count>> {
+    db.all("SELECT status, COUNT(*) AS n FROM task GROUP BY status", args![]).await
+}
+
+/// `r#type` is Rust's spelling; the column is `type`.
+fn columns() -> String {
+    Task::COLUMNS.replace("r#", "")
+}
