@@ -3,8 +3,9 @@
 mod admin_user;
 mod audit;
 mod auth;
+mod marketplace;
 mod user;
-mod words;
+pub mod words;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -15,5 +16,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(auth::routes())
         .merge(admin_user::routes())
         .merge(user::routes())
+        .merge(marketplace::routes())
         .merge(audit::routes())
 }

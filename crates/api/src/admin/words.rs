@@ -43,4 +43,53 @@ words! {
     Role of store::admin_user::Role { SuperAdmin = "super_admin", Admin = "admin" }
     Status of store::user::Status { Active = "active", Revoked = "revoked" }
     Level of store::audit::Level { Info = "INFO", Warn = "WARN", Error = "ERROR" }
+    ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
+    ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }
+    InstallState of store::install::State {
+        Pending = "pending", Installing = "installing", Installed = "installed", Failed = "failed", Removing = "removing",
+    }
+}
+
+/// The spec's 0 or 1; true and false are taken too.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag(bool);
+
+impl Flag {
+    pub fn get(self) -> bool {
+        self.0
+    }
+}
+
+impl From<bool> for Flag {
+    fn from(on: bool) -> Flag {
+        Flag(on)
+    }
+}
+
+impl Serialize for Flag {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u8(self.0.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Flag, D::Error> {
+        match serde_json::Value::deserialize(from)? {
+            serde_json::Value::Bool(on) => Ok(Flag(on)),
+            serde_json::Value::Number(n) if n.as_i64() == Some(0) => Ok(Flag(false)),
+            serde_json::Value::Number(n) if n.as_i64() == Some(1) => Ok(Flag(true)),
+            _ => Err(serde::de::Error::custom("must be 0 or 1")),
+        }
+    }
+}
+
+impl PartialSchema for Flag {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([0, 1])).into()
+    }
+}
+impl ToSchema for Flag {
+    fn name() -> Cow<'static, str> {
+        "Flag".into()
+    }
 }
