@@ -346,8 +346,20 @@ fn is_binary(content: &str) -> bool {
 pub const CONFIG_DOCUMENT: &str = "openclaw.json";
 
 /// Folders of an instance's state that are the assistant's own. `workspace` has a scope of its own.
-const STATE_FOLDERS: &[&str] =
-    &["agents", "cache", "credentials", "devices", "identity", "logs", "media", "state", "tasks", "tmp", "workspace"];
+const STATE_FOLDERS: &[&str] = &[
+    "agents",
+    "cache",
+    "credentials",
+    "devices",
+    "identity",
+    "logs",
+    "media",
+    "plugin-skills",
+    "state",
+    "tasks",
+    "tmp",
+    "workspace",
+];
 
 /// Keys of the configuration document that the platform writes itself.
 const PLATFORM_KEYS: &[&str] = &["gateway", "meta", "models", "logging", "update"];

@@ -1,5 +1,6 @@
 //! The binary: reads the command line and the configuration, and runs what they name.
 
+mod catalogue;
 mod cli;
 mod command;
 mod config;
