@@ -174,10 +174,14 @@ pub struct Wanted<'a> {
     pub is_active: Option<bool>,
 }
 
-/// The columns a list may be sorted by.
-pub const SORTABLE: &[&str] = &["name", "kind", "version", "install_count", "is_active", "created_at", "updated_at"];
+/// What a list may be sorted by: its columns, and `type`.
+pub const SORTABLE: &[&str] = &["name", "type", "version", "install_count", "is_active", "created_at", "updated_at"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Item>> {
+pub async fn list(db: &Db, wanted: Wanted<'_>, mut sort: Sort, page: Page) -> Result<Listing<Item>> {
+    // `type` is a keyword in Rust, so the column is `kind`.
+    if sort.column == "type" {
+        sort.column = "kind";
+    }
     let filter = Filter::default()
         .must("deleted_at IS NULL")
         .when("kind = ?", wanted.kind)

@@ -129,9 +129,7 @@ async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging
         Some(_) => return Err(Error::field("is_active", "must be 0 or 1").into()),
     };
     let default = Sort { column: "created_at", descending: true };
-    // The column has another name than the field, which is a keyword in most languages.
-    let asked = wanted.sort.map(|s| s.replace("type", "kind"));
-    let sort = Sort::asked(asked.as_deref(), store::marketplace::SORTABLE, default)?;
+    let sort = Sort::asked(wanted.sort.as_deref(), store::marketplace::SORTABLE, default)?;
     let filter = marketplace::Wanted { q: wanted.q.as_deref(), kind: wanted.r#type.map(Into::into), is_active };
     let found = marketplace::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|item| listed(&api, item))))

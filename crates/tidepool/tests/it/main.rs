@@ -12,5 +12,6 @@ mod database;
 mod envelope;
 mod kit;
 mod login_limits;
+mod marketplace;
 mod openapi;
 mod sso;
