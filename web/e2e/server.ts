@@ -1,7 +1,7 @@
 // Starts the real binary on free loopback ports with a data folder of its own, and ends it by its pid.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { openSync, readFileSync } from 'node:fs';
-import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -35,10 +35,9 @@ export class Server {
     const urls = { employee: `http://${employee}`, admin: `http://${admin}` };
     const folder = await mkdtemp(path.join(tmpdir(), 'tidepool-e2e-'));
     // The whole run's secret search also reads what the servers wrote.
-    const log = path.join(
-      process.env.TIDEPOOL_TEST_TRACE_DIR ?? folder,
-      `server-${employee.split(':')[1] ?? ''}.log`,
-    );
+    const logs = process.env.TIDEPOOL_TEST_TRACE_DIR ?? folder;
+    await mkdir(logs, { recursive: true });
+    const log = path.join(logs, `browser-server-${employee.replace(':', '-')}.log`);
     const out = openSync(log, 'a');
     const binary = path.resolve(
       process.env.TIDEPOOL_TEST_BIN ?? path.join(import.meta.dirname, '../../target/debug/tidepool'),

@@ -3,6 +3,7 @@
 //! `employee/` and `admin/` hold the endpoints, one file per noun; everything else here serves both.
 
 pub mod admin;
+pub mod config_json;
 pub mod docs;
 pub mod employee;
 pub mod envelope;
@@ -20,6 +21,7 @@ pub mod sso;
 pub mod state;
 pub mod trace;
 pub mod web;
+pub mod words;
 
 pub use public_url::PublicUrl;
 pub use state::Api;

@@ -1,8 +1,12 @@
 //! Shapes that both APIs share.
 
 use base::{Secret, Text};
-use serde::{Deserialize, Serialize};
+use domain::chat_binding::ChatBinding;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
+
+use crate::error::ApiError;
+use crate::state::Api;
 
 /// What a login page may offer.
 #[derive(Serialize, ToSchema)]
@@ -25,6 +29,7 @@ pub struct Login {
 pub struct ChangePassword {
     pub old: Secret,
     /// At least 8 characters.
+    #[schema(value_type = String, format = Password, min_length = 8, max_length = 1024)]
     pub new: Secret,
 }
 
@@ -32,4 +37,77 @@ pub struct ChangePassword {
 #[derive(Serialize, ToSchema)]
 pub struct Deleted {
     pub id: String,
+}
+
+/// A chat-bot binding; its token is masked.
+#[derive(Serialize, ToSchema)]
+pub struct ChatBindingItem {
+    id: String,
+    instance_id: String,
+    #[schema(example = "telegram")]
+    platform: String,
+    /// Masked: the last four characters.
+    #[schema(example = "…w0rd")]
+    bot_token: String,
+    chat_id: String,
+    bot_username: String,
+    /// 0 or 1.
+    is_active: i64,
+    created_at: String,
+}
+
+impl ChatBindingItem {
+    pub fn new(api: &Api, binding: ChatBinding) -> Result<ChatBindingItem, ApiError> {
+        let token = binding.token(&api.app.sealer).map_err(base::Error::from)?;
+        Ok(ChatBindingItem {
+            bot_token: token.masked(),
+            id: binding.id,
+            instance_id: binding.instance_id,
+            platform: binding.platform,
+            chat_id: binding.chat_id,
+            bot_username: binding.bot_username,
+            is_active: binding.is_active.into(),
+            created_at: api.zone().show(binding.created_at),
+        })
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct NewChatBinding {
+    /// `telegram` when omitted.
+    pub platform: Option<base::Name<20>>,
+    /// Unique: a bot belongs to one instance.
+    #[schema(value_type = String, format = Password, min_length = 1, max_length = 255)]
+    pub bot_token: BotToken,
+    #[serde(default)]
+    pub chat_id: Text<100>,
+    #[serde(default)]
+    pub bot_username: Text<100>,
+}
+
+impl NewChatBinding {
+    pub fn checked(self) -> domain::chat_binding::New {
+        let platform = self.platform.as_ref().map_or(domain::chat_binding::DEFAULT_PLATFORM, |p| p.as_str());
+        domain::chat_binding::New {
+            platform: platform.to_owned(),
+            bot_token: self.bot_token.0,
+            chat_id: self.chat_id.as_str().to_owned(),
+            bot_username: self.bot_username.as_str().to_owned(),
+        }
+    }
+}
+
+/// A bot's token as it comes in.
+pub struct BotToken(pub Secret);
+
+impl<'de> Deserialize<'de> for BotToken {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<BotToken, D::Error> {
+        let token = base::Name::<255>::deserialize(from)?;
+        Ok(BotToken(Secret::new(token.as_str())))
+    }
+}
+
+/// Tells `null` from "not given": `Option<Option<T>>` in a PATCH.
+pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(from).map(Some)
 }

@@ -71,6 +71,6 @@ mod tests {
         assert_eq!(estimate.usd(), 0.0);
         estimate.add(1, Price::of("gpt-4o-mini"));
         assert_eq!(estimate.usd(), 0.000001);
-        assert_eq!(cost(i64::MAX, "claude-opus-4-6"), 138350580552821.63);
+        assert!(cost(i64::MAX, "claude-opus-4-6") > 138_350_580_552_821.0, "nothing overflows");
     }
 }

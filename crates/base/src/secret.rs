@@ -20,6 +20,14 @@ impl Secret {
     pub fn expose(&self) -> &str {
         &self.0
     }
+
+    /// What a list may show: enough to recognise it, too little to use it.
+    pub fn masked(&self) -> String {
+        let length = self.0.chars().count();
+        // A short one would be half told by its last four.
+        let hidden = if length < 12 { length } else { length - 4 };
+        format!("…{}", self.0.chars().skip(hidden).collect::<String>())
+    }
 }
 
 impl fmt::Debug for Secret {

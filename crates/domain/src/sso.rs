@@ -146,7 +146,7 @@ fn welcome(newcomers: &Newcomers, email: &Email) -> Result<()> {
         return Err(Error::new(Kind::NoAccess, "there is no account for this e-mail address; ask an administrator"));
     }
     let domain = email.domain();
-    if !newcomers.domains.is_empty() && !newcomers.domains.iter().any(|d| *d == domain) {
+    if !newcomers.domains.is_empty() && !newcomers.domains.contains(&domain) {
         return Err(Error::new(Kind::NoAccess, "accounts are not made for this e-mail domain"));
     }
     Ok(())

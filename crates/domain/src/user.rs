@@ -1,8 +1,12 @@
 //! Employees: made, changed and revoked by administrators; their own profile and password.
 
+use std::collections::HashMap;
+
 use base::id::UserId;
+use base::money::{Estimate, Price};
 use base::password;
 use base::{Email, Error, Kind, Listing, Page, Result, Secret, Sort};
+use store::binding::{self, Summary};
 use store::user::{self, NewUser};
 pub use store::user::{Status, User, Wanted};
 
@@ -30,8 +34,49 @@ pub struct Patch {
     pub password: Option<Secret>,
 }
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<User>> {
-    Ok(user::list(&app.db, wanted, sort, page).await?)
+/// An employee with what the bound instances come to.
+pub struct Holding {
+    pub user: User,
+    /// The first bound instance.
+    pub first: Option<Summary>,
+    pub total_tokens: i64,
+    pub total_requests: i64,
+    pub est_cost_usd: f64,
+}
+
+pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Holding>> {
+    let found = user::list(&app.db, wanted, sort, page).await?;
+    let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
+    // A whole list asks for everybody's; naming each would be more than a statement takes.
+    let among = (page != Page::ALL).then_some(ids.as_slice());
+    let mut of: HashMap<String, Vec<Summary>> = HashMap::new();
+    for summary in binding::summaries(&app.db, among).await? {
+        of.entry(summary.user_id.clone()).or_default().push(summary);
+    }
+    Ok(found.map(|user| {
+        let held = of.remove(&user.id).unwrap_or_default();
+        hold(user, held)
+    }))
+}
+
+pub async fn holding(app: &App, id: &UserId) -> Result<Holding> {
+    let user = find(app, id).await?;
+    let held = binding::summaries(&app.db, Some(std::slice::from_ref(&user.id))).await?;
+    Ok(hold(user, held))
+}
+
+fn hold(user: User, held: Vec<Summary>) -> Holding {
+    let mut estimate = Estimate::default();
+    for instance in &held {
+        estimate.add(instance.total_tokens, Price::of(&instance.instance_model));
+    }
+    Holding {
+        user,
+        total_tokens: held.iter().map(|i| i.total_tokens).sum(),
+        total_requests: held.iter().map(|i| i.total_requests).sum(),
+        est_cost_usd: estimate.usd(),
+        first: held.into_iter().next(),
+    }
 }
 
 pub async fn find(app: &App, id: &UserId) -> Result<User> {

@@ -13,6 +13,7 @@ pub mod error;
 pub mod filter;
 pub mod install;
 pub mod instance;
+pub mod invariant;
 pub mod key_check;
 pub mod lock;
 pub mod marketplace;

@@ -7,11 +7,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::words::{Role, Status};
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State, SuperAdmin};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
+use crate::words::{Role, Status};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(update, delete))
@@ -74,6 +74,7 @@ pub struct NewAdmin {
     #[serde(default)]
     role: Option<Role>,
     /// At least 8 characters; omitted, the account signs in through SSO only.
+    #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
     password: Option<Secret>,
 }
 
@@ -96,6 +97,7 @@ pub struct AdminPatch {
     role: Option<Role>,
     status: Option<Status>,
     /// A new password, which ends all tokens of the account.
+    #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
     password: Option<Secret>,
 }
 

@@ -12,11 +12,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::words::Level;
 use crate::envelope::Data;
 use crate::error::ApiError;
 use crate::extract::{Admin, Answer, Paging, Query, State};
 use crate::state::{Api, Shared};
+use crate::words::Level;
 
 /// Rows read at a time by an export: memory stays flat whatever the log's size.
 const EXPORT_BATCH: i64 = 1000;

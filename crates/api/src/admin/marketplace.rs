@@ -10,12 +10,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::words::{Flag, ItemScope, ItemType};
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::marketplace::ItemProfession;
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
+use crate::words::{Flag, ItemScope, ItemType};
 
 /// Ten mebibytes of files, written as JSON.
 const BODY_LIMIT: usize = 16 * 1024 * 1024;

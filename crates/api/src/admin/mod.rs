@@ -3,9 +3,14 @@
 mod admin_user;
 mod audit;
 mod auth;
+mod chat_binding;
+mod instance;
 mod marketplace;
+mod pool;
+mod profession;
+mod server;
+mod task;
 mod user;
-pub mod words;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -16,6 +21,12 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(auth::routes())
         .merge(admin_user::routes())
         .merge(user::routes())
+        .merge(server::routes())
+        .merge(instance::routes())
+        .merge(chat_binding::routes())
+        .merge(profession::routes())
+        .merge(pool::routes())
+        .merge(task::routes())
         .merge(marketplace::routes())
         .merge(audit::routes())
 }

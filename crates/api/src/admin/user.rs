@@ -1,21 +1,24 @@
 //! Employees, as administrators see and manage them.
 
-use base::id::UserId;
+use base::id::{InstanceId, UserId};
 use base::{Email, Listing, Quota, Secret, Sort, Text};
-use domain::user::{self, New, Patch, User};
+use domain::user::{self, Holding, New, Patch};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::words::Status;
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
+use crate::words::Status;
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(show, update, delete))
+    OpenApiRouter::default()
+        .routes(routes!(list, create))
+        .routes(routes!(show, update, delete))
+        .routes(routes!(assign_instance))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -46,7 +49,11 @@ pub struct UserItem {
     revoked_at: Option<String>,
 }
 
-fn item(api: &Api, user: User) -> UserItem {
+fn item(api: &Api, Holding { user, first, total_tokens, total_requests, est_cost_usd }: Holding) -> UserItem {
+    let (instance_id, instance_name, instance_model) = match first {
+        Some(first) => (Some(first.instance_id), Some(first.instance_name), Some(first.instance_model)),
+        None => (None, None, None),
+    };
     UserItem {
         id: user.id,
         email: user.email,
@@ -54,12 +61,12 @@ fn item(api: &Api, user: User) -> UserItem {
         department: user.department,
         status: user.status.into(),
         quota_daily: user.quota_daily,
-        instance_id: None,
-        instance_name: None,
-        instance_model: None,
-        total_tokens: 0,
-        total_requests: 0,
-        est_cost_usd: 0.0,
+        instance_id,
+        instance_name,
+        instance_model,
+        total_tokens,
+        total_requests,
+        est_cost_usd,
         has_password: user.password_hash.is_some(),
         created_at: api.zone().show(user.created_at),
         revoked_at: user.revoked_at.map(|at| api.zone().show(at)),
@@ -96,7 +103,7 @@ async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging
 /// One employee (beyond the spec).
 #[utoipa::path(get, path = "/users/{id}", tag = "users", params(("id" = String, Path)), responses((status = 200, body = UserItem)))]
 async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<UserItem> {
-    let user = user::find(&api.app, &UserId::named(id)).await?;
+    let user = user::holding(&api.app, &UserId::named(id)).await?;
     Ok(Data(item(&api, user)))
 }
 
@@ -111,6 +118,7 @@ pub struct NewUser {
     #[serde(default)]
     quota_daily: Quota,
     /// At least 8 characters; omitted, the account signs in through SSO only.
+    #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
     password: Option<Secret>,
 }
 
@@ -125,7 +133,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewUser>) -> Answer<Use
         password: body.password,
     };
     let created = user::create(&api.app, &who.by, new).await?;
-    Ok(Data(item(&api, created)))
+    Ok(Data(item(&api, user::holding(&api.app, &UserId::named(created.id)).await?)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -137,6 +145,7 @@ pub struct UserPatch {
     /// Tokens per day; 0 means no limit.
     quota_daily: Option<Quota>,
     /// A new password, which ends all tokens of the account.
+    #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
     password: Option<Secret>,
 }
 
@@ -150,8 +159,9 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
         quota_daily: body.quota_daily.map(Quota::get),
         password: body.password,
     };
-    let updated = user::update(&api.app, &who.by, &UserId::named(id), patch).await?;
-    Ok(Data(item(&api, updated)))
+    let id = UserId::named(id);
+    user::update(&api.app, &who.by, &id, patch).await?;
+    Ok(Data(item(&api, user::holding(&api.app, &id).await?)))
 }
 
 /// Deletes an employee: soft, the account stays listed as revoked.
@@ -159,4 +169,25 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
 async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
     user::delete(&api.app, &who.by, &UserId::named(id.clone())).await?;
     Ok(Data(Deleted { id }))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct AssignInstance {
+    instance_id: Text<100>,
+}
+
+/// Gives an instance to the employee. Repeating it is harmless.
+///
+/// Refused (409) when somebody else has the instance, or a profession's pool.
+#[utoipa::path(post, path = "/users/{id}/assign-instance", tag = "users", params(("id" = String, Path)), request_body = AssignInstance, responses((status = 200, body = UserItem)))]
+async fn assign_instance(
+    who: Admin,
+    api: State,
+    Path(id): Path<String>,
+    Body(body): Body<AssignInstance>,
+) -> Answer<UserItem> {
+    let id = UserId::named(id);
+    let instance = InstanceId::named(body.instance_id.as_str());
+    domain::instance::assign(&api.app, &who.by, &instance, Some(&id)).await?;
+    Ok(Data(item(&api, user::holding(&api.app, &id).await?)))
 }

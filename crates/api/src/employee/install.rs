@@ -8,10 +8,10 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::admin::words::{InstallState, ItemType};
 use crate::envelope::Data;
 use crate::extract::{Answer, Employee, Paging, Path, Query, State};
 use crate::state::{Api, Shared};
+use crate::words::{InstallState, ItemType};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(list)).routes(routes!(delete))

@@ -10,11 +10,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::admin::words::{InstallState, ItemScope, ItemType};
 use crate::envelope::Data;
 use crate::extract::{Answer, Body, Employee, Paging, Path, Query, State};
 use crate::marketplace::ItemProfession;
 use crate::state::{Api, Shared};
+use crate::words::{InstallState, ItemScope, ItemType};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(list)).routes(routes!(show)).routes(routes!(install))

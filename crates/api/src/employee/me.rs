@@ -53,7 +53,7 @@ async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
         quota_daily: user.quota_daily,
         used_today: 0,
         quota_resets_at: zone.show(zone.next_midnight(api.app.clock.now())),
-        instance_count: 0,
+        instance_count: store::binding::count_of(&api.app.db, &who.0.id).await?,
         has_password: user.password_hash.is_some(),
         created_at: zone.show(user.created_at),
     }))

@@ -1,9 +1,12 @@
 //! The employee API. One file per noun; each has its `routes()`.
 
 mod auth;
+mod chat_binding;
 mod install;
+mod instance;
 mod marketplace;
 mod me;
+mod profession;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -13,6 +16,9 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .merge(auth::routes())
         .merge(me::routes())
+        .merge(instance::routes())
+        .merge(profession::routes())
+        .merge(chat_binding::routes())
         .merge(marketplace::routes())
         .merge(install::routes())
 }

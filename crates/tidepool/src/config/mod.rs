@@ -113,7 +113,10 @@ impl Values {
                 named_file = named_file.or_else(|| Some(PathBuf::from(&value)));
             } else if let Some(setting) = Setting::by_env(name) {
                 let value = value.into_string().map_err(|_| refused(&format!("{name} is not UTF-8")))?;
-                from_environment.push((setting, value));
+                // Set to nothing is how many tools say "not set".
+                if !value.is_empty() {
+                    from_environment.push((setting, value));
+                }
             } else if name.starts_with("TIDEPOOL_") && !name.starts_with("TIDEPOOL_TEST_") {
                 return Err(unknown(name, "environment variable", SETTINGS.iter().map(|s| s.env)));
             }

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState, type SyntheticEvent } from 'react';
 import { errorText } from '../api/error-text';
 import { useApp, useSession } from '../app';
 import { useI18n } from '../i18n/i18n';
-import { rememberPending } from '../session/return-to';
+import { rememberPending, takePending } from '../session/return-to';
 import type { EndReason } from '../session/session';
 import { Button, buttonClass } from '../ui/button';
 import { Field, PasswordField } from '../ui/field';
@@ -31,7 +31,11 @@ export function LoginForm({ next }: { next: string }) {
 
   const login = useMutation({
     mutationFn: (fields: { email: string; password: string }) => account.login(fields.email, fields.password),
-    onSuccess: (token) => session.start(token),
+    onSuccess: (token) => {
+      // A sign-on that was begun and left must not let a later link take this session's place.
+      takePending();
+      session.start(token);
+    },
     onError: () => focusField(form.current, 'password'),
   });
 

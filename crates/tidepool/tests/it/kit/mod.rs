@@ -13,7 +13,7 @@ pub use trace::{skip, used_secret};
 /// The password of everybody whom a test makes.
 pub const PASSWORD: &str = "a-password-for-tests";
 
-/// Runs each case on SQLite and on a real PostgreSQL.
+/// Runs each case on SQLite and on a real PostgreSQL, and looks at all tables afterwards.
 #[macro_export]
 macro_rules! on_both {
     ($($(#[$meta:meta])* async fn $name:ident($site:ident: Site) $body:block)*) => {$(
@@ -21,17 +21,21 @@ macro_rules! on_both {
         mod $name {
             use super::*;
 
-            async fn case($site: Site) $body
+            async fn case($site: &Site) $body
 
             #[tokio::test(flavor = "multi_thread")]
             async fn sqlite() {
-                case(Site::start($crate::kit::Database::sqlite()).await).await;
+                let site = Site::start($crate::kit::Database::sqlite()).await;
+                case(&site).await;
+                site.check().await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres() {
                 if let Some(database) = $crate::kit::Database::postgres(module_path!()).await {
-                    case(Site::start(database).await).await;
+                    let site = Site::start(database).await;
+                    case(&site).await;
+                    site.check().await;
                 }
             }
         }

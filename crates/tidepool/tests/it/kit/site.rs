@@ -72,6 +72,8 @@ pub struct Site {
     pub admin: Origin,
     /// The token of the first super_admin.
     pub root: String,
+    pub master: Secret,
+    pub database_url: Secret,
     _stop: watch::Sender<bool>,
     _database: Database,
 }
@@ -145,7 +147,16 @@ impl Site {
         let [employee, admin] = urls.map(Origin::new);
         let root_email = Some(ROOT.parse().unwrap());
         domain::bootstrap::first_admin(&app, root_email, Some(Secret::new(PASSWORD))).await.unwrap();
-        let mut site = Site { app, employee, admin, root: String::new(), _stop: stop, _database: database };
+        let mut site = Site {
+            app,
+            employee,
+            admin,
+            root: String::new(),
+            master,
+            database_url: database.url.clone(),
+            _stop: stop,
+            _database: database,
+        };
         site.root = site.admin_login(ROOT).await;
         site
     }
@@ -175,6 +186,59 @@ impl Site {
         let body = json!({"email": email, "name": "Admin", "role": role, "password": PASSWORD});
         self.admin.post("/admin-users", body).token(&self.root).ok().await;
         self.admin_login(email).await
+    }
+
+    /// Reads all tables: nothing may be out of line.
+    pub async fn check(&self) {
+        let broken = store::invariant::broken(&self.app.db).await.unwrap();
+        assert!(broken.is_empty(), "out of line: {broken:#?}");
+    }
+
+    /// Adds a server; answers its id.
+    pub async fn server(&self, id: &str) -> String {
+        let body = json!({"id": id, "name": format!("Server {id}"), "host": "192.0.2.1"});
+        self.admin.post("/servers", body).token(&self.root).ok().await["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Makes instances `<prefix>0`, `<prefix>1`, … on a server of their own.
+    pub async fn instances(&self, prefix: &str, count: usize) -> Vec<String> {
+        let server = self.server(&format!("srv-{prefix}")).await;
+        let mut ids = vec![];
+        for i in 0..count {
+            let body = json!({"id": format!("{prefix}{i}"), "name": format!("Assistant {prefix}{i}"), "server_id": server, "model": "gpt-4o"});
+            let made = self.admin.post("/assistant-instances", body).token(&self.root).ok().await;
+            ids.push(made["id"].as_str().unwrap().to_owned());
+        }
+        ids
+    }
+
+    /// Makes a profession with these instances in its pool; answers its id and those of the entries.
+    pub async fn profession(&self, code: &str, instances: &[String]) -> (String, Vec<String>) {
+        let body = json!({"name": format!("Profession {code}"), "code": code, "icon": "🦀", "tagline": "does things"});
+        let made = self.admin.post("/professions", body).token(&self.root).ok().await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        let mut entries = vec![];
+        for instance in instances {
+            let body = json!({"profession_id": id, "instance_id": instance});
+            let entry = self.admin.post("/profession-pool", body).token(&self.root).ok().await;
+            entries.push(entry["id"].as_str().unwrap().to_owned());
+        }
+        (id, entries)
+    }
+
+    /// An employee without a password's worth of hashing: made in the database, with a token of our own.
+    pub async fn quick_employee(&self, email: &str) -> (String, String) {
+        let by = domain::audit::By::system();
+        let new = domain::user::New {
+            email: email.parse().unwrap(),
+            name: String::new(),
+            department: String::new(),
+            quota_daily: 0,
+            password: None,
+        };
+        let user = domain::user::create(&self.app, &by, new).await.unwrap();
+        let token = domain::login::open_employee(&self.app, user.clone()).unwrap().token;
+        (user.id, token.expose().to_owned())
     }
 
     pub fn wait(&self, time: Duration) {

@@ -43,10 +43,52 @@ words! {
     Role of store::admin_user::Role { SuperAdmin = "super_admin", Admin = "admin" }
     Status of store::user::Status { Active = "active", Revoked = "revoked" }
     Level of store::audit::Level { Info = "INFO", Warn = "WARN", Error = "ERROR" }
+    Health of store::instance::Health {
+        Healthy = "healthy", Unhealthy = "unhealthy", KeyInvalid = "key_invalid", Unknown = "unknown", RateLimited = "rate_limited",
+    }
+    Origin of store::binding::Origin { Assigned = "assigned", Claimed = "claimed", Profession = "profession" }
+    EntryStatus of store::pool::Status { Idle = "idle", Allocated = "allocated", Maintenance = "maintenance" }
+    TaskStatus of store::task::Status {
+        Pending = "pending", Processing = "processing", Done = "done", Failed = "failed", Dead = "dead",
+    }
     ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
     ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }
     InstallState of store::install::State {
         Pending = "pending", Installing = "installing", Installed = "installed", Failed = "failed", Removing = "removing",
+    }
+}
+
+/// What an administrator may make of a pool entry.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedStatus {
+    Idle,
+    Maintenance,
+}
+
+impl From<WantedStatus> for store::pool::Status {
+    fn from(wanted: WantedStatus) -> store::pool::Status {
+        match wanted {
+            WantedStatus::Idle => store::pool::Status::Idle,
+            WantedStatus::Maintenance => store::pool::Status::Maintenance,
+        }
+    }
+}
+
+/// Whether the platform looks after a server.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerStatus {
+    Active,
+    Disabled,
+}
+
+impl ServerStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ServerStatus::Active => "active",
+            ServerStatus::Disabled => "disabled",
+        }
     }
 }
 

@@ -1,0 +1,344 @@
+//! Assistant instances, as administrators manage them.
+
+use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
+use base::{GatewayPort, Listing, Name, Secret, Sort, Text};
+use domain::instance::{self, Listed, New, Patch};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::config_json::ConfigJson;
+use crate::envelope::Data;
+use crate::error::ApiError;
+use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
+use crate::shape::Deleted;
+use crate::state::{Api, Shared};
+use crate::words::{EntryStatus, Health, Origin};
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(show))
+        .routes(routes!(create))
+        .routes(routes!(update, delete))
+        .routes(routes!(set_config))
+        .routes(routes!(assign))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct InstanceItem {
+    #[schema(example = "assistant-01")]
+    id: String,
+    #[schema(example = "Research assistant")]
+    name: String,
+    server_id: String,
+    server_name: String,
+    container_id: String,
+    assigned_user_id: Option<String>,
+    assigned_email: Option<String>,
+    /// Whether a profession's pool holds it.
+    pooled: bool,
+    #[schema(example = 18789)]
+    gateway_port: i64,
+    #[schema(example = "ws://127.0.0.1:18789")]
+    gateway_url: String,
+    /// Masked in lists, whole in the detail.
+    #[schema(example = "…w0rd")]
+    gateway_token: String,
+    #[schema(example = "claude-sonnet-4-6")]
+    model: String,
+    health_status: Health,
+    health_fail_count: i64,
+    total_requests: i64,
+    total_tokens: i64,
+    last_health_at: Option<String>,
+    notes: String,
+    is_main: bool,
+    created_at: String,
+    updated_at: String,
+}
+
+pub(super) fn item(api: &Api, listed: Listed) -> Result<InstanceItem, ApiError> {
+    let token = listed.instance.token(&api.app.sealer).map_err(base::Error::from)?.masked();
+    Ok(shaped(api, listed, token))
+}
+
+fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
+    let Listed { instance, server_name, assigned_email } = listed;
+    InstanceItem {
+        id: instance.id,
+        name: instance.name,
+        server_id: instance.server_id,
+        server_name,
+        container_id: instance.container_id,
+        assigned_user_id: instance.assigned_user_id,
+        assigned_email,
+        pooled: instance.pooled,
+        gateway_port: instance.gateway_port,
+        gateway_url: instance.gateway_url,
+        gateway_token,
+        model: instance.model,
+        health_status: instance.health_status.into(),
+        health_fail_count: instance.health_fail_count,
+        total_requests: instance.total_requests,
+        total_tokens: instance.total_tokens,
+        last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
+        notes: instance.notes,
+        is_main: instance.is_main,
+        created_at: api.zone().show(instance.created_at),
+        updated_at: api.zone().show(instance.updated_at),
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wanted {
+    /// Text in id, name, model, server or the user's e-mail.
+    q: Option<String>,
+    server_id: Option<String>,
+    health_status: Option<Health>,
+    /// Whether somebody has it.
+    assigned: Option<bool>,
+    /// Whether a profession's pool holds it.
+    pooled: Option<bool>,
+    /// id, name, server_id, health_status, model, gateway_port, total_tokens, created_at or last_health_at;
+    /// a `-` in front turns it around.
+    sort: Option<String>,
+}
+
+/// All instances, with server, health and gateway.
+#[utoipa::path(get, path = "/instances", tag = "instances", params(Wanted, Paging), responses((status = 200, body = Listing<InstanceItem>)))]
+async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<InstanceItem>> {
+    let default = Sort { column: "i.created_at", descending: false };
+    let sort = Sort::of_table("i.", wanted.sort.as_deref(), store::instance::SORTABLE, default)?;
+    let filter = instance::Wanted {
+        q: wanted.q.as_deref(),
+        server_id: wanted.server_id.as_deref(),
+        health_status: wanted.health_status.map(Into::into),
+        assigned: wanted.assigned,
+        pooled: wanted.pooled,
+    };
+    let found = instance::list(&api.app, filter, sort, paging.page(50)?).await?;
+    let list = found.list.into_iter().map(|i| item(&api, i)).collect::<Result<_, _>>()?;
+    Ok(Data(Listing { list, total: found.total }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PastBinding {
+    user_id: String,
+    origin: Origin,
+    profession_id: Option<String>,
+    created_at: String,
+    ended_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PoolPlace {
+    id: String,
+    profession_id: String,
+    status: EntryStatus,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Event {
+    operator: String,
+    action: String,
+    level: crate::words::Level,
+    detail: String,
+    created_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct InstanceDetail {
+    #[serde(flatten)]
+    instance: InstanceItem,
+    /// A text that holds a JSON object.
+    config_json: String,
+    home: String,
+    unit: String,
+    /// Who had it, newest first; the live one has no `ended_at`.
+    bindings: Vec<PastBinding>,
+    pool_entry: Option<PoolPlace>,
+    /// The newest audit entries about it.
+    events: Vec<Event>,
+}
+
+async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> {
+    let listed = instance::show(&api.app, id).await?;
+    let config_json = listed.instance.config_json.clone();
+    let (home, unit) = (listed.instance.home.clone(), listed.instance.unit.clone());
+    let token = listed.instance.token(&api.app.sealer).map_err(base::Error::from)?.expose().to_owned();
+    let past = |b: store::binding::Binding| PastBinding {
+        user_id: b.user_id,
+        origin: b.origin.into(),
+        profession_id: b.profession_id,
+        created_at: api.zone().show(b.created_at),
+        ended_at: b.ended_at.map(|at| api.zone().show(at)),
+    };
+    let entry = instance::pool_entry(&api.app, id).await?;
+    let about = domain::audit::Wanted { target: Some(id.as_str().to_owned()), ..Default::default() };
+    let newest = Sort { column: "id", descending: true };
+    let events = store::audit::list(&api.app.db, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
+    Ok(Data(InstanceDetail {
+        instance: shaped(api, listed, token),
+        config_json,
+        home,
+        unit,
+        bindings: instance::history(&api.app, id).await?.into_iter().map(past).collect(),
+        pool_entry: entry.map(|e| PoolPlace { id: e.id, profession_id: e.profession_id, status: e.status.into() }),
+        events: events
+            .list
+            .into_iter()
+            .map(|e| Event {
+                operator: e.operator,
+                action: e.action,
+                level: e.level.into(),
+                detail: e.detail,
+                created_at: api.zone().show(e.created_at),
+            })
+            .collect(),
+    }))
+}
+
+/// One instance: with its configuration, whole token, history and pool entry.
+#[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceDetail)))]
+async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<InstanceDetail> {
+    whole(&api, &InstanceId::named(id)).await
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct NewInstance {
+    /// Also the name of its token at the LLM gateway, which may allow fewer characters.
+    id: NewInstanceId,
+    name: Name<100>,
+    server_id: String,
+    /// At least 10 away from every other instance of the server; the next free one when omitted.
+    gateway_port: Option<GatewayPort>,
+    /// `ws://127.0.0.1:<gateway_port>` when omitted.
+    gateway_url: Option<Name<255>>,
+    /// Generated when omitted.
+    #[schema(value_type = Option<String>, format = Password, min_length = 1, max_length = 255)]
+    gateway_token: Option<Name<255>>,
+    #[serde(default)]
+    model: Text<100>,
+    /// A JSON object, or a text that holds one.
+    #[serde(default)]
+    config_json: ConfigJson,
+    #[serde(default)]
+    notes: Text<10000>,
+    /// The instance that lives in the SSH user's own home.
+    #[serde(default)]
+    is_main: bool,
+    #[serde(default)]
+    home: Text<500>,
+    #[serde(default)]
+    unit: Text<100>,
+    /// Also make it on its server (beyond the spec): enqueues provision_instance.
+    #[serde(default)]
+    provision: bool,
+}
+
+/// Makes an instance.
+#[utoipa::path(post, path = "/assistant-instances", tag = "instances", request_body = NewInstance, responses((status = 200, body = InstanceDetail)))]
+async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer<InstanceDetail> {
+    let id = body.id.id();
+    let new = New {
+        id: body.id,
+        name: body.name.as_str().to_owned(),
+        server_id: ServerId::named(body.server_id.replace('\0', "")),
+        gateway_port: body.gateway_port,
+        gateway_url: body.gateway_url.map(|u| u.as_str().to_owned()),
+        gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
+        model: body.model.as_str().to_owned(),
+        config_json: body.config_json.into_text(),
+        notes: body.notes.as_str().to_owned(),
+        is_main: body.is_main,
+        home: body.home.as_str().to_owned(),
+        unit: body.unit.as_str().to_owned(),
+        provision: body.provision,
+    };
+    instance::create(&api.app, &who.by, new).await?;
+    whole(&api, &id).await
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct InstancePatch {
+    name: Option<Name<100>>,
+    model: Option<Text<100>>,
+    gateway_port: Option<GatewayPort>,
+    gateway_url: Option<Name<255>>,
+    #[schema(value_type = Option<String>, format = Password, min_length = 1, max_length = 255)]
+    gateway_token: Option<Name<255>>,
+    config_json: Option<ConfigJson>,
+    notes: Option<Text<10000>>,
+}
+
+/// Changes an instance.
+#[utoipa::path(patch, path = "/assistant-instances/{id}", tag = "instances", params(("id" = String, Path)), request_body = InstancePatch, responses((status = 200, body = InstanceDetail)))]
+async fn update(
+    who: Admin,
+    api: State,
+    Path(id): Path<String>,
+    Body(body): Body<InstancePatch>,
+) -> Answer<InstanceDetail> {
+    let id = InstanceId::named(id);
+    let patch = Patch {
+        name: body.name.map(|n| n.as_str().to_owned()),
+        model: body.model.map(|m| m.as_str().to_owned()),
+        gateway_port: body.gateway_port,
+        gateway_url: body.gateway_url.map(|u| u.as_str().to_owned()),
+        gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
+        config_json: body.config_json.map(ConfigJson::into_text),
+        notes: body.notes.map(|n| n.as_str().to_owned()),
+    };
+    instance::update(&api.app, &who.by, &id, patch).await?;
+    whole(&api, &id).await
+}
+
+/// Deletes an instance (soft): its binding and pool entry end, its port is free, its host is told.
+///
+/// Refused (409) while an employee has it from the pool.
+#[utoipa::path(delete, path = "/assistant-instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
+    instance::delete(&api.app, &who.by, &InstanceId::named(id.clone())).await?;
+    Ok(Data(Deleted { id }))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct SetConfig {
+    config_json: ConfigJson,
+}
+
+/// Replaces the configuration document.
+#[utoipa::path(patch, path = "/instances/{id}/config", tag = "instances", params(("id" = String, Path)), request_body = SetConfig, responses((status = 200, body = InstanceDetail)))]
+async fn set_config(
+    who: Admin,
+    api: State,
+    Path(id): Path<String>,
+    Body(body): Body<SetConfig>,
+) -> Answer<InstanceDetail> {
+    let id = InstanceId::named(id);
+    let patch = Patch { config_json: Some(body.config_json.into_text()), ..Patch::default() };
+    instance::update(&api.app, &who.by, &id, patch).await?;
+    whole(&api, &id).await
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct Assign {
+    /// `null` takes the instance from whoever has it.
+    #[schema(required = true)]
+    #[serde(deserialize_with = "crate::shape::given")]
+    user_id: Option<Option<Text<64>>>,
+}
+
+/// Gives the instance to an employee, or takes it back.
+///
+/// Repeating it is harmless. Refused (409) when somebody else has it, or a profession's pool.
+#[utoipa::path(patch, path = "/instances/{id}/assign", tag = "instances", params(("id" = String, Path)), request_body = Assign, responses((status = 200, body = InstanceDetail)))]
+async fn assign(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<Assign>) -> Answer<InstanceDetail> {
+    let id = InstanceId::named(id);
+    let user = body.user_id.flatten().map(|u| UserId::named(u.as_str()));
+    instance::assign(&api.app, &who.by, &id, user.as_ref()).await?;
+    whole(&api, &id).await
+}

@@ -1,0 +1,267 @@
+//! Managed servers.
+
+use base::id::ServerId;
+use base::{Error, Kind, Listing, Name, Sort, Text};
+use domain::server::{self, Metric, New, Patch, Server};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::instance::{InstanceItem, item as instance_item};
+use crate::envelope::Data;
+use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State, SuperAdmin};
+use crate::shape::Deleted;
+use crate::state::{Api, Shared};
+use crate::words::ServerStatus;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(list, create))
+        .routes(routes!(update, delete))
+        .routes(routes!(detail))
+        .routes(routes!(stats))
+        .routes(routes!(metrics))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ServerItem {
+    id: String,
+    #[schema(example = "Frankfurt 1")]
+    name: String,
+    /// A name or address, or `local` for the machine itself.
+    #[schema(example = "fra1.internal")]
+    host: String,
+    #[schema(example = 22)]
+    ssh_port: i64,
+    #[schema(example = "root")]
+    ssh_user: String,
+    ssh_key_path: String,
+    status: String,
+    notes: String,
+    created_at: String,
+    updated_at: String,
+}
+
+fn item(api: &Api, server: Server) -> ServerItem {
+    ServerItem {
+        id: server.id,
+        name: server.name,
+        host: server.host,
+        ssh_port: server.ssh_port,
+        ssh_user: server.ssh_user,
+        ssh_key_path: server.ssh_key_path,
+        status: server.status,
+        notes: server.notes,
+        created_at: api.zone().show(server.created_at),
+        updated_at: api.zone().show(server.updated_at),
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wanted {
+    /// Text in id, name or host.
+    q: Option<String>,
+    status: Option<ServerStatus>,
+    /// id, name, host, status, created_at or updated_at; a `-` in front turns it around.
+    sort: Option<String>,
+}
+
+/// All servers.
+#[utoipa::path(get, path = "/servers", tag = "servers", params(Wanted, Paging), responses((status = 200, body = Listing<ServerItem>)))]
+async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<ServerItem>> {
+    let default = Sort { column: "created_at", descending: false };
+    let sort = Sort::asked(wanted.sort.as_deref(), store::server::SORTABLE, default)?;
+    let status = wanted.status.map(ServerStatus::as_str);
+    let found = server::list(&api.app, wanted.q.as_deref(), status, sort, paging.page(50)?).await?;
+    Ok(Data(found.map(|server| item(&api, server))))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct NewServer {
+    /// Made when omitted.
+    id: Option<Name<36>>,
+    name: Name<100>,
+    /// A name or address, or `local` for the machine itself.
+    host: Name<255>,
+    /// 22 when omitted.
+    #[schema(minimum = 1, maximum = 65535)]
+    ssh_port: Option<u16>,
+    /// `root` when omitted.
+    ssh_user: Option<Name<50>>,
+    /// A private key's file on this machine.
+    #[serde(default)]
+    ssh_key_path: Text<500>,
+    #[serde(default)]
+    notes: Text<10000>,
+}
+
+/// Adds a server.
+#[utoipa::path(post, path = "/servers", tag = "servers", request_body = NewServer, responses((status = 200, body = ServerItem)))]
+async fn create(who: Admin, api: State, Body(body): Body<NewServer>) -> Answer<ServerItem> {
+    let new = New {
+        id: body.id.map(|id| plain("id", id.as_str())).transpose()?,
+        name: body.name.as_str().to_owned(),
+        host: plain("host", body.host.as_str())?,
+        ssh_port: port(body.ssh_port)?.unwrap_or(22),
+        ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?.unwrap_or_else(|| "root".into()),
+        ssh_key_path: body.ssh_key_path.as_str().to_owned(),
+        notes: body.notes.as_str().to_owned(),
+    };
+    let created = server::create(&api.app, &who.by, new).await?;
+    Ok(Data(item(&api, created)))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct ServerPatch {
+    name: Option<Name<100>>,
+    host: Option<Name<255>>,
+    #[schema(minimum = 1, maximum = 65535)]
+    ssh_port: Option<u16>,
+    ssh_user: Option<Name<50>>,
+    ssh_key_path: Option<Text<500>>,
+    status: Option<ServerStatus>,
+    notes: Option<Text<10000>>,
+}
+
+/// Changes a server.
+#[utoipa::path(patch, path = "/servers/{id}", tag = "servers", params(("id" = String, Path)), request_body = ServerPatch, responses((status = 200, body = ServerItem)))]
+async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<ServerPatch>) -> Answer<ServerItem> {
+    let patch = Patch {
+        name: body.name.map(|n| n.as_str().to_owned()),
+        host: body.host.map(|h| plain("host", h.as_str())).transpose()?,
+        ssh_port: port(body.ssh_port)?,
+        ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?,
+        ssh_key_path: body.ssh_key_path.map(|p| p.as_str().to_owned()),
+        status: body.status.map(|s| s.as_str().to_owned()),
+        notes: body.notes.map(|n| n.as_str().to_owned()),
+    };
+    let updated = server::update(&api.app, &who.by, &ServerId::named(id), patch).await?;
+    Ok(Data(item(&api, updated)))
+}
+
+/// Deletes a server (soft).
+///
+/// A server that still has instances is refused (409).
+#[utoipa::path(delete, path = "/servers/{id}", tag = "servers", extensions(("x-role" = json!("super_admin"))), params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn delete(SuperAdmin(who): SuperAdmin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
+    server::delete(&api.app, &who.by, &ServerId::named(id.clone())).await?;
+    Ok(Data(Deleted { id }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ServerDetail {
+    #[serde(flatten)]
+    server: ServerItem,
+    instances: Vec<InstanceItem>,
+    stats: Stats,
+}
+
+/// A server with its instances and its latest measurements.
+#[utoipa::path(get, path = "/servers/{id}/detail", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = ServerDetail)))]
+async fn detail(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerDetail> {
+    let id = ServerId::named(id);
+    let server = server::find(&api.app, &id).await?;
+    let wanted = domain::instance::Wanted { server_id: Some(id.as_str()), ..Default::default() };
+    let sort = Sort { column: "i.gateway_port", descending: false };
+    let found = domain::instance::list(&api.app, wanted, sort, base::Page::ALL).await?;
+    let instances = found.list.into_iter().map(|i| instance_item(&api, i)).collect::<Result<_, _>>()?;
+    let latest = server::latest_metric(&api.app, &id).await?;
+    Ok(Data(ServerDetail { server: item(&api, server), instances, stats: Stats::new(&api, latest) }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Stats {
+    cpu_percent: Option<f64>,
+    memory_percent: Option<f64>,
+    disk_percent: Option<f64>,
+    load_1m: Option<f64>,
+    created_at: Option<String>,
+    /// Seconds since it was measured; everything is null when it never was.
+    age_s: Option<i64>,
+}
+
+impl Stats {
+    fn new(api: &Api, latest: Option<Metric>) -> Stats {
+        let age = |m: &Metric| api.app.clock.now().duration_since(m.created_at).as_secs();
+        Stats {
+            cpu_percent: latest.as_ref().map(|m| two_decimals(m.cpu_percent)),
+            memory_percent: latest.as_ref().map(|m| two_decimals(m.memory_percent)),
+            disk_percent: latest.as_ref().map(|m| two_decimals(m.disk_percent)),
+            load_1m: latest.as_ref().map(|m| two_decimals(m.load_1m)),
+            created_at: latest.as_ref().map(|m| api.zone().show(m.created_at)),
+            age_s: latest.as_ref().map(age),
+        }
+    }
+}
+
+/// The latest measurements of a server.
+#[utoipa::path(get, path = "/servers/{id}/stats", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Stats)))]
+async fn stats(_: Admin, api: State, Path(id): Path<String>) -> Answer<Stats> {
+    let id = ServerId::named(id);
+    server::find(&api.app, &id).await?;
+    let latest = server::latest_metric(&api.app, &id).await?;
+    Ok(Data(Stats::new(&api, latest)))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Hours {
+    /// 1 to 720; 24 when omitted.
+    #[param(minimum = 1, maximum = 720)]
+    hours: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Point {
+    created_at: String,
+    cpu_percent: f64,
+    memory_percent: f64,
+    disk_percent: f64,
+    load_1m: f64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Points {
+    list: Vec<Point>,
+}
+
+/// A server's measurements over time, oldest first.
+///
+/// At most 500 points: longer times are averaged.
+#[utoipa::path(get, path = "/server-metrics/{id}", tag = "servers", params(("id" = String, Path), Hours), responses((status = 200, body = Points)))]
+async fn metrics(_: Admin, api: State, Path(id): Path<String>, Query(asked): Query<Hours>) -> Answer<Points> {
+    let hours = asked.hours.unwrap_or(24);
+    if !(1..=720).contains(&hours) {
+        return Err(Error::field("hours", "must be from 1 to 720").into());
+    }
+    let found = server::metrics(&api.app, &ServerId::named(id), hours).await?;
+    let point = |m: Metric| Point {
+        created_at: api.zone().show(m.created_at),
+        cpu_percent: two_decimals(m.cpu_percent),
+        memory_percent: two_decimals(m.memory_percent),
+        disk_percent: two_decimals(m.disk_percent),
+        load_1m: two_decimals(m.load_1m),
+    };
+    Ok(Data(Points { list: found.into_iter().map(point).collect() }))
+}
+
+fn two_decimals(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+/// What is later an argument of a command: no white space, and nothing that begins like an option.
+fn plain(field: &str, text: &str) -> Result<String, Error> {
+    if text.starts_with('-') || text.chars().any(char::is_whitespace) {
+        return Err(Error::field(field, "must not begin with a dash or contain white space"));
+    }
+    Ok(text.to_owned())
+}
+
+fn port(port: Option<u16>) -> Result<Option<i64>, Error> {
+    match port {
+        Some(0) => Err(Error::new(Kind::BadRequest, "ssh_port: must be from 1 to 65535")),
+        other => Ok(other.map(i64::from)),
+    }
+}

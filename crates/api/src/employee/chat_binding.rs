@@ -1,0 +1,55 @@
+//! The chat-bots of the employee's own instances.
+
+use base::Listing;
+use base::id::{ChatBindingId, InstanceId};
+use domain::{chat_binding, claim};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::envelope::Data;
+use crate::extract::{Answer, Body, Caller, Employee, Path, State};
+use crate::shape::{ChatBindingItem, Deleted, NewChatBinding};
+use crate::state::Shared;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(delete))
+}
+
+/// The bots of an own instance.
+#[utoipa::path(get, path = "/me/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = Listing<ChatBindingItem>)))]
+async fn list(who: Employee, api: State, Path(id): Path<String>) -> Answer<Listing<ChatBindingItem>> {
+    let id = InstanceId::named(id);
+    claim::own(&api.app, &who.0.id, &id).await?;
+    let found = chat_binding::list(&api.app, &id).await?;
+    let list = found.into_iter().map(|b| ChatBindingItem::new(&api, b)).collect::<Result<Vec<_>, _>>()?;
+    let total = list.len() as i64;
+    Ok(Data(Listing { list, total }))
+}
+
+/// Binds a bot to an own instance.
+///
+/// A token that a live binding has already is refused (409).
+#[utoipa::path(post, path = "/me/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), request_body = NewChatBinding, responses((status = 200, body = ChatBindingItem)))]
+async fn create(
+    who: Employee,
+    api: State,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(body): Body<NewChatBinding>,
+) -> Answer<ChatBindingItem> {
+    let id = InstanceId::named(id);
+    claim::own(&api.app, &who.0.id, &id).await?;
+    let by = caller.0.employee(&who.0.email);
+    let made = chat_binding::create(&api.app, &by, &id, body.checked()).await?;
+    Ok(Data(ChatBindingItem::new(&api, made)?))
+}
+
+/// Takes a bot off an own instance.
+#[utoipa::path(delete, path = "/me/instances/{id}/chat-bindings/{bid}", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn delete(who: Employee, api: State, caller: Caller, Path((id, bid)): Path<(String, String)>) -> Answer<Deleted> {
+    let id = InstanceId::named(id);
+    claim::own(&api.app, &who.0.id, &id).await?;
+    let by = caller.0.employee(&who.0.email);
+    chat_binding::delete(&api.app, &by, &id, &ChatBindingId::named(bid.clone())).await?;
+    Ok(Data(Deleted { id: bid }))
+}

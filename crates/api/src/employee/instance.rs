@@ -1,0 +1,193 @@
+//! The employee's instances: seen, claimed, given back, and the tasks that make them ready.
+
+use base::id::{InstanceId, TaskId};
+use base::{Kind, Listing, Text};
+use domain::{claim, task};
+use serde::{Deserialize, Serialize};
+use store::binding::Held;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::envelope::Data;
+use crate::error::ApiError;
+use crate::extract::{Answer, Body, Employee, Paging, Path, State};
+use crate::shape::Deleted;
+use crate::state::{Api, Shared};
+use crate::words::{Health, Origin, TaskStatus};
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(available))
+        .routes(routes!(claim))
+        .routes(routes!(give_back))
+        .routes(routes!(show_task))
+}
+
+/// Use since local midnight, from the LLM gateway's request log.
+#[derive(Default, Serialize, ToSchema)]
+pub struct Today {
+    requests: i64,
+    total_tokens: i64,
+    cost_usd: f64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct OwnInstance {
+    #[schema(example = "assistant-01")]
+    id: String,
+    #[schema(example = "Research assistant")]
+    name: String,
+    #[schema(example = "ws://127.0.0.1:18789")]
+    gateway_url: String,
+    /// The owner's own: it opens the instance's gateway.
+    gateway_token: String,
+    #[schema(example = "claude-sonnet-4-6")]
+    model: String,
+    status: Health,
+    /// How it came to its owner.
+    origin: Origin,
+    profession_id: Option<String>,
+    profession_name: Option<String>,
+    last_health_at: Option<String>,
+    today: Today,
+}
+
+fn own(api: &Api, held: Held) -> Result<OwnInstance, ApiError> {
+    let instance = held.instance;
+    let token = instance.token(&api.app.sealer).map_err(base::Error::from)?;
+    Ok(OwnInstance {
+        id: instance.id,
+        name: instance.name,
+        gateway_url: instance.gateway_url,
+        gateway_token: token.expose().to_owned(),
+        model: instance.model,
+        status: instance.health_status.into(),
+        origin: held.origin.into(),
+        profession_id: held.profession_id,
+        profession_name: held.profession_name,
+        last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
+        today: Today::default(),
+    })
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct OwnInstances {
+    instances: Vec<OwnInstance>,
+    total: i64,
+}
+
+/// The own instances, the first bound first.
+#[utoipa::path(get, path = "/me/instances", tag = "instances", responses((status = 200, body = OwnInstances)))]
+async fn list(who: Employee, api: State) -> Answer<OwnInstances> {
+    let held = claim::held(&api.app, &who.0.id).await?;
+    let instances = held.into_iter().map(|h| own(&api, h)).collect::<Result<Vec<_>, _>>()?;
+    let total = instances.len() as i64;
+    Ok(Data(OwnInstances { instances, total }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct IdleInstance {
+    id: String,
+    name: String,
+    model: String,
+    status: Health,
+    server_name: String,
+}
+
+/// Instances that can be claimed: nobody has them and no profession's pool holds them.
+#[utoipa::path(get, path = "/instances/available", tag = "instances", params(Paging), responses((status = 200, body = Listing<IdleInstance>)))]
+async fn available(_: Employee, api: State, paging: Paging) -> Answer<Listing<IdleInstance>> {
+    let idle = claim::available(&api.app, paging.page(50)?).await?;
+    Ok(Data(idle.map(|i| IdleInstance {
+        id: i.id,
+        name: i.name,
+        model: i.model,
+        status: i.health_status.into(),
+        server_name: i.server_name,
+    })))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct Claim {
+    /// The healthiest idle one when omitted.
+    instance_id: Option<Text<100>>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Claimed {
+    instance: OwnInstance,
+    /// Watch it with GET /me/tasks/{id}.
+    task_id: String,
+}
+
+/// Finds the instance that was just claimed among the own ones.
+pub(super) async fn claimed(api: &Api, who: &Employee, id: &InstanceId) -> Result<OwnInstance, ApiError> {
+    let held = claim::held(&api.app, &who.0.id).await?;
+    let held = held.into_iter().find(|h| h.instance.id == id.as_str()).ok_or(Kind::NotFound)?;
+    own(api, held)
+}
+
+/// Claims an idle instance.
+///
+/// One instance per employee: whoever has one already, in whatever way, is refused (409, 4091). Nothing
+/// idle, or the named one is not: 409, 4092.
+#[utoipa::path(post, path = "/me/instances/claim", tag = "instances", request_body = Claim, responses((status = 200, body = Claimed)))]
+async fn claim(who: Employee, api: State, Body(body): Body<Claim>) -> Answer<Claimed> {
+    let wanted = body.instance_id.map(|id| InstanceId::named(id.as_str()));
+    let made = claim::instance(&api.app, &who.0, wanted.as_ref()).await?;
+    let instance = claimed(&api, &who, &made.instance_id).await?;
+    Ok(Data(Claimed { instance, task_id: made.task_id.as_str().to_owned() }))
+}
+
+/// Gives a claimed instance back (beyond the spec); one of a profession's pool is reclaimed.
+///
+/// What it holds of its user is removed before anybody else gets it. An instance that an administrator
+/// assigned is refused (409).
+#[utoipa::path(delete, path = "/me/instances/{id}/claim", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn give_back(who: Employee, api: State, Path(id): Path<String>) -> Answer<Deleted> {
+    claim::give_back(&api.app, &who.0, &InstanceId::named(id.clone())).await?;
+    Ok(Data(Deleted { id }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Step {
+    line: String,
+    created_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct OwnTask {
+    id: String,
+    #[schema(example = "init_instance")]
+    r#type: String,
+    status: TaskStatus,
+    attempts: i64,
+    error: String,
+    steps: Vec<Step>,
+    created_at: String,
+    updated_at: String,
+}
+
+/// A task that runs on one's own behalf, with its steps (beyond the spec).
+#[utoipa::path(get, path = "/me/tasks/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = OwnTask)))]
+async fn show_task(who: Employee, api: State, Path(id): Path<String>) -> Answer<OwnTask> {
+    let id = TaskId::named(id);
+    let found = task::show(&api.app, &id).await?;
+    if found.user_id.as_deref() != Some(who.0.id.as_str()) {
+        return Err(Kind::NotFound.into());
+    }
+    let lines = task::log_of(&api.app, &id).await?;
+    let step = |l: store::task_log::Line| Step { line: l.line, created_at: api.zone().show(l.created_at) };
+    Ok(Data(OwnTask {
+        id: found.id,
+        r#type: found.r#type,
+        status: found.status.into(),
+        attempts: found.attempts,
+        error: found.error,
+        steps: lines.into_iter().map(step).collect(),
+        created_at: api.zone().show(found.created_at),
+        updated_at: api.zone().show(found.updated_at),
+    }))
+}

@@ -1,0 +1,73 @@
+//! Professions that an employee may claim an instance of.
+
+use base::Listing;
+use base::id::ProfessionId;
+use domain::{claim, profession};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::instance::{OwnInstance, claimed};
+use crate::envelope::Data;
+use crate::extract::{Answer, Employee, Paging, Path, State};
+use crate::state::Shared;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list)).routes(routes!(claim_one))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ProfessionOffer {
+    id: String,
+    #[schema(example = "Data analyst")]
+    name: String,
+    #[schema(example = "data-analyst")]
+    code: String,
+    #[schema(example = "📊")]
+    icon: String,
+    tagline: String,
+    description: String,
+    /// How many can be claimed now.
+    stock_idle: i64,
+    /// Whether one has an instance of it already.
+    claimed: bool,
+}
+
+/// The listed professions, by sort_order, then created_at.
+#[utoipa::path(get, path = "/me/professions", tag = "professions", params(Paging), responses((status = 200, body = Listing<ProfessionOffer>)))]
+async fn list(who: Employee, api: State, paging: Paging) -> Answer<Listing<ProfessionOffer>> {
+    let asking = Some(&who.0.id);
+    let found = profession::list(&api.app, None, Some(true), asking, None, paging.page(50)?).await?;
+    Ok(Data(found.map(|stocked| ProfessionOffer {
+        id: stocked.profession.id,
+        name: stocked.profession.name,
+        code: stocked.profession.code,
+        icon: stocked.profession.icon,
+        tagline: stocked.profession.tagline,
+        description: stocked.profession.description,
+        stock_idle: stocked.idle,
+        claimed: stocked.claimed,
+    })))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ProfessionClaimed {
+    instance: OwnInstance,
+    entry_id: String,
+    /// Watch it with GET /me/tasks/{id}.
+    task_id: String,
+}
+
+/// Claims an instance of a profession.
+///
+/// One per employee and profession (409, 4091); an empty pool is 409, 4092.
+#[utoipa::path(post, path = "/me/professions/{id}/claim", tag = "professions", params(("id" = String, Path)), responses((status = 200, body = ProfessionClaimed)))]
+async fn claim_one(who: Employee, api: State, Path(id): Path<String>) -> Answer<ProfessionClaimed> {
+    let made = claim::profession(&api.app, &who.0, &ProfessionId::named(id)).await?;
+    Ok(Data(ProfessionClaimed {
+        instance: claimed(&api, &who, &made.instance_id).await?,
+        entry_id: made.entry_id.unwrap_or_default(),
+        task_id: made.task_id.as_str().to_owned(),
+    }))
+}

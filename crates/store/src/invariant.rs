@@ -1,0 +1,118 @@
+//! What must always be true of the tables together. Each rule is a query that finds its offenders.
+
+use crate::{Db, Result, args, record};
+
+pub struct Rule {
+    pub name: &'static str,
+    sql: &'static str,
+}
+
+record! { struct Offender { id: String } }
+
+/// Every rule there is.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "the user of the live binding is the instance's holder",
+        sql: "SELECT i.id AS id FROM instance i LEFT JOIN binding b ON b.instance_id = i.id AND b.ended_at IS NULL \
+            WHERE COALESCE(i.assigned_user_id, '') <> COALESCE(b.user_id, '')",
+    },
+    Rule {
+        name: "a deleted instance has no live binding and no pool entry",
+        sql: "SELECT i.id AS id FROM instance i WHERE i.deleted_at IS NOT NULL AND ( \
+            EXISTS (SELECT 1 FROM binding b WHERE b.instance_id = i.id AND b.ended_at IS NULL) OR \
+            EXISTS (SELECT 1 FROM pool_entry e WHERE e.instance_id = i.id AND e.deleted_at IS NULL))",
+    },
+    Rule {
+        name: "an instance is marked as pooled when a live entry has it, and only then",
+        sql: "SELECT i.id AS id FROM instance i WHERE i.pooled <> \
+            (SELECT COUNT(*) FROM pool_entry e WHERE e.instance_id = i.id AND e.deleted_at IS NULL)",
+    },
+    Rule {
+        name: "an allocated entry names its user, and nothing else does",
+        sql: "SELECT e.id AS id FROM pool_entry e WHERE (e.status = 'allocated') <> (e.allocated_user_id IS NOT NULL) \
+            OR (e.allocated_user_id IS NULL) <> (e.allocated_at IS NULL)",
+    },
+    Rule {
+        name: "an allocated entry and the live binding of its instance agree",
+        sql: "SELECT e.id AS id FROM pool_entry e WHERE e.deleted_at IS NULL AND e.status = 'allocated' AND NOT EXISTS ( \
+            SELECT 1 FROM binding b WHERE b.instance_id = e.instance_id AND b.ended_at IS NULL \
+            AND b.user_id = e.allocated_user_id AND b.profession_id = e.profession_id AND b.origin = 'profession')",
+    },
+    Rule {
+        name: "an entry that nobody has is of an instance that nobody has",
+        sql: "SELECT e.id AS id FROM pool_entry e JOIN binding b ON b.instance_id = e.instance_id AND b.ended_at IS NULL \
+            WHERE e.deleted_at IS NULL AND e.status <> 'allocated'",
+    },
+    Rule {
+        name: "a binding names a profession while it is claimed from the pool, and only then",
+        sql: "SELECT b.id AS id FROM binding b WHERE (b.profession_id IS NOT NULL) <> (b.ended_at IS NULL AND b.origin = 'profession')",
+    },
+    Rule {
+        name: "instances of one server are at least ten ports apart",
+        sql: "SELECT a.id AS id FROM instance a JOIN instance b ON a.server_id = b.server_id AND a.id <> b.id \
+            WHERE a.deleted_at IS NULL AND b.deleted_at IS NULL AND ABS(a.gateway_port - b.gateway_port) < 10",
+    },
+    Rule {
+        name: "a running task has a worker and a lease, and no other task has",
+        sql: "SELECT t.id AS id FROM task t WHERE (t.status = 'processing') <> (t.worker IS NOT NULL) \
+            OR (t.worker IS NULL) <> (t.lease_until IS NULL)",
+    },
+    Rule {
+        name: "no task was tried more than five times in a row, and a failed one has attempts left",
+        sql: "SELECT t.id AS id FROM task t WHERE t.attempts < 0 OR t.attempts > 5 OR (t.status = 'failed' AND t.attempts >= 5)",
+    },
+    Rule {
+        name: "an item knows how many files it has and how large they are",
+        sql: "SELECT m.id AS id FROM marketplace_item m WHERE m.file_count <> \
+            (SELECT COUNT(*) FROM marketplace_file f WHERE f.item_id = m.id) OR m.size <> \
+            (SELECT COALESCE(SUM(f.size), 0) FROM marketplace_file f WHERE f.item_id = m.id)",
+    },
+    Rule {
+        name: "an item was installed as often as there are records that say so",
+        sql: "SELECT m.id AS id FROM marketplace_item m WHERE m.install_count <> \
+            (SELECT COUNT(*) FROM install n WHERE n.item_id = m.id AND n.installed_at IS NOT NULL)",
+    },
+    Rule {
+        name: "an install lives on an instance that does, and has its task",
+        sql: "SELECT n.id AS id FROM install n WHERE n.removed_at IS NULL AND ( \
+            EXISTS (SELECT 1 FROM instance i WHERE i.id = n.instance_id AND i.deleted_at IS NOT NULL) OR \
+            NOT EXISTS (SELECT 1 FROM task t WHERE t.id = n.task_id AND t.instance_id = n.instance_id))",
+    },
+    Rule {
+        name: "a role pack of a profession is one",
+        sql: "SELECT p.id AS id FROM profession p WHERE p.role_pack_id IS NOT NULL AND NOT EXISTS ( \
+            SELECT 1 FROM marketplace_item m WHERE m.id = p.role_pack_id AND m.kind = 'role_pack' AND m.deleted_at IS NULL)",
+    },
+    Rule {
+        name: "whoever lost an instance of the pool or gave one back has it cleaned",
+        sql: "SELECT b.id AS id FROM binding b WHERE b.ended_at IS NOT NULL AND b.origin = 'profession' AND NOT EXISTS ( \
+            SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.type = 'clean_instance' AND t.created_at >= b.ended_at)",
+    },
+    Rule {
+        name: "every claim enqueued its task",
+        sql: "SELECT b.id AS id FROM binding b WHERE b.origin <> 'assigned' AND NOT EXISTS ( \
+            SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.user_id = b.user_id AND t.created_at >= b.created_at \
+            AND t.type IN ('init_instance', 'bootstrap_profession_instance'))",
+    },
+    Rule {
+        name: "every claim is in the audit log",
+        sql: "SELECT b.id AS id FROM binding b WHERE b.origin <> 'assigned' AND NOT EXISTS ( \
+            SELECT 1 FROM audit_log a WHERE a.action = 'shrimp.claim' AND a.target = b.instance_id AND a.created_at >= b.created_at)",
+    },
+    Rule {
+        name: "every failed attempt is in the audit log",
+        sql: "SELECT t.id AS id FROM task t WHERE t.failures <> \
+            (SELECT COUNT(*) FROM audit_log a WHERE a.action = 'task.failed' AND a.target = t.id)",
+    },
+];
+
+/// Everything that is out of line: the rule and the record. The last three rules hold as long as the
+/// audit log and the queue are not cleaned of old rows.
+pub async fn broken(db: &Db) -> Result<Vec<(&'static str, String)>> {
+    let mut all = vec![];
+    for rule in RULES {
+        let offenders: Vec<Offender> = db.all(rule.sql, args![]).await?;
+        all.extend(offenders.into_iter().map(|o| (rule.name, o.id)));
+    }
+    Ok(all)
+}

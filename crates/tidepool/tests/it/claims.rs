@@ -1,0 +1,260 @@
+//! Employees claim instances and professions: one wins, the books always balance.
+
+use std::time::Duration;
+
+use base::id::InstanceId;
+use serde_json::{Value, json};
+use store::instance::Health;
+
+use crate::kit::Site;
+use crate::on_both;
+
+async fn set_health(site: &Site, id: &str, health: Health) {
+    store::instance::set_health(&site.app.db, &InstanceId::named(id), health, 0, site.app.clock.now()).await.unwrap();
+}
+
+on_both! {
+    async fn an_employee_claims_the_healthiest_idle_instance_and_gives_it_back(site: Site) {
+        let ids = site.instances("a", 3).await;
+        set_health(site, &ids[0], Health::Unhealthy).await;
+        set_health(site, &ids[2], Health::Healthy).await;
+        let (_, token) = site.quick_employee("ada@example.com").await;
+        let offered = site.employee.get("/instances/available").token(&token).ok().await;
+        let order: Vec<&str> = offered["list"].as_array().unwrap().iter().map(|i| i["id"].as_str().unwrap()).collect();
+        assert_eq!(order, ["a2", "a1", "a0"], "the healthiest first");
+        assert_eq!(offered["list"][0]["server_name"], "Server srv-a");
+
+        let claimed = site.employee.post("/me/instances/claim", json!({})).token(&token).ok().await;
+        assert_eq!((claimed["instance"]["id"].as_str(), claimed["instance"]["origin"].as_str()), (Some("a2"), Some("claimed")));
+        let first_token = claimed["instance"]["gateway_token"].as_str().unwrap().to_owned();
+        let task = site.employee.get(&format!("/me/tasks/{}", claimed["task_id"].as_str().unwrap())).token(&token).ok().await;
+        assert_eq!((task["type"].as_str(), task["status"].as_str()), (Some("init_instance"), Some("pending")));
+        let (_, other) = site.quick_employee("bob@example.com").await;
+        site.employee.get(&format!("/me/tasks/{}", claimed["task_id"].as_str().unwrap())).token(&other).refused("4040").await;
+        site.employee.post("/me/instances/claim", json!({})).token(&token).refused("4091").await;
+        site.employee.post("/me/instances/claim", json!({"instance_id": "a2"})).token(&token).refused("4091").await;
+        site.employee.post("/me/instances/claim", json!({"instance_id": "a2"})).token(&other).refused("4092").await;
+        site.employee.post("/me/instances/claim", json!({"instance_id": "none"})).token(&other).refused("4092").await;
+        assert_eq!(site.employee.get("/me").token(&token).ok().await["instance_count"], 1);
+
+        site.employee.delete("/me/instances/a2/claim").token(&other).refused("4040").await;
+        site.employee.delete("/me/instances/a2/claim").token(&token).ok().await;
+        site.employee.delete("/me/instances/a2/claim").token(&token).refused("4040").await;
+        let clean = site.admin.get("/tasks?type=clean_instance").token(&site.root).ok().await;
+        assert_eq!((clean["total"].as_i64(), clean["list"][0]["instance_id"].as_str()), (Some(1), Some("a2")));
+        let named = site.employee.post("/me/instances/claim", json!({"instance_id": "a2"})).token(&other).ok().await;
+        assert_ne!(named["instance"]["gateway_token"], first_token.as_str(), "the token is another");
+        let audit = site.admin.get("/audit-logs?action=shrimp.claim").token(&site.root).ok().await;
+        assert_eq!(audit["total"], 3);
+        assert_eq!((audit["list"][0]["operator"].as_str(), audit["list"][0]["detail"].as_str()), (Some("System"), Some("claimed by bob@example.com")));
+    }
+
+    async fn an_assigned_instance_counts_as_held_and_is_not_the_employees_to_give_back(site: Site) {
+        let ids = site.instances("a", 2).await;
+        let (user, token) = site.quick_employee("ada@example.com").await;
+        site.admin.patch(&format!("/instances/{}/assign", ids[0]), json!({"user_id": user})).token(&site.root).ok().await;
+        site.employee.post("/me/instances/claim", json!({})).token(&token).refused("4091").await;
+        site.employee.delete("/me/instances/a0/claim").token(&token).refused("4090").await;
+    }
+
+    async fn two_hundred_claims_of_fifty_instances_have_fifty_winners(site: Site) {
+        site.instances("a", 50).await;
+        let mut calls = vec![];
+        for i in 0..200 {
+            let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
+            calls.push(site.employee.post("/me/instances/claim", json!({})).token(&token));
+        }
+        let replies = futures_util::future::join_all(calls.into_iter().map(|c| tokio::spawn(c.send()))).await;
+        let mut won = std::collections::HashSet::new();
+        let mut lost = 0;
+        for reply in replies {
+            let body = reply.unwrap().json();
+            match body["code"].as_str().unwrap() {
+                "0000" => assert!(won.insert(body["data"]["instance"]["id"].as_str().unwrap().to_owned()), "given twice"),
+                "4092" => lost += 1,
+                other => panic!("{other}: {body}"),
+            }
+        }
+        assert_eq!((won.len(), lost), (50, 150));
+    }
+
+    async fn one_employee_claiming_many_times_at_once_gets_one(site: Site) {
+        site.instances("a", 5).await;
+        let (_, token) = site.quick_employee("ada@example.com").await;
+        let calls = (0..10).map(|_| tokio::spawn(site.employee.post("/me/instances/claim", json!({})).token(&token).send()));
+        let replies = futures_util::future::join_all(calls).await;
+        let codes: Vec<String> = replies.into_iter().map(|r| r.unwrap().json()["code"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(codes.iter().filter(|c| *c == "0000").count(), 1, "{codes:?}");
+        assert_eq!(codes.iter().filter(|c| *c == "4091").count(), 9, "{codes:?}");
+    }
+
+    async fn of_many_claims_of_one_instance_one_wins(site: Site) {
+        let ids = site.instances("a", 1).await;
+        let mut calls = vec![];
+        for i in 0..20 {
+            let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
+            calls.push(site.employee.post("/me/instances/claim", json!({"instance_id": ids[0]})).token(&token));
+        }
+        let replies = futures_util::future::join_all(calls.into_iter().map(|c| tokio::spawn(c.send()))).await;
+        let won = replies.into_iter().filter(|r| r.as_ref().unwrap().status == 200).count();
+        assert_eq!(won, 1);
+    }
+
+    async fn two_hundred_claims_of_fifty_pool_entries_have_fifty_winners(site: Site) {
+        let ids = site.instances("a", 50).await;
+        let (profession, _) = site.profession("p", &ids).await;
+        let mut calls = vec![];
+        for i in 0..200 {
+            let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
+            calls.push(site.employee.post(&format!("/me/professions/{profession}/claim"), json!({})).token(&token));
+        }
+        let replies = futures_util::future::join_all(calls.into_iter().map(|c| tokio::spawn(c.send()))).await;
+        let mut won = std::collections::HashSet::new();
+        let mut lost = 0;
+        for reply in replies {
+            let body = reply.unwrap().json();
+            match body["code"].as_str().unwrap() {
+                "0000" => assert!(won.insert(body["data"]["entry_id"].as_str().unwrap().to_owned()), "given twice"),
+                "4092" => lost += 1,
+                other => panic!("{other}: {body}"),
+            }
+        }
+        assert_eq!((won.len(), lost), (50, 150));
+        let line = site.admin.get("/professions").token(&site.root).ok().await;
+        let stock = |field: &str| line["list"][0][field].as_i64().unwrap();
+        assert_eq!((stock("stock_idle"), stock("stock_allocated"), stock("stock_total")), (0, 50, 50));
+    }
+
+    async fn professions_are_claimed_listed_and_reclaimed(site: Site) {
+        let ids = site.instances("a", 4).await;
+        let (first, entries) = site.profession("first", &ids[..2]).await;
+        let (second, _) = site.profession("second", &ids[2..3]).await;
+        let (user, token) = site.quick_employee("ada@example.com").await;
+        let offers = site.employee.get("/me/professions").token(&token).ok().await;
+        assert_eq!((offers["total"].as_i64(), offers["list"][0]["stock_idle"].as_i64(), offers["list"][0]["claimed"].as_bool()), (Some(2), Some(2), Some(false)));
+        let claim = |id: &str| site.employee.post(&format!("/me/professions/{id}/claim"), json!({})).token(&token);
+        let made = claim(&first).ok().await;
+        assert_eq!(made["instance"]["profession_name"], "Profession first");
+        claim(&first).refused("4091").await;
+        site.wait(Duration::from_secs(60));
+        claim(&second).ok().await;
+        claim("none").refused("4040").await;
+        let mine = site.employee.get("/me/instances").token(&token).ok().await;
+        assert_eq!(mine["total"], 2);
+        site.employee.post("/me/instances/claim", json!({})).token(&token).refused("4091").await;
+
+        let claims = |query: &str| site.admin.get(&format!("/profession-claims{query}")).token(&site.root);
+        let all = claims("").ok().await;
+        assert_eq!((all["total"].as_i64(), all["list"][0]["profession_name"].as_str()), (Some(2), Some("Profession second")), "newest first");
+        let at = all["list"][0]["allocated_at"].as_str().unwrap();
+        assert!(at.ends_with('Z'), "UTC: {at}");
+        assert_eq!(claims(&format!("?profession_id={first}")).ok().await["total"], 1);
+        assert_eq!(claims("?user_email=ADA@example.com").ok().await["total"], 2);
+        assert_eq!(claims("?user_email=nobody@example.com").ok().await["total"], 0);
+        let today = site.app.zone.date(site.app.clock.now()).to_string();
+        assert_eq!(claims(&format!("?start_date={today}&end_date={today}")).ok().await["total"], 2);
+        assert_eq!(claims("?end_date=2001-01-01").ok().await["total"], 0);
+
+        let held = site.admin.get("/profession-pool?status=allocated").token(&site.root).ok().await;
+        let entry = held["list"].as_array().unwrap().iter().find(|e| e["profession_id"] == first.as_str()).unwrap().clone();
+        assert_eq!((entry["allocated_user_id"].as_str(), entry["allocated_email"].as_str()), (Some(user.as_str()), Some("ada@example.com")));
+        let path = format!("/profession-pool/{}", entry["id"].as_str().unwrap());
+        let instance = entry["instance_id"].as_str().unwrap();
+        let before = site.admin.get(&format!("/instances/{instance}")).token(&site.root).ok().await;
+        site.admin.delete(&format!("/assistant-instances/{instance}")).token(&site.root).refused("4090").await;
+        site.admin.patch(&path, json!({"status": "maintenance"})).token(&site.root).refused("4090").await;
+        site.admin.delete(&path).token(&site.root).refused("4090").await;
+        let idle = site.admin.patch(&path, json!({"status": "idle"})).token(&site.root).ok().await;
+        for null in ["allocated_user_id", "allocated_email", "allocated_at"] {
+            assert!(idle[null].is_null());
+        }
+        assert_eq!(idle["status"], "idle");
+        let after = site.admin.get(&format!("/instances/{instance}")).token(&site.root).ok().await;
+        assert_ne!(before["gateway_token"], after["gateway_token"]);
+        assert!(after["assigned_user_id"].is_null());
+        assert_eq!(site.employee.get("/me/instances").token(&token).ok().await["total"], 1);
+        let clean = site.admin.get(&format!("/tasks?type=clean_instance&instance_id={instance}")).token(&site.root).ok().await;
+        assert_eq!(clean["total"], 1);
+        let audit = site.admin.get(&format!("/audit-logs?action=shrimp.claim&target={instance}")).token(&site.root).ok().await;
+        assert_eq!((audit["list"][0]["operator"].as_str(), audit["list"][0]["detail"].as_str()), (Some("root@example.com"), Some("reclaimed")));
+        // Given back by the employee, it is a reclaim too.
+        let other = mine["instances"].as_array().unwrap().iter().find(|i| i["id"] != instance).unwrap()["id"].as_str().unwrap().to_owned();
+        site.employee.delete(&format!("/me/instances/{other}/claim")).token(&token).ok().await;
+        assert_eq!(site.admin.get("/profession-pool?status=allocated").token(&site.root).ok().await["total"], 0);
+        assert_eq!(entries.len(), 2);
+    }
+
+    async fn the_pool_keeps_its_rules(site: Site) {
+        let ids = site.instances("a", 3).await;
+        let (profession, entries) = site.profession("p", &ids[..1]).await;
+        let add = |body: Value| site.admin.post("/profession-pool", body).token(&site.root);
+        add(json!({"profession_id": profession, "instance_id": ids[0]})).refused("4090").await;
+        add(json!({"profession_id": "none", "instance_id": ids[1]})).refused("4000").await;
+        add(json!({"profession_id": profession, "instance_id": "none"})).refused("4000").await;
+        add(json!({"profession_id": profession, "instance_id": ids[1], "server_id": "other"})).refused("4000").await;
+        let (user, token) = site.quick_employee("ada@example.com").await;
+        site.admin.patch(&format!("/instances/{}/assign", ids[1]), json!({"user_id": user})).token(&site.root).ok().await;
+        add(json!({"profession_id": profession, "instance_id": ids[1]})).refused("4090").await;
+        site.admin.patch(&format!("/instances/{}/assign", ids[0]), json!({"user_id": user})).token(&site.root).refused("4090").await;
+        let path = format!("/profession-pool/{}", entries[0]);
+        let set = |status: &str| site.admin.patch(&path, json!({"status": status})).token(&site.root);
+        set("idle").refused("4090").await;
+        set("maintenance").ok().await;
+        set("maintenance").refused("4090").await;
+        set("allocated").refused("4000").await;
+        let (_, bob) = site.quick_employee("bob@example.com").await;
+        site.employee.post(&format!("/me/professions/{profession}/claim"), json!({})).token(&bob).refused("4092").await;
+        set("idle").ok().await;
+        // A delisted profession is not there for employees.
+        site.admin.delete(&format!("/professions/{profession}")).token(&site.root).ok().await;
+        site.employee.post(&format!("/me/professions/{profession}/claim"), json!({})).token(&token).refused("4040").await;
+        assert_eq!(site.employee.get("/me/professions").token(&token).ok().await["total"], 0);
+        assert_eq!(site.admin.get("/professions?is_active=0").token(&site.root).ok().await["total"], 1);
+        site.admin.delete(&path).token(&site.root).ok().await;
+        set("idle").refused("4040").await;
+        site.employee.post("/me/instances/claim", json!({"instance_id": ids[0]})).token(&bob).ok().await;
+    }
+
+    async fn professions_are_made_changed_and_ordered(site: Site) {
+        let new = |body: Value| site.admin.post("/professions", body).token(&site.root);
+        let made = new(json!({"name": "B", "code": "Bee", "icon": "🐝", "tagline": "buzz", "sort_order": 2})).ok().await;
+        assert_eq!((made["is_active"].as_i64(), made["is_official"].as_i64(), made["stock_total"].as_i64()), (Some(1), Some(0), Some(0)));
+        site.wait(Duration::from_millis(5));
+        new(json!({"name": "A", "code": "ant", "icon": "🐜", "tagline": "carry", "sort_order": 1, "is_official": 1})).ok().await;
+        site.wait(Duration::from_millis(5));
+        new(json!({"name": "C", "code": "cat", "icon": "🐈", "tagline": "nap", "sort_order": 1, "is_active": 0})).ok().await;
+        let names = async |query: &str| {
+            let data = site.admin.get(&format!("/professions{query}")).token(&site.root).ok().await;
+            data["list"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap().to_owned()).collect::<String>()
+        };
+        assert_eq!(names("").await, "ACB", "sort_order, then created_at");
+        assert_eq!(names("?is_active=1").await, "AB");
+        assert_eq!(names("?sort=-name&page_size=2").await, "CB");
+        new(json!({"name": "B2", "code": "BEE", "icon": "x", "tagline": "x"})).refused("4090").await;
+        for missing in ["name", "code", "icon", "tagline"] {
+            let mut body = json!({"name": "x", "code": "x", "icon": "x", "tagline": "x"});
+            body.as_object_mut().unwrap().remove(missing);
+            new(body).refused("4000").await;
+        }
+        site.admin.get("/professions?is_active=2").token(&site.root).refused("4000").await;
+        let path = format!("/professions/{}", made["id"].as_str().unwrap());
+        let changed = site.admin.patch(&path, json!({"code": "other", "tagline": "hum", "sort_order": 0})).token(&site.root).ok().await;
+        assert_eq!((changed["code"].as_str(), changed["tagline"].as_str()), (Some("Bee"), Some("hum")), "the code never changes");
+        assert_eq!(names("").await, "BAC");
+    }
+
+    async fn deleting_an_instance_ends_everything_about_it(site: Site) {
+        let ids = site.instances("a", 2).await;
+        let (_, token) = site.quick_employee("ada@example.com").await;
+        site.employee.post("/me/instances/claim", json!({"instance_id": ids[0]})).token(&token).ok().await;
+        site.profession("p", &ids[1..]).await;
+        for id in &ids {
+            site.admin.delete(&format!("/assistant-instances/{id}")).token(&site.root).ok().await;
+        }
+        assert_eq!(site.employee.get("/me/instances").token(&token).ok().await["total"], 0);
+        assert_eq!(site.admin.get("/profession-pool").token(&site.root).ok().await["total"], 0);
+        let init = site.admin.get("/tasks?type=init_instance").token(&site.root).ok().await;
+        assert_eq!(init["list"][0]["status"], "dead", "what waited for it will not run");
+        site.employee.post("/me/instances/claim", json!({})).token(&token).refused("4092").await;
+    }
+}

@@ -1,0 +1,328 @@
+//! The task queue: states, attempts, leases, exclusion per instance, and waking up.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use base::id::{InstanceId, TaskId};
+use base::{Error, Result};
+use domain::task::{self, CleanInstance, Context, Payload, Run, Status, TaskType, Timing, Worker};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::Tx;
+use tokio::sync::watch;
+
+use crate::kit::Site;
+use crate::on_both;
+
+/// A task that does what a test needs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Probe {
+    instance_id: Option<String>,
+    #[serde(default)]
+    millis: u64,
+    #[serde(default)]
+    fails: bool,
+    #[serde(default)]
+    panics: bool,
+}
+
+/// Instances whose probe runs at this moment, and how many did at once.
+static RUNNING: Mutex<Vec<String>> = Mutex::new(vec![]);
+static MOST_AT_ONCE: AtomicUsize = AtomicUsize::new(0);
+
+impl Payload for Probe {
+    const TYPE: &'static str = "probe";
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(self.instance_id.as_ref().map(InstanceId::named))
+    }
+}
+
+impl Run for Probe {
+    async fn run(self, context: Context) -> Result<String> {
+        context.log("begins").await?;
+        if let Some(instance) = &self.instance_id {
+            let mut running = RUNNING.lock().unwrap();
+            assert!(!running.contains(instance), "two tasks of {instance} at the same time");
+            running.push(instance.clone());
+            MOST_AT_ONCE.fetch_max(running.len(), Ordering::SeqCst);
+        }
+        tokio::time::sleep(Duration::from_millis(self.millis)).await;
+        if let Some(instance) = &self.instance_id {
+            RUNNING.lock().unwrap().retain(|r| r != instance);
+        }
+        assert!(!self.panics, "as it was told to");
+        if self.fails { Err(Error::internal("it was told to fail")) } else { Ok("probed".into()) }
+    }
+}
+
+/// Cleaning, as the real one behaves in the queue.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Clean {
+    instance_id: String,
+}
+
+impl Payload for Clean {
+    const TYPE: &'static str = CleanInstance::TYPE;
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+}
+
+impl Run for Clean {
+    async fn run(self, _: Context) -> Result<String> {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Ok("cleaned".into())
+    }
+}
+
+static TYPES: &[TaskType] = &[TaskType::run_by::<Probe>(), TaskType::run_by::<Clean>()];
+
+const QUICK: Timing = Timing {
+    lease: Duration::from_secs(30),
+    poll: Duration::from_millis(20),
+    backoff: Duration::from_secs(5),
+    slots: 8,
+    drain: Duration::from_millis(200),
+};
+
+/// A worker in the background; stops when it is dropped, or when told.
+struct Working {
+    stop: watch::Sender<bool>,
+    ended: tokio::task::JoinHandle<()>,
+}
+
+fn work(site: &Site, timing: Timing) -> Working {
+    let (stop, stopped) = watch::channel(false);
+    let worker = Worker::new(site.app.clone(), TYPES, timing);
+    let db = site.app.db.clone();
+    let ended = tokio::spawn(async move {
+        tokio::select! {
+            () = db.relay_notices() => {}
+            () = worker.run(stopped) => {}
+        }
+    });
+    Working { stop, ended }
+}
+
+impl Working {
+    async fn stop(self) {
+        self.stop.send(true).unwrap();
+        self.ended.await.unwrap();
+    }
+}
+
+async fn enqueue(site: &Site, payload: &impl Payload) -> TaskId {
+    let mut tx = site.app.db.begin().await.unwrap();
+    let id = task::enqueue(&site.app, &mut tx, payload, "test", None).await.unwrap();
+    tx.commit().await.unwrap();
+    id
+}
+
+/// Waits until the task is in this state; hanging is a failure.
+async fn until(site: &Site, id: &TaskId, status: Status) -> task::Task {
+    let began = Instant::now();
+    loop {
+        let task = task::show(&site.app, id).await.unwrap();
+        if task.status == status {
+            return task;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "still {:?}: {}", task.status, task.error);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn probe(instance: Option<&str>) -> Probe {
+    Probe { instance_id: instance.map(str::to_owned), ..Probe::default() }
+}
+
+on_both! {
+    async fn tasks_are_made_and_seen_by_administrators(site: Site) {
+        let ids = site.instances("a", 1).await;
+        let new = |body: Value| site.admin.post("/tasks", body).token(&site.root);
+        let told = new(json!({"type": "nonsense", "payload": {}})).refused("4000").await;
+        assert!(told.contains("init_instance") && told.contains("clean_instance"), "the known types are listed: {told}");
+        for bad in [json!({}), json!({"instance_id": 5}), json!([]), json!(null), json!({"instance_id": "none"})] {
+            new(json!({"type": "sync_key_to_instance", "payload": bad})).refused("4000").await;
+        }
+        new(json!({"type": "init_instance", "payload": {"instance_id": ids[0]}})).refused("4000").await;
+        let made = new(json!({"type": "sync_models", "payload": {"instance_id": ids[0]}})).ok().await;
+        assert_eq!((made["type"].as_str(), made["status"].as_str(), made["source"].as_str()), (Some("sync_models_to_instance"), Some("pending"), Some("root@example.com")), "by its other name");
+        new(json!({"type": "sync_key_to_instance", "payload": {"instance_id": ids[0]}, "source": "by hand"})).ok().await;
+        for path in ["/task-queue", "/tasks"] {
+            let list = site.admin.get(path).token(&site.root).ok().await;
+            assert_eq!((list["total"].as_i64(), list["counts"]["pending"].as_i64(), list["counts"]["dead"].as_i64()), (Some(2), Some(2), Some(0)));
+            assert!(list["list"][0]["next_attempt_at"].is_string());
+        }
+        assert_eq!(site.admin.get("/task-queue?status=done").token(&site.root).ok().await["total"], 0);
+        assert_eq!(site.admin.get("/task-queue?type=sync_key_to_instance&q=HAND").token(&site.root).ok().await["total"], 1);
+        site.admin.get("/task-queue?status=odd").token(&site.root).refused("4000").await;
+        let path = format!("/tasks/{}", made["id"].as_str().unwrap());
+        site.admin.post(&format!("{path}/retry"), json!({})).token(&site.root).refused("4090").await;
+        assert_eq!(site.admin.post(&format!("{path}/cancel"), json!({})).token(&site.root).ok().await["status"], "dead");
+        site.admin.post(&format!("{path}/cancel"), json!({})).token(&site.root).refused("4090").await;
+        let again = format!("/task-queue/{}/retry", made["id"].as_str().unwrap());
+        assert_eq!(site.admin.post(&again, json!({})).token(&site.root).ok().await["status"], "pending");
+        let detail = site.admin.get(&path).token(&site.root).ok().await;
+        assert!(detail["log"][0]["line"].as_str().unwrap().contains("cancelled by root@example.com"), "the last error stays: {detail}");
+        site.admin.get("/tasks/none").token(&site.root).refused("4040").await;
+        site.admin.post("/tasks/none/retry", json!({})).token(&site.root).refused("4040").await;
+        // Nothing here runs them: they wait.
+        let worker = Worker::new(site.app.clone(), task::TYPES, QUICK);
+        let (stop, stopped) = watch::channel(false);
+        let ended = tokio::spawn(worker.run(stopped));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stop.send(true).unwrap();
+        ended.await.unwrap();
+        assert_eq!(site.admin.get("/tasks?status=pending").token(&site.root).ok().await["total"], 2);
+    }
+
+    async fn a_task_is_done_once_and_says_what_it_did(site: Site) {
+        let working = work(site, QUICK);
+        let id = enqueue(site, &probe(None)).await;
+        let done = until(site, &id, Status::Done).await;
+        assert_eq!((done.attempts, done.result.as_str(), done.worker, done.failures), (1, "probed", None, 0));
+        let log = task::log_of(&site.app, &id).await.unwrap();
+        assert_eq!(log.iter().map(|l| l.line.as_str()).collect::<Vec<_>>(), ["begins"]);
+        working.stop().await;
+    }
+
+    async fn a_failing_task_is_tried_five_times_with_growing_waits_and_is_dead(site: Site) {
+        let working = work(site, QUICK);
+        let id = enqueue(site, &Probe { fails: true, ..probe(None) }).await;
+        for (attempt, least) in [(1, 5), (2, 10), (3, 20), (4, 40)] {
+            let failed = until(site, &id, Status::Failed).await;
+            assert_eq!(failed.attempts, attempt);
+            let wait = failed.next_attempt_at.duration_since(site.app.clock.now());
+            let millis = wait.as_millis();
+            assert!((least * 1000..=least * 1250).contains(&millis), "attempt {attempt} waits {millis} ms");
+            site.wait(Duration::from_millis(millis as u64 - 1));
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            assert_eq!(task::show(&site.app, &id).await.unwrap().attempts, attempt, "not before its time");
+            site.wait(Duration::from_millis(1));
+            let began = Instant::now();
+            while task::show(&site.app, &id).await.unwrap().attempts == attempt {
+                assert!(began.elapsed() < Duration::from_secs(20));
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        let dead = until(site, &id, Status::Dead).await;
+        assert_eq!((dead.attempts, dead.failures), (5, 5));
+        assert!(dead.error.contains("told to fail"));
+        let audit = site.admin.get("/audit-logs?action=task.failed&level=ERROR").token(&site.root).ok().await;
+        assert_eq!((audit["total"].as_i64(), audit["list"][0]["operator"].as_str()), (Some(5), Some("System")));
+        site.admin.post(&format!("/tasks/{id}/retry"), json!({})).token(&site.root).ok().await;
+        let failed = until(site, &id, Status::Failed).await;
+        assert_eq!((failed.attempts, failed.failures), (1, 6), "from the beginning, the history kept");
+        working.stop().await;
+    }
+
+    async fn a_panic_is_a_failed_attempt_and_nobody_elses(site: Site) {
+        let working = work(site, QUICK);
+        let bad = enqueue(site, &Probe { panics: true, ..probe(None) }).await;
+        let good = enqueue(site, &probe(None)).await;
+        until(site, &good, Status::Done).await;
+        assert!(until(site, &bad, Status::Failed).await.error.contains("panicked"));
+        working.stop().await;
+    }
+
+    async fn two_tasks_of_one_instance_never_run_at_the_same_time(site: Site) {
+        let workers = [work(site, QUICK), work(site, QUICK), work(site, QUICK)];
+        let mut ids = vec![];
+        for i in 0..60 {
+            let name = format!("x{}", i % 6);
+            ids.push(enqueue(site, &Probe { millis: 10, ..probe(Some(&name)) }).await);
+        }
+        for id in &ids {
+            let done = until(site, id, Status::Done).await;
+            assert_eq!(done.failures, 0, "{}", done.error);
+        }
+        assert!(MOST_AT_ONCE.load(Ordering::SeqCst) > 1, "but tasks of different instances do");
+        for worker in workers {
+            worker.stop().await;
+        }
+    }
+
+    async fn cleaning_holds_back_everything_else_of_its_instance(site: Site) {
+        let clean = enqueue(site, &Clean { instance_id: "x".into() }).await;
+        let after = enqueue(site, &probe(Some("x"))).await;
+        let other = enqueue(site, &probe(Some("y"))).await;
+        // Cleaning that waits for its next attempt holds back too, and so does a dead one.
+        let later = "UPDATE task SET status = ?, next_attempt_at = next_attempt_at + 60000 WHERE id = ?";
+        site.app.db.run(later, store::args!["failed", clean.as_str()]).await.unwrap();
+        let working = work(site, QUICK);
+        until(site, &other, Status::Done).await;
+        tokio::time::sleep(Duration::from_millis(80)).await;
+        assert_eq!(task::show(&site.app, &after).await.unwrap().status, Status::Pending);
+        site.admin.post(&format!("/tasks/{clean}/cancel"), json!({})).token(&site.root).ok().await;
+        tokio::time::sleep(Duration::from_millis(80)).await;
+        assert_eq!(task::show(&site.app, &after).await.unwrap().status, Status::Pending, "held back by a dead cleaning");
+        site.admin.post(&format!("/tasks/{clean}/retry"), json!({})).token(&site.root).ok().await;
+        let done = until(site, &after, Status::Done).await;
+        assert!(done.updated_at >= task::show(&site.app, &clean).await.unwrap().updated_at);
+        working.stop().await;
+    }
+
+    async fn a_failed_task_does_not_hold_back_others_of_its_instance(site: Site) {
+        let working = work(site, QUICK);
+        let bad = enqueue(site, &Probe { fails: true, ..probe(Some("x")) }).await;
+        until(site, &bad, Status::Failed).await;
+        let good = enqueue(site, &probe(Some("x"))).await;
+        until(site, &good, Status::Done).await;
+        working.stop().await;
+    }
+
+    async fn workers_wake_at_once_when_a_task_is_enqueued(site: Site) {
+        let working = work(site, Timing { poll: Duration::from_secs(60), ..QUICK });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Another handle on the same database is another process, as far as notices go; SQLite has one process only.
+        let elsewhere = match site.app.db.dialect() {
+            store::Dialect::Sqlite => site.app.db.clone(),
+            store::Dialect::Postgres => store::Db::open(&site.database_url).await.unwrap(),
+        };
+        let mut tx = elsewhere.begin().await.unwrap();
+        let id = task::enqueue(&site.app, &mut tx, &probe(None), "elsewhere", None).await.unwrap();
+        let began = Instant::now();
+        tx.commit().await.unwrap();
+        until(site, &id, Status::Done).await;
+        assert!(began.elapsed() < Duration::from_secs(10), "it did not wait for its next look");
+        working.stop().await;
+    }
+
+    async fn what_a_stopping_worker_cannot_finish_it_gives_back_without_an_attempt(site: Site) {
+        let working = work(site, QUICK);
+        let long = enqueue(site, &Probe { millis: 60_000, ..probe(None) }).await;
+        let short = enqueue(site, &Probe { millis: 100, ..probe(None) }).await;
+        until(site, &long, Status::Processing).await;
+        until(site, &short, Status::Processing).await;
+        working.stop().await;
+        assert_eq!(task::show(&site.app, &short).await.unwrap().status, Status::Done, "there was time for it");
+        let back = task::show(&site.app, &long).await.unwrap();
+        assert_eq!((back.status, back.attempts, back.worker), (Status::Pending, 0, None));
+    }
+
+    async fn a_task_whose_worker_died_is_taken_up_again_and_that_was_an_attempt(site: Site) {
+        let id = enqueue(site, &probe(Some("x"))).await;
+        let mut tx = site.app.db.begin().await.unwrap();
+        let now = site.app.clock.now();
+        let due = store::task::lock_due(&mut tx, &["probe"], now, 1).await.unwrap();
+        let until_then = now + jiff::SignedDuration::from_secs(60);
+        let dead_workers = store::task::begin(&mut tx, &due[0], "a worker that dies", now, until_then).await.unwrap();
+        tx.commit().await.unwrap();
+        let working = work(site, QUICK);
+        site.wait(Duration::from_secs(59));
+        tokio::time::sleep(Duration::from_millis(80)).await;
+        assert_eq!(task::show(&site.app, &id).await.unwrap().status, Status::Processing, "its lease still runs");
+        site.wait(Duration::from_secs(2));
+        let failed = until(site, &id, Status::Failed).await;
+        assert_eq!((failed.attempts, failed.failures), (1, 1));
+        site.wait(Duration::from_secs(10));
+        assert_eq!(until(site, &id, Status::Done).await.attempts, 2);
+        // The dead worker wakes up after all: it is too late to say anything.
+        let mut tx = site.app.db.begin().await.unwrap();
+        assert!(!store::task::done(&mut tx, &dead_workers, "late", site.app.clock.now()).await.unwrap());
+        working.stop().await;
+    }
+}
