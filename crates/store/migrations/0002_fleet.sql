@@ -57,7 +57,7 @@ CREATE TABLE instance (
     deleted_at        {int}
 );
 CREATE INDEX instance_server ON instance (server_id);
-CREATE INDEX instance_created ON instance (created_at, id);
+CREATE INDEX instance_created ON instance (created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX instance_idle ON instance (health_status, created_at, id) WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0;
 
 -- Who has which instance. A binding that ended stays, as history.

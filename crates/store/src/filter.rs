@@ -42,14 +42,7 @@ impl Filter {
 
     /// The `SELECT` of one page.
     pub fn page(&self, select: &str, sort: Sort, tie: &str, page: Page) -> (String, Vec<Value>) {
-        let direction = sort.direction();
-        // Said only where there can be NULLs: PostgreSQL's indexes do not serve `DESC NULLS LAST`.
-        let nulls = if NULLABLE.contains(&sort.column) { " NULLS LAST" } else { "" };
-        let order = match sort.column == tie {
-            true => format!("{tie} {direction}"),
-            false => format!("{} {direction}{nulls}, {tie} {direction}", sort.column),
-        };
-        let sql = format!("{select}{} ORDER BY {order} LIMIT ? OFFSET ?", self.sql);
+        let sql = format!("{select}{} ORDER BY {} LIMIT ? OFFSET ?", self.sql, order(sort, tie));
         let mut args = self.args.clone();
         args.extend([page.limit.into(), page.offset.into()]);
         (sql, args)
@@ -63,6 +56,17 @@ impl Filter {
     pub fn clause(&self) -> (&str, Vec<Value>) {
         (&self.sql, self.args.clone())
     }
+}
+
+/// What stands behind `ORDER BY`: the column, and one that tells equal rows apart.
+pub fn order(sort: Sort, tie: &str) -> String {
+    let direction = sort.direction();
+    if sort.column == tie {
+        return format!("{tie} {direction}");
+    }
+    // Said only where there can be NULLs: PostgreSQL's indexes do not serve `DESC NULLS LAST`.
+    let nulls = if NULLABLE.contains(&sort.column) { " NULLS LAST" } else { "" };
+    format!("{} {direction}{nulls}, {tie} {direction}", sort.column)
 }
 
 /// A pattern for `LOWER(column) LIKE ? ESCAPE '\'`, in which nothing of the text is a wild card.

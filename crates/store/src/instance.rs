@@ -5,7 +5,7 @@ use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
+use crate::filter::{Filter, order};
 use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
@@ -241,11 +241,19 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
         "(LOWER(i.id) LIKE ? ESCAPE '\\' OR LOWER(i.name) LIKE ? ESCAPE '\\' OR LOWER(i.model) LIKE ? ESCAPE '\\' OR LOWER(s.name) LIKE ? ESCAPE '\\' OR LOWER(COALESCE(u.email, '')) LIKE ? ESCAPE '\\')",
         wanted.q,
     );
-    let select = format!("SELECT {} FROM {LISTED_FROM}", Listed::COLUMNS);
-    let (sql, args) = filter.page(&select, sort, "i.id", page);
+    // The joined tables matter only when their columns are searched; else the page is cut first and
+    // joined after, so that the database reads no more rows of them than it shows.
+    let searched = wanted.q.is_some();
+    let (sql, args) = match searched {
+        true => filter.page(&format!("SELECT {} FROM {LISTED_FROM}", Listed::COLUMNS), sort, "i.id", page),
+        false => {
+            let (cut, args) = filter.page("SELECT i.* FROM instance i", sort, "i.id", page);
+            let from = LISTED_FROM.replacen("instance i", &format!("({cut}) i"), 1);
+            (format!("SELECT {} FROM {from} ORDER BY {}", Listed::COLUMNS, order(sort, "i.id")), args)
+        }
+    };
     let list = db.all(&sql, args).await?;
-    // The joined tables count only when their columns are searched.
-    let (sql, args) = filter.count(if wanted.q.is_some() { LISTED_FROM } else { "instance i" });
+    let (sql, args) = filter.count(if searched { LISTED_FROM } else { "instance i" });
     let total: Number = Conn::from(db).one(&sql, args).await?;
     Ok(Listing { list, total: total.n })
 }

@@ -39,6 +39,11 @@ pub fn command() -> Command {
         )
         .subcommand(Command::new("check").about("Read the configuration, try every part it names, print a table"))
         .subcommand(
+            Command::new("bench")
+                .about("Measure this build on this machine, in a temporary folder or an empty PostgreSQL database")
+                .arg(Arg::new("part").num_args(0..).value_parser(crate::bench::PARTS.to_vec())),
+        )
+        .subcommand(
             Command::new("settings").about("Print every setting with its environment variable, default and meaning"),
         )
 }

@@ -1,9 +1,11 @@
 //! The binary: reads the command line and the configuration, and runs what they name.
 
+mod bench;
 mod catalogue;
 mod cli;
 mod command;
 mod config;
+mod folder;
 mod keys;
 mod open;
 mod serve;

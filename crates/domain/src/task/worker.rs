@@ -64,6 +64,9 @@ enum Outcome {
     LeaseLost,
 }
 
+/// A task that ended, and how.
+type Ended = (Held, Outcome);
+
 impl Worker {
     pub fn new(app: Arc<App>, types: &'static [TaskType], timing: Timing) -> Worker {
         Worker { app, types, timing, name: base::id::fresh() }
@@ -74,7 +77,7 @@ impl Worker {
         let handled: Vec<&str> = self.types.iter().filter(|t| t.run.is_some()).map(|t| t.name).collect();
         let mut notices = self.app.db.listen();
         let (renewed, renewal) = watch::channel(Instant::now());
-        let mut running: JoinSet<(Held, Outcome)> = JoinSet::new();
+        let mut running: JoinSet<Ended> = JoinSet::new();
         let mut held: HashMap<String, Held> = HashMap::new();
         let mut renew = tokio::time::interval(self.timing.lease / 3);
         let mut looked_after = Instant::now().checked_sub(self.timing.poll);
@@ -105,7 +108,7 @@ impl Worker {
             tokio::select! {
                 _ = tokio::time::sleep(wait) => {}
                 () = told(&mut notices) => {}
-                Some(ended) = running.join_next() => self.finished(ended, &mut held).await,
+                Some(ended) = running.join_next() => self.finished(ended, &mut running, &mut held).await,
                 _ = renew.tick() => self.renew(&renewed).await,
                 () = told_to_stop(&mut stop) => {}
             }
@@ -115,7 +118,7 @@ impl Worker {
 
     async fn wind_down(
         &self,
-        mut running: JoinSet<(Held, Outcome)>,
+        mut running: JoinSet<Ended>,
         mut held: HashMap<String, Held>,
         renewed: &watch::Sender<Instant>,
         mut renew: tokio::time::Interval,
@@ -124,7 +127,7 @@ impl Worker {
         tokio::pin!(deadline);
         while !held.is_empty() {
             tokio::select! {
-                Some(ended) = running.join_next() => self.finished(ended, &mut held).await,
+                Some(ended) = running.join_next() => self.finished(ended, &mut running, &mut held).await,
                 _ = renew.tick() => self.renew(renewed).await,
                 () = &mut deadline => break,
             }
@@ -196,7 +199,7 @@ impl Worker {
         task: Task,
         hold: Held,
         mut renewal: watch::Receiver<Instant>,
-    ) -> impl Future<Output = (Held, Outcome)> + Send + 'static {
+    ) -> impl Future<Output = Ended> + Send + 'static {
         let run = self.types.iter().find(|t| t.is_named(&task.r#type)).and_then(|t| t.run);
         let app = self.app.clone();
         let lease = self.timing.lease;
@@ -246,39 +249,47 @@ impl Worker {
         }
     }
 
-    async fn finished(&self, ended: Result<(Held, Outcome), tokio::task::JoinError>, held: &mut HashMap<String, Held>) {
-        let (hold, outcome) = match ended {
-            Ok(ended) => ended,
-            Err(error) => return tracing::error!(%error, "a task's keeper ended"),
-        };
-        held.remove(&hold.id);
-        let written = match outcome {
-            Outcome::Ran(Ok(result)) => self.write_done(&hold, &result).await,
-            Outcome::Ran(Err(error)) => self.write_failed(&hold, &error.to_string()).await,
-            Outcome::LeaseLost => {
-                tracing::warn!(task = hold.id, "abandoned: its lease could not be renewed");
-                Ok(())
+    /// Writes the outcome of a task that ended, and of all others that ended by now, in one transaction.
+    async fn finished(
+        &self,
+        first: Result<Ended, tokio::task::JoinError>,
+        running: &mut JoinSet<Ended>,
+        held: &mut HashMap<String, Held>,
+    ) {
+        let mut ended = vec![];
+        let mut next = Some(first);
+        while let Some(one) = next {
+            match one {
+                Ok((hold, outcome)) => {
+                    held.remove(&hold.id);
+                    ended.push((hold, outcome));
+                }
+                Err(error) => tracing::error!(%error, "a task's keeper ended"),
             }
-        };
-        if let Err(error) = written {
-            tracing::error!(%error, task = hold.id, "its outcome could not be written; its lease will run out");
+            next = running.try_join_next();
+        }
+        if let Err(error) = self.write(&ended).await {
+            tracing::error!(%error, tasks = ended.len(), "outcomes could not be written; the leases will run out");
         }
     }
 
-    async fn write_done(&self, hold: &Held, result: &str) -> Result<()> {
+    async fn write(&self, ended: &[Ended]) -> Result<()> {
         let mut tx = self.app.db.begin().await?;
-        if task::done(&mut tx, hold, result, self.app.clock.now()).await? {
-            tx.notify(Notice::new(Topic::Task, &hold.id)).await?;
-            tx.commit().await?;
-        }
-        Ok(())
-    }
-
-    async fn write_failed(&self, hold: &Held, error: &str) -> Result<()> {
-        let mut tx = self.app.db.begin().await?;
-        let id = base::id::TaskId::named(&hold.id);
-        if let Some(task) = task::lock(&mut tx, &id).await? {
-            self.record_failure(&mut tx, &task, hold, error).await?;
+        for (hold, outcome) in ended {
+            match outcome {
+                Outcome::Ran(Ok(result)) => {
+                    if task::done(&mut tx, hold, result, self.app.clock.now()).await? {
+                        tx.notify(Notice::new(Topic::Task, &hold.id)).await?;
+                    }
+                }
+                Outcome::Ran(Err(error)) => {
+                    let id = base::id::TaskId::named(&hold.id);
+                    if let Some(task) = task::lock(&mut tx, &id).await? {
+                        self.record_failure(&mut tx, &task, hold, &error.to_string()).await?;
+                    }
+                }
+                Outcome::LeaseLost => tracing::warn!(task = hold.id, "abandoned: its lease could not be renewed"),
+            }
         }
         Ok(tx.commit().await?)
     }

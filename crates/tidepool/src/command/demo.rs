@@ -9,6 +9,7 @@ use domain::audit::By;
 use domain::{marketplace, user};
 
 use crate::config::Values;
+use crate::folder::Folder;
 use crate::serve::{Running, told_to_stop};
 use crate::{catalogue, open, telemetry};
 
@@ -24,8 +25,8 @@ const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
 ];
 
 pub async fn run(mut values: Values) -> Result<()> {
-    let folder = Folder::make()?;
-    values.set("data_dir", folder.0.display().to_string());
+    let folder = Folder::make("tidepool-demo")?;
+    values.set("data_dir", folder.path().display().to_string());
     for name in ["employee_listen", "admin_listen"] {
         if !values.is_set(name) {
             values.set(name, free_address(name)?);
@@ -34,7 +35,7 @@ pub async fn run(mut values: Values) -> Result<()> {
     if !values.is_set("log") {
         values.set("log", "warn");
     }
-    values.set("database_url", format!("sqlite:{}", folder.0.join("tidepool.db").display()));
+    values.set("database_url", format!("sqlite:{}", folder.path().join("tidepool.db").display()));
     let config = values.config()?;
     telemetry::logs(&config)?;
     let opened = open::open(&config).await?;
@@ -79,23 +80,4 @@ fn free_address(name: &str) -> Result<String> {
     let bound = TcpListener::bind(usual).or_else(|_| TcpListener::bind(any));
     let address = bound.and_then(|listener| listener.local_addr()).map_err(Error::internal)?;
     Ok(address.to_string())
-}
-
-/// A folder that goes when its value does.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn make() -> Result<Folder> {
-        let folder = std::env::temp_dir().join(format!("tidepool-demo-{}", base::id::fresh()));
-        crate::keys::make_private_folder(&folder)?;
-        Ok(Folder(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("tidepool: {} could not be removed: {error}", self.0.display());
-        }
-    }
 }

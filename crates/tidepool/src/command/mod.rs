@@ -15,7 +15,7 @@ use domain::token::Audience;
 
 use crate::config::setting::SETTINGS;
 use crate::config::{Config, Values};
-use crate::{open, serve, telemetry};
+use crate::{bench, open, serve, telemetry};
 
 pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let unknown = || Error::internal("unknown command");
@@ -50,6 +50,7 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let text = serde_json::to_string_pretty(&api::openapi::document(side)).map_err(Error::internal)?;
             println!("{text}");
         }
+        "bench" => bench::run(Values::read(sub, std::env::vars_os())?, sub).await?,
         "check" => return check::run(&config()?).await,
         "settings" => {
             println!("| Environment variable | File and flag | Default | Meaning |\n|---|---|---|---|");

@@ -97,6 +97,7 @@ enum Source {
 }
 
 /// The checked texts, before they get their types.
+#[derive(Clone)]
 pub struct Values(BTreeMap<&'static str, String>);
 
 impl Values {

@@ -1,0 +1,48 @@
+//! `tidepool bench`: the numbers that the README publishes, each beside a floor measured in the same run.
+//!
+//! Everything runs in a temporary folder, on loopback, bounded in count, and ends by itself.
+
+mod claims;
+mod pages;
+mod site;
+mod start;
+mod tasks;
+
+use std::time::Duration;
+
+use base::Result;
+use clap::ArgMatches;
+
+use crate::config::Values;
+
+/// What can be measured, in the order in which it is.
+pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages"];
+
+pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
+    let wanted: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
+    for part in PARTS.iter().filter(|p| wanted.is_empty() || wanted.iter().any(|w| w == *p)) {
+        match *part {
+            "start" => start::run().await?,
+            "claims" => claims::run(&values).await?,
+            "tasks" => tasks::run(&values).await?,
+            _ => pages::run(&values).await?,
+        }
+    }
+    Ok(())
+}
+
+/// One line of the result: what, how much, and what it was measured beside.
+fn report(what: &str, reached: impl std::fmt::Display, beside: impl std::fmt::Display) {
+    println!("{what:<44} {reached:<28} {beside}");
+}
+
+/// The value below which this share of all measurements is.
+fn percentile(sorted: &[Duration], share: f64) -> Duration {
+    let last = sorted.len().saturating_sub(1);
+    let index = (last as f64 * share).round() as usize;
+    sorted.get(index).copied().unwrap_or_default()
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{:.2} ms", duration.as_secs_f64() * 1000.0)
+}
