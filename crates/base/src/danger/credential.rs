@@ -143,7 +143,7 @@ mod tests {
             "app/.env.production",
             "`.env`",
             "cat $home/.ssh/id_ed25519",
-            "/root/.aws/credentials",
+            "/srv/a/.aws/credentials",
         ] {
             assert!(!find(line).is_empty(), "{line}");
         }

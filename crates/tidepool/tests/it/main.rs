@@ -13,6 +13,7 @@ mod coverage;
 mod database;
 mod envelope;
 mod fleet;
+mod installs;
 mod kit;
 mod login_limits;
 mod marketplace;
