@@ -77,7 +77,11 @@ pub fn answer<T: IntoResponse>(
 ) -> Result<Response, ApiError> {
     let mut response = match outcome {
         Ok((_, json)) if wants_json(headers) => json.into_response(),
-        Ok((token, _)) => redirect(&api.public_url.join(&format!("/#token={}", token.expose())))?,
+        Ok((token, _)) => {
+            let mut response = redirect(&api.public_url.join(&format!("/#token={}", token.expose())))?;
+            hand_over(api, &mut response, &token)?;
+            response
+        }
         Err(error) if wants_json(headers) => ApiError(error).into_response(),
         Err(error) => {
             tracing::warn!(side = api.side.as_str(), %error, "sign-in failed");
@@ -122,6 +126,18 @@ fn set_cookie(api: &Api, response: &mut Response, value: &str, seconds: i64) -> 
     let path = format!("{}api/v1/auth/sso", api.public_url.prefix());
     let name = cookie_name(api);
     let cookie = format!("{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
+    response.headers_mut().append(header::SET_COOKIE, cookie);
+    Ok(())
+}
+
+/// Tells the page that this browser was handed this token: a link with somebody else's comes without it,
+/// and would have people work in an account that is not theirs. Read by the page, so not HttpOnly.
+fn hand_over(api: &Api, response: &mut Response, token: &Secret) -> Result<(), ApiError> {
+    let secure = if api.public_url.is_https() { "; Secure" } else { "" };
+    let end: String = token.expose().chars().skip(token.expose().len().saturating_sub(24)).collect();
+    let (side, path) = (api.side.as_str(), api.public_url.prefix());
+    let cookie = format!("tidepool_{side}_sso_done={end}; Path={path}; Max-Age=60; SameSite=Strict{secure}");
     let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
     response.headers_mut().append(header::SET_COOKIE, cookie);
     Ok(())

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base::Error;
@@ -33,7 +33,7 @@ pub async fn requests(State(api): State<Shared>, mut request: Request, next: Nex
     let began = Instant::now();
     let id = base::id::fresh();
     let side = api.side.as_str();
-    let method = request.method().clone();
+    let method = known(request.method());
     // The pattern, not the path: paths and queries may hold tickets and names.
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", |m| m.as_str()).to_owned();
     let who = Who::default();
@@ -47,13 +47,13 @@ pub async fn requests(State(api): State<Shared>, mut request: Request, next: Nex
     let problem = response.extensions().get::<ForOperator>().map_or("", |p| p.0.as_str());
     let ms = took.as_secs_f64() * 1000.0;
     if status >= 500 {
-        tracing::error!(request_id = id, side, %method, route, status, ms, account, problem, "request failed");
+        tracing::error!(request_id = id, side, method, route, status, ms, account, problem, "request failed");
     } else if matches!(route.as_str(), "/healthz" | "/readyz" | "/metrics") {
-        tracing::debug!(request_id = id, side, %method, route, status, ms, "request");
+        tracing::debug!(request_id = id, side, method, route, status, ms, "request");
     } else {
-        tracing::info!(request_id = id, side, %method, route, status, ms, account, problem, "request");
+        tracing::info!(request_id = id, side, method, route, status, ms, account, problem, "request");
     }
-    let labels = [("side", side.to_owned()), ("method", method.to_string()), ("route", route)];
+    let labels = [("side", side.to_owned()), ("method", method.to_owned()), ("route", route)];
     metrics::histogram!("tidepool_http_request_seconds", &labels).record(took.as_secs_f64());
     let [side, method, route] = labels;
     let counted = [side, method, route, ("status", status.to_string())];
@@ -62,6 +62,12 @@ pub async fn requests(State(api): State<Shared>, mut request: Request, next: Nex
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
+}
+
+/// The method as a label: whatever else a client makes up is one and the same.
+fn known(method: &Method) -> &'static str {
+    const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    METHODS.iter().find(|m| **m == method.as_str()).copied().unwrap_or("OTHER")
 }
 
 /// A panic is a fault of ours: the client learns the request id, the log what it said.

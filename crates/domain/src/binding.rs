@@ -27,9 +27,10 @@ pub async fn bind(
         other => other.into(),
     })?;
     instance::set_holder(tx, &id, Some(user)).await?;
-    // What somebody else left behind goes before the new user comes: the token they knew, the traces.
+    // What somebody else left behind goes before the new user comes: the token they knew, their bots, their traces.
     if instance.traces_of.as_deref().is_some_and(|of| of != user.as_str()) {
         rotate_token(app, tx, instance).await?;
+        chat_binding::delete_all(tx, &id, app.clock.now()).await?;
         clean(app, tx, instance, "bind").await?;
     }
     instance::set_traces(tx, &id, Some(user)).await?;

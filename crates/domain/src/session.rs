@@ -59,7 +59,10 @@ pub async fn admin(app: &App, token: &str) -> Result<Admin> {
 
 /// Ends one token before its time.
 pub async fn end(app: &App, token: &Token) -> Result<()> {
-    Ok(ended_token::end(&app.db, &token.jti, token.expires_at).await?)
+    ended_token::end(&app.db, &token.jti, token.expires_at).await?;
+    // Those that have expired by now need not be remembered.
+    ended_token::forget_expired(&app.db, app.clock.now()).await?;
+    Ok(())
 }
 
 fn check(claims: &Claims, status: Status, tokens_from: i64, ended: i64) -> Result<()> {

@@ -129,7 +129,9 @@ CREATE TABLE task (
     attempts        {int}  NOT NULL DEFAULT 0,
     -- Failed attempts in the task's whole life: a manual retry starts `attempts` anew, not this.
     failures        {int}  NOT NULL DEFAULT 0,
+    -- For administrators; `told` is what the employee may know of it.
     error           {text} NOT NULL DEFAULT '',
+    told            {text} NOT NULL DEFAULT '',
     result          {text} NOT NULL DEFAULT '',
     source          {text} NOT NULL,
     -- Two tasks of one instance never run at the same time.

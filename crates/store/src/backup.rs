@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use base::Secret;
-
 use crate::db::{Conn, Number, Record, Row};
 use crate::{Db, Error, Result, args, migrate, table};
 
@@ -37,7 +35,7 @@ pub async fn inspect(file: &Path) -> Result<(Db, Contents)> {
     if !file.is_file() {
         return Err(Error::Refused(format!("{} is not a file", file.display())));
     }
-    let db = Db::open(&Secret::new(format!("sqlite:{}", file.display()))).await;
+    let db = Db::look_into(file).await;
     let db = db.map_err(|e| Error::Refused(format!("{} cannot be opened: {e}", file.display())))?;
     let not_ours = |e: Error| match e {
         newer @ Error::Newer { .. } => newer,

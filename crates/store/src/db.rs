@@ -68,6 +68,14 @@ impl Db {
         Ok(Db { pool, notices: broadcast::channel(NOTICES).0 })
     }
 
+    /// Opens a SQLite file that nobody writes, only to look at it: no side files, nothing changed.
+    pub async fn look_into(file: &std::path::Path) -> Result<Db> {
+        let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(true);
+        let read = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
+        let pool = Pool::Sqlite { write: read.clone(), read, file: file.to_owned() };
+        Ok(Db { pool, notices: broadcast::channel(1).0 })
+    }
+
     pub fn dialect(&self) -> Dialect {
         match self.pool {
             Pool::Sqlite { .. } => Dialect::Sqlite,

@@ -30,6 +30,7 @@ record! {
         pub attempts: i64,
         pub failures: i64,
         pub error: String,
+        pub told: String,
         pub result: String,
         pub source: String,
         pub instance_id: Option<String>,
@@ -126,10 +127,16 @@ pub async fn renew(db: &Db, worker: &str, until: Timestamp) -> Result<u64> {
 
 /// Processing → done. False when the task is not this worker's any more.
 pub async fn done(tx: &mut Tx, held: &Held, result: &str, now: Timestamp) -> Result<bool> {
-    let sql = "UPDATE task SET status = 'done', result = ?, error = '', worker = NULL, lease_until = NULL, updated_at = ? \
+    let sql = "UPDATE task SET status = 'done', result = ?, error = '', told = '', worker = NULL, lease_until = NULL, updated_at = ? \
         WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
     let args = args![result, now, &held.id, &held.worker, held.attempt];
     Ok(tx.run(sql, args).await? == 1)
+}
+
+/// Why an attempt failed: everything for administrators, and what the employee may know.
+pub struct Failure<'a> {
+    pub error: &'a str,
+    pub told: &'a str,
 }
 
 /// Processing → failed, or dead. False when the task is not this worker's any more.
@@ -137,13 +144,13 @@ pub async fn failed(
     tx: &mut Tx,
     held: &Held,
     status: Status,
-    error: &str,
+    error: &Failure<'_>,
     next_attempt_at: Timestamp,
     now: Timestamp,
 ) -> Result<bool> {
-    let sql = "UPDATE task SET status = ?, error = ?, failures = failures + 1, worker = NULL, lease_until = NULL, \
+    let sql = "UPDATE task SET status = ?, error = ?, told = ?, failures = failures + 1, worker = NULL, lease_until = NULL, \
         next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
-    let args = args![status, error, next_attempt_at, now, &held.id, &held.worker, held.attempt];
+    let args = args![status, error.error, error.told, next_attempt_at, now, &held.id, &held.worker, held.attempt];
     Ok(tx.run(sql, args).await? == 1)
 }
 
@@ -180,14 +187,13 @@ pub async fn retry(tx: &mut Tx, id: &TaskId, now: Timestamp) -> Result<bool> {
 
 /// Pending or failed → dead.
 pub async fn cancel(tx: &mut Tx, id: &TaskId, why: &str, now: Timestamp) -> Result<bool> {
-    let sql =
-        "UPDATE task SET status = 'dead', error = ?, updated_at = ? WHERE id = ? AND status IN ('pending', 'failed')";
+    let sql = "UPDATE task SET status = 'dead', error = ?, told = 'cancelled', updated_at = ? WHERE id = ? AND status IN ('pending', 'failed')";
     Ok(tx.run(sql, args![why, now, id.as_str()]).await? == 1)
 }
 
 /// Pending or failed → dead, for all tasks of an instance that is going away.
 pub async fn cancel_all(tx: &mut Tx, instance: &InstanceId, why: &str, now: Timestamp) -> Result<u64> {
-    let sql = "UPDATE task SET status = 'dead', error = ?, updated_at = ? WHERE instance_id = ? AND status IN ('pending', 'failed')";
+    let sql = "UPDATE task SET status = 'dead', error = ?, told = 'cancelled', updated_at = ? WHERE instance_id = ? AND status IN ('pending', 'failed')";
     tx.run(sql, args![why, now, instance.as_str()]).await
 }
 

@@ -147,6 +147,8 @@ pub struct WantedClaims {
     end_date: Option<Date>,
     /// Text in instance id, profession or e-mail.
     q: Option<String>,
+    /// allocated_at or instance_id; a `-` in front turns it around.
+    sort: Option<String>,
 }
 
 /// Who has which instance of which profession now, newest first.
@@ -167,7 +169,8 @@ async fn claims(
         allocated_until: until,
     };
     let newest = Sort { column: "e.allocated_at", descending: true };
-    let found = pool::list(&api.app, filter, newest, paging.page(50)?).await?;
+    let sort = Sort::of_table("e.", wanted.sort.as_deref(), &["e.allocated_at", "e.instance_id"], newest)?;
+    let found = pool::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|listed| ClaimItem {
         user_email: listed.allocated_email.unwrap_or_default(),
         user_name: listed.allocated_name.unwrap_or_default(),

@@ -185,7 +185,7 @@ async fn show_task(who: Employee, api: State, Path(id): Path<String>) -> Answer<
         r#type: found.r#type,
         status: found.status.into(),
         attempts: found.attempts,
-        error: found.error,
+        error: found.told,
         steps: lines.into_iter().map(step).collect(),
         created_at: api.zone().show(found.created_at),
         updated_at: api.zone().show(found.updated_at),

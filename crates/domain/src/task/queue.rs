@@ -77,6 +77,7 @@ async fn insert(
         attempts: 0,
         failures: 0,
         error: String::new(),
+        told: String::new(),
         result: String::new(),
         source: source.to_owned(),
         instance_id,
@@ -113,7 +114,7 @@ pub async fn retry(app: &App, by: &By, id: &TaskId) -> Result<Task> {
         let told = format!("a task that is {} cannot be retried", old.status.as_str());
         return Err(Error::conflict(told));
     }
-    let line = format!("retried by {}; last error: {}", by.operator, old.error);
+    let line = format!("retried; last error: {}", old.told);
     task_log::write(&mut tx, id.as_str(), old.attempts, &line, now).await?;
     let deed = format!("task {} retried", old.r#type);
     audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id.as_str(), &deed)).await?;

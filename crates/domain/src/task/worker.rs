@@ -12,7 +12,7 @@ use base::{Error, Result};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use store::notice::{Notice, Topic};
-use store::task::{self, Held, Status, Task};
+use store::task::{self, Failure, Held, Status, Task};
 use store::task_log;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
@@ -188,7 +188,8 @@ impl Worker {
         for task in task::lock_abandoned(&mut tx, now, 100).await? {
             let worker = task.worker.clone().unwrap_or_default();
             let hold = Held { id: task.id.clone(), worker, attempt: task.attempts };
-            self.record_failure(&mut tx, &task, &hold, "its worker stopped answering").await?;
+            let silent = "its worker stopped answering";
+            self.record_failure(&mut tx, &task, &hold, &Failure { error: silent, told: silent }).await?;
         }
         Ok(tx.commit().await?)
     }
@@ -285,7 +286,8 @@ impl Worker {
                 Outcome::Ran(Err(error)) => {
                     let id = base::id::TaskId::named(&hold.id);
                     if let Some(task) = task::lock(&mut tx, &id).await? {
-                        self.record_failure(&mut tx, &task, hold, &error.to_string()).await?;
+                        let failure = Failure { error: &error.to_string(), told: &error.client };
+                        self.record_failure(&mut tx, &task, hold, &failure).await?;
                     }
                 }
                 Outcome::LeaseLost => tracing::warn!(task = hold.id, "abandoned: its lease could not be renewed"),
@@ -295,15 +297,15 @@ impl Worker {
     }
 
     /// The one place where an attempt fails: state, log line and audit entry together.
-    async fn record_failure(&self, tx: &mut store::Tx, task: &Task, hold: &Held, error: &str) -> Result<()> {
+    async fn record_failure(&self, tx: &mut store::Tx, task: &Task, hold: &Held, failure: &Failure<'_>) -> Result<()> {
         let now = self.app.clock.now();
         let status = if hold.attempt >= MOST_ATTEMPTS { Status::Dead } else { Status::Failed };
         let next = now + self.backoff(hold.attempt);
-        if !task::failed(tx, hold, status, error, next, now).await? {
+        if !task::failed(tx, hold, status, failure, next, now).await? {
             return Ok(());
         }
-        task_log::write(&mut *tx, &task.id, hold.attempt, &format!("failed: {error}"), now).await?;
-        let detail = format!("{} attempt {} of {MOST_ATTEMPTS}: {error}", task.r#type, hold.attempt);
+        task_log::write(&mut *tx, &task.id, hold.attempt, &format!("failed: {}", failure.told), now).await?;
+        let detail = format!("{} attempt {} of {MOST_ATTEMPTS}: {}", task.r#type, hold.attempt, failure.error);
         let deed = Deed { action: Action::TaskFailed, level: Level::Error, target: &task.id, detail: &detail };
         audit::record(&self.app, tx, &By::system(), deed).await?;
         Ok(tx.notify(Notice::new(Topic::Task, &task.id)).await?)

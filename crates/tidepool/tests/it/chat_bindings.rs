@@ -55,6 +55,22 @@ on_both! {
         site.admin.post(&format!("/instances/{}/chat-bindings", ids[1]), json!({"bot_token": "ada's-own-bot-token"})).token(&site.root).ok().await;
     }
 
+    async fn a_bot_does_not_pass_to_the_next_user(site: Site) {
+        let ids = site.instances("a", 1).await;
+        let (ada, ada_token) = site.quick_employee("ada@example.com").await;
+        let (bob, bob_token) = site.quick_employee("bob@example.com").await;
+        let assign = |user: serde_json::Value| site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root);
+        let path = format!("/me/instances/{}/chat-bindings", ids[0]);
+        assign(json!(ada)).ok().await;
+        site.employee.post(&path, json!({"bot_token": "adas-private-bot"})).token(&ada_token).ok().await;
+        assign(json!(null)).ok().await;
+        assign(json!(ada)).ok().await;
+        assert_eq!(site.employee.get(&path).token(&ada_token).ok().await["total"], 1, "hers while it is hers");
+        assign(json!(null)).ok().await;
+        assign(json!(bob)).ok().await;
+        assert_eq!(site.employee.get(&path).token(&bob_token).ok().await["total"], 0);
+    }
+
     async fn rekeying_keeps_every_secret_and_every_uniqueness(site: Site) {
         let ids = site.instances("a", 1).await;
         let before = site.admin.get(&format!("/instances/{}", ids[0])).token(&site.root).ok().await["gateway_token"].clone();

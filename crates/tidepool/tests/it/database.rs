@@ -115,6 +115,8 @@ async fn a_backup_is_made_while_serving_and_restored_after_checking() {
     add_user(&server, "before@example.com").await;
     let (good, text) = said(home, &["db", "backup", "copy-1"]);
     assert!(good && text.contains("users 1") && text.contains("master_key: kept in"), "{text}");
+    let files = |folder: &str| fs::read_dir(home.join(folder)).unwrap().count();
+    assert_eq!(files("copy-1"), 1, "the database alone, without side files");
     let (good, text) = said(home, &["db", "backup", "copy-2", "--with-keys"]);
     assert!(good && text.contains("taken along"), "{text}");
     assert!(!said(home, &["db", "backup", "copy-1"]).0, "an existing copy is never overwritten");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::id::{InstanceId, ServerId};
 use serde_json::{Value, json};
 
-use crate::kit::{Site, used_secret};
+use crate::kit::Site;
 use crate::on_both;
 
 on_both! {
@@ -62,7 +62,6 @@ on_both! {
 
     async fn instances_are_made_with_checked_ids_ports_and_configurations(site: Site) {
         let server = site.server("s").await;
-        used_secret("a-gateway-token-of-a-test");
         let new = |body: Value| {
             let mut full = json!({"id": "a", "name": "A", "server_id": server});
             full.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());

@@ -42,6 +42,7 @@ async fn fill(db: &Db) {
             attempts: 0,
             failures: 0,
             error: String::new(),
+            told: String::new(),
             result: String::new(),
             source: "test".into(),
             instance_id: Some(format!("x{}", i % 40)),

@@ -140,7 +140,10 @@ async fn a_browser_lands_on_the_page_with_the_token_behind_the_hash() {
     let to = response.headers()[LOCATION].to_str().unwrap();
     let token = to.strip_prefix(&format!("{}/#token=", site.employee.url)).unwrap();
     site.employee.get("/me").token(token).ok().await;
-    let cookie = response.headers()[SET_COOKIE].to_str().unwrap();
+    let cookies: Vec<&str> = response.headers().get_all(SET_COOKIE).iter().map(|c| c.to_str().unwrap()).collect();
+    let handed = cookies.iter().find(|c| c.starts_with("tidepool_employee_sso_done=")).unwrap();
+    assert!(handed.contains(&token[token.len() - 24..]) && handed.contains("Max-Age=60"), "{handed}");
+    let cookie = cookies.iter().find(|c| c.starts_with("tidepool_employee_sso=")).unwrap();
     assert!(cookie.contains("Max-Age=0") && cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
     // The same address again: the cookie is gone, so the attempt is over.
     let again = browser.get(back).await;

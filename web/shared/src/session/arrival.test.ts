@@ -1,13 +1,19 @@
 // The SSO hand-over leaves the URL at once, becomes a session, and leads back to where the person was.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { arrive } from './arrive';
-import { takeHandOver } from './fragment';
+import { takeHandOver, wasHandedOver } from './fragment';
 import { loginPath, rememberPending, safeNext, takePending } from './return-to';
 import { createSession } from './session';
 
 const KEY = 'test.token';
 
+/** What the server's callback leaves in the browser it answers. */
+function handOver(token: string) {
+  document.cookie = `tidepool_test_sso_done=${token.slice(-24)}; path=/`;
+}
+
 beforeEach(() => {
+  document.cookie = 'tidepool_test_sso_done=; path=/; max-age=0';
   localStorage.clear();
   sessionStorage.clear();
   history.replaceState(null, '', '/');
@@ -40,9 +46,22 @@ describe('takeHandOver', () => {
   });
 });
 
+describe('wasHandedOver', () => {
+  it.each([
+    ['a=b; tidepool_employee_sso_done=xyz', 'xyz', true],
+    [`tidepool_employee_sso_done=${'s'.repeat(24)}`, `head.body.${'s'.repeat(40)}`, true],
+    ['tidepool_employee_sso_done=xyz', 'abc', false],
+    ['tidepool_employee_sso_done=', '', false],
+    ['', 'abc', false],
+  ])('reads %j for %j as %j', (cookies, token, expected) => {
+    expect(wasHandedOver(token, cookies)).toBe(expected);
+  });
+});
+
 describe('arrive', () => {
   it('starts the session and goes to the remembered place below the prefix', () => {
     rememberPending('/profile?tab=1');
+    handOver('t1');
     history.replaceState(null, '', '/portal/#token=t1');
     const session = createSession(KEY);
     expect(arrive(session, '/portal')).toEqual({ ssoError: null });
@@ -51,11 +70,21 @@ describe('arrive', () => {
     expect(takePending()).toBeNull();
   });
 
-  it('takes a token when nobody is signed in', () => {
+  it('takes a token that this browser was handed, also when the sign-in began elsewhere', () => {
+    handOver('t2');
     history.replaceState(null, '', '/#token=t2');
     const session = createSession(KEY);
     arrive(session, '');
     expect(session.state().token).toBe('t2');
+  });
+
+  it('does not take a token out of a link', () => {
+    handOver('another');
+    history.replaceState(null, '', '/#token=theirs');
+    const session = createSession(KEY);
+    arrive(session, '');
+    expect(session.state().token).toBeNull();
+    expect(location.hash).toBe('');
   });
 
   it('does not let a link replace a running session', () => {

@@ -1,5 +1,5 @@
 // The very first step of both apps: take an SSO hand-over out of the URL and turn it into a session.
-import { takeHandOver } from './fragment';
+import { takeHandOver, wasHandedOver } from './fragment';
 import { takePending } from './return-to';
 import type { Session } from './session';
 
@@ -13,8 +13,8 @@ export function arrive(session: Session, base: string): Arrival {
   if (token === undefined && ssoError === undefined) return { ssoError: null };
 
   const pending = takePending();
-  // A link with somebody else's token must not replace a running session: only a sign-in that this tab started may.
-  if (token !== undefined && (pending !== null || session.state().token === null)) session.start(token);
+  // A link with somebody else's token would have us work in their account: only what this browser was handed counts.
+  if (token !== undefined && wasHandedOver(token, document.cookie)) session.start(token);
   if (pending !== null) {
     const place = ssoError === undefined ? pending : `/login?next=${encodeURIComponent(pending)}`;
     window.history.replaceState(window.history.state, '', base + place);

@@ -15,3 +15,14 @@ export function takeHandOver(location: Location, history: History): HandOver {
   history.replaceState(history.state, '', location.pathname + location.search);
   return { ...(token && { token }), ...(ssoError && { ssoError }) };
 }
+
+/**
+ * Whether the server handed this token to this very browser: the callback leaves the token's end in a cookie that
+ * lives for a minute. A link with somebody else's token comes without one.
+ */
+export function wasHandedOver(token: string, cookies: string): boolean {
+  return cookies
+    .split(';')
+    .map((pair) => pair.trim().split('='))
+    .some(([name, value]) => name?.endsWith('_sso_done') && value !== '' && value === token.slice(-24));
+}
