@@ -12,6 +12,7 @@ pub mod extract;
 pub mod fallback;
 pub mod headers;
 pub mod health;
+pub mod marketplace;
 pub mod openapi;
 pub mod public_url;
 pub mod server;

@@ -51,6 +51,11 @@ words! {
     TaskStatus of store::task::Status {
         Pending = "pending", Processing = "processing", Done = "done", Failed = "failed", Dead = "dead",
     }
+    ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
+    ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }
+    InstallState of store::install::State {
+        Pending = "pending", Installing = "installing", Installed = "installed", Failed = "failed", Removing = "removing",
+    }
 }
 
 /// What an administrator may make of a pool entry.

@@ -55,6 +55,10 @@ ids! {
     ChatBindingId;
     /// A task of the queue.
     TaskId;
+    /// An item of the marketplace.
+    ItemId;
+    /// An item put on an instance.
+    InstallId;
 }
 
 impl InstanceId {

@@ -2,9 +2,11 @@
 
 pub mod clock;
 pub mod csv_cell;
+pub mod danger;
 pub mod day;
 pub mod email;
 pub mod error;
+pub mod file_path;
 pub mod id;
 pub mod money;
 pub mod page;
@@ -18,6 +20,7 @@ pub use clock::Clock;
 pub use day::Zone;
 pub use email::Email;
 pub use error::{Error, Kind, Result};
+pub use file_path::FilePath;
 pub use page::{Listing, Page, Sort};
 pub use port::GatewayPort;
 pub use quota::Quota;

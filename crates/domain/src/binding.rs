@@ -69,6 +69,8 @@ async fn rotate_token(app: &App, tx: &mut Tx, instance: &Instance) -> Result<()>
 }
 
 async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<()> {
+    // Their items go with the workspace.
+    store::install::remove_all(tx, &instance.id(), app.clock.now()).await?;
     let payload = CleanInstance { instance_id: instance.id.clone() };
     task::enqueue(app, tx, &payload, source, None).await?;
     Ok(())

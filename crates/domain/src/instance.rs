@@ -171,6 +171,7 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
         release(app, &mut tx, &instance, Traces::Keep, &by.operator).await?;
     }
     store::chat_binding::delete_all(&mut tx, id, now).await?;
+    store::install::remove_all(&mut tx, id, now).await?;
     store::task::cancel_all(&mut tx, id, "the instance was deleted", now).await?;
     instance::delete(&mut tx, id, now).await?;
     let payload = RetireInstance { instance_id: id.as_str().to_owned() };

@@ -7,6 +7,7 @@ use store::profession::{self, Profession};
 
 use crate::App;
 use crate::audit::{self, Action, By, Changes, Deed};
+use crate::marketplace;
 
 pub struct New {
     pub name: String,
@@ -65,6 +66,9 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Stocked> {
         created_at: app.clock.now(),
     };
     let mut tx = app.db.begin().await?;
+    if let Some(role_pack) = &record.role_pack_id {
+        marketplace::require_role_pack(&mut tx, role_pack).await?;
+    }
     profession::insert(&mut tx, &record).await.map_err(|e| match e {
         store::Error::Taken => Error::conflict("a profession with this code exists already"),
         other => other.into(),
@@ -87,6 +91,9 @@ pub async fn update(app: &App, by: &By, id: &ProfessionId, patch: Patch) -> Resu
     new.sort_order = patch.sort_order.unwrap_or(new.sort_order);
     new.is_official = patch.is_official.unwrap_or(new.is_official);
     new.is_active = patch.is_active.unwrap_or(new.is_active);
+    if let Some(role_pack) = new.role_pack_id.as_ref().filter(|_| new.role_pack_id != old.role_pack_id) {
+        marketplace::require_role_pack(&mut tx, role_pack).await?;
+    }
     let changes = Changes::default()
         .field("name", &old.name, &new.name)
         .field("icon", &old.icon, &new.icon)

@@ -62,6 +62,28 @@ pub const RULES: &[Rule] = &[
         sql: "SELECT t.id AS id FROM task t WHERE t.attempts < 0 OR t.attempts > 5 OR (t.status = 'failed' AND t.attempts >= 5)",
     },
     Rule {
+        name: "an item knows how many files it has and how large they are",
+        sql: "SELECT m.id AS id FROM marketplace_item m WHERE m.file_count <> \
+            (SELECT COUNT(*) FROM marketplace_file f WHERE f.item_id = m.id) OR m.size <> \
+            (SELECT COALESCE(SUM(f.size), 0) FROM marketplace_file f WHERE f.item_id = m.id)",
+    },
+    Rule {
+        name: "an item was installed as often as there are records that say so",
+        sql: "SELECT m.id AS id FROM marketplace_item m WHERE m.install_count <> \
+            (SELECT COUNT(*) FROM install n WHERE n.item_id = m.id AND n.installed_at IS NOT NULL)",
+    },
+    Rule {
+        name: "an install lives on an instance that does, and has its task",
+        sql: "SELECT n.id AS id FROM install n WHERE n.removed_at IS NULL AND ( \
+            EXISTS (SELECT 1 FROM instance i WHERE i.id = n.instance_id AND i.deleted_at IS NOT NULL) OR \
+            NOT EXISTS (SELECT 1 FROM task t WHERE t.id = n.task_id AND t.instance_id = n.instance_id))",
+    },
+    Rule {
+        name: "a role pack of a profession is one",
+        sql: "SELECT p.id AS id FROM profession p WHERE p.role_pack_id IS NOT NULL AND NOT EXISTS ( \
+            SELECT 1 FROM marketplace_item m WHERE m.id = p.role_pack_id AND m.kind = 'role_pack' AND m.deleted_at IS NULL)",
+    },
+    Rule {
         name: "whoever lost an instance of the pool or gave one back has it cleaned",
         sql: "SELECT b.id AS id FROM binding b WHERE b.ended_at IS NOT NULL AND b.origin = 'profession' AND NOT EXISTS ( \
             SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.type = 'clean_instance' AND t.created_at >= b.ended_at)",

@@ -7,6 +7,7 @@ use crate::{Db, Dialect, Error, Result, args, record};
 pub const STEPS: &[(i64, &str, &str)] = &[
     (1, "account", include_str!("../migrations/0001_account.sql")),
     (2, "fleet", include_str!("../migrations/0002_fleet.sql")),
+    (3, "marketplace", include_str!("../migrations/0003_marketplace.sql")),
 ];
 
 /// The schema version that this binary knows.

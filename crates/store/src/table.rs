@@ -20,6 +20,9 @@ pub const TABLES: &[&str] = &[
     "chat_binding",
     "task",
     "task_log",
+    "marketplace_item",
+    "marketplace_file",
+    "install",
 ];
 
 /// Tables whose key counts up by itself.

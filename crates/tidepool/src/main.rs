@@ -1,6 +1,7 @@
 //! The binary: reads the command line and the configuration, and runs what they name.
 
 mod bench;
+mod catalogue;
 mod cli;
 mod command;
 mod config;

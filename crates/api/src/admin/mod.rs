@@ -5,6 +5,7 @@ mod audit;
 mod auth;
 mod chat_binding;
 mod instance;
+mod marketplace;
 mod pool;
 mod profession;
 mod server;
@@ -26,5 +27,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(profession::routes())
         .merge(pool::routes())
         .merge(task::routes())
+        .merge(marketplace::routes())
         .merge(audit::routes())
 }

@@ -2,7 +2,9 @@
 
 mod auth;
 mod chat_binding;
+mod install;
 mod instance;
+mod marketplace;
 mod me;
 mod profession;
 
@@ -17,4 +19,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(instance::routes())
         .merge(profession::routes())
         .merge(chat_binding::routes())
+        .merge(marketplace::routes())
+        .merge(install::routes())
 }

@@ -6,12 +6,12 @@ use base::{Error, Result, Secret};
 use domain::App;
 use domain::admin_user::{self, Role};
 use domain::audit::By;
-use domain::user;
+use domain::{marketplace, user};
 
 use crate::config::Values;
 use crate::folder::Folder;
 use crate::serve::{Running, told_to_stop};
-use crate::{open, telemetry};
+use crate::{catalogue, open, telemetry};
 
 /// Known to everybody who reads this line, and served on loopback only.
 const PASSWORD: &str = "tidepool-demo";
@@ -69,6 +69,7 @@ async fn sample(app: &App) -> Result<()> {
         };
         user::create(app, &by, new).await?;
     }
+    marketplace::load(app, catalogue::items()?).await?;
     Ok(())
 }
 
