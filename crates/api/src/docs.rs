@@ -95,8 +95,8 @@ fn write_operation(out: &mut String, document: &Value, path: &str, method: &str,
                 "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>",
                 escape(&text(&p["name"])),
                 escape(&text(&p["in"])),
-                escape(&kind(&p["schema"])),
-                escape(&text(&p["description"]))
+                escape(&kind(document, &p["schema"])),
+                marked(&text(&p["description"]))
             );
         }
         out.push_str("</tbody></table>");
@@ -120,36 +120,45 @@ fn write_operation(out: &mut String, document: &Value, path: &str, method: &str,
 }
 
 fn write_fields(out: &mut String, document: &Value, schema: &Value) {
-    let schema = resolve(document, schema);
-    let required =
-        |name: &str| schema["required"].as_array().is_some_and(|r| r.iter().any(|n| n.as_str() == Some(name)));
-    let Some(properties) = schema["properties"].as_object() else {
-        let _ = write!(out, "<p><code>{}</code></p>", escape(&kind(schema)));
+    let fields = fields(document, schema);
+    if fields.is_empty() {
+        let _ = write!(out, "<p><code>{}</code></p>", escape(&kind(document, resolve(document, schema))));
         return;
-    };
+    }
     out.push_str("<table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>");
-    for (name, field) in properties {
-        let _ = write!(
-            out,
-            "<tr><td><code>{}{}</code></td><td>{}</td><td>{}</td></tr>",
-            escape(name),
-            if required(name) { "" } else { "?" },
-            escape(&kind(field)),
-            escape(&text(&field["description"]))
-        );
+    for (name, required, field) in fields {
+        let mark = if required { "" } else { "?" };
+        write_field(out, document, &format!("{name}{mark}"), field);
         // One level down is what a reader needs of a list's items.
-        let inner = resolve(document, if field["items"].is_null() { field } else { &field["items"] });
-        for (inner_name, inner_field) in inner["properties"].as_object().into_iter().flatten() {
-            let _ = write!(
-                out,
-                "<tr><td><code>&nbsp;&nbsp;{}</code></td><td>{}</td><td>{}</td></tr>",
-                escape(inner_name),
-                escape(&kind(inner_field)),
-                escape(&text(&inner_field["description"]))
-            );
+        let inner = if field["items"].is_null() { field } else { &field["items"] };
+        for (name, _, field) in self::fields(document, inner) {
+            write_field(out, document, &format!("\u{a0}\u{a0}{name}"), field);
         }
     }
     out.push_str("</tbody></table>");
+}
+
+fn write_field(out: &mut String, document: &Value, name: &str, field: &Value) {
+    let _ = write!(
+        out,
+        "<tr><td><code>{}</code></td><td>{}</td><td>{}</td></tr>",
+        escape(name),
+        escape(&kind(document, field)),
+        marked(&text(&field["description"]))
+    );
+}
+
+/// The fields of an object, those of its parts included: name, whether it must be there, schema.
+fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<(&'a str, bool, &'a Value)> {
+    let schema = resolve(document, schema);
+    let parts = schema["allOf"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut all: Vec<_> = parts.iter().flat_map(|part| fields(document, part)).collect();
+    let required =
+        |name: &str| schema["required"].as_array().is_some_and(|r| r.iter().any(|n| n.as_str() == Some(name)));
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        all.push((name.as_str(), required(name), field));
+    }
+    all
 }
 
 fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
@@ -159,21 +168,38 @@ fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-fn kind(schema: &Value) -> String {
+/// A schema in a few words. Named texts and numbers are told by their limits, objects by their name.
+fn kind(document: &Value, schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
-        return reference.rsplit('/').next().unwrap_or_default().to_owned();
+        let target = resolve(document, schema);
+        let is_object = !target["properties"].is_null() || !target["allOf"].is_null();
+        let name = reference.rsplit('/').next().unwrap_or_default();
+        return if is_object { name.to_owned() } else { kind(document, target) };
     }
     if let Some(words) = schema["enum"].as_array() {
-        return words.iter().map(text).collect::<Vec<_>>().join(" | ");
+        let word = |w: &Value| w.as_str().map_or_else(|| w.to_string(), str::to_owned);
+        return words.iter().map(word).collect::<Vec<_>>().join(" | ");
     }
     if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
-        return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        return choices.iter().map(|c| kind(document, c)).collect::<Vec<_>>().join(" or ");
     }
-    match &schema["type"] {
+    let limits = [
+        ("minLength", "at least", " characters"),
+        ("maxLength", "at most", " characters"),
+        ("minimum", "from", ""),
+        ("maximum", "to", ""),
+    ];
+    let told: Vec<String> = limits
+        .iter()
+        .filter(|(name, ..)| schema[*name].is_number())
+        .map(|(name, before, after)| format!("{before} {}{after}", schema[*name]))
+        .collect();
+    let plain = match &schema["type"] {
         Value::Array(kinds) => kinds.iter().map(text).collect::<Vec<_>>().join(" or "),
-        Value::String(name) if name == "array" => format!("list of {}", kind(&schema["items"])),
+        Value::String(name) if name == "array" => format!("list of {}", kind(document, &schema["items"])),
         other => text(other),
-    }
+    };
+    if told.is_empty() { plain } else { format!("{plain}, {}", told.join(", ")) }
 }
 
 fn text(value: &Value) -> String {
@@ -182,7 +208,17 @@ fn text(value: &Value) -> String {
 
 fn paragraphs(text: &str) -> String {
     text.split("\n\n").filter(|p| !p.trim().is_empty()).fold(String::new(), |mut out, p| {
-        let _ = write!(out, "<p>{}</p>", escape(p));
+        let _ = write!(out, "<p>{}</p>", marked(p));
+        out
+    })
+}
+
+/// A text whose words between backticks are code.
+fn marked(text: &str) -> String {
+    let pieces = text.split('`').enumerate();
+    pieces.fold(String::new(), |mut out, (i, piece)| {
+        let _ =
+            if i % 2 == 1 { write!(out, "<code>{}</code>", escape(piece)) } else { write!(out, "{}", escape(piece)) };
         out
     })
 }

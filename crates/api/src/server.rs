@@ -89,10 +89,14 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
         // Small answers must not wait for one another.
         stream.set_nodelay(true).ok();
         let service = TowerToHyperService::new(with_peer(router.clone(), peer));
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
-        let connection = graceful.watch(connection);
+        let (builder, watcher, stop) = (builder.clone(), graceful.watcher(), stop.clone());
         tokio::spawn(async move {
             let _until_closed = place;
+            if !speaks(&stream, stop).await {
+                return;
+            }
+            let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+            let connection = watcher.watch(connection);
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection ended");
             }
@@ -111,6 +115,15 @@ async fn accept(
     let place = room.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, peer) = listener.accept().await?;
     Ok((stream, peer, place))
+}
+
+/// Waits for the client's first byte. hyper's own limit begins with it.
+async fn speaks(stream: &TcpStream, mut stop: watch::Receiver<bool>) -> bool {
+    tokio::select! {
+        readable = stream.readable() => readable.is_ok(),
+        () = tokio::time::sleep(HEAD_TIMEOUT) => false,
+        _ = stop.wait_for(|stop| *stop) => false,
+    }
 }
 
 fn with_peer(

@@ -147,9 +147,7 @@ pub async fn logged_in(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
 pub const SORTABLE: &[&str] = &["email", "name", "role", "status", "last_login_at", "created_at"];
 
 pub async fn list(db: &Db, q: Option<&str>, sort: Sort, page: Page) -> Result<Listing<AdminUser>> {
-    let filter = Filter::default()
-        .must("deleted_at IS NULL")
-        .search("(LOWER(email) LIKE ? ESCAPE '\\' OR LOWER(name) LIKE ? ESCAPE '\\')", q);
+    let filter = Filter::of(db.dialect()).must("deleted_at IS NULL").search(&["email", "name"], q);
     let (sql, args) = filter.page(&format!("SELECT {} FROM admin_users", AdminUser::COLUMNS), sort, "id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = filter.count("admin_users");

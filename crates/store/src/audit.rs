@@ -96,8 +96,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    fn filter(&self) -> Filter {
-        let filter = Filter::default();
+    fn filter(&self, db: &Db) -> Filter {
+        let filter = Filter::of(db.dialect());
         let filter = if self.without_logins { filter.must("action <> 'auth.login'") } else { filter };
         filter
             .when("action = ?", self.action.as_deref())
@@ -106,10 +106,7 @@ impl Wanted {
             .when("target = ?", self.target.as_deref())
             .when("created_at >= ?", self.from)
             .when("created_at < ?", self.until)
-            .search(
-                "(LOWER(operator) LIKE ? ESCAPE '\\' OR LOWER(action) LIKE ? ESCAPE '\\' OR LOWER(target) LIKE ? ESCAPE '\\' OR LOWER(detail) LIKE ? ESCAPE '\\')",
-                self.q.as_deref(),
-            )
+            .search(&["operator", "action", "target", "detail"], self.q.as_deref())
     }
 }
 
@@ -117,7 +114,7 @@ impl Wanted {
 pub const SORTABLE: &[&str] = &["id", "created_at", "operator", "action", "level", "target"];
 
 pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Listing<Entry>> {
-    let filter = wanted.filter();
+    let filter = wanted.filter(db);
     let (sql, args) = filter.page(&format!("SELECT {} FROM audit_log", Entry::COLUMNS), sort, "id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = filter.count("audit_log");
@@ -127,7 +124,7 @@ pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Li
 
 /// The entries after `after`, oldest first: an export walks the log with it.
 pub async fn after(db: &Db, wanted: &Wanted, after: i64, limit: i64) -> Result<Vec<Entry>> {
-    let filter = wanted.filter().when("id > ?", Some(after));
+    let filter = wanted.filter(db).when("id > ?", Some(after));
     let sort = Sort { column: "id", descending: false };
     let page = Page { offset: 0, limit };
     let (sql, args) = filter.page(&format!("SELECT {} FROM audit_log", Entry::COLUMNS), sort, "id", page);

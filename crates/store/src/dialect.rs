@@ -69,9 +69,58 @@ impl Dialect {
     }
 }
 
+impl Dialect {
+    /// The comparison of a column with a pattern of `containing`.
+    pub fn contains(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "GLOB ?",
+            Dialect::Postgres => "ILIKE ? ESCAPE '\\'",
+        }
+    }
+
+    /// A pattern that matches wherever `text` stands, in whatever case; nothing of the text is a wild card.
+    ///
+    /// SQLite's LIKE and LOWER know the case of ASCII letters only. Its GLOB knows sets of letters, so each
+    /// letter becomes the set of its two cases.
+    pub fn containing(self, text: &str) -> String {
+        let mut pattern = String::new();
+        for c in text.chars() {
+            match self {
+                Dialect::Sqlite => {
+                    let (mut lower, mut upper) = (c.to_lowercase(), c.to_uppercase());
+                    // Some letters have several for a capital: those are found as they are written.
+                    let single = lower.len() == 1 && upper.len() == 1;
+                    match (lower.next(), upper.next()) {
+                        (Some(l), Some(u)) if single && l != u => pattern.extend(['[', l, u, ']']),
+                        _ if matches!(c, '*' | '?' | '[') => pattern.extend(['[', c, ']']),
+                        _ => pattern.push(c),
+                    }
+                }
+                Dialect::Postgres => {
+                    if matches!(c, '%' | '_' | '\\') {
+                        pattern.push('\\');
+                    }
+                    pattern.push(c);
+                }
+            }
+        }
+        match self {
+            Dialect::Sqlite => format!("*{pattern}*"),
+            Dialect::Postgres => format!("%{pattern}%"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_know_both_cases_and_no_wild_cards() {
+        assert_eq!(Dialect::Sqlite.containing("É*a]1"), "*[éÉ][*][aA]]1*");
+        assert_eq!(Dialect::Sqlite.containing("ß[?"), "*ß[[][?]*", "no single capital");
+        assert_eq!(Dialect::Postgres.containing("50%_\\"), "%50\\%\\_\\\\%");
+    }
 
     #[test]
     fn placeholders_are_numbered_outside_of_quotes_only() {

@@ -2,18 +2,24 @@
 
 use base::{Page, Sort};
 
+use crate::Dialect;
 use crate::db::Value;
 
 /// The columns of all sortable lists that can be NULL.
 const NULLABLE: &[&str] = &["last_login_at", "i.last_health_at", "e.allocated_at"];
 
-#[derive(Default)]
 pub struct Filter {
+    dialect: Dialect,
     sql: String,
     args: Vec<Value>,
 }
 
 impl Filter {
+    /// A filter that lets everything through, for this kind of database.
+    pub fn of(dialect: Dialect) -> Filter {
+        Filter { dialect, sql: String::new(), args: vec![] }
+    }
+
     /// Adds a clause without a value.
     pub fn must(mut self, clause: &'static str) -> Filter {
         self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
@@ -30,12 +36,17 @@ impl Filter {
         self
     }
 
-    /// Adds a search for `text` in any of the clause's columns, each compared with one `?`.
-    pub fn search(mut self, clause: &'static str, text: Option<&str>) -> Filter {
-        if let Some(text) = text.filter(|t| !t.trim().is_empty()) {
-            self = self.must(clause);
-            let pattern = contains(text);
-            self.args.extend(std::iter::repeat_n(Value::from(pattern), clause.matches('?').count()));
+    /// Adds a search for `text` in any of the columns, without regard to case.
+    pub fn search(mut self, columns: &[&'static str], text: Option<&str>) -> Filter {
+        let text = text.map(|t| t.trim().replace('\0', "")).filter(|t| !t.is_empty());
+        if let Some(text) = text {
+            let operator = self.dialect.contains();
+            let any = columns.iter().map(|column| format!("{column} {operator}")).collect::<Vec<_>>().join(" OR ");
+            self.sql.push_str(if self.sql.is_empty() { " WHERE (" } else { " AND (" });
+            self.sql.push_str(&any);
+            self.sql.push(')');
+            let pattern = self.dialect.containing(&text);
+            self.args.extend(std::iter::repeat_n(Value::from(pattern), columns.len()));
         }
         self
     }
@@ -67,17 +78,4 @@ pub fn order(sort: Sort, tie: &str) -> String {
     // Said only where there can be NULLs: PostgreSQL's indexes do not serve `DESC NULLS LAST`.
     let nulls = if NULLABLE.contains(&sort.column) { " NULLS LAST" } else { "" };
     format!("{} {direction}{nulls}, {tie} {direction}", sort.column)
-}
-
-/// A pattern for `LOWER(column) LIKE ? ESCAPE '\'`, in which nothing of the text is a wild card.
-pub fn contains(text: &str) -> String {
-    let mut pattern = String::from("%");
-    for c in text.trim().chars().flat_map(char::to_lowercase).filter(|c| *c != '\0') {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern.push('%');
-    pattern
 }

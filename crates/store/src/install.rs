@@ -178,7 +178,7 @@ const SHOWN: &str = "install n JOIN marketplace_item m ON m.id = n.item_id JOIN 
 
 /// What is on a user's instances, newest first.
 pub async fn list(db: &Db, user: &UserId, instance: Option<&str>, page: Page) -> Result<Listing<Shown>> {
-    let filter = Filter::default()
+    let filter = Filter::of(db.dialect())
         .must("n.removed_at IS NULL")
         .when("b.user_id = ?", Some(user.as_str()))
         .when("n.instance_id = ?", instance);

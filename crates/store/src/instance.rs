@@ -221,7 +221,7 @@ pub const SORTABLE: &[&str] = &[
 ];
 
 pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
-    let filter = Filter::default()
+    let filter = Filter::of(db.dialect())
         .must("i.deleted_at IS NULL")
         .when("i.server_id = ?", wanted.server_id)
         .when("i.health_status = ?", wanted.health_status)
@@ -231,10 +231,7 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
         Some(false) => filter.must("i.assigned_user_id IS NULL"),
         None => filter,
     };
-    let filter = filter.search(
-        "(LOWER(i.id) LIKE ? ESCAPE '\\' OR LOWER(i.name) LIKE ? ESCAPE '\\' OR LOWER(i.model) LIKE ? ESCAPE '\\' OR LOWER(s.name) LIKE ? ESCAPE '\\' OR LOWER(COALESCE(u.email, '')) LIKE ? ESCAPE '\\')",
-        wanted.q,
-    );
+    let filter = filter.search(&["i.id", "i.name", "i.model", "s.name", "COALESCE(u.email, '')"], wanted.q);
     // The joined tables matter only when their columns are searched; else the page is cut first and
     // joined after, so that the database reads no more rows of them than it shows.
     let searched = wanted.q.is_some();

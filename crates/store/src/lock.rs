@@ -1,30 +1,65 @@
-//! Who uses a SQLite database: every server shares a lock file, a restore wants it alone.
+//! Who uses a database: every process shares a lock, and what must be alone with it takes it whole. For SQLite
+//! that is a file beside the database; for PostgreSQL an advisory lock of a connection of its own.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use crate::{Error, Result};
+use sqlx::postgres::PgConnection;
+
+use crate::{Db, Error, Result};
 
 /// Held as long as the value lives.
 #[derive(Debug)]
-pub struct InUse(#[expect(dead_code, reason = "dropping the file gives the lock back")] File);
+#[expect(dead_code, reason = "dropping what is inside gives the lock back")]
+pub struct InUse(Held);
 
-/// Says "this database is being served".
+#[derive(Debug)]
+#[expect(dead_code, reason = "dropping it gives the lock back")]
+enum Held {
+    File(File),
+    Connection(Box<PgConnection>),
+}
+
+/// "tidepool is in use", among PostgreSQL's advisory locks.
+const IN_USE: i64 = 0x7469_6465_0010;
+
+/// Says "this PostgreSQL database is being served". The lock ends with its connection: a database that was
+/// restarted under a running server is not marked any more.
+pub async fn share_postgres(db: &Db) -> Result<Option<InUse>> {
+    hold(db, "SELECT pg_try_advisory_lock_shared($1)", "the database is being re-keyed").await
+}
+
+/// Says "nobody else may use this PostgreSQL database".
+pub async fn alone_postgres(db: &Db) -> Result<Option<InUse>> {
+    hold(db, "SELECT pg_try_advisory_lock($1)", "the database is in use: stop every server first").await
+}
+
+async fn hold(db: &Db, sql: &'static str, refusal: &str) -> Result<Option<InUse>> {
+    let Some(pool) = db.postgres() else { return Ok(None) };
+    let mut connection = pool.acquire().await?.detach();
+    let got: bool = sqlx::query_scalar(sql).bind(IN_USE).fetch_one(&mut connection).await?;
+    if !got {
+        return Err(Error::Refused(refusal.to_owned()));
+    }
+    Ok(Some(InUse(Held::Connection(Box::new(connection)))))
+}
+
+/// Says "this SQLite database is being served".
 pub fn share(database: &Path) -> Result<InUse> {
     let file = open(database)?;
     match file.try_lock_shared() {
-        Ok(()) => Ok(InUse(file)),
+        Ok(()) => Ok(InUse(Held::File(file))),
         Err(TryLockError::WouldBlock) => Err(Error::Refused(format!("{} is being restored", database.display()))),
         Err(TryLockError::Error(e)) => Err(Error::File(database.display().to_string(), e)),
     }
 }
 
-/// Says "nobody else may use this database".
+/// Says "nobody else may use this SQLite database".
 pub fn alone(database: &Path) -> Result<InUse> {
     let file = open(database)?;
     match file.try_lock() {
-        Ok(()) => Ok(InUse(file)),
+        Ok(()) => Ok(InUse(Held::File(file))),
         Err(TryLockError::WouldBlock) => {
             Err(Error::Refused(format!("{} is in use: stop the server first", database.display())))
         }

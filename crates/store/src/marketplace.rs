@@ -182,11 +182,11 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, mut sort: Sort, page: Page) -> Re
     if sort.column == "type" {
         sort.column = "kind";
     }
-    let filter = Filter::default()
+    let filter = Filter::of(db.dialect())
         .must("deleted_at IS NULL")
         .when("kind = ?", wanted.kind)
         .when("is_active = ?", wanted.is_active)
-        .search("(LOWER(name) LIKE ? ESCAPE '\\' OR LOWER(description) LIKE ? ESCAPE '\\')", wanted.q);
+        .search(&["name", "description"], wanted.q);
     let (sql, args) = filter.page(&format!("SELECT {} FROM marketplace_item", Item::COLUMNS), sort, "id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = filter.count("marketplace_item");

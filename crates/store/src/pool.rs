@@ -122,17 +122,14 @@ pub struct Wanted<'a> {
 pub const SORTABLE: &[&str] = &["e.created_at", "e.allocated_at", "e.status", "e.instance_id"];
 
 pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
-    let filter = Filter::default()
+    let filter = Filter::of(db.dialect())
         .must("e.deleted_at IS NULL")
         .when("e.status = ?", wanted.status)
         .when("e.profession_id = ?", wanted.profession_id)
         .when("u.email_key = ?", wanted.user_email.map(Email::key_of))
         .when("e.allocated_at >= ?", wanted.allocated_from)
         .when("e.allocated_at < ?", wanted.allocated_until)
-        .search(
-            "(LOWER(e.instance_id) LIKE ? ESCAPE '\\' OR LOWER(p.name) LIKE ? ESCAPE '\\' OR LOWER(COALESCE(u.email, '')) LIKE ? ESCAPE '\\')",
-            wanted.q,
-        );
+        .search(&["e.instance_id", "p.name", "COALESCE(u.email, '')"], wanted.q);
     let (sql, args) = filter.page(&format!("SELECT {} FROM {FROM}", Listed::COLUMNS), sort, "e.id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = filter.count(FROM);

@@ -117,10 +117,8 @@ pub async fn list(
     sort: Option<Sort>,
     page: Page,
 ) -> Result<Listing<Stocked>> {
-    let filter = Filter::default().when("p.is_active = ?", is_active).search(
-        "(LOWER(p.name) LIKE ? ESCAPE '\\' OR LOWER(p.code) LIKE ? ESCAPE '\\' OR LOWER(p.tagline) LIKE ? ESCAPE '\\')",
-        q,
-    );
+    let filter =
+        Filter::of(db.dialect()).when("p.is_active = ?", is_active).search(&["p.name", "p.code", "p.tagline"], q);
     let (clause, values) = filter.clause();
     let order = match sort {
         Some(sort) => format!("{} {}", sort.column, sort.direction()),

@@ -88,10 +88,10 @@ pub async fn live_instances(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<
 pub const SORTABLE: &[&str] = &["id", "name", "host", "status", "created_at", "updated_at"];
 
 pub async fn list(db: &Db, q: Option<&str>, status: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Server>> {
-    let filter = Filter::default().must("deleted_at IS NULL").when("status = ?", status).search(
-        "(LOWER(id) LIKE ? ESCAPE '\\' OR LOWER(name) LIKE ? ESCAPE '\\' OR LOWER(host) LIKE ? ESCAPE '\\')",
-        q,
-    );
+    let filter = Filter::of(db.dialect())
+        .must("deleted_at IS NULL")
+        .when("status = ?", status)
+        .search(&["id", "name", "host"], q);
     let (sql, args) = filter.page(&format!("SELECT {} FROM server", Server::COLUMNS), sort, "id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = filter.count("server");

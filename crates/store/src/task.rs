@@ -240,14 +240,11 @@ pub struct Wanted<'a> {
 pub const SORTABLE: &[&str] = &["created_at", "updated_at", "type", "status", "attempts", "next_attempt_at"];
 
 pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Task>> {
-    let filter = Filter::default()
+    let filter = Filter::of(db.dialect())
         .when("status = ?", wanted.status)
         .when("type = ?", wanted.types)
         .when("instance_id = ?", wanted.instance_id)
-        .search(
-            "(LOWER(id) LIKE ? ESCAPE '\\' OR LOWER(type) LIKE ? ESCAPE '\\' OR LOWER(payload) LIKE ? ESCAPE '\\' OR LOWER(error) LIKE ? ESCAPE '\\' OR LOWER(source) LIKE ? ESCAPE '\\')",
-            wanted.q,
-        );
+        .search(&["id", "type", "payload", "error", "source"], wanted.q);
     let (sql, args) = filter.page(&format!("SELECT {} FROM task", columns()), sort, "id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = filter.count("task");

@@ -118,10 +118,10 @@ pub struct Wanted<'a> {
 pub const SORTABLE: &[&str] = &["email", "name", "department", "status", "quota_daily", "created_at"];
 
 pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<User>> {
-    let filter = Filter::default().when("status = ?", wanted.status).when("department = ?", wanted.department).search(
-        "(LOWER(email) LIKE ? ESCAPE '\\' OR LOWER(name) LIKE ? ESCAPE '\\' OR LOWER(department) LIKE ? ESCAPE '\\')",
-        wanted.q,
-    );
+    let filter = Filter::of(db.dialect())
+        .when("status = ?", wanted.status)
+        .when("department = ?", wanted.department)
+        .search(&["email", "name", "department"], wanted.q);
     let (sql, args) = filter.page(&format!("SELECT {} FROM users", User::COLUMNS), sort, "id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = filter.count("users");

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use base::secret::random_token;
-use base::{Result, Secret};
+use base::{Error, Result, Secret};
 use store::key_check;
 use store::seal::Sealer;
 
@@ -31,6 +31,19 @@ pub struct Key {
 }
 
 impl Keys {
+    /// The keys that are there; `None` when one of them was never made.
+    pub fn existing(config: &Config) -> Result<Option<Keys>> {
+        let given = [
+            (MASTER, &config.master_key),
+            (EMPLOYEE_JWT, &config.employee_jwt_secret),
+            (ADMIN_JWT, &config.admin_jwt_secret),
+        ];
+        let made = |(setting, given): &(&str, &Option<Secret>)| {
+            given.is_some() || file_of(&config.data_dir, setting).is_file()
+        };
+        if given.iter().all(made) { Keys::load(config).map(Some) } else { Ok(None) }
+    }
+
     /// Takes the keys from the settings or their files; makes what is missing.
     pub fn load(config: &Config) -> Result<Keys> {
         make_private_folder(&config.data_dir)?;
@@ -49,6 +62,19 @@ impl Keys {
             employee_jwt: load(EMPLOYEE_JWT, &config.employee_jwt_secret, random_token)?,
             admin_jwt: load(ADMIN_JWT, &config.admin_jwt_secret, random_token)?,
         })
+    }
+
+    /// A key that does not fit, with the trace that an interrupted rekey leaves.
+    pub fn explained(&self, error: store::Error) -> Error {
+        let next = self.master.file.as_ref().map(|file| file.with_extension("key.next")).filter(|next| next.exists());
+        match (&error, next, &self.master.file) {
+            (store::Error::OtherKey(MASTER), Some(next), Some(file)) => Error::internal(format_args!(
+                "{error}. A rekey was interrupted: its new key is in {}; rename that to {}",
+                next.display(),
+                file.display()
+            )),
+            _ => operator(error),
+        }
     }
 
     pub fn all(&self) -> [&Key; 3] {

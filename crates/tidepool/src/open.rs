@@ -2,7 +2,7 @@
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::{Clock, Error, Kind, Result};
@@ -33,7 +33,7 @@ pub async fn open(config: &Config) -> Result<Opened> {
     let keys = Keys::load(config)?;
     let (db, in_use) = open_db(config).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
-    key_check::agree(&db, &keys.checked()).await.map_err(operator)?;
+    key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
     let app = App {
         db,
         clock: Clock::default(),
@@ -56,7 +56,7 @@ pub async fn open(config: &Config) -> Result<Opened> {
     Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
 }
 
-/// Opens the database alone; a SQLite one is marked as being in use.
+/// Opens nothing but the database, and marks it as being in use.
 pub async fn open_db(config: &Config) -> Result<(Db, Option<InUse>)> {
     let in_use = match config.sqlite_file() {
         Some(file) => Some(store::lock::share(&file).map_err(operator)?),
@@ -66,6 +66,10 @@ pub async fn open_db(config: &Config) -> Result<(Db, Option<InUse>)> {
         make_private(&file)?;
     }
     let db = Db::open(&config.database_url).await.map_err(operator)?;
+    let in_use = match in_use {
+        Some(file) => Some(file),
+        None => store::lock::share_postgres(&db).await.map_err(operator)?,
+    };
     Ok((db, in_use))
 }
 
@@ -74,6 +78,16 @@ pub fn make_private(file: &Path) -> Result<()> {
     let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file);
     let private = open.and_then(|f| f.set_permissions(Permissions::from_mode(0o600)));
     private.map_err(|e| file_error(file, e))
+}
+
+/// A name for what is about to be replaced: never one that is taken.
+pub fn aside(file: &Path) -> PathBuf {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let named = |n: usize| {
+        let number = if n == 0 { String::new() } else { format!("-{n}") };
+        PathBuf::from(format!("{}.before-{now}{number}", file.display()))
+    };
+    (0..).map(named).find(|path| !path.exists()).unwrap_or_else(|| named(0))
 }
 
 pub fn file_error(file: &Path, error: std::io::Error) -> Error {

@@ -10,14 +10,17 @@ use store::{Db, backup, key_check};
 
 use crate::config::Config;
 use crate::keys::{self, Keys};
-use crate::open::{self, file_error, make_private, operator};
+use crate::open::{self, aside, file_error, make_private, operator};
 
 const DATABASE: &str = "tidepool.db";
 
 pub async fn make(config: &Config, args: &ArgMatches) -> Result<()> {
     let folder = folder(args);
-    if config.sqlite_file().is_none() {
+    let Some(file) = config.sqlite_file() else {
         return Err(refused("this database is PostgreSQL: back it up with pg_dump, and keep the keys beside it"));
+    };
+    if !file.is_file() {
+        return Err(refused(format!("there is no database {}", file.display())));
     }
     if folder.exists() {
         return Err(refused(format!("{} exists already", folder.display())));
@@ -69,7 +72,7 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
         }
     };
     if file.exists() {
-        let aside = file.with_extension(format!("before-{}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ")));
+        let aside = aside(&file);
         for (from, to) in parts(&file).into_iter().zip(parts(&aside)) {
             if from.exists() {
                 fs::rename(&from, &to).map_err(|e| file_error(&from, e))?;
@@ -82,7 +85,14 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
         let from = keys::file_of(&folder, setting);
         if from.exists() {
             let text = fs::read_to_string(&from).map_err(|e| file_error(&from, e))?;
-            keys::write_private(&keys::file_of(&config.data_dir, setting), text.trim())?;
+            let to = keys::file_of(&config.data_dir, setting);
+            // The database that was set aside opens with the key that was.
+            if fs::read_to_string(&to).is_ok_and(|old| old.trim() != text.trim()) {
+                let before = aside(&to);
+                fs::rename(&to, &before).map_err(|e| file_error(&to, e))?;
+                println!("{setting}: the key that was there is now {}", before.display());
+            }
+            keys::write_private(&to, text.trim())?;
         }
     }
     println!("restored: {}", described(&contents));

@@ -1,14 +1,15 @@
-//! `tidepool check`: tries every part the configuration names and prints a table.
+//! `tidepool check`: tries every part the configuration names and prints a table. It only looks: what the
+//! first start would make is named, not made.
 
 use std::process::ExitCode;
 
 use base::Result;
-use domain::App;
-use domain::app::Side;
-use store::{admin_user, migrate};
+use remote::jwks::Jwks;
+use remote::sso::{self, Provider};
+use store::{Db, admin_user, key_check, migrate};
 
 use crate::config::{Config, Role};
-use crate::open;
+use crate::keys::Keys;
 
 enum State {
     Good,
@@ -22,83 +23,135 @@ struct Row {
     told: String,
 }
 
-fn row(part: &'static str, outcome: Result<String, String>) -> Row {
-    match outcome {
-        Ok(told) => Row { part, state: State::Good, told },
-        Err(told) => Row { part, state: State::Bad, told },
-    }
-}
+/// The table as it grows.
+#[derive(Default)]
+struct Table(Vec<Row>);
 
-fn warning(part: &'static str, told: &str) -> Row {
-    Row { part, state: State::Warning, told: told.to_owned() }
+impl Table {
+    fn good(&mut self, part: &'static str, told: impl Into<String>) {
+        self.0.push(Row { part, state: State::Good, told: told.into() });
+    }
+
+    fn warn(&mut self, part: &'static str, told: impl Into<String>) {
+        self.0.push(Row { part, state: State::Warning, told: told.into() });
+    }
+
+    fn bad(&mut self, part: &'static str, told: impl Into<String>) {
+        self.0.push(Row { part, state: State::Bad, told: told.into() });
+    }
+
+    fn print(&self) -> ExitCode {
+        let width = self.0.iter().map(|r| r.part.len()).max().unwrap_or(0);
+        for Row { part, state, told } in &self.0 {
+            let word = match state {
+                State::Good => "ok  ",
+                State::Warning => "warn",
+                State::Bad => "FAIL",
+            };
+            println!("{part:width$}  {word}  {told}");
+        }
+        let failed = self.0.iter().any(|r| matches!(r.state, State::Bad));
+        if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
 }
 
 pub async fn run(config: &Config) -> Result<ExitCode> {
-    let mut rows = vec![row("configuration", Ok(format!("zone {}", config.zone.name())))];
-    rows.push(row("data folder", Ok(config.data_dir.display().to_string())));
-    match open::open(config).await {
-        Ok(opened) => {
-            let kind = if config.sqlite_file().is_some() { "SQLite" } else { "PostgreSQL" };
-            rows.push(row("database", Ok(format!("{kind}, schema version {}", migrate::known()))));
-            rows.push(row("keys", Ok("the ones this database was made with".into())));
-            parts(config, &opened.app, &mut rows).await;
-        }
-        Err(error) => rows.push(row("database", Err(crate::told(&error).to_owned()))),
+    let mut table = Table::default();
+    table.good("configuration", format!("zone {}", config.zone.name()));
+    match config.data_dir.is_dir() {
+        true => table.good("data folder", config.data_dir.display().to_string()),
+        false => table.warn("data folder", format!("{} is not there yet", config.data_dir.display())),
     }
-    let width = rows.iter().map(|r| r.part.len()).max().unwrap_or(0);
-    for Row { part, state, told } in &rows {
-        let word = match state {
-            State::Good => "ok  ",
-            State::Warning => "warn",
-            State::Bad => "FAIL",
-        };
-        println!("{part:width$}  {word}  {told}");
-    }
-    let failed = rows.iter().any(|r| matches!(r.state, State::Bad));
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-async fn parts(config: &Config, app: &App, rows: &mut Vec<Row>) {
-    match admin_user::any(&app.db).await {
-        Ok(true) => rows.push(row("administrators", Ok("there is one".into()))),
-        Ok(false) => rows.push(warning("administrators", "none yet: the first start makes one")),
-        Err(error) => rows.push(row("administrators", Err(error.to_string()))),
-    }
+    database(config, &mut table).await?;
     for (role, part, of) in
         [(Role::Employee, "employee side", &config.employee), (Role::Admin, "admin side", &config.admin)]
     {
         if config.runs(role) {
-            rows.push(row(part, Ok(format!("{} as {}", of.listen, of.public_url.join("/")))));
+            table.good(part, format!("{} as {}", of.listen, of.public_url.join("/")));
             if !of.public_url.is_https() && !of.listen.ip().is_loopback() {
-                rows.push(warning(part, "reached without TLS: put a proxy with https in front and set the public URL"));
+                table.warn(part, "reached without TLS: put a proxy with https in front and set the public URL");
             }
         }
     }
-    sso("employee SSO", &app.employee, rows).await;
-    sso("admin SSO", &app.admin, rows).await;
-    let any_domain = app.employee.newcomers.welcome && app.employee.newcomers.domains.is_empty();
-    if any_domain && app.employee.sso.is_some() {
-        rows.push(warning(
-            "employee SSO",
-            "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS",
-        ));
+    provider("employee SSO", config.employee.oidc.as_ref(), &mut table).await?;
+    if config.employee.oidc.is_some() && config.employee.auto_create && config.employee_domains.is_empty() {
+        let told = "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS";
+        table.warn("employee SSO", told);
     }
-    if let Some(proxy) = &app.proxy {
-        let keys = proxy.keys.reachable().await;
-        rows.push(row("identity proxy", keys.map(|n| format!("{n} keys")).map_err(|e| crate::told(&e).to_owned())));
+    provider("admin SSO", config.admin.oidc.as_ref(), &mut table).await?;
+    if let Some(proxy) = &config.proxy {
+        let part = "identity proxy";
+        match Jwks::new(proxy.jwks_url.clone(), remote::http::client()?).reachable().await {
+            Ok(keys) => table.good(part, format!("{keys} keys")),
+            Err(error) => table.bad(part, crate::told(&error)),
+        }
         if proxy.audience.is_none() {
-            rows.push(warning("identity proxy", "its tokens are taken for any audience: set TIDEPOOL_VERIFY_AUDIENCE"));
+            table.warn(part, "its tokens are taken for any audience: set TIDEPOOL_VERIFY_AUDIENCE");
         }
     }
+    Ok(table.print())
 }
 
-async fn sso(part: &'static str, side: &Side, rows: &mut Vec<Row>) {
-    match &side.sso {
-        Some(provider) => {
-            let reached = provider.reachable().await;
-            let told = reached.map(|()| "the provider answers".into()).map_err(|e| crate::told(&e).to_owned());
-            rows.push(row(part, told));
-        }
-        None => rows.push(row(part, Ok("not configured".into()))),
+async fn database(config: &Config, table: &mut Table) -> Result<()> {
+    if let Some(file) = config.sqlite_file().filter(|f| !f.is_file()) {
+        table.warn("database", format!("{} is not there yet: the first start makes it", file.display()));
+        return Ok(());
     }
+    let kind = if config.sqlite_file().is_some() { "SQLite" } else { "PostgreSQL" };
+    let looked = async {
+        let db = Db::open(&config.database_url).await?;
+        let version = migrate::version(&db).await?;
+        Ok::<_, store::Error>((db, version))
+    };
+    let (db, version) = match looked.await {
+        Ok(found) => found,
+        Err(error) => {
+            table.bad("database", error.to_string());
+            return Ok(());
+        }
+    };
+    let known = migrate::known();
+    match version {
+        Some(version) if version == known => table.good("database", format!("{kind}, schema version {version}")),
+        Some(version) => {
+            table.warn("database", format!("{kind}, schema version {version}; the next start brings it to {known}"));
+        }
+        None => {
+            table.warn("database", format!("{kind}, empty: the first start makes the tables"));
+            return Ok(());
+        }
+    }
+    match Keys::existing(config)? {
+        Some(keys) => {
+            let mut fit = true;
+            for key in keys.checked() {
+                if !key_check::is(&db, key).await? {
+                    fit = false;
+                    let error = keys.explained(store::Error::OtherKey(key.setting));
+                    table.bad("keys", crate::told(&error));
+                }
+            }
+            if fit {
+                table.good("keys", "the ones this database was made with");
+            }
+        }
+        None => table.bad("keys", "the database is there, and some of its keys are not"),
+    }
+    match admin_user::any(&db).await? {
+        true => table.good("administrators", "there is one"),
+        false => table.warn("administrators", "none yet: the first start makes one"),
+    }
+    Ok(())
+}
+
+async fn provider(part: &'static str, config: Option<&sso::Config>, table: &mut Table) -> Result<()> {
+    let Some(config) = config else {
+        table.good(part, "not configured");
+        return Ok(());
+    };
+    match Provider::new(config.clone())?.reachable().await {
+        Ok(()) => table.good(part, "the provider answers"),
+        Err(error) => table.bad(part, crate::told(&error)),
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `tidepool db copy`: from SQLite to PostgreSQL.
 
-use base::{Result, Secret};
+use base::{Error, Kind, Result, Secret};
 use clap::ArgMatches;
 use store::{Db, copy};
 
@@ -9,8 +9,14 @@ use crate::open::operator;
 
 pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {
     let to = Secret::new(args.get_one::<String>("to").map_or("", String::as_str));
+    if !to.expose().starts_with("postgres://") && !to.expose().starts_with("postgresql://") {
+        return Err(Error::new(Kind::BadRequest, "--to must begin with postgres://"));
+    }
     // Nobody may write here while it moves.
     let _alone = match config.sqlite_file() {
+        Some(file) if !file.is_file() => {
+            return Err(Error::new(Kind::NotFound, format!("there is no database {}", file.display())));
+        }
         Some(file) => Some(store::lock::alone(&file).map_err(operator)?),
         None => None,
     };

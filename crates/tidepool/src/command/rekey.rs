@@ -1,7 +1,7 @@
 //! `tidepool db rekey`: another master key, and other token keys when asked for.
 //!
-//! The new key is on disk before the database changes, and the old one is replaced after: whenever
-//! the process dies, one of the two files opens the database.
+//! The new master key is on disk before the database changes, and the old one is set aside after: whenever the
+//! process dies, one of the two files opens the database. Token keys open nothing: run it again.
 
 use std::fs;
 
@@ -13,15 +13,21 @@ use store::{Db, key_check, rekey};
 
 use crate::config::Config;
 use crate::keys::{self, Key, Keys};
-use crate::open::{file_error, operator};
+use crate::open::{aside, file_error, operator};
 
 pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {
-    let loaded = Keys::load(config)?;
-    let _alone = match config.sqlite_file() {
+    let missing = || Error::new(Kind::NotFound, "there is nothing to re-key: no keys, or no database");
+    let loaded = Keys::existing(config)?.ok_or_else(missing)?;
+    let file = match config.sqlite_file() {
+        Some(file) if !file.is_file() => return Err(missing()),
         Some(file) => Some(store::lock::alone(&file).map_err(operator)?),
         None => None,
     };
     let db = Db::open(&config.database_url).await.map_err(operator)?;
+    let _alone = match file {
+        Some(file) => Some(file),
+        None => store::lock::alone_postgres(&db).await.map_err(operator)?,
+    };
     store::migrate::run(&db).await.map_err(operator)?;
     master(config, &db, &loaded.master).await?;
     if args.get_flag("jwt") {
@@ -61,8 +67,11 @@ async fn master(config: &Config, db: &Db, old: &Key) -> Result<()> {
     println!("{moved} secrets sealed anew");
     match &old.file {
         Some(file) => {
+            // Older backups still need it.
+            let before = aside(file);
+            fs::rename(file, &before).map_err(|e| file_error(file, e))?;
             fs::rename(&next, file).map_err(|e| file_error(&next, e))?;
-            println!("the new master key is in {}", file.display());
+            println!("the new master key is in {}, the one before it in {}", file.display(), before.display());
         }
         None => println!("set TIDEPOOL_MASTER_KEY to the content of {} and remove that file", next.display()),
     }

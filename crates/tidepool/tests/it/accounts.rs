@@ -126,6 +126,12 @@ on_both! {
         assert_eq!(emails(&list("?department=Sales&sort=-email").ok().await), ["eve_1@example.com", "bob@example.com"]);
         assert_eq!(emails(&list("?q=EVE_").ok().await), ["eve_1@example.com"], "an underscore is no wild card");
         assert_eq!(emails(&list("?q=%25").ok().await), Vec::<String>::new(), "neither is a per cent sign");
+        site.admin.post("/users", json!({"email": "emile@example.com", "name": "Émile Ünal"})).token(&site.root).ok().await;
+        for q in ["%C3%89mile", "%C3%A9MILE", "%C3%BCnal"] {
+            assert_eq!(emails(&list(&format!("?q={q}")).ok().await), ["emile@example.com"], "{q}: case is nothing to letters with marks");
+        }
+        let emile = list("?q=emile").ok().await["list"][0]["id"].as_str().unwrap().to_owned();
+        site.app.db.run("DELETE FROM users WHERE id = ?", store::args![emile]).await.unwrap();
         let page = list("?page=2&page_size=2").ok().await;
         assert_eq!((page["total"].as_i64(), emails(&page)), (Some(3), vec!["eve_1@example.com".to_owned()]));
         assert_eq!(emails(&list("?limit=1&offset=1").ok().await), ["bob@example.com"]);

@@ -165,7 +165,7 @@ async fn a_process_with_other_keys_refuses_to_start() {
         ("TIDEPOOL_ADMIN_JWT_SECRET", "another-admin-key-of-32-letters..."),
         ("TIDEPOOL_MASTER_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
     ] {
-        let output = run(folder.path(), &["check"], &[(key, value)]);
+        let output = run(folder.path(), &["serve"], &[(key, value)]);
         let name = key.trim_start_matches("TIDEPOOL_").to_lowercase();
         assert!(
             !output.status.success() && said(&output).contains(&format!("{name} is not the key")),
@@ -174,6 +174,41 @@ async fn a_process_with_other_keys_refuses_to_start() {
         );
     }
     assert!(run(folder.path(), &["check"], &[]).status.success());
+    let output = run(folder.path(), &["check"], &[("TIDEPOOL_ADMIN_JWT_SECRET", "another-admin-key-of-32-letters...")]);
+    assert!(!output.status.success() && said(&output).contains("FAIL"), "{}", said(&output));
+}
+
+#[test]
+fn looking_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(run(folder.path(), &["check"], &[]).status.success());
+    refuses(folder.path(), &["db", "backup", "copy"], &[], &["there is no database"]);
+    refuses(folder.path(), &["db", "copy", "--to", "sqlite:other.db"], &[], &["postgres://"]);
+    refuses(folder.path(), &["db", "rekey"], &[], &["nothing to re-key"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "only a start makes folder, keys and database");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_names_of_folders_are_only_names() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["pct%20x", "q?x", "with space", "ümlaut"] {
+        let mut server = Process::serve(folder.path(), &[ADMIN, &[("TIDEPOOL_DATA_DIR", name)]].concat());
+        server.ready().await;
+        assert!(folder.path().join(name).join("tidepool.db").is_file(), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_says_nothing_is_not_waited_for() {
+    use tokio::io::AsyncReadExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), ADMIN);
+    server.ready().await;
+    let address = server.admin.url.trim_start_matches("http://").to_owned();
+    let mut silent = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let mut buffer = [0; 64];
+    let closed = tokio::time::timeout(Duration::from_secs(60), silent.read(&mut buffer)).await;
+    assert!(closed.is_ok(), "still open after a minute");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,10 +82,16 @@ async fn two_servers_on_one_postgres_share_everything() {
     two.admin.get("/auth/me").token(&token).ok().await;
     two.admin.post("/auth/logout", json!({})).token(&token).ok().await;
     one.admin.get("/auth/me").token(&token).refused("4010").await;
+    // Nobody changes the keys under them.
+    let output = run(folder.path(), &["db", "rekey"], &environment);
+    assert!(!output.status.success(), "re-keyed under two running servers");
     // A replica with keys of its own is told so.
     let elsewhere = tempfile::tempdir().unwrap();
-    let output = run(elsewhere.path(), &["check"], &environment);
-    assert!(!output.status.success());
+    let mut other = Process::serve(elsewhere.path(), &environment);
+    assert!(other.ended().is_some_and(|text| text.contains("is not the key")), "it must not serve");
+    drop((one, two));
+    let output = run(folder.path(), &["db", "rekey"], &environment);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn said(folder: &Path, args: &[&str]) -> (bool, String) {
@@ -147,8 +153,14 @@ async fn a_backup_is_made_while_serving_and_restored_after_checking() {
     server.terminate();
     server.end();
 
-    let (good, text) = said(home, &["db", "restore", "copy-1"]);
-    assert!(good && text.contains("is now"), "{text}");
+    for _ in 0..3 {
+        let (good, text) = said(home, &["db", "restore", "copy-1"]);
+        assert!(good && text.contains("is now"), "{text}");
+    }
+    let kept = fs::read_dir(home.join("data"))
+        .unwrap()
+        .filter(|f| f.as_ref().unwrap().file_name().to_string_lossy().contains(".db.before-"));
+    assert!(kept.count() >= 3, "each database that was replaced is kept");
     let mut server = Process::serve(home, &[]);
     server.ready().await;
     assert_eq!(users(&server).await["total"], 1, "as it was when the copy was made");

@@ -22,3 +22,4 @@ mod openapi;
 mod queue;
 mod queue_crash;
 mod sso;
+mod storm;

@@ -262,6 +262,11 @@ on_both! {
         site.admin.post(&format!("/tasks/{clean}/cancel"), json!({})).token(&site.root).ok().await;
         tokio::time::sleep(Duration::from_millis(80)).await;
         assert_eq!(task::show(&site.app, &after).await.unwrap().status, Status::Pending, "held back by a dead cleaning");
+        // A later cleaning that is done is as good.
+        let again = enqueue(site, &Clean { instance_id: "x".into() }).await;
+        until(site, &again, Status::Done).await;
+        until(site, &after, Status::Done).await;
+        let after = enqueue(site, &probe(Some("x"))).await;
         site.admin.post(&format!("/tasks/{clean}/retry"), json!({})).token(&site.root).ok().await;
         let done = until(site, &after, Status::Done).await;
         assert!(done.updated_at >= task::show(&site.app, &clean).await.unwrap().updated_at);
@@ -304,6 +309,39 @@ on_both! {
         assert_eq!(task::show(&site.app, &short).await.unwrap().status, Status::Done, "there was time for it");
         let back = task::show(&site.app, &long).await.unwrap();
         assert_eq!((back.status, back.attempts, back.worker), (Status::Pending, 0, None));
+    }
+
+    async fn an_outcome_that_cannot_be_written_is_written_later_and_holds_nobody_else(site: Site) {
+        let working = work(site, QUICK);
+        // A name of a column that the queue needs is gone for a moment.
+        let id = enqueue(site, &Probe { millis: 150, ..probe(Some("x")) }).await;
+        let other = enqueue(site, &Probe { millis: 150, ..probe(Some("y")) }).await;
+        until(site, &id, Status::Processing).await;
+        until(site, &other, Status::Processing).await;
+        site.app.db.run("ALTER TABLE task RENAME COLUMN result TO result_away", vec![]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        site.app.db.run("ALTER TABLE task RENAME COLUMN result_away TO result", vec![]).await.unwrap();
+        for task in [&id, &other] {
+            let done = until(site, task, Status::Done).await;
+            assert_eq!((done.attempts, done.failures), (1, 0), "it ran once, and that is what is written");
+        }
+        let next = enqueue(site, &probe(Some("x"))).await;
+        until(site, &next, Status::Done).await;
+        working.stop().await;
+    }
+
+    async fn a_worker_prolongs_only_what_it_holds(site: Site) {
+        let id = enqueue(site, &probe(Some("x"))).await;
+        let mut tx = site.app.db.begin().await.unwrap();
+        let now = site.app.clock.now();
+        let due = store::task::lock_due(&mut tx, &["probe"], now, 1).await.unwrap();
+        store::task::begin(&mut tx, &due[0], "w", now, now).await.unwrap();
+        tx.commit().await.unwrap();
+        let later = now + jiff::SignedDuration::from_secs(60);
+        store::task::renew(&site.app.db, "w", std::iter::empty(), later).await.unwrap();
+        assert_eq!(task::show(&site.app, &id).await.unwrap().lease_until, Some(now), "lost: somebody else may take it");
+        store::task::renew(&site.app.db, "w", [id.as_str()].into_iter(), later).await.unwrap();
+        assert_eq!(task::show(&site.app, &id).await.unwrap().lease_until, Some(later));
     }
 
     async fn a_task_whose_worker_died_is_taken_up_again_and_that_was_an_attempt(site: Site) {

@@ -69,6 +69,21 @@ impl Process {
         panic!("the server did not come up");
     }
 
+    /// What it said, when it ended by itself within some seconds.
+    pub fn ended(&mut self) -> Option<String> {
+        use std::io::Read as _;
+        let began = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if began.elapsed() > Duration::from_secs(15) {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        Some(text)
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
