@@ -18,12 +18,12 @@ impl PublicUrl {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(Error::field("public_url", "must not have a query or a fragment"));
         }
-        let plain = |segment: &str| segment.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
-        let mut segments = url.path().trim_matches('/').split('/');
-        if !segments.clone().all(plain) || (url.path().trim_matches('/') != "" && segments.clone().any(str::is_empty)) {
+        let path = url.path().trim_matches('/');
+        let plain = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
+        if !path.is_empty() && !path.split('/').all(plain) {
             return Err(Error::field("public_url", "its path may hold letters, digits, `-`, `.`, `_` and `~` only"));
         }
-        if segments.next().is_some_and(|first| OURS.contains(&first)) {
+        if path.split('/').next().is_some_and(|first| OURS.contains(&first)) {
             return Err(Error::field("public_url", format_args!("its path must not begin with {}", OURS.join(", "))));
         }
         Ok(PublicUrl(url))

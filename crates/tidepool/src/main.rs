@@ -8,6 +8,7 @@ mod config;
 mod folder;
 mod keys;
 mod open;
+mod sample;
 mod serve;
 mod telemetry;
 mod web;

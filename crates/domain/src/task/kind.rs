@@ -43,17 +43,23 @@ impl Context {
     }
 }
 
-type Future2<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// A payload that was read: what is kept of it, and the instance it is about.
+pub(super) struct Checked {
+    pub payload: String,
+    pub instance: Option<InstanceId>,
+}
 
 /// One line of the list of types.
 #[derive(Clone, Copy)]
 pub struct TaskType {
     pub name: &'static str,
     pub other_name: Option<&'static str>,
-    /// Reads a payload: what is kept of it, and its instance.
-    pub(super) check: for<'a> fn(Value, &'a mut Tx) -> Future2<'a, (String, Option<InstanceId>)>,
+    /// Reads a payload.
+    pub(super) check: for<'a> fn(Value, &'a mut Tx) -> Eventually<'a, Checked>,
     /// `None`: tasks of this type wait, since nothing here runs them.
-    pub(super) run: Option<fn(Value, Context) -> Future2<'static, String>>,
+    pub(super) run: Option<fn(Value, Context) -> Eventually<'static, String>>,
 }
 
 impl TaskType {
@@ -76,16 +82,16 @@ impl TaskType {
     }
 }
 
-fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Future2<'_, (String, Option<InstanceId>)> {
+fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
     Box::pin(async move {
         let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
         // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
         let kept = serde_json::to_string(&payload).map_err(Error::internal)?;
-        Ok((kept, payload.instance(tx).await?))
+        Ok(Checked { payload: kept, instance: payload.instance(tx).await? })
     })
 }
 
-fn run<R: Run>(payload: Value, context: Context) -> Future2<'static, String> {
+fn run<R: Run>(payload: Value, context: Context) -> Eventually<'static, String> {
     Box::pin(async move {
         let payload: R = serde_json::from_value(payload).map_err(Error::internal)?;
         payload.run(context).await

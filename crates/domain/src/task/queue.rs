@@ -11,7 +11,7 @@ use store::task_log::{self, Line};
 use store::{Tx, instance};
 
 use super::TYPES;
-use super::kind::{Payload, TaskType};
+use super::kind::{Checked, Payload, TaskType};
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
 
@@ -42,7 +42,7 @@ pub async fn create(app: &App, by: &By, name: &str, payload: Value, source: Opti
         return Err(Error::field("payload", "must not contain a NUL character"));
     }
     let mut tx = app.db.begin().await?;
-    let (text, instance) = check(payload, &mut tx).await?;
+    let Checked { payload: text, instance } = check(payload, &mut tx).await?;
     if let Some(id) = &instance
         && instance::find(&mut tx, id).await?.is_none()
     {

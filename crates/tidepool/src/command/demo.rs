@@ -2,27 +2,13 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use base::{Error, Result, Secret};
-use domain::App;
-use domain::admin_user::{self, Role};
-use domain::audit::By;
-use domain::{marketplace, user};
+use base::{Error, Result};
 
 use crate::config::Values;
 use crate::folder::Folder;
+use crate::sample::{self, PASSWORD};
 use crate::serve::{Running, told_to_stop};
-use crate::{catalogue, open, telemetry};
-
-/// Known to everybody who reads this line, and served on loopback only.
-const PASSWORD: &str = "tidepool-demo";
-
-/// name, e-mail, department, tokens a day
-const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
-    ("Mara Lindqvist", "mara@demo.example", "Research", 200_000),
-    ("Jonas Okafor", "jonas@demo.example", "Sales", 100_000),
-    ("Wei Chen", "wei@demo.example", "Engineering", 0),
-    ("Sofia Marchetti", "sofia@demo.example", "Support", 50_000),
-];
+use crate::{open, telemetry};
 
 pub async fn run(mut values: Values) -> Result<()> {
     let folder = Folder::make("tidepool-demo")?;
@@ -39,7 +25,7 @@ pub async fn run(mut values: Values) -> Result<()> {
     let config = values.config()?;
     telemetry::logs(&config)?;
     let opened = open::open(&config).await?;
-    sample(&opened.app).await?;
+    sample::company(&opened.app).await?;
     let running = Running::start(&config, opened).await?;
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
@@ -47,29 +33,6 @@ pub async fn run(mut values: Values) -> Result<()> {
     println!("Ctrl-C ends the demo and removes its data.");
     told_to_stop().await?;
     running.stop().await;
-    Ok(())
-}
-
-async fn sample(app: &App) -> Result<()> {
-    let by = By::system();
-    for (name, email, role) in
-        [("Ines Duarte", "admin@demo.example", Role::SuperAdmin), ("Tom Becker", "tom@demo.example", Role::Admin)]
-    {
-        let password = Some(Secret::new(PASSWORD));
-        admin_user::create(app, &by, admin_user::New { email: email.parse()?, name: name.into(), role, password })
-            .await?;
-    }
-    for (name, email, department, quota_daily) in EMPLOYEES {
-        let new = user::New {
-            email: email.parse()?,
-            name: (*name).into(),
-            department: (*department).into(),
-            quota_daily: *quota_daily,
-            password: Some(Secret::new(PASSWORD)),
-        };
-        user::create(app, &by, new).await?;
-    }
-    marketplace::load(app, catalogue::items()?).await?;
     Ok(())
 }
 

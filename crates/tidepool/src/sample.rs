@@ -1,0 +1,159 @@
+//! A company that does not exist, for the demo: people, servers, assistants, professions and their pool.
+
+use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, UserId};
+use base::{Result, Secret};
+use domain::admin_user::{self, Role};
+use domain::audit::By;
+use domain::session::{Employee, Token};
+use domain::{App, claim, instance, marketplace, pool, profession, server, user};
+
+use crate::catalogue;
+
+/// Known to everybody who reads this line, and served on loopback only.
+pub const PASSWORD: &str = "tidepool-demo";
+
+/// name, e-mail, role
+const ADMINS: &[(&str, &str, Role)] =
+    &[("Ines Duarte", "admin@demo.example", Role::SuperAdmin), ("Tom Becker", "tom@demo.example", Role::Admin)];
+
+/// name, e-mail, department, tokens a day
+const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
+    ("Mara Lindqvist", "mara@demo.example", "Research", 200_000),
+    ("Jonas Okafor", "jonas@demo.example", "Sales", 100_000),
+    ("Wei Chen", "wei@demo.example", "Engineering", 0),
+    ("Sofia Marchetti", "sofia@demo.example", "Support", 50_000),
+    ("Dmitri Volkov", "dmitri@demo.example", "Engineering", 150_000),
+    ("Aiko Tanaka", "aiko@demo.example", "Design", 80_000),
+    ("Lena Hartmann", "lena@demo.example", "Finance", 60_000),
+    ("Samuel Adeyemi", "samuel@demo.example", "Support", 50_000),
+];
+
+/// id, name; four assistants on each. The addresses are of no network (RFC 5737).
+const SERVERS: &[(&str, &str, &str)] = &[
+    ("fra-1", "Frankfurt 1", "192.0.2.11"),
+    ("fra-2", "Frankfurt 2", "192.0.2.12"),
+    ("lis-1", "Lisbon 1", "192.0.2.21"),
+];
+
+const MODELS: &[&str] = &["claude-sonnet-4-6", "gpt-4o", "claude-opus-4-6", "gemini-2.5-flash"];
+
+/// name, code, icon, tagline, role pack, the instances of its pool
+type Trade = (&'static str, &'static str, &'static str, &'static str, Option<&'static str>, &'static [&'static str]);
+const PROFESSIONS: &[Trade] = &[
+    (
+        "Data analyst",
+        "data-analyst",
+        "📊",
+        "Turns questions into tables and charts",
+        Some("role-data-analyst"),
+        &["fra-1-b", "fra-2-b", "lis-1-b"],
+    ),
+    (
+        "Project coordinator",
+        "project-coordinator",
+        "🗂️",
+        "Keeps plans, owners and dates together",
+        Some("role-project-coordinator"),
+        &["fra-1-c", "fra-2-c"],
+    ),
+    (
+        "Support agent",
+        "support-agent",
+        "🎧",
+        "Answers customers, kindly and once",
+        Some("role-support-agent"),
+        &["lis-1-c"],
+    ),
+    ("Translator", "translator", "🌐", "Moves texts between languages with their tone", None, &["lis-1-d"]),
+];
+
+/// Makes all of it.
+pub async fn company(app: &App) -> Result<()> {
+    let by = By::system();
+    for (name, email, role) in ADMINS {
+        let password = Some(Secret::new(PASSWORD));
+        let new = admin_user::New { email: email.parse()?, name: (*name).into(), role: *role, password };
+        admin_user::create(app, &by, new).await?;
+    }
+    let mut people = vec![];
+    for (name, email, department, quota_daily) in EMPLOYEES {
+        let new = user::New {
+            email: email.parse()?,
+            name: (*name).into(),
+            department: (*department).into(),
+            quota_daily: *quota_daily,
+            password: Some(Secret::new(PASSWORD)),
+        };
+        people.push(user::create(app, &by, new).await?);
+    }
+    marketplace::load(app, catalogue::items()?).await?;
+    for (id, name, host) in SERVERS {
+        add_server(app, &by, id, name, host).await?;
+    }
+    let mut trades = vec![];
+    for (i, (name, code, icon, tagline, role_pack, instances)) in PROFESSIONS.iter().enumerate() {
+        let new = profession::New {
+            name: (*name).into(),
+            code: (*code).into(),
+            icon: (*icon).into(),
+            tagline: (*tagline).into(),
+            description: String::new(),
+            role_pack_id: role_pack.map(str::to_owned),
+            sort_order: i as i64,
+            is_official: true,
+            is_active: true,
+        };
+        let id = ProfessionId::named(profession::create(app, &by, new).await?.profession.id);
+        for instance in *instances {
+            pool::add(app, &by, &id, &InstanceId::named(*instance), None).await?;
+        }
+        trades.push(id);
+    }
+    // Two who claimed, one who was given: the others can try it.
+    let [_, jonas, wei, sofia, ..] = people.as_slice() else { return Ok(()) };
+    claim::profession(app, &employee(wei), &trades[0]).await?;
+    claim::instance(app, &employee(sofia), None).await?;
+    instance::assign(app, &by, &InstanceId::named("fra-2-a"), Some(&UserId::named(&jonas.id))).await
+}
+
+async fn add_server(app: &App, by: &By, id: &str, name: &str, host: &str) -> Result<()> {
+    let new = server::New {
+        id: Some(id.into()),
+        name: name.into(),
+        host: host.into(),
+        ssh_port: 22,
+        ssh_user: "root".into(),
+        ssh_key_path: String::new(),
+        notes: String::new(),
+    };
+    server::create(app, by, new).await?;
+    for (letter, model) in ["a", "b", "c", "d"].into_iter().zip(MODELS) {
+        let new = instance::New {
+            id: NewInstanceId::parse(&format!("{id}-{letter}"))?,
+            name: format!("{name} {}", letter.to_uppercase()),
+            server_id: ServerId::named(id),
+            gateway_port: None,
+            gateway_url: None,
+            gateway_token: None,
+            model: (*model).into(),
+            config_json: "{}".into(),
+            notes: String::new(),
+            is_main: letter == "a",
+            home: String::new(),
+            unit: String::new(),
+            provision: false,
+        };
+        instance::create(app, by, new).await?;
+    }
+    Ok(())
+}
+
+/// An employee who acts without having logged in.
+fn employee(user: &user::User) -> Employee {
+    Employee {
+        id: UserId::named(&user.id),
+        email: user.email.clone(),
+        name: user.name.clone(),
+        token: Token { jti: String::new(), expires_at: jiff::Timestamp::MAX },
+    }
+}
