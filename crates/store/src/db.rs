@@ -7,17 +7,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use base::Secret;
-use jiff::Timestamp;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
-};
-use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
-
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
 use tokio::sync::broadcast;
 
 use crate::notice::{CHANNEL, Notice};
-use crate::{Dialect, Error, Result};
+pub use crate::row::{Column, Number, Record, Row, Value};
+use crate::{Dialect, Error, Result, args};
 
 /// How many connections may read SQLite at once, and how many PostgreSQL gets in all.
 const SQLITE_READERS: u32 = 8;
@@ -351,160 +348,4 @@ pub fn sqlite_path(url: &str) -> Option<&str> {
 
 fn prepare(dialect: Dialect, sql: &str) -> SqlStr {
     AssertSqlSafe(dialect.placeholders(sql)).into_sql_str()
-}
-
-/// A bound argument. `None` keeps its type, which PostgreSQL asks for.
-#[derive(Clone, Debug)]
-pub enum Value {
-    Int(Option<i64>),
-    Real(Option<f64>),
-    Text(Option<String>),
-}
-
-macro_rules! value_from {
-    ($($t:ty => $variant:ident, $v:ident $conv:expr;)*) => {$(
-        impl From<$t> for Value { fn from($v: $t) -> Self { Value::$variant(Some($conv)) } }
-        impl From<Option<$t>> for Value { fn from(v: Option<$t>) -> Self { Value::$variant(v.map(|$v| $conv)) } }
-    )*};
-}
-impl From<usize> for Value {
-    fn from(n: usize) -> Value {
-        Value::Int(Some(n as i64))
-    }
-}
-value_from! {
-    i64 => Int, v v;
-    i32 => Int, v v.into();
-    bool => Int, v v.into();
-    f64 => Real, v v;
-    String => Text, v v;
-    &str => Text, v v.to_owned();
-    &String => Text, v v.clone();
-    Timestamp => Int, v v.as_millisecond();
-}
-
-#[macro_export]
-macro_rules! args {
-    ($($arg:expr),* $(,)?) => { vec![$($crate::db::Value::from($arg)),*] };
-}
-use args;
-
-/// A row of whichever database answered.
-pub enum Row {
-    Sqlite(SqliteRow),
-    Postgres(PgRow),
-}
-
-impl From<SqliteRow> for Row {
-    fn from(row: SqliteRow) -> Row {
-        Row::Sqlite(row)
-    }
-}
-impl From<PgRow> for Row {
-    fn from(row: PgRow) -> Row {
-        Row::Postgres(row)
-    }
-}
-
-impl Row {
-    pub fn get<T: Column>(&self, name: &str) -> Result<T> {
-        T::read(self, name)
-    }
-}
-
-/// A Rust type a column can be read as.
-pub trait Column: Sized {
-    fn read(row: &Row, name: &str) -> Result<Self>;
-}
-
-macro_rules! native_column {
-    ($($t:ty),*) => {$(
-        impl Column for $t {
-            fn read(row: &Row, name: &str) -> Result<Self> {
-                Ok(match row {
-                    Row::Sqlite(r) => r.try_get(name)?,
-                    Row::Postgres(r) => r.try_get(name)?,
-                })
-            }
-        }
-    )*};
-}
-native_column!(i64, Option<i64>, f64, Option<f64>, String, Option<String>);
-
-impl Column for bool {
-    fn read(row: &Row, name: &str) -> Result<Self> {
-        Ok(row.get::<i64>(name)? != 0)
-    }
-}
-impl Column for Timestamp {
-    fn read(row: &Row, name: &str) -> Result<Self> {
-        Timestamp::from_millisecond(row.get(name)?).map_err(|e| Error::Column(name.into(), e.to_string()))
-    }
-}
-impl Column for Option<Timestamp> {
-    fn read(row: &Row, name: &str) -> Result<Self> {
-        let at = row.get::<Option<i64>>(name)?.map(Timestamp::from_millisecond).transpose();
-        at.map_err(|e| Error::Column(name.into(), e.to_string()))
-    }
-}
-
-/// A column that holds one word of a closed set: `word!` gives the enum its words.
-#[macro_export]
-macro_rules! word {
-    ($(#[$m:meta])* pub enum $name:ident { $($(#[$vm:meta])* $variant:ident = $text:literal),* $(,)? }) => {
-        $(#[$m])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$vm])* $variant),* }
-        impl $name {
-            pub const ALL: &[$name] = &[$($name::$variant),*];
-            pub fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $text),* }
-            }
-            pub fn parse(text: &str) -> Option<$name> {
-                match text { $($text => Some($name::$variant),)* _ => None }
-            }
-        }
-        impl $crate::db::Column for $name {
-            fn read(row: &$crate::db::Row, name: &str) -> $crate::Result<Self> {
-                let text: String = row.get(name)?;
-                $name::parse(&text).ok_or_else(|| $crate::Error::Column(name.into(), format!("unknown word {text}")))
-            }
-        }
-        impl From<$name> for $crate::db::Value {
-            fn from(word: $name) -> Self { word.as_str().into() }
-        }
-    };
-}
-
-/// A struct read from a row, column by column.
-pub trait Record: Sized {
-    const COLUMNS: &'static str;
-    fn from_row(row: &Row) -> Result<Self>;
-}
-
-#[macro_export]
-macro_rules! record {
-    ($(#[$m:meta])* $v:vis struct $name:ident { $($(#[$fm:meta])* $fv:vis $f:ident : $t:ty),* $(,)? }) => {
-        $(#[$m])* $v struct $name { $($(#[$fm])* $fv $f: $t),* }
-        impl $crate::db::Record for $name {
-            const COLUMNS: &'static str = $crate::columns!($($f),*);
-            fn from_row(row: &$crate::db::Row) -> $crate::Result<Self> {
-                Ok($name { $($f: row.get($crate::db::plain(stringify!($f)))?),* })
-            }
-        }
-    };
-}
-#[macro_export]
-macro_rules! columns {
-    ($first:ident $(, $rest:ident)*) => { concat!(stringify!($first) $(, ", ", stringify!($rest))*) };
-}
-
-record! {
-    /// A single number, selected `AS n`.
-    pub struct Number { pub n: i64 }
-}
-
-/// A field's name without Rust's mark for names that are keywords.
-pub fn plain(name: &'static str) -> &'static str {
-    name.strip_prefix("r#").unwrap_or(name)
 }

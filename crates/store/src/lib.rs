@@ -22,6 +22,7 @@ pub mod notice;
 pub mod pool;
 pub mod profession;
 pub mod rekey;
+pub mod row;
 pub mod seal;
 pub mod server;
 pub mod server_metric;
