@@ -148,11 +148,7 @@ pub const SORTABLE: &[&str] = &["email", "name", "role", "status", "last_login_a
 
 pub async fn list(db: &Db, q: Option<&str>, sort: Sort, page: Page) -> Result<Listing<AdminUser>> {
     let filter = Filter::of(db.dialect()).must("deleted_at IS NULL").search(&["email", "name"], q);
-    let (sql, args) = filter.page(&format!("SELECT {} FROM admin_users", AdminUser::COLUMNS), sort, "id", page);
-    let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count("admin_users");
-    let total: Number = Conn::from(db).one(&sql, args).await?;
-    Ok(Listing { list, total: total.n })
+    filter.list(db, AdminUser::COLUMNS, "admin_users", sort, "id", page).await
 }
 
 record! {

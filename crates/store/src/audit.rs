@@ -3,7 +3,7 @@
 use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
-use crate::db::{Number, Record as _};
+use crate::db::Record as _;
 use crate::filter::Filter;
 use crate::{Conn, Db, Result, args, record, word};
 
@@ -115,11 +115,7 @@ pub const SORTABLE: &[&str] = &["id", "created_at", "operator", "action", "level
 
 pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Listing<Entry>> {
     let filter = wanted.filter(db);
-    let (sql, args) = filter.page(&format!("SELECT {} FROM audit_log", Entry::COLUMNS), sort, "id", page);
-    let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count("audit_log");
-    let total: Number = Conn::from(db).one(&sql, args).await?;
-    Ok(Listing { list, total: total.n })
+    filter.list(db, Entry::COLUMNS, "audit_log", sort, "id", page).await
 }
 
 /// The entries after `after`, oldest first: an export walks the log with it.

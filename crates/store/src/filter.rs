@@ -1,9 +1,9 @@
 //! `WHERE` clauses that grow with what a list is asked for. The clauses are ours, the values are bound.
 
-use base::{Page, Sort};
+use base::{Listing, Page, Sort};
 
-use crate::Dialect;
-use crate::db::Value;
+use crate::db::{Number, Record, Value};
+use crate::{Conn, Db, Dialect, Result};
 
 /// The columns of all sortable lists that can be NULL.
 const NULLABLE: &[&str] = &["last_login_at", "i.last_health_at", "e.allocated_at"];
@@ -62,6 +62,23 @@ impl Filter {
     /// The `SELECT` of how many there are, `AS n`.
     pub fn count(&self, from: &str) -> (String, Vec<Value>) {
         (format!("SELECT COUNT(*) AS n FROM {from}{}", self.sql), self.args.clone())
+    }
+
+    /// One page of a table, and how many rows there are in all.
+    pub async fn list<T: Record>(
+        &self,
+        db: &Db,
+        columns: &str,
+        from: &str,
+        sort: Sort,
+        tie: &str,
+        page: Page,
+    ) -> Result<Listing<T>> {
+        let (sql, args) = self.page(&format!("SELECT {columns} FROM {from}"), sort, tie, page);
+        let list = db.all(&sql, args).await?;
+        let (sql, args) = self.count(from);
+        let total: Number = Conn::from(db).one(&sql, args).await?;
+        Ok(Listing { list, total: total.n })
     }
 
     pub fn clause(&self) -> (&str, Vec<Value>) {

@@ -4,7 +4,7 @@ use base::id::ItemId;
 use base::{FilePath, Listing, Page, Sort};
 use jiff::Timestamp;
 
-use crate::db::{Number, Record as _};
+use crate::db::Record as _;
 use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
@@ -187,11 +187,7 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, mut sort: Sort, page: Page) -> Re
         .when("kind = ?", wanted.kind)
         .when("is_active = ?", wanted.is_active)
         .search(&["name", "description"], wanted.q);
-    let (sql, args) = filter.page(&format!("SELECT {} FROM marketplace_item", Item::COLUMNS), sort, "id", page);
-    let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count("marketplace_item");
-    let total: Number = Conn::from(db).one(&sql, args).await?;
-    Ok(Listing { list, total: total.n })
+    filter.list(db, Item::COLUMNS, "marketplace_item", sort, "id", page).await
 }
 
 record! {

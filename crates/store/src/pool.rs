@@ -130,11 +130,7 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
         .when("e.allocated_at >= ?", wanted.allocated_from)
         .when("e.allocated_at < ?", wanted.allocated_until)
         .search(&["e.instance_id", "p.name", "COALESCE(u.email, '')"], wanted.q);
-    let (sql, args) = filter.page(&format!("SELECT {} FROM {FROM}", Listed::COLUMNS), sort, "e.id", page);
-    let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count(FROM);
-    let total: Number = Conn::from(db).one(&sql, args).await?;
-    Ok(Listing { list, total: total.n })
+    filter.list(db, Listed::COLUMNS, FROM, sort, "e.id", page).await
 }
 
 pub async fn show(conn: impl Into<Conn<'_>>, id: &EntryId) -> Result<Option<Listed>> {

@@ -92,9 +92,5 @@ pub async fn list(db: &Db, q: Option<&str>, status: Option<&str>, sort: Sort, pa
         .must("deleted_at IS NULL")
         .when("status = ?", status)
         .search(&["id", "name", "host"], q);
-    let (sql, args) = filter.page(&format!("SELECT {} FROM server", Server::COLUMNS), sort, "id", page);
-    let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count("server");
-    let total: Number = Conn::from(db).one(&sql, args).await?;
-    Ok(Listing { list, total: total.n })
+    filter.list(db, Server::COLUMNS, "server", sort, "id", page).await
 }

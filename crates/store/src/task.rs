@@ -245,11 +245,7 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
         .when("type = ?", wanted.types)
         .when("instance_id = ?", wanted.instance_id)
         .search(&["id", "type", "payload", "error", "source"], wanted.q);
-    let (sql, args) = filter.page(&format!("SELECT {} FROM task", columns()), sort, "id", page);
-    let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count("task");
-    let total: Number = Conn::from(db).one(&sql, args).await?;
-    Ok(Listing { list, total: total.n })
+    filter.list(db, &columns(), "task", sort, "id", page).await
 }
 
 record! {

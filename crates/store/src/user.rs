@@ -4,7 +4,7 @@ use base::id::UserId;
 use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
-use crate::db::{Number, Record as _};
+use crate::db::Record as _;
 use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
@@ -122,11 +122,7 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
         .when("status = ?", wanted.status)
         .when("department = ?", wanted.department)
         .search(&["email", "name", "department"], wanted.q);
-    let (sql, args) = filter.page(&format!("SELECT {} FROM users", User::COLUMNS), sort, "id", page);
-    let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count("users");
-    let total: Number = Conn::from(db).one(&sql, args).await?;
-    Ok(Listing { list, total: total.n })
+    filter.list(db, User::COLUMNS, "users", sort, "id", page).await
 }
 
 record! {

@@ -169,7 +169,8 @@ on_both! {
 }
 
 /// A storm of logins: everybody else is still answered at once, since hashing has threads of its own.
-#[tokio::test(flavor = "multi_thread")]
+/// With one thread that answers, a hash on it would be seen by everybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_storm_of_logins_starves_nobody() {
     let site = Site::start(Database::sqlite()).await;
     let (_, token) = site.employee("ada@example.com").await;
@@ -188,7 +189,7 @@ async fn a_storm_of_logins_starves_nobody() {
     for login in storm {
         login.await.unwrap().ok();
     }
-    // The storm is 40 hashes long. If they ran on the threads that answer, a handful of answers would
-    // get through between them.
-    assert!(answered >= 80, "only {answered} answers while 40 logins were hashed");
+    // The storm is 40 hashes long. On the thread that answers, one or two answers would get through between
+    // two of them; beside it, many do.
+    assert!(answered >= 160, "only {answered} answers while 40 logins were hashed");
 }
