@@ -117,10 +117,11 @@ async fn accept(
     Ok((stream, peer, place))
 }
 
-/// Waits for the client's first byte. hyper's own limit begins with it.
+/// Waits for the client's first byte, and leaves it where it is. hyper's own limit begins with it.
 async fn speaks(stream: &TcpStream, mut stop: watch::Receiver<bool>) -> bool {
+    let mut byte = [0];
     tokio::select! {
-        readable = stream.readable() => readable.is_ok(),
+        first = stream.peek(&mut byte) => first.is_ok_and(|bytes| bytes > 0),
         () = tokio::time::sleep(HEAD_TIMEOUT) => false,
         _ = stop.wait_for(|stop| *stop) => false,
     }
