@@ -138,13 +138,18 @@ def search_secrets(folder: Path, known: Path) -> tuple[list[str], int]:
     """Places where a secret stands, as file:line and the secret's number (never the secret), and how many files were read."""
     wanted = {line.encode(): number for number, line in enumerate(known.read_text().splitlines(), 1) if line}
     hits = [f"secret number {number} is too short to be searched for" for secret, number in wanted.items() if len(secret) < 6]
-    pattern = re.compile(b"|".join(re.escape(secret) for secret in sorted(wanted, key=len, reverse=True)))
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != known]
-    for path in files if wanted and not hits else []:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if match := pattern.search(line):
-                    hits.append(f"{path.relative_to(folder)}:{number} holds secret number {wanted[match[0]]} of secrets.txt")
+    if wanted and not hits:
+        # grep looks for all of them at once, in a second; a pattern of hundreds of words takes Python minutes.
+        # What it prints holds the secrets: it stays in this process.
+        command = ["grep", "-raFnoZ", f"--exclude={known.name}", "-f", "-", "."]
+        found = subprocess.run(command, input=b"\n".join(wanted), cwd=folder, capture_output=True, timeout=600, check=False)
+        if found.returncode > 1:
+            raise OSError(f"grep ended with exit code {found.returncode}")
+        for line in found.stdout.splitlines():
+            path, _, rest = line.partition(b"\0")
+            number, _, secret = rest.partition(b":")
+            hits.append(f"{path.decode().removeprefix('./')}:{int(number)} holds secret number {wanted[secret]} of secrets.txt")
     return hits, len(files)
 
 
