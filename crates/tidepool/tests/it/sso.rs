@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use base::Secret;
-use domain::app::Newcomers;
+use domain::app::{IdentityProxy, Newcomers};
+use remote::jwks::Jwks;
 use remote::sso::Config;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, COOKIE, LOCATION, SET_COOKIE};
@@ -280,4 +281,51 @@ async fn a_provider_that_is_away_is_503_and_says_nothing_of_ours() {
     let site = Site::with(Database::sqlite(), employees(config)).await;
     let told = site.employee.get("/auth/sso").refused("5030").await;
     assert!(!told.contains("127.0.0.1"), "{told}");
+}
+
+/// The id token that the provider gives for a finished sign-in: what an identity proxy would pass on.
+async fn id_token(site: &Site, issuer: &str, login: &str, password: &str) -> String {
+    let (browser, back) = begin_and_sign_in(site, login, password).await;
+    let place = Place { table: "cookie", column: "employee", id: "sso" };
+    let opened = site.app.sealer.open(place, &browser.cookies["tidepool_employee_sso"]).unwrap();
+    let kept: Value = serde_json::from_str(opened.expose()).unwrap();
+    let code = back.query_pairs().find(|(n, _)| n == "code").unwrap().1.into_owned();
+    let callback = format!("{}/api/v1/auth/sso/callback", site.employee.url);
+    let form = [
+        ("grant_type", "authorization_code"),
+        ("code", &code),
+        ("redirect_uri", &callback),
+        ("code_verifier", kept["attempt"]["verifier"].as_str().unwrap()),
+    ];
+    let request =
+        browser.http.post(format!("{issuer}/token")).basic_auth("employee", Some("employee-secret-0123456789abcdef"));
+    let answer: Value = request.form(&form).send().await.unwrap().json().await.unwrap();
+    answer["id_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_proxys_token_is_as_good_as_a_login() {
+    let proxied = |audience: &'static str| {
+        move |sso: Config| {
+            let keys = Jwks::new(format!("{}/jwks", sso.issuer), remote::http::client().unwrap());
+            let proxy = IdentityProxy { issuer: sso.issuer.clone(), audience: Some(audience.into()), keys };
+            Options { proxy: Some(proxy), ..employees(sso) }
+        }
+    };
+    let Some(site) = site("sso::proxy", proxied("employee")).await else { return };
+    let issuer = std::env::var("TIDEPOOL_TEST_IDP_URL").unwrap();
+    let verify = |site: &Site, token: &str| site.employee.post("/auth/verify", json!({"token": token}));
+    let alice = id_token(&site, &issuer, "alice@example.test", "wonder").await;
+    let opened = verify(&site, &alice).ok().await;
+    let me = site.employee.get("/me").token(opened["token"].as_str().unwrap()).ok().await;
+    assert_eq!(me["email"], "alice@example.test");
+    let carol = id_token(&site, &issuer, "carol@example.test", "unverified1").await;
+    verify(&site, &carol).refused("4030").await;
+    // Altered, of another kind, or ours: not the proxy's.
+    let (head, signature) = alice.rsplit_once('.').unwrap();
+    verify(&site, &format!("{head}.{}", signature.replace(['A', 'B', 'C'], "D"))).refused("4010").await;
+    verify(&site, "rubbish").refused("4010").await;
+    verify(&site, opened["token"].as_str().unwrap()).refused("4010").await;
+    let Some(other) = self::site("sso::proxy", proxied("somebody-else")).await else { return };
+    verify(&other, &alice).refused("4010").await;
 }
