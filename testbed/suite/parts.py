@@ -71,7 +71,8 @@ def web(run: Run, result: Result) -> None:
 
 def rust(run: Run, result: Result) -> None:
     """Every Rust test of the workspace, with the real database and the real OpenID provider."""
-    junit = run.target / "nextest" / "default" / "junit.xml"
+    # nextest keeps its reports in the clone, wherever cargo builds (`store.dir` of its configuration).
+    junit = ROOT / "target" / "nextest" / "default" / "junit.xml"
     junit.unlink(missing_ok=True)
     code, lines = run_shown(["cargo", "nextest", "run", "--workspace", "--locked"], run.log("rust"), run.env, ROOT)
     counting.count_nextest(junit, lines, run.skip_log, result)
