@@ -88,9 +88,11 @@ fn every_setting_is_taken_from_file_environment_and_flag_in_that_order() {
     let help = said(&run(folder, &["serve", "--help"], &[]));
     for row in rows {
         assert!(help.contains(&format!("--{} ", row[2].replace('_', "-"))), "no flag for {}", row[2]);
-        let output = run(folder, &["settings"], &[(row[1], "")]);
-        assert!(output.status.success(), "{} is unknown", row[1]);
+        // Read by `check`, which refuses a variable that it does not know, empty or not.
+        let output = run(folder, &["check"], &[(row[1], "")]);
+        assert!(output.status.success(), "{} is unknown: {}", row[1], said(&output));
     }
+    assert!(!run(folder, &["check"], &[("TIDEPOOL_NO_SUCH_SETTING", "")]).status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
