@@ -88,6 +88,18 @@ on_both! {
         assert_eq!(codes.iter().filter(|c| *c == "4091").count(), 9, "{codes:?}");
     }
 
+    async fn many_employees_claiming_many_times_at_once_get_one_each(site: Site) {
+        site.instances("a", 60).await;
+        let mut calls = vec![];
+        for i in 0..12 {
+            let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
+            calls.extend((0..8).map(|_| site.employee.post("/me/instances/claim", json!({})).token(&token)));
+        }
+        let replies = futures_util::future::join_all(calls.into_iter().map(|c| tokio::spawn(c.send()))).await;
+        let won = replies.into_iter().filter(|r| r.as_ref().unwrap().status == 200).count();
+        assert_eq!(won, 12, "one each, however many at once");
+    }
+
     async fn of_many_claims_of_one_instance_one_wins(site: Site) {
         let ids = site.instances("a", 1).await;
         let mut calls = vec![];
