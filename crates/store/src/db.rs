@@ -23,6 +23,8 @@ const POSTGRES_CONNECTIONS: u32 = 20;
 const NOTICES: usize = 1024;
 /// How long a request waits for a connection before it is answered 503.
 const ACQUIRE: Duration = Duration::from_secs(10);
+/// How long SQLite waits for another process that holds the file.
+const BUSY: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
 pub struct Db {
@@ -49,12 +51,12 @@ impl Db {
                     .foreign_keys(true)
                     .journal_mode(SqliteJournalMode::Wal)
                     .synchronous(SqliteSynchronous::Normal)
-                    .busy_timeout(Duration::from_secs(30));
+                    .busy_timeout(BUSY);
                 let file = options.get_filename().to_owned();
                 let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE);
                 // The writer comes first: it makes the file that the readers open.
-                let write = pool.clone().max_connections(1).connect_with(options.clone()).await?;
-                let read = pool.max_connections(SQLITE_READERS).connect_with(options.read_only(true)).await?;
+                let write = open_sqlite(pool.clone().max_connections(1), options.clone()).await?;
+                let read = open_sqlite(pool.max_connections(SQLITE_READERS), options.read_only(true)).await?;
                 Pool::Sqlite { read, write, file }
             }
             Some("postgres" | "postgresql") => {
@@ -137,6 +139,25 @@ impl Db {
             Pool::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// Opens a pool on a SQLite file that others may be opening too. Turning the write-ahead log on, and recovering it, say
+/// "locked" at once to all but one of them, without regard to the busy time-out: so we ask again.
+async fn open_sqlite(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool> {
+    let until = tokio::time::Instant::now() + BUSY;
+    loop {
+        match pool.clone().connect_with(options.clone()).await {
+            Err(sqlx::Error::Database(e)) if is_busy(&*e) && tokio::time::Instant::now() < until => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// SQLITE_BUSY in any of its extended forms (the low byte is the code itself).
+fn is_busy(error: &dyn sqlx::error::DatabaseError) -> bool {
+    error.code().and_then(|c| c.parse::<u32>().ok()).is_some_and(|c| c & 0xff == 5)
 }
 
 /// A transaction. Dropped without `commit`, it never happened.
