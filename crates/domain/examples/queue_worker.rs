@@ -75,6 +75,8 @@ async fn main() -> Result<()> {
         proxy: None,
         audit_retention_days: 90,
         token_name_limit: 100,
+        quotas: domain::quota::Quotas::new("queue-worker"),
+        feed: Arc::new(domain::usage::Local(Clock::default())),
     };
     let timing = Timing {
         lease: Duration::from_millis(1500),

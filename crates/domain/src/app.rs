@@ -9,7 +9,9 @@ use store::Db;
 use store::seal::Sealer;
 
 use crate::hashing::Hasher;
+use crate::quota::Quotas;
 use crate::token::TokenKey;
+use crate::usage::Feed;
 
 pub struct App {
     pub db: Db,
@@ -23,6 +25,10 @@ pub struct App {
     pub audit_retention_days: i64,
     /// How long a token's name may be at the LLM gateway: an instance's id is one.
     pub token_name_limit: usize,
+    /// What this process holds of quotas.
+    pub quotas: Quotas,
+    /// Brings the gateway's log into ours.
+    pub feed: Arc<dyn Feed>,
 }
 
 /// How one of the two kinds of accounts logs in.

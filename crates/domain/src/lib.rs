@@ -14,12 +14,14 @@ pub mod login;
 pub mod marketplace;
 pub mod pool;
 pub mod profession;
+pub mod quota;
 pub mod server;
 pub mod session;
 pub mod sso;
 pub mod task;
 pub mod throttle;
 pub mod token;
+pub mod usage;
 pub mod user;
 
 pub use app::App;

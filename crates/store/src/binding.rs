@@ -134,3 +134,39 @@ pub async fn summaries(db: &Db, users: Option<&[String]>) -> Result<Vec<Summary>
     );
     db.all(&sql, args).await
 }
+
+record! {
+    /// A live binding, and since when the instance's use is its user's: since the end of the last binding to
+    /// anybody else, or since ever.
+    #[derive(Clone, Debug)]
+    pub struct Tenure {
+        pub user_id: String,
+        pub instance_id: String,
+        pub instance_name: String,
+        pub since: Option<Timestamp>,
+    }
+}
+
+/// The tenures of one user, or of all.
+pub async fn tenures(db: &Db, user: Option<&UserId>) -> Result<Vec<Tenure>> {
+    let (clause, args) = match user {
+        Some(user) => (" AND b.user_id = ?", args![user.as_str()]),
+        None => ("", args![]),
+    };
+    let sql = format!(
+        "SELECT b.user_id AS user_id, b.instance_id AS instance_id, i.name AS instance_name, \
+         (SELECT MAX(o.ended_at) FROM binding o WHERE o.instance_id = b.instance_id AND o.user_id <> b.user_id) AS since \
+         FROM binding b JOIN instance i ON i.id = b.instance_id \
+         WHERE b.ended_at IS NULL AND i.deleted_at IS NULL{clause} ORDER BY b.created_at, b.id"
+    );
+    db.all(&sql, args).await
+}
+
+/// A user's bindings that lasted into what came after `since`, ended ones included.
+pub async fn lasting(db: &Db, user: &UserId, since: Timestamp) -> Result<Vec<Binding>> {
+    let sql = format!(
+        "SELECT {} FROM binding WHERE user_id = ? AND (ended_at IS NULL OR ended_at > ?) ORDER BY created_at, id",
+        Binding::COLUMNS
+    );
+    db.all(&sql, args![user.as_str(), since]).await
+}

@@ -9,7 +9,9 @@ use base::{Clock, Error, Kind, Result};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
+use domain::usage::Local;
 use jiff::SignedDuration;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
@@ -33,6 +35,7 @@ pub async fn open(config: &Config) -> Result<Opened> {
     let keys = Keys::load(config)?;
     let (db, in_use) = open_db(config).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
+    store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
     let app = App {
         db,
@@ -52,6 +55,8 @@ pub async fn open(config: &Config) -> Result<Opened> {
         },
         audit_retention_days: config.audit_retention_days,
         token_name_limit: config.token_name_limit,
+        quotas: Quotas::new(base::id::fresh()),
+        feed: Arc::new(Local(Clock::default())),
     };
     Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
 }

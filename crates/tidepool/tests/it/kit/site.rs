@@ -109,9 +109,10 @@ impl Site {
         trace::used_secret(master.expose());
         trace::used_secret(PASSWORD);
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
+        let clock = Clock::fixed(Clock::default().now());
         let app = Arc::new(App {
             db,
-            clock: Clock::fixed(Clock::default().now()),
+            clock: clock.clone(),
             zone: Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap(),
             sealer: Arc::new(Sealer::new(&master).unwrap()),
             hasher: Hasher::default(),
@@ -128,6 +129,8 @@ impl Site {
             proxy: options.proxy,
             audit_retention_days: 90,
             token_name_limit: 100,
+            quotas: domain::quota::Quotas::new("site"),
+            feed: Arc::new(domain::usage::Local(clock.clone())),
         });
         let (stop, stopped) = watch::channel(false);
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
