@@ -58,6 +58,20 @@ words! {
     }
 }
 
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestStatus {
+    Success,
+    Error,
+}
+
+impl From<bool> for RequestStatus {
+    fn from(succeeded: bool) -> RequestStatus {
+        if succeeded { RequestStatus::Success } else { RequestStatus::Error }
+    }
+}
+
 /// What an administrator may make of a pool entry.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

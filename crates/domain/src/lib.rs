@@ -10,6 +10,7 @@ pub mod claim;
 pub mod hashing;
 pub mod install;
 pub mod instance;
+pub mod key;
 pub mod login;
 pub mod marketplace;
 pub mod pool;

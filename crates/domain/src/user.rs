@@ -83,6 +83,11 @@ pub async fn find(app: &App, id: &UserId) -> Result<User> {
     Ok(user::find(&app.db, id).await?.ok_or(Kind::NotFound)?)
 }
 
+pub async fn find_by_email(app: &App, email: &str) -> Result<UserId> {
+    let user = user::find_by_email(&app.db, email).await?.ok_or(Kind::NotFound)?;
+    Ok(UserId::named(user.id))
+}
+
 pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
     let password_hash = match new.password {
         Some(password) => {

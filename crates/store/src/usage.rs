@@ -64,6 +64,16 @@ impl std::ops::AddAssign for Sums {
     }
 }
 
+impl std::ops::SubAssign for Sums {
+    fn sub_assign(&mut self, other: Sums) {
+        self.requests -= other.requests;
+        self.errors -= other.errors;
+        self.prompt_tokens -= other.prompt_tokens;
+        self.completion_tokens -= other.completion_tokens;
+        self.quota -= other.quota;
+    }
+}
+
 /// `SUM` of the sums, as integers on both databases.
 const TOTALS: &str = "CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests, CAST(COALESCE(SUM(errors), 0) AS BIGINT) AS errors, \
     CAST(COALESCE(SUM(prompt_tokens), 0) AS BIGINT) AS prompt_tokens, \

@@ -10,6 +10,7 @@ mod pool;
 mod profession;
 mod server;
 mod task;
+mod usage;
 mod user;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -29,4 +30,5 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(task::routes())
         .merge(marketplace::routes())
         .merge(audit::routes())
+        .merge(usage::routes())
 }

@@ -7,6 +7,7 @@ mod instance;
 mod marketplace;
 mod me;
 mod profession;
+mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -21,4 +22,5 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(chat_binding::routes())
         .merge(marketplace::routes())
         .merge(install::routes())
+        .merge(usage::routes())
 }

@@ -23,3 +23,4 @@ mod queue;
 mod queue_crash;
 mod sso;
 mod storm;
+mod usage;
