@@ -2,4 +2,5 @@
 
 pub mod http;
 pub mod jwks;
+pub mod llm;
 pub mod sso;

@@ -11,6 +11,7 @@ pub mod dialect;
 pub mod ended_token;
 pub mod error;
 pub mod filter;
+pub mod foreign;
 pub mod gateway_key;
 pub mod install;
 pub mod instance;
