@@ -51,6 +51,10 @@ words! {
     TaskStatus of store::task::Status {
         Pending = "pending", Processing = "processing", Done = "done", Failed = "failed", Dead = "dead",
     }
+    KeyStatus of store::gateway_key::Status { Active = "active", Disabled = "disabled" }
+    ProviderKind of store::model::ProviderKind {
+        Anthropic = "anthropic", Openai = "openai", Google = "google", Echo = "echo",
+    }
     ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
     ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }
     InstallState of store::install::State {

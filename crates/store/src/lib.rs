@@ -5,6 +5,7 @@ pub mod audit;
 pub mod backup;
 pub mod binding;
 pub mod chat_binding;
+pub mod chat_message;
 pub mod copy;
 pub mod db;
 pub mod dialect;

@@ -400,6 +400,13 @@ pub async fn totals(db: &Db) -> Result<Vec<Keyed>> {
     db.all(&sql, args![]).await
 }
 
+/// All that a token ever used.
+pub async fn of_all_time(conn: impl Into<Conn<'_>>, token: &str) -> Result<Sums> {
+    let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE token_name = ?");
+    let keyed: Keyed = conn.into().one(&sql, args![token]).await?;
+    Ok(keyed.sums)
+}
+
 /// Copies the sums into the instances' totals; answers how many changed.
 pub async fn copy_totals(db: &Db) -> Result<u64> {
     let sql = "UPDATE instance SET \

@@ -5,7 +5,9 @@ mod audit;
 mod auth;
 mod chat_binding;
 mod instance;
+mod key;
 mod marketplace;
+mod model;
 mod pool;
 mod profession;
 mod server;
@@ -31,4 +33,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(marketplace::routes())
         .merge(audit::routes())
         .merge(usage::routes())
+        .merge(key::routes())
+        .merge(model::routes())
 }

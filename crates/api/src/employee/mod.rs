@@ -1,6 +1,7 @@
 //! The employee API. One file per noun; each has its `routes()`.
 
 mod auth;
+mod chat;
 mod chat_binding;
 mod install;
 mod instance;
@@ -23,4 +24,5 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(marketplace::routes())
         .merge(install::routes())
         .merge(usage::routes())
+        .merge(chat::routes())
 }
