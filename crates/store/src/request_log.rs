@@ -200,6 +200,13 @@ pub async fn count(db: &Db, asked: &Asked, most: i64) -> Result<i64> {
     Ok(number.n)
 }
 
+/// Sums by model straight from the rows: what the sums beside them must agree with.
+pub async fn sum_again(db: &Db, since: Timestamp) -> Result<Vec<usage::Keyed>> {
+    let totals = usage::ROW_TOTALS;
+    let sql = format!("SELECT model AS key, {totals} FROM request_log WHERE created_at >= ? GROUP BY model");
+    db.all(&sql, args![since]).await
+}
+
 /// All token names that ever asked for anything.
 pub async fn token_names(db: &Db) -> Result<Vec<String>> {
     record! { struct Name { token_name: String } }
