@@ -141,7 +141,7 @@ impl LiteLlm {
         }
         rows.retain(|row| alias.is_none() || row.key_alias.as_deref() == alias);
         // Rows without a time are older than the column.
-        rows.sort_by_cached_key(|row| (row.created_at.as_ref().and_then(time), row.token.clone()));
+        rows.sort_by_cached_key(|row| (row.created_at.as_deref().and_then(time), row.token.clone()));
         rows.dedup_by(|a, b| a.token == b.token);
         Ok(rows.into_iter().filter(|row| !row.token.is_empty()).map(remote_key).collect())
     }
@@ -301,9 +301,10 @@ impl Gateway for LiteLlm {
 }
 
 fn remote_key(row: Row) -> RemoteKey {
-    let used_quota = units(row.spend.unwrap_or_default());
+    let spend = row.spend.unwrap_or_default();
+    let used_quota = units(spend);
     let quota = row.max_budget.map(units);
-    let expired = row.expires.as_ref().and_then(time).is_some_and(|at| at < Timestamp::now());
+    let expired = row.expires.as_deref().and_then(time).is_some_and(|at| at < Timestamp::now());
     RemoteKey {
         gateway_id: row.token,
         name: row.key_alias.unwrap_or_default(),
@@ -312,7 +313,7 @@ fn remote_key(row: Row) -> RemoteKey {
             KeyStatus::Disabled
         } else if expired {
             KeyStatus::Expired
-        } else if quota.is_some_and(|quota| used_quota >= quota) {
+        } else if row.max_budget.is_some_and(|budget| spend >= budget) {
             KeyStatus::Exhausted
         } else {
             KeyStatus::Enabled
@@ -323,8 +324,10 @@ fn remote_key(row: Row) -> RemoteKey {
     }
 }
 
-fn time(text: &String) -> Option<Timestamp> {
-    text.parse().ok()
+/// Some of its times leave out their zone, which is UTC.
+fn time(text: &str) -> Option<Timestamp> {
+    let utc = |time: jiff::civil::DateTime| jiff::tz::TimeZone::UTC.to_timestamp(time).ok();
+    text.parse().ok().or_else(|| text.parse().ok().and_then(utc))
 }
 
 fn units(usd: f64) -> i64 {
@@ -368,6 +371,8 @@ mod tests {
         assert_eq!(status(json!({"token": "t", "spend": 1.0, "max_budget": 1.0})), KeyStatus::Exhausted);
         assert_eq!(status(json!({"token": "t", "blocked": true})), KeyStatus::Disabled);
         assert_eq!(status(json!({"token": "t", "expires": "2001-01-01T00:00:00Z"})), KeyStatus::Expired);
+        assert_eq!(status(json!({"token": "t", "expires": "2001-01-01T00:00:00.123"})), KeyStatus::Expired);
+        assert_eq!(status(json!({"token": "t", "expires": "2999-01-01T00:00:00+00:00"})), KeyStatus::Enabled);
         assert_eq!(status(json!({"token": "t"})), KeyStatus::Enabled);
     }
 }
