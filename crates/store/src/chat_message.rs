@@ -1,10 +1,9 @@
 //! Chat messages, per user and instance. Each instance keeps its newest 5,000.
 
-use base::id::{InstanceId, UserId};
 use jiff::Timestamp;
 
-use crate::db::Number;
-use crate::{Result, Tx, args, record, word};
+use crate::db::Record as _;
+use crate::{Db, Result, Tx, args, record, word};
 
 /// How many messages an instance keeps.
 pub const KEPT: i64 = 5_000;
@@ -35,6 +34,14 @@ record! {
 
 /// Adds a message and lets go of the instance's oldest beyond what is kept.
 pub async fn insert(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
+    insert_unchecked(tx, message).await?;
+    let over = "DELETE FROM chat_message WHERE instance_id = ? AND id IN (SELECT id FROM chat_message WHERE instance_id = ? \
+        ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?)";
+    tx.run(over, args![&message.instance_id, &message.instance_id, KEPT, KEPT]).await.map(drop)
+}
+
+/// Adds a message, however many there are.
+pub async fn insert_unchecked(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
     let sql = "INSERT INTO chat_message (id, user_id, instance_id, role, content, tokens, session_key, client_id, unconfirmed, created_at) \
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
@@ -49,14 +56,14 @@ pub async fn insert(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
         message.unconfirmed,
         message.created_at
     ];
-    tx.run(sql, args).await?;
-    let over = "DELETE FROM chat_message WHERE instance_id = ? AND id IN (SELECT id FROM chat_message WHERE instance_id = ? \
-        ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?)";
-    tx.run(over, args![&message.instance_id, &message.instance_id, KEPT, KEPT]).await.map(drop)
+    tx.run(sql, args).await.map(drop)
 }
 
-pub async fn count(tx: &mut Tx, user: &UserId, instance: &InstanceId) -> Result<i64> {
-    let sql = "SELECT COUNT(*) AS n FROM chat_message WHERE user_id = ? AND instance_id = ?";
-    let number: Option<Number> = tx.first(sql, args![user.as_str(), instance.as_str()]).await?;
-    Ok(number.map_or(0, |n| n.n))
+/// An instance's newest messages, the newest first.
+pub async fn newest(db: &Db, instance: &str, limit: i64) -> Result<Vec<ChatMessage>> {
+    let sql = format!(
+        "SELECT {} FROM chat_message WHERE instance_id = ? ORDER BY created_at DESC, id DESC LIMIT ?",
+        ChatMessage::COLUMNS
+    );
+    db.all(&sql, args![instance, limit]).await
 }

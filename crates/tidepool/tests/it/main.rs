@@ -6,6 +6,7 @@
 mod accounts;
 mod admins;
 mod audit;
+mod chat;
 mod chat_bindings;
 mod claims;
 mod cli;
