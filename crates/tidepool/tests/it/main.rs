@@ -15,6 +15,7 @@ mod database;
 mod envelope;
 mod fleet;
 mod installs;
+mod keys;
 mod kit;
 mod login_limits;
 mod marketplace;
