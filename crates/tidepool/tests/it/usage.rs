@@ -367,7 +367,8 @@ impl<'a> World<'a> {
             let recent: Vec<&NewRequest> = self.rows.iter().filter(|r| self.day(r) >= first).collect();
             let email = |r: &NewRequest| self.owner(r).map(|u| self.people[u].email.clone()).unwrap_or_default();
             let dept = |r: &NewRequest| self.owner(r).map(|u| self.people[u].department.to_owned()).unwrap_or_default();
-            let groupings: [(&str, &dyn Fn(&NewRequest) -> String); 6] = [
+            type Key<'k> = &'k dyn Fn(&NewRequest) -> String;
+            let groupings: [(&str, Key<'_>); 6] = [
                 ("model", &|r| r.model.clone()),
                 ("provider", &|r| r.provider.clone()),
                 ("instance", &|r| r.token_name.clone()),
