@@ -51,6 +51,8 @@ impl Site {
                 ssh_port: 22,
                 ssh_user: "root".into(),
                 ssh_key_path: String::new(),
+                ssh_key: None,
+                base_dir: None,
                 notes: String::new(),
             };
             let made = server::create(self.app(), &by, new).await?;
