@@ -3,5 +3,9 @@
 //! No I/O, so that everything here can be tested with any input.
 
 pub mod document;
+pub mod shell;
+pub mod unit;
+pub mod version;
 
 pub use document::Document;
+pub use version::Version;
