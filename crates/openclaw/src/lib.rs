@@ -2,6 +2,7 @@
 //! them that mean trouble, its WebSocket frames, and the one script that asks a server about all of them.
 //! No I/O, so that everything here can be tested with any input.
 
+pub mod config;
 pub mod document;
 pub mod shell;
 pub mod unit;
