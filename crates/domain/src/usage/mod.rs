@@ -4,7 +4,10 @@
 //! user's since the end of the last binding to anybody else.
 
 mod feed;
+mod retention;
 mod spent;
 
 pub use feed::{AsOf, Feed, Local};
+pub use retention::forget_old;
 pub use spent::spent;
+pub(crate) use spent::spent_in;
