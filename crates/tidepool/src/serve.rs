@@ -8,6 +8,7 @@ use base::{Error, Result};
 use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
+use gateway::Gateway;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,7 +25,7 @@ const DRAIN: Duration = Duration::from_secs(8);
 pub async fn run(config: &Config) -> Result<()> {
     let began = Instant::now();
     allow_many_files();
-    let opened = open::open(config).await?;
+    let opened = open::serving(config).await?;
     if !opened.applied.is_empty() {
         tracing::info!(versions = ?opened.applied, "schema brought up to date");
     }
@@ -51,16 +52,15 @@ pub struct Running {
     pub urls: Vec<String>,
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
-    // Its lock says that the database is in use.
-    _opened: Opened,
+    /// Its lock says that the database is in use.
+    opened: Opened,
 }
 
 impl Running {
     pub async fn start(config: &Config, opened: Opened) -> Result<Running> {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
-        let mut running =
-            Running { app: opened.app.clone(), urls: vec![], tasks: JoinSet::new(), stop, _opened: opened };
+        let mut running = Running { app: opened.app.clone(), urls: vec![], tasks: JoinSet::new(), stop, opened };
         let sides = [
             (Role::Employee, Audience::Employee, &config.employee, web::employee as api::web::Assets),
             (Role::Admin, Audience::Admin, &config.admin, web::admin as api::web::Assets),
@@ -90,6 +90,16 @@ impl Running {
                     tracing::error!(%error, "listener ended");
                 }
             });
+        }
+        if let Some(log) = running.opened.log.clone() {
+            let listen = config.gateway.listen;
+            let listener = TcpListener::bind(listen)
+                .await
+                .map_err(|e| Error::internal(format_args!("cannot listen on {listen} for the LLM gateway: {e}")))?;
+            let gateway =
+                Gateway::open(running.app.clone(), log, &config.gateway.providers, gateway::Timing::default()).await?;
+            running.urls.push(config.gateway.url.clone());
+            running.tasks.spawn(gateway.serve(listener, stopped.clone()));
         }
         if config.runs(Role::Worker) {
             let db = running.app.db.clone();

@@ -6,13 +6,16 @@
 mod feed;
 mod own;
 mod requests;
+mod retention;
 mod spent;
 mod stats;
 
 pub use feed::{AsOf, Feed, Local};
 pub use own::{Day, Own, Window, Windows};
 pub use requests::{Item, Items, Wanted, requests};
+pub use retention::forget_old;
 pub use spent::spent;
+pub(crate) use spent::spent_in;
 pub use stats::{Grouping, Stat, TokenDay, days, department, stats};
 pub use store::usage::Sums;
 

@@ -25,7 +25,7 @@ impl Site {
         let mut values = values.clone();
         values.set("data_dir", folder.path().display().to_string());
         let config = values.config()?;
-        let opened = open::open(&config).await?;
+        let opened = open::serving(&config).await?;
         if store::table::count(&opened.app.db, "instance").await? > 0 {
             return Err(Error::conflict("the database is not empty: give the bench one of its own"));
         }
