@@ -11,7 +11,8 @@ use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
 use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
-use domain::usage::Local;
+use domain::usage::{Feed, Local};
+use gateway::log::Log;
 use jiff::SignedDuration;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
@@ -27,19 +28,45 @@ use crate::keys::Keys;
 pub struct Opened {
     pub app: Arc<App>,
     pub applied: Vec<i64>,
+    /// Where the embedded gateway writes its requests down, when this process is it.
+    pub log: Option<Arc<Log>>,
     _in_use: Option<InUse>,
 }
 
-/// Opens the database and everything that hangs on it.
+/// Opens the database and everything that hangs on it, for a command that does its work and ends.
 pub async fn open(config: &Config) -> Result<Opened> {
+    open_as(config, false).await
+}
+
+/// The same for a process that serves what its roles name.
+pub async fn open_to_serve(config: &Config) -> Result<Opened> {
+    open_as(config, config.runs_gateway()).await
+}
+
+async fn open_as(config: &Config, is_gateway: bool) -> Result<Opened> {
     let keys = Keys::load(config)?;
     let (db, in_use) = open_db(config).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
     store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
+    let clock = Clock::default();
+    let log = match is_gateway {
+        true => {
+            let (root, timing) = (config.data_dir.join("gateway"), gateway::log::Timing::default());
+            let log = Log::open(&root, db.clone(), clock.clone(), config.zone.clone(), timing);
+            Some(log.map_err(|e| file_error(&root, e))?)
+        }
+        false => None,
+    };
+    // What was granted of quotas is told from others' by the name under which its use is logged.
+    let replica = log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned());
+    let feed: Arc<dyn Feed> = match &log {
+        Some(log) => log.clone(),
+        None => Arc::new(Local(clock.clone())),
+    };
     let app = App {
         db,
-        clock: Clock::default(),
+        clock,
         zone: config.zone.clone(),
         sealer: Arc::new(Sealer::new(&keys.master.key).map_err(operator)?),
         hasher: Hasher::default(),
@@ -55,10 +82,10 @@ pub async fn open(config: &Config) -> Result<Opened> {
         },
         audit_retention_days: config.audit_retention_days,
         token_name_limit: config.token_name_limit,
-        quotas: Quotas::new(base::id::fresh()),
-        feed: Arc::new(Local(Clock::default())),
+        quotas: Quotas::new(replica),
+        feed,
     };
-    Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
+    Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }
 
 /// Opens nothing but the database, and marks it as being in use.

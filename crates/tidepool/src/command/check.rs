@@ -73,6 +73,7 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
             }
         }
     }
+    llm_gateway(config, &mut table);
     provider("employee SSO", config.employee.oidc.as_ref(), &mut table).await?;
     if config.employee.oidc.is_some() && config.employee.auto_create && config.employee_domains.is_empty() {
         let told = "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS";
@@ -90,6 +91,28 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
         }
     }
     Ok(table.print())
+}
+
+fn llm_gateway(config: &Config, table: &mut Table) {
+    let (part, gateway) = ("LLM gateway", &config.gateway);
+    table.good(part, format!("{} at {}", gateway.kind.as_str(), gateway.url));
+    if !config.runs_gateway() {
+        return;
+    }
+    let providers = [
+        ("anthropic", &gateway.providers.anthropic),
+        ("openai", &gateway.providers.openai),
+        ("google", &gateway.providers.google),
+    ];
+    let named: Vec<&str> = providers.iter().filter(|(_, access)| access.is_some()).map(|(name, _)| *name).collect();
+    match (named.is_empty(), gateway.providers.echo) {
+        (false, false) => table.good("LLM providers", named.join(", ")),
+        (_, true) => {
+            let told = format!("{} echo: models without a provider's key are answered by repeating", named.join(", "));
+            table.warn("LLM providers", told.trim_start());
+        }
+        (true, false) => table.warn("LLM providers", "none has a key: set TIDEPOOL_PROVIDER_…_KEY"),
+    }
 }
 
 async fn database(config: &Config, table: &mut Table) -> Result<()> {

@@ -13,6 +13,8 @@ mod coverage;
 mod database;
 mod envelope;
 mod fleet;
+mod gateway;
+mod gateway_crash;
 mod installs;
 mod kit;
 mod login_limits;

@@ -10,10 +10,15 @@ use base::{Clock, Secret, Zone};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
+use domain::usage::{Feed, Local};
+use gateway::log::Log;
+use gateway::{Gateway, provider};
 use jiff::SignedDuration;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
+use store::gateway_key::{self, GatewayKey};
 use store::seal::Sealer;
 use store::{Db, migrate};
 use tempfile::TempDir;
@@ -64,6 +69,8 @@ pub struct Options {
     pub trust_loopback: bool,
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
+    /// Runs an LLM gateway with these providers beside the two sides.
+    pub gateway: Option<provider::Settings>,
 }
 
 pub struct Site {
@@ -74,8 +81,11 @@ pub struct Site {
     pub root: String,
     pub master: Secret,
     pub database_url: Secret,
+    /// The LLM gateway's address, where the test wants one.
+    pub gateway: Option<String>,
     _stop: watch::Sender<bool>,
     _database: Database,
+    _gateway_folder: TempDir,
 }
 
 /// The first super_admin of every site.
@@ -110,10 +120,20 @@ impl Site {
         trace::used_secret(PASSWORD);
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
         let clock = Clock::fixed(Clock::default().now());
+        let zone = Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap();
+        let gateway_folder = tempfile::tempdir().unwrap();
+        let log = options.gateway.as_ref().map(|_| {
+            let (db, clock, zone) = (db.clone(), clock.clone(), zone.clone());
+            Log::open(gateway_folder.path(), db, clock, zone, gateway::log::Timing::default()).unwrap()
+        });
+        let feed: Arc<dyn Feed> = match &log {
+            Some(log) => log.clone(),
+            None => Arc::new(Local(clock.clone())),
+        };
         let app = Arc::new(App {
             db,
             clock: clock.clone(),
-            zone: Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap(),
+            zone,
             sealer: Arc::new(Sealer::new(&master).unwrap()),
             hasher: Hasher::default(),
             employee: Side {
@@ -129,10 +149,22 @@ impl Site {
             proxy: options.proxy,
             audit_retention_days: 90,
             token_name_limit: 100,
-            quotas: domain::quota::Quotas::new("site"),
-            feed: Arc::new(domain::usage::Local(clock.clone())),
+            quotas: Quotas::new(log.as_ref().map_or("site", |log| log.replica())),
+            feed,
         });
         let (stop, stopped) = watch::channel(false);
+        let gateway = match (log, &options.gateway) {
+            (Some(log), Some(providers)) => {
+                store::model::fill(&app.db, clock.now()).await.unwrap();
+                let timing = gateway::Timing::default();
+                let gateway = Gateway::open(app.clone(), log, providers, timing).await.unwrap();
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let url = format!("http://{}", listener.local_addr().unwrap());
+                tokio::spawn(gateway.serve(listener, stopped.clone()));
+                Some(url)
+            }
+            _ => None,
+        };
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
         for ((listener, url), side) in listeners.into_iter().zip(&urls).zip([Audience::Employee, Audience::Admin]) {
             let api = Arc::new(Api {
@@ -157,8 +189,10 @@ impl Site {
             root: String::new(),
             master,
             database_url: database.url.clone(),
+            gateway,
             _stop: stop,
             _database: database,
+            _gateway_folder: gateway_folder,
         };
         site.root = site.admin_login(ROOT).await;
         site
@@ -242,6 +276,35 @@ impl Site {
         let user = domain::user::create(&self.app, &by, new).await.unwrap();
         let token = domain::login::open_employee(&self.app, user.clone()).unwrap().token;
         (user.id, token.expose().to_owned())
+    }
+
+    /// Makes a sub key of the LLM gateway; answers it.
+    pub async fn key(&self, name: &str, instance: Option<&str>, quota: Option<i64>) -> String {
+        let secret = Secret::new(format!("sk-test{}", base::id::fresh().replace('-', "")));
+        trace::used_secret(secret.expose());
+        let (id, now) = (base::id::fresh(), self.app.clock.now());
+        let key = GatewayKey {
+            secret: self.app.sealer.seal(gateway_key::place(&id), &secret).unwrap(),
+            id,
+            instance_id: instance.map(str::to_owned),
+            name: name.to_owned(),
+            gateway_id: String::new(),
+            status: gateway_key::Status::Active,
+            user_revoked: false,
+            quota_spent: false,
+            quota,
+            used_quota: 0,
+            logged_quota: 0,
+            dirty: false,
+            rotate: false,
+            last_checked_at: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut tx = self.app.db.begin().await.unwrap();
+        gateway_key::insert(&mut tx, &key, &self.app.sealer.hash(&secret)).await.unwrap();
+        tx.commit().await.unwrap();
+        secret.expose().to_owned()
     }
 
     pub fn wait(&self, time: Duration) {
