@@ -104,7 +104,6 @@ impl Gateway {
         providers: &provider::Settings,
         timing: Timing,
     ) -> Result<Arc<Gateway>> {
-        metrics::describe();
         Ok(Arc::new(Gateway {
             keys: Keys::new(app.db.clone(), app.sealer.clone(), timing.keys),
             models: Models::open(app.db.clone()).await?,

@@ -7,10 +7,11 @@ use base::{Error, Result};
 use crate::config::Values;
 use crate::folder::Folder;
 use crate::sample::{self, PASSWORD};
-use crate::serve::{Running, told_to_stop};
+use crate::serve::{End, Running};
 use crate::{open, telemetry};
 
 pub async fn run(mut values: Values) -> Result<()> {
+    let end = End::listen()?;
     let folder = Folder::make("tidepool-demo")?;
     values.set("data_dir", folder.path().display().to_string());
     for name in ["employee_listen", "admin_listen", "gateway_listen"] {
@@ -32,10 +33,10 @@ pub async fn run(mut values: Values) -> Result<()> {
     let running = Running::start(&config, opened).await?;
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
-    println!("LLM gateway     {}   answers by echo; keys: POST /keys", config.gateway.url);
+    println!("LLM gateway     {}   answers by echo", config.gateway.url);
     println!("API docs        {}", config.admin.public_url.join("/api/v1/docs"));
     println!("Ctrl-C ends the demo and removes its data.");
-    told_to_stop().await?;
+    end.told().await;
     running.stop().await;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The LLM gateway's part of the configuration.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use base::{Error, Result, Secret};
 use gateway::provider;
@@ -48,10 +48,7 @@ impl Values {
                 log_url: Secret::new(self.needed("gateway_log_url", &because)?),
             })
         };
-        // An address to listen on at every interface is none to call.
-        let callable =
-            if listen.ip().is_unspecified() { SocketAddr::new([127, 0, 0, 1].into(), listen.port()) } else { listen };
-        let url = self.text("gateway_url").map_or_else(|| format!("http://{callable}"), str::to_owned);
+        let url = self.text("gateway_url").map_or_else(|| format!("http://{}", reached(listen)), str::to_owned);
         let public_url = self.text("gateway_public_url").unwrap_or(&url).to_owned();
         let providers = provider::Settings {
             anthropic: self.provider(ProviderKind::Anthropic),
@@ -68,4 +65,14 @@ impl Values {
         let url = named("url").unwrap_or_else(|| provider::public_url(kind)).to_owned();
         named("key").map(|key| provider::Access { url, key: Secret::new(key) })
     }
+}
+
+/// Where a listener on every address is reached on this machine.
+fn reached(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
 }
