@@ -23,10 +23,20 @@ pub const TABLES: &[&str] = &[
     "marketplace_item",
     "marketplace_file",
     "install",
+    "model",
+    "gateway_key",
+    "request_log",
+    "usage_slot",
+    "usage_daily",
+    "usage_source",
+    "usage_gap",
+    "log_segment",
+    "quota_grant",
+    "chat_message",
 ];
 
 /// Tables whose key counts up by itself.
-pub const COUNTED: &[&str] = &["audit_log", "server_metric", "task_log"];
+pub const COUNTED: &[&str] = &["audit_log", "server_metric", "task_log", "request_log"];
 
 /// A column that holds a sealed secret, and the column that holds its keyed hash, if any.
 pub struct Sealed {
@@ -40,6 +50,7 @@ pub struct Sealed {
 pub const SEALED: &[Sealed] = &[
     Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
     Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },
+    Sealed { table: "gateway_key", id: "id", column: "secret", hash: Some("secret_hash") },
 ];
 
 /// How many rows one of `TABLES` has.

@@ -9,7 +9,9 @@ use base::{Clock, Error, Kind, Result};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
+use domain::usage::Local;
 use jiff::SignedDuration;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
@@ -20,6 +22,7 @@ use store::{Db, migrate};
 
 use crate::config::{Config, SideConfig};
 use crate::keys::Keys;
+use crate::llm;
 
 /// An opened installation: its lock is held as long as this lives.
 pub struct Opened {
@@ -33,12 +36,15 @@ pub async fn open(config: &Config) -> Result<Opened> {
     let keys = Keys::load(config)?;
     let (db, in_use) = open_db(config).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
+    store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
+    let sealer = Arc::new(Sealer::new(&keys.master.key).map_err(operator)?);
+    let llm = llm::open(&config.gateway, &db, &sealer)?;
     let app = App {
         db,
         clock: Clock::default(),
         zone: config.zone.clone(),
-        sealer: Arc::new(Sealer::new(&keys.master.key).map_err(operator)?),
+        sealer,
         hasher: Hasher::default(),
         employee: side(config, &config.employee, Audience::Employee, &keys.employee_jwt.key)?,
         admin: side(config, &config.admin, Audience::Admin, &keys.admin_jwt.key)?,
@@ -51,7 +57,9 @@ pub async fn open(config: &Config) -> Result<Opened> {
             None => None,
         },
         audit_retention_days: config.audit_retention_days,
-        token_name_limit: config.token_name_limit,
+        llm,
+        quotas: Quotas::new(base::id::fresh()),
+        feed: Arc::new(Local(Clock::default())),
     };
     Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
 }

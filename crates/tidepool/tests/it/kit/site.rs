@@ -10,6 +10,7 @@ use base::{Clock, Secret, Zone};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::llm::Llm;
 use domain::token::{Audience, TokenKey};
 use jiff::SignedDuration;
 use remote::sso::{self, Provider};
@@ -64,6 +65,18 @@ pub struct Options {
     pub trust_loopback: bool,
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
+    pub gateway: Gateway,
+}
+
+/// The LLM gateway of a site.
+#[derive(Default)]
+pub enum Gateway {
+    /// Our own, at an address where nothing listens.
+    #[default]
+    Absent,
+    /// Our own, at this address.
+    Embedded(String),
+    Foreign(Arc<dyn remote::llm::Gateway>),
 }
 
 pub struct Site {
@@ -90,6 +103,7 @@ impl Site {
         trace::logs();
         let db = Db::open(&database.url).await.unwrap();
         migrate::run(&db).await.unwrap();
+        store::model::fill(&db, Clock::default().now()).await.unwrap();
         let listeners =
             [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
         let urls = [0, 1].map(|i| format!("http://{}", listeners[i].local_addr().unwrap()));
@@ -109,11 +123,18 @@ impl Site {
         trace::used_secret(master.expose());
         trace::used_secret(PASSWORD);
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
+        let clock = Clock::fixed(Clock::default().now());
+        let sealer = Arc::new(Sealer::new(&master).unwrap());
+        let llm = match options.gateway {
+            Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
+            Gateway::Embedded(url) => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap(),
+            Gateway::Foreign(gateway) => Llm::foreign(gateway).unwrap(),
+        };
         let app = Arc::new(App {
             db,
-            clock: Clock::fixed(Clock::default().now()),
+            clock: clock.clone(),
             zone: Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap(),
-            sealer: Arc::new(Sealer::new(&master).unwrap()),
+            sealer,
             hasher: Hasher::default(),
             employee: Side {
                 tokens: TokenKey::new(&key("employee-jwt-key"), Audience::Employee, SignedDuration::from_hours(12)),
@@ -127,7 +148,9 @@ impl Site {
             },
             proxy: options.proxy,
             audit_retention_days: 90,
-            token_name_limit: 100,
+            llm,
+            quotas: domain::quota::Quotas::new("site"),
+            feed: Arc::new(domain::usage::Local(clock.clone())),
         });
         let (stop, stopped) = watch::channel(false);
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
