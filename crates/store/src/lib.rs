@@ -39,6 +39,7 @@ pub mod task;
 pub mod task_log;
 pub mod throttle;
 pub mod usage;
+pub mod usage_source;
 pub mod user;
 
 pub use db::{Conn, Db, Tx};

@@ -5,6 +5,7 @@
 
 mod feed;
 mod own;
+pub mod reader;
 mod requests;
 mod retention;
 mod spent;

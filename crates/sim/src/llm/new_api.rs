@@ -196,7 +196,8 @@ async fn search(State(new): State<New>, Query(query): Query<ListQuery>) -> Handl
     if !new.switches.take("search", SEARCHES.0, SEARCHES.1) {
         return Ok(too_many());
     }
-    if query.keyword.contains("%%") || query.keyword.matches('%').count() > 2 {
+    let wild = query.keyword.matches('%').count();
+    if query.keyword.contains("%%") || wild > 2 || (wild > 0 && query.keyword.len() - wild < 2) {
         return Ok(failure("搜索模式中最多允许包含 2 个 % 通配符"));
     }
     let pattern = query.keyword.replace('!', "!!").replace('_', "!_");

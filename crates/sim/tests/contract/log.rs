@@ -300,6 +300,7 @@ async fn what_is_no_such_log_is_refused_without_its_password() {
         (one_api, format!("clickhouse://reader:{password}@host/db"), "ClickHouse"),
         (one_api, format!("reader:{password}@tcp(host:3306)/db"), "mysql://"),
         (one_api, format!("mysql://reader:{password}@:bad:/db"), "must be the address"),
+        (one_api, format!("postgres://reader:{password}@:bad:/db"), "must be the address"),
         (one_api, format!("postgres://reader:{password}@127.0.0.1:1/db"), "reached"),
         (one_api, format!("mysql://reader:{password}@127.0.0.1:1/db"), "reached"),
         (one_api, "sqlite:".to_owned(), "must be the address"),

@@ -7,4 +7,5 @@ mod bench;
 mod keys;
 mod log;
 mod odd;
+mod reader;
 mod trace;
