@@ -60,11 +60,12 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         }
         None => None,
     };
-    let feed: Arc<dyn Feed> = match &log {
-        Some(log) => log.clone(),
-        None => Arc::new(Local(Clock::default())),
-    };
     let llm = llm::open(&config.gateway, &db, &sealer)?;
+    let feed: Arc<dyn Feed> = match (&config.gateway.foreign, &log) {
+        (Some(foreign), _) => llm::reader(foreign, &llm, &db, &config.zone)?,
+        (None, Some(log)) => log.clone(),
+        (None, None) => Arc::new(Local(Clock::default())),
+    };
     let app = App {
         db,
         clock: Clock::default(),

@@ -111,6 +111,17 @@ impl Running {
             let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);
             running.tasks.spawn(worker.run(stopped.clone()));
         }
+        if config.runs(Role::Scheduler) {
+            let (app, mut stopped) = (running.app.clone(), stopped.clone());
+            running.tasks.spawn(async move {
+                tokio::select! {
+                    () = domain::usage::reader::follow(&*app.feed) => {}
+                    () = domain::usage::keep_totals(&app) => {}
+                    () = domain::key::watch_quotas(&app) => {}
+                    _ = stopped.wait_for(|stop| *stop) => {}
+                }
+            });
+        }
         if config.runs(Role::Worker) || serves_gateway {
             let (db, mut stopped) = (running.app.db.clone(), stopped.clone());
             running.tasks.spawn(async move {

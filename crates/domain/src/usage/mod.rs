@@ -29,6 +29,20 @@ pub fn first_day(app: &crate::App, days: i64) -> jiff::civil::Date {
     app.zone.date(app.clock.now()).saturating_sub(back)
 }
 
+/// How often the instances' totals are brought up to date.
+const TOTALS: std::time::Duration = std::time::Duration::from_secs(15 * 60);
+
+/// Copies the sums into the instances' totals from time to time, for as long as it runs.
+pub async fn keep_totals(app: &crate::App) {
+    loop {
+        app.feed.pull().await;
+        if let Err(error) = store::usage::copy_totals(&app.db).await {
+            tracing::warn!(%error, "the instances' totals are not brought up to date");
+        }
+        tokio::time::sleep(TOTALS).await;
+    }
+}
+
 /// Makes the sums of days anew if they were made in another zone than the configured one.
 pub async fn fit_zone(app: &crate::App) -> base::Result<()> {
     if store::usage::zone_of_days(&app.db).await?.as_deref() != Some(app.zone.name()) {
