@@ -29,7 +29,7 @@ use crate::llm;
 pub struct Opened {
     pub app: Arc<App>,
     pub applied: Vec<i64>,
-    /// The embedded gateway's log, in a process that serves it.
+    /// The embedded gateway's log, and the folder by which this process's grants of quotas are known.
     pub log: Option<Arc<Log>>,
     _in_use: Option<InUse>,
 }
@@ -39,11 +39,15 @@ pub async fn open(config: &Config) -> Result<Opened> {
     open_with(config, None).await
 }
 
-/// The same for a process that serves: it gets its own folder for the embedded gateway's log.
+/// The same for a process that serves. Where quotas are reserved it gets a folder of its own: its grants are known by the
+/// folder's name, and the embedded gateway writes its log there.
 pub async fn serving(config: &Config) -> Result<Opened> {
-    let embedded = config.runs(Role::Gateway) && config.gateway.foreign.is_none();
+    let reserves = match config.gateway.foreign {
+        None => config.runs(Role::Gateway),
+        Some(_) => config.runs(Role::Employee),
+    };
     let folder = config.data_dir.join("gateway");
-    open_with(config, embedded.then_some(folder)).await
+    open_with(config, reserves.then_some(folder)).await
 }
 
 async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opened> {

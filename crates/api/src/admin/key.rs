@@ -44,7 +44,8 @@ pub struct KeyItem {
     used_quota: i64,
     /// What the request log sums up to.
     logged_quota: i64,
-    /// used_quota - logged_quota at the last check: anything but 0 is drift. null before the first check.
+    /// What the gateway says was used under this name, less what the log sums up to: anything but 0 is drift. null
+    /// before the first check.
     drift_quota: Option<i64>,
     /// US dollars since local midnight.
     spend_today: f64,
@@ -54,12 +55,20 @@ pub struct KeyItem {
     created_at: String,
 }
 
+#[derive(Serialize, ToSchema)]
+pub struct MadeKey {
+    #[serde(flatten)]
+    key: KeyItem,
+    /// The key itself, when it has no instance.
+    secret: Option<String>,
+}
+
 fn item(api: &Api, spent: Spent) -> Result<KeyItem, ApiError> {
     let Spent { key, today, month } = spent;
     let masked = key.key(&api.app.sealer).map_err(Error::from)?.masked();
     Ok(KeyItem {
         enabled: key.enabled(),
-        drift_quota: key.last_checked_at.map(|_| key.used_quota - key.logged_quota),
+        drift_quota: key.last_checked_at.map(|_| key.drift()),
         id: key.id,
         instance_id: key.instance_id,
         name: key.name,
@@ -112,9 +121,10 @@ pub struct NewKey {
 
 /// Makes a sub key by hand. Keys of instances are made by themselves at first need.
 ///
+/// A key without an instance is told whole in `secret`, now and never again: somebody must be able to use it.
 /// A key without an instance is a super_admin's to make. A name that is taken: 409.
-#[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, responses((status = 200, body = KeyItem)))]
-async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<KeyItem> {
+#[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, responses((status = 200, body = MadeKey)))]
+async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<MadeKey> {
     if body.quota.is_some_and(|quota| quota < 0) {
         return Err(Error::field("quota", "must be 0 or more").into());
     }
@@ -127,7 +137,11 @@ async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<KeyI
         quota: body.quota,
     };
     let made = key::create(&api.app, &who.by, new).await?;
-    Ok(Data(item(&api, made)?))
+    let secret = match made.key.instance_id {
+        Some(_) => None,
+        None => Some(made.key.key(&api.app.sealer).map_err(Error::from)?.expose().to_owned()),
+    };
+    Ok(Data(MadeKey { key: item(&api, made)?, secret }))
 }
 
 fn super_admin_only(who: &Admin) -> Result<(), Error> {

@@ -26,6 +26,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(llm_logs))
         .routes(routes!(request_logs))
         .routes(routes!(audit_request_logs))
+        .routes(routes!(live))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -370,4 +371,37 @@ async fn audit_request_logs(
     paging: Paging,
 ) -> Answer<Requests<RequestItem>> {
     by_filter(&api, of, paging).await
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LiveRequest {
+    id: String,
+    gateway_token_name: String,
+    model: String,
+    provider: String,
+    is_stream: bool,
+    started_at: String,
+    /// Bytes of the answer so far.
+    bytes: i64,
+    /// asking or answering
+    #[schema(example = "answering")]
+    state: String,
+}
+
+/// Requests that are under way at the embedded gateway (beyond the spec). Foreign gateways have no such list: 404.
+#[utoipa::path(get, path = "/llm-live", tag = "usage", responses((status = 200, body = Listing<LiveRequest>)))]
+async fn live(_: Admin, api: State) -> Answer<Listing<LiveRequest>> {
+    let list = domain::llm::live(&api.app).await?.into_iter().map(|request| LiveRequest {
+        id: request.id,
+        gateway_token_name: request.token_name,
+        model: request.model,
+        provider: request.provider,
+        is_stream: request.stream,
+        started_at: request.started_at,
+        bytes: request.bytes,
+        state: request.state,
+    });
+    let list: Vec<LiveRequest> = list.collect();
+    let total = list.len() as i64;
+    Ok(Data(Listing { list, total }))
 }

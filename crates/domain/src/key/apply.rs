@@ -46,9 +46,12 @@ async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
     let gateway = &app.llm.gateway;
     let mut done = String::from("status set");
     let mut gateway_id = key.gateway_id.clone();
-    let mut value = None;
+    let (mut value, mut carried) = (None, 0);
     if key.rotate {
-        // The old one goes first: there are never two of one name.
+        // What it used goes on counting under its name. And it goes first: there are never two of one name.
+        if let Some(old) = gateway.read_key(&key.gateway_id).await? {
+            carried = old.used_quota;
+        }
         gateway.delete_key(&key.gateway_id).await?;
         let new = NewKey { name: key.name.clone(), quota: key.quota, value: Some(fresh_value()?) };
         let made = gateway.create_key(&new).await?;
@@ -72,6 +75,7 @@ async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
     }
     // What changed in the meantime has a task of its own.
     let same = now.enabled() == key.enabled();
+    now.carried_quota += carried;
     (now.gateway_id, now.rotate, now.dirty, now.updated_at) = (gateway_id, false, !same, app.clock.now());
     gateway_key::update(&mut tx, &now).await?;
     tx.notify(Notice::new(Topic::Key, &key.id)).await?;
@@ -95,8 +99,8 @@ pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
         };
     let mut tx = app.db.begin().await?;
     let mut now = gateway_key::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
-    let logged: i64 = usage::of_all_time(&mut tx, &now.name).await?.quota;
-    now.used_quota = found.as_ref().map_or(now.logged_quota, |found| found.used_quota);
+    now.logged_quota = usage::of_all_time(&mut tx, &now.name).await?.quota;
+    now.used_quota = found.as_ref().map_or(now.logged_quota - now.carried_quota, |found| found.used_quota);
     (now.last_checked_at, now.updated_at) = (Some(app.clock.now()), app.clock.now());
     if let Some(found) = &found
         && found.enabled() != now.enabled()
@@ -111,7 +115,7 @@ pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
         let payload = SyncKeyToInstance { instance_id: instance.clone() };
         task::enqueue(app, &mut tx, &payload, "key sync", None).await?;
     }
-    let drift = now.used_quota - logged;
+    let (drift, logged) = (now.drift(), now.logged_quota);
     let (level, detail) = match drift {
         0 => (Level::Info, "in step".to_owned()),
         drift => (Level::Warn, format!("drift: the gateway says {}, the log {logged}, {drift} apart", now.used_quota)),

@@ -39,7 +39,11 @@ impl Embedded {
     fn shown(&self, key: GatewayKey) -> Result<RemoteKey> {
         Ok(RemoteKey {
             key: Some(key.key(&self.sealer)?),
-            status: if key.enabled() { KeyStatus::Enabled } else { KeyStatus::Disabled },
+            status: match (key.enabled(), key.quota) {
+                (false, _) => KeyStatus::Disabled,
+                (true, Some(quota)) if key.logged_quota >= quota => KeyStatus::Exhausted,
+                (true, _) => KeyStatus::Enabled,
+            },
             remain_quota: key.quota.map(|quota| (quota - key.logged_quota).max(0)),
             quota: key.quota,
             used_quota: key.logged_quota,
@@ -78,6 +82,7 @@ impl Embedded {
             quota: new.quota,
             used_quota: 0,
             logged_quota: 0,
+            carried_quota: 0,
             dirty: false,
             rotate: false,
             last_checked_at: None,
@@ -177,7 +182,10 @@ impl Gateway for Embedded {
     fn check_key<'a>(&'a self, key: &'a Secret) -> BoxFuture<'a, KeyState> {
         Box::pin(async move {
             match gateway_key::holder(&self.db, &self.sealer.hash(key)).await {
-                Ok(Some(holder)) if holder.enabled() => KeyState::Valid,
+                Ok(Some(holder)) if holder.enabled() => match gateway_key::named(&self.db, &holder.name).await {
+                    Ok(Some(key)) if key.quota.is_some_and(|quota| key.logged_quota >= quota) => KeyState::Exhausted,
+                    _ => KeyState::Valid,
+                },
                 Ok(_) => KeyState::Invalid,
                 Err(error) => KeyState::Unreachable(error.to_string()),
             }

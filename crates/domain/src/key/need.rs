@@ -58,6 +58,7 @@ pub(super) async fn make(
         quota,
         used_quota,
         logged_quota: 0,
+        carried_quota: 0,
         dirty: false,
         rotate: false,
         last_checked_at: None,

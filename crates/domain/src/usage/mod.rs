@@ -14,7 +14,7 @@ mod stats;
 pub use feed::{AsOf, Feed, Local};
 pub use own::{Day, Own, Window, Windows};
 pub use requests::{Item, Items, Wanted, requests};
-pub use retention::forget_old;
+pub use retention::{forget_old, keep_retention};
 pub use spent::spent;
 pub(crate) use spent::spent_in;
 pub use stats::{Grouping, Stat, TokenDay, days, department, stats};

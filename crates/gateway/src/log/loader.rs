@@ -144,6 +144,10 @@ impl Loader {
         }
         let requests: Vec<_> = lines.iter().map(|line| line.request.clone()).collect();
         let mut tx = self.db.begin().await?;
+        // Whoever decides about a quota sees its rows and its grant both before this, or both after.
+        for subject in used.keys() {
+            tx.lock_name(subject).await?;
+        }
         request_log::add(&mut tx, &self.zone, &requests).await?;
         for (subject, amount) in used {
             if amount != 0 {

@@ -4,6 +4,7 @@
 //! keep the same.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
 
 use base::{Error, Kind, Result, Secret};
 use tokio::sync::{Mutex, MutexGuard};
@@ -20,6 +21,11 @@ pub trait Keyring: Sync {
 
     fn remove(&self, gateway_id: &str) -> impl Future<Output = Result<()>> + Send;
 
+    /// How long after making one another's may turn up that counts as older: where keys are told apart by times alone.
+    fn doubt(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The value of a key whose list entry hides it.
     fn reveal(&self, key: &RemoteKey, new: &NewKey) -> impl Future<Output = Result<Option<Secret>>> + Send;
 }
@@ -30,6 +36,7 @@ pub async fn create(keys: &impl Keyring, names: &Names, new: &NewKey) -> Result<
     let mut made = None;
     if found.is_empty() {
         made = keys.make(new).await?;
+        tokio::time::sleep(keys.doubt()).await;
         found = keys.named(&new.name).await?;
     }
     let Some((mut kept, others)) = settle(found) else {

@@ -2,7 +2,7 @@
 //! are unique by a look before the insert, so two processes can still make two. Money is dollars.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest;
 use base::units::UNITS_PER_USD;
@@ -196,6 +196,11 @@ impl LiteLlm {
 impl Keyring for LiteLlm {
     async fn named(&self, name: &str) -> Result<Vec<RemoteKey>> {
         self.list(Some(name)).await
+    }
+
+    /// Two processes may make theirs in the same millisecond, and the first to look would see only its own.
+    fn doubt(&self) -> Duration {
+        Duration::from_millis(250)
     }
 
     async fn make(&self, new: &NewKey) -> Result<Option<(String, Secret)>> {

@@ -14,6 +14,7 @@ use sim::with;
 use store::foreign::{ForeignLog, ForeignRow, LogKind};
 use tempfile::TempDir;
 
+use crate::embedded::Embedded;
 use crate::trace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +55,10 @@ pub struct Bench {
     pub gateway: Arc<dyn Gateway>,
     /// The same gateway, from another process of ours.
     pub twin: Arc<dyn Gateway>,
-    pub sim: Running,
-    pub log: ForeignLog,
+    /// A gateway of somebody else, and its log.
+    foreign: Option<(Running, ForeignLog)>,
+    /// Or our own.
+    embedded: Option<Embedded>,
     pub http: reqwest::Client,
     pub database: Secret,
     _folders: Vec<TempDir>,
@@ -89,6 +92,20 @@ impl Bench {
     pub async fn start(setup: Setup, case: &str) -> Option<Bench> {
         let case = case.strip_prefix("contract::").unwrap_or(case);
         let (url, folder) = database(setup.server, case).await?;
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        if setup.kind == "embedded" {
+            let own = Embedded::start(&url).await;
+            return Some(Bench {
+                setup,
+                gateway: own.gateway.clone(),
+                twin: own.twin.clone(),
+                foreign: None,
+                embedded: Some(own),
+                http,
+                database: url,
+                _folders: folder.into_iter().collect(),
+            });
+        }
         let log_database = match setup.separate_log {
             true => Some(database(setup.server, case).await?),
             false => None,
@@ -119,12 +136,29 @@ impl Bench {
             setup,
             gateway: open(setup.kind, &sim.url, &sim.admin_token),
             twin: open(setup.kind, &sim.url, &sim.admin_token),
-            log,
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http,
             database: url,
             _folders: folder.into_iter().chain(log_database.and_then(|(_, folder)| folder)).collect(),
-            sim,
+            foreign: Some((sim, log)),
+            embedded: None,
         })
+    }
+
+    /// The gateway of somebody else: only cases that are about one ask for it.
+    pub fn sim(&self) -> &Running {
+        &self.foreign.as_ref().unwrap().0
+    }
+
+    pub fn log(&self) -> &ForeignLog {
+        &self.foreign.as_ref().unwrap().1
+    }
+
+    /// The address below which the gateway is.
+    pub fn url(&self) -> &str {
+        match &self.embedded {
+            Some(own) => &own.url,
+            None => &self.sim().url,
+        }
     }
 
     pub fn is(&self, kind: &str) -> bool {
@@ -133,7 +167,7 @@ impl Bench {
 
     /// Whether rows are counted (and tokens are rows of a table called so).
     pub fn family(&self) -> bool {
-        !self.is("litellm")
+        self.is("one-api") || self.is("new-api")
     }
 
     pub async fn create(&self, name: &str, quota: Option<i64>) -> RemoteKey {
@@ -144,7 +178,7 @@ impl Bench {
 
     /// A key that somebody made behind our back, of whatever name; answers its id.
     pub async fn smuggle(&self, name: &str, enabled: bool) -> String {
-        let tables = &self.sim.tables;
+        let tables = &self.sim().tables;
         let secret = base::id::fresh().replace('-', "").repeat(2)[..48].to_owned();
         if !self.family() {
             let id = litellm::hash(&secret);
@@ -177,15 +211,18 @@ impl Bench {
     }
 
     pub async fn written(&self) {
-        self.sim.switches.written().await;
+        match &self.embedded {
+            Some(own) => drop(own.app.feed.pull().await),
+            None => self.sim().switches.written().await,
+        }
     }
 
     /// Every row of the log, in its order, read in small pieces.
     pub async fn rows(&self) -> Vec<ForeignRow> {
         let mut rows = vec![];
-        let mut position = self.log.start();
+        let mut position = self.log().start();
         loop {
-            let some = self.log.after(&position, 3).await.unwrap();
+            let some = self.log().after(&position, 3).await.unwrap();
             let Some(last) = some.last() else { return rows };
             assert!(some.len() <= 3);
             position = last.position.clone();
@@ -195,7 +232,7 @@ impl Bench {
 
     /// A row written by hand: columns and values as SQL.
     pub async fn log_row(&self, columns: &str, values: &str) {
-        self.sim.log.run(&format!("INSERT INTO logs ({columns}) VALUES ({values})"), vec![]).await.unwrap();
+        self.sim().log.run(&format!("INSERT INTO logs ({columns}) VALUES ({values})"), vec![]).await.unwrap();
     }
 }
 
@@ -217,7 +254,30 @@ pub fn fault<T: std::fmt::Debug>(result: base::Result<T>) -> (Fault, String) {
     (error.kind, error.to_string())
 }
 
-/// Runs each case against every kind and release of gateway, on every database that each can use.
+/// Runs each case against every kind of gateway, our own included, on every database that each can use.
+#[macro_export]
+macro_rules! on_every_kind {
+    ($($(#[$meta:meta])* async fn $name:ident($bench:ident: Bench) $body:block)*) => {$(
+        $crate::cases! {
+            $(#[$meta])* $name($bench) $body
+            embedded_sqlite = setup("embedded", Server::Sqlite);
+            embedded_postgres = setup("embedded", Server::Postgres);
+            one_api_sqlite = setup("one-api", Server::Sqlite);
+            one_api_mariadb = setup("one-api", Server::Mariadb);
+            one_api_postgres = setup("one-api", Server::Postgres);
+            new_api_sqlite = setup("new-api", Server::Sqlite);
+            new_api_mariadb = setup("new-api", Server::Mariadb);
+            new_api_postgres = setup("new-api", Server::Postgres);
+            new_api_rc22_postgres = Setup { version: (1, 0, 22), ..setup("new-api", Server::Postgres) };
+            new_api_v011_sqlite = Setup { version: (0, 11, 0), ..setup("new-api", Server::Sqlite) };
+            new_api_v010_mariadb = Setup { version: (0, 10, 0), ..setup("new-api", Server::Mariadb) };
+            new_api_v08_sqlite = Setup { version: (0, 8, 0), ..setup("new-api", Server::Sqlite) };
+            litellm_postgres = setup("litellm", Server::Postgres);
+        }
+    )*};
+}
+
+/// Runs each case against every kind and release of foreign gateway, on every database that each can use.
 #[macro_export]
 macro_rules! on_every_gateway {
     ($($(#[$meta:meta])* async fn $name:ident($bench:ident: Bench) $body:block)*) => {$(

@@ -16,15 +16,15 @@ fn today() -> (Timestamp, Timestamp) {
 
 async fn sums(bench: &Bench) -> Vec<Sums> {
     let (from, to) = today();
-    let mut sums = bench.log.sums(from, to).await.unwrap();
+    let mut sums = bench.log().sums(from, to).await.unwrap();
     sums.sort_by(|a, b| a.token_name.cmp(&b.token_name));
     sums
 }
 
 on_every_log! {
     async fn every_request_is_a_row(bench: Bench) {
-        assert_eq!(bench.log.newest().await.unwrap(), None);
-        assert!(bench.log.after(&bench.log.start(), 10).await.unwrap().is_empty());
+        assert_eq!(bench.log().newest().await.unwrap(), None);
+        assert!(bench.log().after(&bench.log().start(), 10).await.unwrap().is_empty());
         assert!(sums(bench).await.is_empty());
         let (a, b) = (bench.create("inst-a", None).await, bench.create("inst-b", Some(1_000_000)).await);
         bench.say(&a, "one two three").await;
@@ -54,12 +54,12 @@ on_every_log! {
             assert_eq!(row.request_id.is_empty(), old, "{row:?}");
             assert!((0..60_000).contains(&row.duration_ms));
         }
-        assert_eq!(bench.log.newest().await.unwrap().as_ref(), rows.last().map(|row| &row.position));
-        assert!(bench.log.after(&rows[6].position, 10).await.unwrap().is_empty());
-        assert_eq!(bench.log.after(&rows[3].position, 10).await.unwrap(), &rows[4..]);
+        assert_eq!(bench.log().newest().await.unwrap().as_ref(), rows.last().map(|row| &row.position));
+        assert!(bench.log().after(&rows[6].position, 10).await.unwrap().is_empty());
+        assert_eq!(bench.log().after(&rows[3].position, 10).await.unwrap(), &rows[4..]);
         // A position that was kept as text leads to the same place.
         let kept: Position = rows[3].position.to_string().parse().unwrap();
-        assert_eq!(bench.log.after(&kept, 1).await.unwrap(), &rows[4..5]);
+        assert_eq!(bench.log().after(&kept, 1).await.unwrap(), &rows[4..5]);
 
         let all = sums(bench).await;
         assert_eq!(all.iter().map(|s| s.requests).collect::<Vec<_>>(), [1, 6]);
@@ -67,27 +67,27 @@ on_every_log! {
         assert_eq!(all[1].quota, rows.iter().filter(|r| r.token_name == "inst-b").map(|r| r.quota).sum::<i64>());
         // Sums of a time are of that time.
         let (from, _) = today();
-        assert!(bench.log.sums(from, from + SignedDuration::from_hours(1)).await.unwrap().is_empty());
+        assert!(bench.log().sums(from, from + SignedDuration::from_hours(1)).await.unwrap().is_empty());
 
         // What the gateway counts beside its log agrees with it.
         let used = bench.gateway.read_key(&b.gateway_id).await.unwrap().unwrap().used_quota;
-        let counted = bench.log.token_used(Token::Id(&b.gateway_id)).await.unwrap().unwrap();
+        let counted = bench.log().token_used(Token::Id(&b.gateway_id)).await.unwrap().unwrap();
         assert_eq!((counted.name.as_str(), counted.used_quota), ("inst-b", used));
         assert_eq!(counted.remain_quota, Some(1_000_000 - used));
         assert_eq!(counted.owner_quota.is_some(), bench.family());
-        assert_eq!(bench.log.token_used(Token::Name("inst-b")).await.unwrap(), Some(counted));
-        assert_eq!(bench.log.token_used(Token::Name("INST-B")).await.unwrap(), None);
-        assert_eq!(bench.log.token_used(Token::Id("987654321")).await.unwrap(), None);
-        let unlimited = bench.log.token_used(Token::Id(&a.gateway_id)).await.unwrap().unwrap();
+        assert_eq!(bench.log().token_used(Token::Name("inst-b")).await.unwrap(), Some(counted));
+        assert_eq!(bench.log().token_used(Token::Name("INST-B")).await.unwrap(), None);
+        assert_eq!(bench.log().token_used(Token::Id("987654321")).await.unwrap(), None);
+        let unlimited = bench.log().token_used(Token::Id(&a.gateway_id)).await.unwrap().unwrap();
         assert_eq!(unlimited.remain_quota, None);
         bench.gateway.delete_key(&a.gateway_id).await.unwrap();
-        assert_eq!(bench.log.token_used(Token::Id(&a.gateway_id)).await.unwrap(), None);
+        assert_eq!(bench.log().token_used(Token::Id(&a.gateway_id)).await.unwrap(), None);
     }
 
     async fn failures_are_rows_where_the_gateway_writes_them(bench: Bench) {
         let key = bench.create("inst-fail", None).await;
-        bench.sim.switches.set(|s| &s.upstream_down, true);
-        bench.sim.switches.set(|s| &s.log_errors, bench.is("new-api"));
+        bench.sim().switches.set(|s| &s.upstream_down, true);
+        bench.sim().switches.set(|s| &s.log_errors, bench.is("new-api"));
         let (status, _) = bench.chat(key.key.as_ref().unwrap(), "gpt-4o-mini", "hello", false).await;
         assert_eq!(status, 500);
         bench.written().await;
@@ -125,13 +125,13 @@ on_every_log! {
         assert_eq!(rows[1].created_at, Timestamp::UNIX_EPOCH);
 
         // The number that was missing becomes visible late.
-        assert!(bench.log.between(&[101..=101, 104..=i64::MAX], 10).await.unwrap().is_empty());
+        assert!(bench.log().between(&[101..=101, 104..=i64::MAX], 10).await.unwrap().is_empty());
         bench.log_row(columns, &format!("101, {now}, 2, 'inst-x', 'm', 20, 3, 4, 7")).await;
-        assert_eq!(ids(&bench.log.between(&[101..=101, 104..=110], 10).await.unwrap()), [101]);
-        assert_eq!(ids(&bench.log.between(&[0..=100, 102..=103], 2).await.unwrap()), [100, 102]);
-        assert!(bench.log.between(&[], 10).await.unwrap().is_empty());
+        assert_eq!(ids(&bench.log().between(&[101..=101, 104..=110], 10).await.unwrap()), [101]);
+        assert_eq!(ids(&bench.log().between(&[0..=100, 102..=103], 2).await.unwrap()), [100, 102]);
+        assert!(bench.log().between(&[], 10).await.unwrap().is_empty());
         let many: Vec<_> = (0..400).map(|i| i * 2..=i * 2).collect();
-        assert_eq!(ids(&bench.log.between(&many, 10).await.unwrap()), [100, 102]);
+        assert_eq!(ids(&bench.log().between(&many, 10).await.unwrap()), [100, 102]);
 
         // Types that mean other things to the two.
         bench.log_row(columns, &format!("104, {now}, 6, 'inst-x', 'm', 7, 0, 0, 7")).await;
@@ -205,14 +205,14 @@ on_every_log! {
                 CAST(SUM(CASE WHEN type = 2 THEN prompt_tokens ELSE 0 END) AS BIG), \
                 CAST(SUM(CASE WHEN type = 2 THEN quota WHEN type = 6 THEN REFUND ELSE 0 END) AS BIG) \
                 FROM logs GROUP BY token_name ORDER BY token_name";
-            let big = bench.sim.log.pick("INTEGER", "BIGINT", "SIGNED");
+            let big = bench.sim().log.pick("INTEGER", "BIGINT", "SIGNED");
             let sql = sql.replace("BIG", big).replace("REFUND", if bench.is("new-api") { "-quota" } else { "0" });
-            bench.sim.log.all(&sql, vec![]).await.unwrap()
+            bench.sim().log.all(&sql, vec![]).await.unwrap()
         } else {
             let sql = "SELECT metadata->>'user_api_key_alias', COUNT(*), CAST(SUM(prompt_tokens) AS BIGINT), \
                 CAST(SUM(ROUND(CAST(spend AS NUMERIC) * 500000)) AS BIGINT) FROM \"LiteLLM_SpendLogs\" \
                 GROUP BY 1 ORDER BY 1";
-            bench.sim.log.all(sql, vec![]).await.unwrap()
+            bench.sim().log.all(sql, vec![]).await.unwrap()
         };
         let ours: Vec<_> = sums(bench).await.into_iter().map(|s| (s.token_name, s.requests, s.prompt_tokens, s.quota)).collect();
         assert_eq!(ours, direct);
@@ -237,7 +237,7 @@ async fn spend(bench: &Bench, request_id: &str, at: Timestamp, alias: &str, doll
         '1 millisecond', TIMESTAMP '1970-01-01' + CAST(? AS BIGINT) * INTERVAL '1 millisecond', 'openai/m', \
         jsonb_build_object('user_api_key_alias', CAST(? AS TEXT)))";
     let ms = at.as_millisecond();
-    bench.sim.log.run(sql, with![request_id, dollars, ms, ms + 250, alias]).await.unwrap();
+    bench.sim().log.run(sql, with![request_id, dollars, ms, ms + 250, alias]).await.unwrap();
 }
 
 async fn litellm_rows(bench: &Bench) {
@@ -248,7 +248,7 @@ async fn litellm_rows(bench: &Bench) {
     // Nothing that may be missing.
     let sql = "INSERT INTO \"LiteLLM_SpendLogs\" (request_id, call_type, \"startTime\", \"endTime\", model_group, \
         custom_llm_provider, metadata) VALUES ('n', '', TIMESTAMP '2026-01-01', TIMESTAMP '2026-01-01', NULL, NULL, NULL)";
-    bench.sim.log.run(sql, vec![]).await.unwrap();
+    bench.sim().log.run(sql, vec![]).await.unwrap();
     let rows = bench.rows().await;
     let ids: Vec<_> = rows.iter().map(|r| r.request_id.as_str()).collect();
     assert_eq!(ids, ["n", "z", "a", "b", "c"], "by time, then by request");
@@ -258,16 +258,16 @@ async fn litellm_rows(bench: &Bench) {
     assert_eq!(rows[1].position, Position::Time { at: at + SignedDuration::from_millis(1), request_id: "z".into() });
     // A row that began before what was read already: found by going back a little.
     spend(bench, "late", at, "inst-x", 0.001).await;
-    assert!(bench.log.after(&rows[4].position, 10).await.unwrap().is_empty());
+    assert!(bench.log().after(&rows[4].position, 10).await.unwrap().is_empty());
     let back = rows[4].position.before(SignedDuration::from_secs(10));
-    let again: Vec<_> = bench.log.after(&back, 10).await.unwrap().into_iter().map(|r| r.request_id).collect();
+    let again: Vec<_> = bench.log().after(&back, 10).await.unwrap().into_iter().map(|r| r.request_id).collect();
     assert_eq!(again, ["late", "z", "a", "b", "c"]);
-    assert!(bench.log.between(&[1..=9], 10).await.unwrap().is_empty(), "its rows have no numbers");
+    assert!(bench.log().between(&[1..=9], 10).await.unwrap().is_empty(), "its rows have no numbers");
     // An alias that the row does not know is the key's.
     let key = bench.smuggle("inst-joined", true).await;
     let sql = "INSERT INTO \"LiteLLM_SpendLogs\" (request_id, call_type, api_key, \"startTime\", \"endTime\") \
         VALUES ('joined', '', ?, TIMESTAMP '2026-01-02', TIMESTAMP '2026-01-02')";
-    bench.sim.log.run(sql, with![key]).await.unwrap();
+    bench.sim().log.run(sql, with![key]).await.unwrap();
     assert!(bench.rows().await.iter().any(|r| r.token_name == "inst-joined"));
 }
 
@@ -280,7 +280,7 @@ async fn a_log_of_its_own_says_nothing_of_tokens() {
         bench.say(&key, "hello").await;
         bench.written().await;
         assert_eq!(bench.rows().await.len(), 1);
-        assert_eq!(bench.log.token_used(Token::Id(&key.gateway_id)).await.unwrap(), None);
+        assert_eq!(bench.log().token_used(Token::Id(&key.gateway_id)).await.unwrap(), None);
         // The main database has a table for a log too, and nothing in it.
         let main = ForeignLog::open(LogKind::find("one-api").unwrap(), &bench.database).await.unwrap();
         assert_eq!(main.newest().await.unwrap(), None);

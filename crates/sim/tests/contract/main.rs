@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bench;
+mod embedded;
 mod keys;
 mod log;
 mod odd;

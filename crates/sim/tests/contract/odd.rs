@@ -15,7 +15,7 @@ on_every_gateway! {
         assert!(health.version.is_some());
         assert_eq!(health.per_usd.map(base::PerUsd::get), bench.family().then_some(500_000.0));
         assert_eq!(bench.gateway.models().await.unwrap(), ["gpt-4o-mini", "gpt-4o", "echo"]);
-        assert_eq!(bench.gateway.chat_url(), format!("{}/v1/chat/completions", bench.sim.url));
+        assert_eq!(bench.gateway.chat_url(), format!("{}/v1/chat/completions", bench.url()));
         assert_eq!(bench.gateway.kind().name, bench.setup.kind);
         let unknown = Secret::new("sk-test-nobody-has-this-one");
         assert_eq!(bench.gateway.check_key(&unknown).await, KeyState::Invalid);
@@ -24,7 +24,7 @@ on_every_gateway! {
 
     async fn throttled_is_not_missing(bench: Bench) {
         let key = bench.create("inst-busy", None).await;
-        bench.sim.switches.set(|s| &s.throttled, true);
+        bench.sim().switches.set(|s| &s.throttled, true);
         for (kind, text) in [
             fault(bench.gateway.find_key("inst-busy").await),
             fault(bench.gateway.read_key(&key.gateway_id).await),
@@ -41,7 +41,7 @@ on_every_gateway! {
         assert!(error.retry_after.is_some());
         let health = bench.gateway.health().await;
         assert!(health.ok, "who says too many is there: {health:?}");
-        bench.sim.switches.set(|s| &s.throttled, false);
+        bench.sim().switches.set(|s| &s.throttled, false);
         assert_eq!(bench.gateway.keys().await.unwrap().len(), 1);
         assert!(bench.gateway.read_key(&key.gateway_id).await.unwrap().unwrap().enabled());
     }
@@ -50,7 +50,7 @@ on_every_gateway! {
         let key = bench.create("inst-kept", None).await;
         let wrong = Secret::new("sk-test-wrong-management-token-000000");
         crate::trace::used_secret(wrong.expose());
-        let stranger = open(bench.setup.kind, &bench.sim.url, &wrong);
+        let stranger = open(bench.setup.kind, &bench.sim().url, &wrong);
         for (kind, text) in [
             fault(stranger.find_key("inst-kept").await),
             fault(stranger.read_key(&key.gateway_id).await),
@@ -71,14 +71,14 @@ on_every_gateway! {
         let key = bench.create("inst-alone", None).await;
         // A port that nobody listens on.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let dead = open(bench.setup.kind, &format!("http://127.0.0.1:{port}"), &bench.sim.admin_token);
+        let dead = open(bench.setup.kind, &format!("http://127.0.0.1:{port}"), &bench.sim().admin_token);
         let health = dead.health().await;
         assert!(!health.ok && !health.detail.is_empty(), "{health:?}");
         assert!(matches!(dead.check_key(key.key.as_ref().unwrap()).await, KeyState::Unreachable(_)));
         assert_eq!(fault(dead.read_key(&key.gateway_id).await).0, Fault::Unavailable);
         assert_eq!(fault(dead.find_key("inst-alone").await).0, Fault::Unavailable);
         // A page that answers everything with 200 is no gateway either.
-        let web = open(bench.setup.kind, &format!("{}/somewhere", bench.sim.url), &bench.sim.admin_token);
+        let web = open(bench.setup.kind, &format!("{}/somewhere", bench.sim().url), &bench.sim().admin_token);
         assert!(!web.health().await.ok);
         assert!(matches!(web.check_key(key.key.as_ref().unwrap()).await, KeyState::Unreachable(_)));
         assert_eq!(fault(web.find_key("inst-alone").await).0, Fault::Gateway);
@@ -95,7 +95,7 @@ async fn another_worth_of_a_unit_is_scaled_both_ways() {
         let key = bench.create("inst-scaled", Some(750_000)).await;
         let id: i64 = key.gateway_id.parse().unwrap();
         let raw = "SELECT remain_quota FROM tokens WHERE id = ?";
-        assert_eq!(bench.sim.tables.number(raw, with![id]).await.unwrap(), 150_000);
+        assert_eq!(bench.sim().tables.number(raw, with![id]).await.unwrap(), 150_000);
         assert_eq!(key.quota, Some(750_000));
         bench.say(&key, "one two three four five").await;
         bench.written().await;
@@ -112,11 +112,11 @@ async fn another_worth_of_a_unit_is_scaled_both_ways() {
 async fn one_kind_is_not_taken_for_the_other() {
     for (is, said) in [("one-api", "new-api"), ("new-api", "one-api")] {
         let bench = Bench::start(setup(is, Server::Sqlite), "odd::one_kind_is_not_taken_for_the_other").await.unwrap();
-        let mistaken = open(said, &bench.sim.url, &bench.sim.admin_token);
+        let mistaken = open(said, &bench.sim().url, &bench.sim().admin_token);
         let health = mistaken.health().await;
         assert!(!health.ok && health.detail.contains("gateway_kind"), "{health:?}");
         let kind = store::foreign::LogKind::find(said).unwrap();
-        let refusal = store::foreign::ForeignLog::open(kind, &bench.sim.log_url).await.unwrap_err().to_string();
+        let refusal = store::foreign::ForeignLog::open(kind, &bench.sim().log_url).await.unwrap_err().to_string();
         assert!(refusal.contains(is), "{refusal}");
     }
 }
@@ -131,7 +131,7 @@ async fn a_limited_search_is_followed_by_the_list() {
         assert!(bench.gateway.find_key("inst-there").await.unwrap().is_some());
         assert!(bench.gateway.find_key("inst-absent").await.unwrap().is_none());
     }
-    let calls = bench.sim.switches.calls();
+    let calls = bench.sim().switches.calls();
     let to = |path: &str| calls.iter().filter(|call| call.starts_with(path)).count();
     assert_eq!(to("GET /api/token/search"), 30);
     assert_eq!(to("GET /api/token/?"), 20);
@@ -159,10 +159,10 @@ async fn a_masked_key_is_revealed_or_asked_for_later() {
 #[tokio::test(flavor = "multi_thread")]
 async fn new_api_is_told_whose_token_it_is() {
     let bench = Bench::start(setup("new-api", Server::Sqlite), "odd::new_api_is_told_whose_token_it_is").await.unwrap();
-    let named = Secret::new(format!("1:{}", bench.sim.admin_token.expose()));
-    open("new-api", &bench.sim.url, &named).keys().await.unwrap();
-    let another = Secret::new(format!("2:{}", bench.sim.admin_token.expose()));
-    assert_eq!(fault(open("new-api", &bench.sim.url, &another).keys().await).0, Fault::Gateway);
+    let named = Secret::new(format!("1:{}", bench.sim().admin_token.expose()));
+    open("new-api", &bench.sim().url, &named).keys().await.unwrap();
+    let another = Secret::new(format!("2:{}", bench.sim().admin_token.expose()));
+    assert_eq!(fault(open("new-api", &bench.sim().url, &another).keys().await).0, Fault::Gateway);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,7 +57,7 @@ impl Ours {
     fn reader(&self, bench: &Bench) -> Reader {
         let kind = LogKind::find(bench.setup.kind).unwrap();
         let (db, clock, zone) = (self.db.clone(), self.clock.clone(), Zone::named("UTC").unwrap());
-        Reader::new(db, clock, zone, bench.gateway.clone(), kind, bench.sim.log_url.clone())
+        Reader::new(db, clock, zone, bench.gateway.clone(), kind, bench.sim().log_url.clone())
     }
 
     /// What a process that has just started reads.
@@ -99,7 +99,8 @@ impl Ours {
 
 /// What a plain SUM over the gateway's own log says.
 async fn theirs(bench: &Bench) -> Totals {
-    let ever = bench.log.sums(Timestamp::UNIX_EPOCH, Timestamp::now() + SignedDuration::from_hours(48)).await.unwrap();
+    let ever =
+        bench.log().sums(Timestamp::UNIX_EPOCH, Timestamp::now() + SignedDuration::from_hours(48)).await.unwrap();
     let known = ever.into_iter().filter(|s| !s.token_name.is_empty() && s.requests > 0);
     known.map(|s| (s.token_name, (s.requests, s.prompt_tokens + s.completion_tokens, s.quota))).collect()
 }
@@ -138,7 +139,7 @@ on_every_log! {
         // The gateway's log may be emptied: what was read is ours.
         let kept = ours.sums().await;
         let table = if bench.family() { "logs" } else { "\"LiteLLM_SpendLogs\"" };
-        bench.sim.log.run(&format!("DELETE FROM {table}"), vec![]).await.unwrap();
+        bench.sim().log.run(&format!("DELETE FROM {table}"), vec![]).await.unwrap();
         ours.read(bench).await;
         assert_eq!(ours.sums().await, kept);
         bench.say(&a, "hello again").await;
@@ -194,7 +195,7 @@ async fn spend(bench: &Bench, request_id: &str, alias: &str, ago: SignedDuration
         '1 millisecond', TIMESTAMP '1970-01-01' + CAST(? AS BIGINT) * INTERVAL '1 millisecond', \
         jsonb_build_object('user_api_key_alias', CAST(? AS TEXT)))";
     let ms = (Timestamp::now() - ago).as_millisecond();
-    bench.sim.log.run(sql, with![request_id, ms, ms + 250, alias]).await.unwrap();
+    bench.sim().log.run(sql, with![request_id, ms, ms + 250, alias]).await.unwrap();
 }
 
 async fn late_by_time(bench: &Bench, ours: &Ours) {
@@ -242,7 +243,7 @@ async fn crashes(setup: Setup, name: &str) {
         .map(|number| {
             let (over, url, kind) = (over.clone(), ours.url.clone(), bench.setup.kind);
             let (gateway_url, admin, log) =
-                (bench.sim.url.clone(), bench.sim.admin_token.clone(), bench.sim.log_url.clone());
+                (bench.sim().url.clone(), bench.sim().admin_token.clone(), bench.sim().log_url.clone());
             std::thread::spawn(move || {
                 let mut life = 3 + number * 2;
                 while !over.load(std::sync::atomic::Ordering::SeqCst) {
@@ -360,7 +361,7 @@ async fn a_log_that_is_away_leaves_the_last_known_numbers() {
     let file = folder.path().join("later.db");
     let reader = away(&Secret::new(format!("sqlite:{}", file.display())));
     assert!(reader.pull().await.stale);
-    std::fs::copy(bench.sim.log_url.expose().strip_prefix("sqlite:").unwrap(), &file).unwrap();
+    std::fs::copy(bench.sim().log_url.expose().strip_prefix("sqlite:").unwrap(), &file).unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let as_of = reader.pull().await;
     assert!(!as_of.stale && reader.trouble().is_none(), "{:?}", reader.trouble());
@@ -374,16 +375,16 @@ async fn units_are_scaled_or_waited_for() {
     numbered(&bench, 1, Timestamp::now(), 2, "inst-a", 7).await;
     let ours = Ours::new(Server::Sqlite).await;
     // A gateway that does not answer does not say what its units are worth, and nothing is guessed.
-    let dead = open("new-api", "http://127.0.0.1:1", &bench.sim.admin_token);
+    let dead = open("new-api", "http://127.0.0.1:1", &bench.sim().admin_token);
     let (kind, zone) = (LogKind::find("new-api").unwrap(), Zone::named("UTC").unwrap());
-    let (db, clock, log) = (ours.db.clone(), ours.clock.clone(), bench.sim.log_url.clone());
+    let (db, clock, log) = (ours.db.clone(), ours.clock.clone(), bench.sim().log_url.clone());
     let reader = Reader::new(db, clock, zone, dead, kind, log);
     assert!(reader.pull().await.stale);
     assert!(reader.trouble().unwrap().contains("worth"), "{:?}", reader.trouble());
-    bench.sim.switches.set(|s| &s.throttled, true);
+    bench.sim().switches.set(|s| &s.throttled, true);
     assert!(ours.reader(&bench).pull().await.stale, "throttled is no answer either");
     assert_eq!(ours.rows().await, 0);
-    bench.sim.switches.set(|s| &s.throttled, false);
+    bench.sim().switches.set(|s| &s.throttled, false);
     ours.read(&bench).await;
     assert_eq!(ours.sums().await["inst-a"], (1, 3, 35));
 }
@@ -420,7 +421,7 @@ async fn a_log_that_counts_anew_is_told() {
         numbered(&bench, id, old, 2, "inst-a", 1).await;
     }
     ours.read(&bench).await;
-    bench.sim.log.run("DELETE FROM logs WHERE id = 1000", vec![]).await.unwrap();
+    bench.sim().log.run("DELETE FROM logs WHERE id = 1000", vec![]).await.unwrap();
     ours.read(&bench).await;
     numbered(&bench, 6, Timestamp::now(), 2, "inst-a", 1).await;
     let reader = ours.reader(&bench);

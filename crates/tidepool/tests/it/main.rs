@@ -25,6 +25,7 @@ mod model;
 mod openapi;
 mod queue;
 mod queue_crash;
+mod real;
 mod sso;
 mod storm;
 mod usage;

@@ -184,6 +184,7 @@ impl Site {
             quota,
             used_quota: 0,
             logged_quota: 0,
+            carried_quota: 0,
             dirty: false,
             rotate: false,
             last_checked_at: None,
