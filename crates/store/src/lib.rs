@@ -6,6 +6,7 @@ pub mod backup;
 pub mod binding;
 pub mod chat_binding;
 pub mod chat_message;
+pub mod container;
 pub mod copy;
 pub mod db;
 pub mod dialect;

@@ -22,3 +22,8 @@ pub async fn set(tx: &mut Tx, id: &str, replica: &str, loaded: i64, at: Timestam
 pub async fn delete(db: &Db, id: &str) -> Result<()> {
     db.run("DELETE FROM log_segment WHERE id = ?", args![id]).await.map(drop)
 }
+
+/// Forgets all segments of a process: its folder is gone.
+pub async fn forget(db: &Db, replica: &str) -> Result<u64> {
+    db.run("DELETE FROM log_segment WHERE replica = ?", args![replica]).await
+}

@@ -22,6 +22,12 @@ pub async fn add(tx: &mut Tx, subject: &str, replica: &str, amount: i64, at: Tim
     tx.run(sql, args![subject, replica, amount, at]).await.map(drop)
 }
 
+/// Takes off what the log has taken in. Where there is no grant any more, none is made.
+pub async fn take(tx: &mut Tx, subject: &str, replica: &str, used: i64, at: Timestamp) -> Result<()> {
+    let sql = "UPDATE quota_grant SET granted = granted - ?, updated_at = ? WHERE subject = ? AND replica = ?";
+    tx.run(sql, args![used, at, subject, replica]).await.map(drop)
+}
+
 /// Forgets all that a process was granted: it has begun anew, and its log is loaded.
 pub async fn forget(db: &Db, replica: &str) -> Result<u64> {
     db.run("DELETE FROM quota_grant WHERE replica = ?", args![replica]).await

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use base::{Clock, Error, Result};
+use base::{Clock, Error, Result, Zone};
 use domain::llm::Llm;
+use domain::usage::reader::Reader;
 use remote::llm::{Kind, Settings};
 use store::Db;
+use store::foreign::LogKind;
 use store::seal::Sealer;
 
-use crate::config::GatewayConfig;
+use crate::config::{Foreign, GatewayConfig};
 
 pub fn open(config: &GatewayConfig, db: &Db, sealer: &Arc<Sealer>) -> Result<Llm> {
     match &config.foreign {
@@ -19,4 +21,11 @@ pub fn open(config: &GatewayConfig, db: &Db, sealer: &Arc<Sealer>) -> Result<Llm
             Llm::foreign((kind.open)(&settings)?)
         }
     }
+}
+
+/// The reader of a foreign gateway's log.
+pub fn reader(foreign: &Foreign, llm: &Llm, db: &Db, zone: &Zone) -> Result<Arc<Reader>> {
+    let kind = LogKind::find(llm.gateway.kind().name).ok_or_else(|| Error::internal("a log of unknown kind"))?;
+    let (clock, url) = (Clock::default(), foreign.log_url.clone());
+    Ok(Arc::new(Reader::new(db.clone(), clock, zone.clone(), llm.gateway.clone(), kind, url)))
 }

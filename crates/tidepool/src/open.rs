@@ -11,7 +11,8 @@ use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
 use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
-use domain::usage::Local;
+use domain::usage::{Feed, Local};
+use gateway::log::{Log, Timing};
 use jiff::SignedDuration;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
@@ -20,7 +21,7 @@ use store::lock::InUse;
 use store::seal::Sealer;
 use store::{Db, migrate};
 
-use crate::config::{Config, SideConfig};
+use crate::config::{Config, Role, SideConfig};
 use crate::keys::Keys;
 use crate::llm;
 
@@ -28,18 +29,43 @@ use crate::llm;
 pub struct Opened {
     pub app: Arc<App>,
     pub applied: Vec<i64>,
+    /// The embedded gateway's log, in a process that serves it.
+    pub log: Option<Arc<Log>>,
     _in_use: Option<InUse>,
 }
 
-/// Opens the database and everything that hangs on it.
+/// Opens the database and everything that hangs on it, for a command that soon ends.
 pub async fn open(config: &Config) -> Result<Opened> {
+    open_with(config, None).await
+}
+
+/// The same for a process that serves: it gets its own folder for the embedded gateway's log.
+pub async fn serving(config: &Config) -> Result<Opened> {
+    let embedded = config.runs(Role::Gateway) && config.gateway.foreign.is_none();
+    let folder = config.data_dir.join("gateway");
+    open_with(config, embedded.then_some(folder)).await
+}
+
+async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opened> {
     let keys = Keys::load(config)?;
     let (db, in_use) = open_db(config).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
     store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
     let sealer = Arc::new(Sealer::new(&keys.master.key).map_err(operator)?);
+    let log = match log_folder {
+        Some(folder) => {
+            let log = Log::open(&folder, db.clone(), Clock::default(), config.zone.clone(), Timing::default());
+            Some(log.map_err(|e| file_error(&folder, e))?)
+        }
+        None => None,
+    };
     let llm = llm::open(&config.gateway, &db, &sealer)?;
+    let feed: Arc<dyn Feed> = match (&config.gateway.foreign, &log) {
+        (Some(foreign), _) => llm::reader(foreign, &llm, &db, &config.zone)?,
+        (None, Some(log)) => log.clone(),
+        (None, None) => Arc::new(Local(Clock::default())),
+    };
     let app = App {
         db,
         clock: Clock::default(),
@@ -58,10 +84,11 @@ pub async fn open(config: &Config) -> Result<Opened> {
         },
         audit_retention_days: config.audit_retention_days,
         llm,
-        quotas: Quotas::new(base::id::fresh()),
-        feed: Arc::new(Local(Clock::default())),
+        quotas: Quotas::new(log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned())),
+        feed,
     };
-    Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
+    domain::usage::fit_zone(&app).await?;
+    Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }
 
 /// Opens nothing but the database, and marks it as being in use.

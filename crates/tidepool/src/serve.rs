@@ -8,9 +8,10 @@ use base::{Error, Result};
 use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
+use gateway::Gateway;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -23,8 +24,10 @@ const DRAIN: Duration = Duration::from_secs(8);
 
 pub async fn run(config: &Config) -> Result<()> {
     let began = Instant::now();
+    // First of all: whoever ends us while we start ends us politely.
+    let end = End::listen()?;
     allow_many_files();
-    let opened = open::open(config).await?;
+    let opened = open::serving(config).await?;
     if !opened.applied.is_empty() {
         tracing::info!(versions = ?opened.applied, "schema brought up to date");
     }
@@ -38,7 +41,7 @@ pub async fn run(config: &Config) -> Result<()> {
     let running = Running::start(config, opened).await?;
     let urls = running.urls.join(", ");
     tracing::info!(version = env!("CARGO_PKG_VERSION"), ms = began.elapsed().as_millis() as u64, urls, "ready");
-    told_to_stop().await?;
+    end.told().await;
     tracing::info!("stopping");
     running.stop().await;
     tracing::info!("stopped");
@@ -59,8 +62,21 @@ impl Running {
     pub async fn start(config: &Config, opened: Opened) -> Result<Running> {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
+        let log = opened.log.clone();
+        let serves_gateway = log.is_some();
         let mut running =
             Running { app: opened.app.clone(), urls: vec![], tasks: JoinSet::new(), stop, _opened: opened };
+        // Before the sides: whoever sees them ready finds the gateway there.
+        if let Some(log) = log {
+            let settings = &config.gateway;
+            let timing = gateway::Timing::default();
+            let gateway = Gateway::open(running.app.clone(), log, &settings.providers, timing).await?;
+            let listener = TcpListener::bind(settings.listen).await.map_err(|e| {
+                Error::internal(format_args!("cannot listen on {} for the LLM gateway: {e}", settings.listen))
+            })?;
+            running.urls.push(settings.url.clone());
+            running.tasks.spawn(gateway.serve(listener, stopped.clone()));
+        }
         let sides = [
             (Role::Employee, Audience::Employee, &config.employee, web::employee as api::web::Assets),
             (Role::Admin, Audience::Admin, &config.admin, web::admin as api::web::Assets),
@@ -92,14 +108,27 @@ impl Running {
             });
         }
         if config.runs(Role::Worker) {
-            let db = running.app.db.clone();
             let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);
-            let stopped = stopped.clone();
+            running.tasks.spawn(worker.run(stopped.clone()));
+        }
+        if config.runs(Role::Scheduler) {
+            let (app, mut stopped) = (running.app.clone(), stopped.clone());
             running.tasks.spawn(async move {
-                // Hears what other processes enqueue, for as long as the worker works.
+                tokio::select! {
+                    () = domain::usage::reader::follow(&*app.feed) => {}
+                    () = domain::usage::keep_totals(&app) => {}
+                    () = domain::key::watch_quotas(&app) => {}
+                    _ = stopped.wait_for(|stop| *stop) => {}
+                }
+            });
+        }
+        if config.runs(Role::Worker) || serves_gateway {
+            let (db, mut stopped) = (running.app.db.clone(), stopped.clone());
+            running.tasks.spawn(async move {
+                // Hears what other processes enqueue and change.
                 tokio::select! {
                     () = db.relay_notices() => {}
-                    () = worker.run(stopped) => {}
+                    _ = stopped.wait_for(|stop| *stop) => {}
                 }
             });
         }
@@ -126,13 +155,22 @@ fn allow_many_files() {
     }
 }
 
-/// Waits for SIGTERM or Ctrl-C.
-pub async fn told_to_stop() -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::internal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::internal)?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGTERM or Ctrl-C, from the moment on when somebody listens.
+pub struct End {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl End {
+    pub fn listen() -> Result<End> {
+        let listen = |kind| signal(kind).map_err(Error::internal);
+        Ok(End { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    pub async fn told(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use base::Result;
+use gateway::provider;
 use remote::jwks::Jwks;
 use remote::llm::{Kind, Settings};
 use remote::sso::{self, Provider};
@@ -75,7 +76,7 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
             }
         }
     }
-    gateway(config, &mut table).await?;
+    llm_gateway(config, &mut table).await?;
     provider("employee SSO", config.employee.oidc.as_ref(), &mut table).await?;
     if config.employee.oidc.is_some() && config.employee.auto_create && config.employee_domains.is_empty() {
         let told = "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS";
@@ -147,11 +148,29 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
+/// Who answers what the embedded gateway is asked.
+fn providers(settings: &provider::Settings, table: &mut Table) {
+    let part = "LLM providers";
+    let all = [("anthropic", &settings.anthropic), ("openai", &settings.openai), ("google", &settings.google)];
+    let named: Vec<&str> = all.iter().filter(|(_, access)| access.is_some()).map(|(name, _)| *name).collect();
+    match (named.is_empty(), settings.echo) {
+        (false, false) => table.good(part, named.join(", ")),
+        (_, true) => {
+            let told = format!("{} echo: models without a provider's key are answered by repeating", named.join(", "));
+            table.warn(part, told.trim_start());
+        }
+        (true, false) => table.warn(part, "none has a key: set TIDEPOOL_PROVIDER_…_KEY"),
+    }
+}
+
 /// The LLM gateway, and the database that holds a foreign one's log.
-async fn gateway(config: &Config, table: &mut Table) -> Result<()> {
+async fn llm_gateway(config: &Config, table: &mut Table) -> Result<()> {
     let (part, gateway) = ("LLM gateway", &config.gateway);
     let Some(foreign) = &gateway.foreign else {
         table.good(part, format!("embedded, on {}, as {}", gateway.listen, gateway.public_url));
+        if config.runs(Role::Gateway) {
+            providers(&gateway.providers, table);
+        }
         return Ok(());
     };
     let Some(kind) = Kind::find(&gateway.kind) else { return Ok(()) };

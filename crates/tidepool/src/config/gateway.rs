@@ -1,8 +1,10 @@
 //! The LLM gateway's part of the configuration.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use base::{Error, Result, Secret};
+use gateway::provider;
+use store::model::ProviderKind;
 
 use super::{Values, setting};
 
@@ -16,6 +18,8 @@ pub struct GatewayConfig {
     pub url: String,
     /// The same as assistants see it.
     pub public_url: String,
+    /// The embedded gateway's providers.
+    pub providers: provider::Settings,
     /// What a gateway that somebody else runs needs.
     pub foreign: Option<Foreign>,
 }
@@ -25,12 +29,6 @@ pub struct Foreign {
     pub admin_token: Secret,
     /// The database that holds its request log.
     pub log_url: Secret,
-}
-
-impl GatewayConfig {
-    pub fn embedded(&self) -> bool {
-        self.foreign.is_none()
-    }
 }
 
 impl Values {
@@ -50,11 +48,31 @@ impl Values {
                 log_url: Secret::new(self.needed("gateway_log_url", &because)?),
             })
         };
-        // An address to listen on at every interface is none to call.
-        let callable =
-            if listen.ip().is_unspecified() { SocketAddr::new([127, 0, 0, 1].into(), listen.port()) } else { listen };
-        let url = self.text("gateway_url").map_or_else(|| format!("http://{callable}"), str::to_owned);
+        let url = self.text("gateway_url").map_or_else(|| format!("http://{}", reached(listen)), str::to_owned);
         let public_url = self.text("gateway_public_url").unwrap_or(&url).to_owned();
-        Ok(GatewayConfig { kind, listen, url, public_url, foreign })
+        let providers = provider::Settings {
+            anthropic: self.provider(ProviderKind::Anthropic),
+            openai: self.provider(ProviderKind::Openai),
+            google: self.provider(ProviderKind::Google),
+            echo: self.text("provider_echo") == Some("true"),
+        };
+        Ok(GatewayConfig { kind, listen, url, public_url, providers, foreign })
     }
+
+    /// A provider that there is a key for.
+    fn provider(&self, kind: ProviderKind) -> Option<provider::Access> {
+        let named = |what: &str| self.text(&format!("provider_{}_{what}", kind.as_str()));
+        let url = named("url").unwrap_or_else(|| provider::public_url(kind)).to_owned();
+        named("key").map(|key| provider::Access { url, key: Secret::new(key) })
+    }
+}
+
+/// Where a listener on every address is reached on this machine.
+fn reached(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
 }

@@ -15,7 +15,7 @@ use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use domain::task::Timing;
-pub use gateway::GatewayConfig;
+pub use gateway::{Foreign, GatewayConfig};
 use ipnet::IpNet;
 use remote::sso;
 use setting::{SETTINGS, Setting};

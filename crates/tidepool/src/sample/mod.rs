@@ -127,6 +127,8 @@ async fn add_server(app: &App, by: &By, id: &str, name: &str, host: &str) -> Res
         ssh_port: 22,
         ssh_user: "root".into(),
         ssh_key_path: String::new(),
+        ssh_key: None,
+        base_dir: None,
         notes: String::new(),
     };
     server::create(app, by, new).await?;

@@ -14,6 +14,8 @@ mod coverage;
 mod database;
 mod envelope;
 mod fleet;
+mod gateway;
+mod gateway_crash;
 mod installs;
 mod keys;
 mod kit;

@@ -11,10 +11,15 @@ use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
 use domain::llm::Llm;
+use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
+use domain::usage::{Feed, Local};
+use gateway::log::Log;
+use gateway::provider;
 use jiff::SignedDuration;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
+use store::gateway_key::{self, GatewayKey};
 use store::seal::Sealer;
 use store::{Db, migrate};
 use tempfile::TempDir;
@@ -77,6 +82,8 @@ pub enum Gateway {
     /// Our own, at this address.
     Embedded(String),
     Foreign(Arc<dyn remote::llm::Gateway>),
+    /// Our own, served beside the two sides with these providers.
+    Served(provider::Settings),
 }
 
 pub struct Site {
@@ -87,8 +94,11 @@ pub struct Site {
     pub root: String,
     pub master: Secret,
     pub database_url: Secret,
+    /// The address of the LLM gateway that is served beside it.
+    pub gateway: Option<String>,
     _stop: watch::Sender<bool>,
     _database: Database,
+    _gateway_folder: TempDir,
 }
 
 /// The first super_admin of every site.
@@ -125,15 +135,29 @@ impl Site {
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
         let clock = Clock::fixed(Clock::default().now());
         let sealer = Arc::new(Sealer::new(&master).unwrap());
+        let zone = Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap();
+        let gateway_folder = tempfile::tempdir().unwrap();
+        let mut feed: Arc<dyn Feed> = Arc::new(Local(clock.clone()));
+        let (mut replica, mut served) = ("site".to_owned(), None);
         let llm = match options.gateway {
             Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
             Gateway::Embedded(url) => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap(),
             Gateway::Foreign(gateway) => Llm::foreign(gateway).unwrap(),
+            Gateway::Served(providers) => {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let url = format!("http://{}", listener.local_addr().unwrap());
+                let timing = gateway::log::Timing::default();
+                let log = Log::open(gateway_folder.path(), db.clone(), clock.clone(), zone.clone(), timing).unwrap();
+                let llm = Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap();
+                (feed, replica) = (log.clone(), log.replica().to_owned());
+                served = Some((listener, log, providers, url));
+                llm
+            }
         };
         let app = Arc::new(App {
             db,
             clock: clock.clone(),
-            zone: Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap(),
+            zone,
             sealer,
             hasher: Hasher::default(),
             employee: Side {
@@ -149,10 +173,19 @@ impl Site {
             proxy: options.proxy,
             audit_retention_days: 90,
             llm,
-            quotas: domain::quota::Quotas::new("site"),
-            feed: Arc::new(domain::usage::Local(clock.clone())),
+            quotas: Quotas::new(replica),
+            feed,
         });
         let (stop, stopped) = watch::channel(false);
+        let gateway = match served {
+            Some((listener, log, providers, url)) => {
+                let timing = gateway::Timing::default();
+                let gateway = gateway::Gateway::open(app.clone(), log, &providers, timing).await.unwrap();
+                tokio::spawn(gateway.serve(listener, stopped.clone()));
+                Some(url)
+            }
+            None => None,
+        };
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
         for ((listener, url), side) in listeners.into_iter().zip(&urls).zip([Audience::Employee, Audience::Admin]) {
             let api = Arc::new(Api {
@@ -177,8 +210,10 @@ impl Site {
             root: String::new(),
             master,
             database_url: database.url.clone(),
+            gateway,
             _stop: stop,
             _database: database,
+            _gateway_folder: gateway_folder,
         };
         site.root = site.admin_login(ROOT).await;
         site
@@ -262,6 +297,35 @@ impl Site {
         let user = domain::user::create(&self.app, &by, new).await.unwrap();
         let token = domain::login::open_employee(&self.app, user.clone()).unwrap().token;
         (user.id, token.expose().to_owned())
+    }
+
+    /// Makes a sub key of the LLM gateway; answers it.
+    pub async fn key(&self, name: &str, instance: Option<&str>, quota: Option<i64>) -> String {
+        let secret = Secret::new(format!("sk-test{}", base::id::fresh().replace('-', "")));
+        trace::used_secret(secret.expose());
+        let (id, now) = (base::id::fresh(), self.app.clock.now());
+        let key = GatewayKey {
+            secret: self.app.sealer.seal(gateway_key::place(&id), &secret).unwrap(),
+            id,
+            instance_id: instance.map(str::to_owned),
+            name: name.to_owned(),
+            gateway_id: String::new(),
+            status: gateway_key::Status::Active,
+            user_revoked: false,
+            quota_spent: false,
+            quota,
+            used_quota: 0,
+            logged_quota: 0,
+            dirty: false,
+            rotate: false,
+            last_checked_at: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut tx = self.app.db.begin().await.unwrap();
+        gateway_key::insert(&mut tx, &key, &self.app.sealer.hash(&secret)).await.unwrap();
+        tx.commit().await.unwrap();
+        secret.expose().to_owned()
     }
 
     pub fn wait(&self, time: Duration) {
