@@ -428,3 +428,34 @@ async fn a_log_that_counts_anew_is_told() {
     assert!(reader.pull().await.stale);
     assert!(reader.trouble().unwrap().contains("counts anew"), "{:?}", reader.trouble());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_was_overtaken_is_none() {
+    for server in [Server::Sqlite, Server::Postgres] {
+        let ours = Ours::new(server).await;
+        let start = store::foreign::Position::Id(7);
+        let from = usage_source::find(&ours.db, "some log", &start).await.unwrap();
+        assert_eq!((&from.position, from.updated_at), (&start, Timestamp::UNIX_EPOCH));
+        // Two that found the same late row want to write it, and neither moves the position.
+        let to = usage_source::Source { position: start, updated_at: Timestamp::now() };
+        for expected in [true, false] {
+            let mut tx = ours.db.begin().await.unwrap();
+            assert_eq!(usage_source::step(&mut tx, "some log", &from, &to).await.unwrap(), expected);
+            tx.commit().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_that_find_a_late_row_at_one_moment_write_it_once() {
+    let bench = Bench::start(setup("one-api", Server::Sqlite), "").await.unwrap();
+    let ours = Ours::new(Server::Sqlite).await;
+    numbered(&bench, 100, Timestamp::now(), 2, "inst-a", 1).await;
+    ours.read(&bench).await;
+    for late in 1..40 {
+        numbered(&bench, late, Timestamp::now(), 2, "inst-a", 1).await;
+        let (one, two) = (ours.reader(&bench), ours.reader(&bench));
+        tokio::join!(one.pull(), two.pull());
+        assert_eq!(ours.rows().await, late + 1);
+    }
+}

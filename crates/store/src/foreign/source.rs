@@ -122,10 +122,15 @@ impl Source {
             }
             Some("postgres" | "postgresql") => {
                 let options = PgConnectOptions::from_str(url).map_err(|_| bad_url())?;
-                let options =
-                    options.application_name("tidepool log reader").options([("default_transaction_read_only", "on")]);
+                let options = options.application_name("tidepool log reader");
                 let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE);
-                Pool::Postgres(patiently(pool.idle_timeout(IDLE).connect_with(options)).await?)
+                // Said to the session, not at its start: some poolers take no options there.
+                let pool = pool.idle_timeout(IDLE).after_connect(|connection, _| {
+                    Box::pin(
+                        async move { connection.execute("SET default_transaction_read_only = on").await.map(drop) },
+                    )
+                });
+                Pool::Postgres(patiently(pool.connect_with(options)).await?)
             }
             Some("clickhouse") => {
                 return Err(Error::Refused(format!("gateway_log_url: a {kind} log in ClickHouse cannot be read")));
@@ -273,4 +278,39 @@ fn read_token<'r, R: Readable<'r>>(row: &'r R) -> Result<TokenUse> {
 /// A time that no calendar has is the beginning of time: one odd row does not stop the log.
 fn time(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a statement says, nothing is written.
+    async fn refuses_to_write(url: &str) {
+        let source = Source::open(&Secret::new(url), "test").await.unwrap();
+        assert!(source.columns("written_by_us").await.unwrap().is_empty());
+        let name = format!("written_by_us_{}", std::process::id());
+        let refusal = source.rows(&format!("CREATE TABLE {name} (id INTEGER)"), vec![]).await.unwrap_err().to_string();
+        assert!(refusal.to_lowercase().replace('-', "").replace(' ', "").contains("readonly"), "{refusal}");
+        assert!(source.columns(&name).await.unwrap().is_empty());
+        source.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_file_is_only_read() {
+        let file = std::env::temp_dir().join(format!("tidepool-foreign-{}.db", std::process::id()));
+        let made = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+        SqlitePoolOptions::new().connect_with(made).await.unwrap().close().await;
+        refuses_to_write(&format!("sqlite:{}", file.display())).await;
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_server_is_only_read() {
+        // The contract suite names the ones that are missing.
+        for variable in ["TIDEPOOL_TEST_PG_URL", "TIDEPOOL_TEST_MARIADB_URL"] {
+            if let Ok(url) = std::env::var(variable) {
+                refuses_to_write(&url).await;
+            }
+        }
+    }
 }
