@@ -48,21 +48,9 @@ impl Price {
 pub struct Spend(pub i64);
 
 impl Spend {
-    pub const PER_USD: i64 = 500_000;
-
     /// Dollars, to six decimals: one unit is exactly two millionths.
     pub fn usd(self) -> f64 {
         (i128::from(self.0) * 2) as f64 / 1_000_000.0
-    }
-
-    /// Units of a gateway that counts `per_usd` of them to the dollar, in ours.
-    pub fn scaled(units: i64, per_usd: i64) -> Spend {
-        if per_usd == Self::PER_USD || per_usd <= 0 {
-            return Spend(units);
-        }
-        let scaled = i128::from(units) * i128::from(Self::PER_USD);
-        let half = i128::from(per_usd) / 2;
-        Spend(i64::try_from((scaled + half).div_euclid(i128::from(per_usd))).unwrap_or(i64::MAX))
     }
 }
 
@@ -124,8 +112,6 @@ mod tests {
         }
         assert_eq!(Spend(1).usd(), 0.000002);
         assert_eq!(Spend(500_000).usd(), 1.0);
-        assert_eq!(Spend::scaled(1_000_000, 1_000_000), Spend(500_000));
-        assert_eq!(Spend::scaled(3, 1_000_000), Spend(2), "rounded to the nearest");
         assert_eq!(Price::from_usd(0.0025), Some(Price::of("gpt-4o")));
         assert_eq!(Price::from_usd(-1.0), None);
         assert_eq!(Price::from_usd(f64::NAN), None);

@@ -30,12 +30,20 @@ impl GatewayPort {
     }
 }
 
+impl TryFrom<i64> for GatewayPort {
+    type Error = &'static str;
+
+    fn try_from(port: i64) -> Result<GatewayPort, &'static str> {
+        match port {
+            1024..=65535 => Ok(GatewayPort(port as u16)),
+            _ => Err("must be from 1024 to 65535"),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for GatewayPort {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GatewayPort, D::Error> {
-        match i64::deserialize(from)? {
-            port @ 1024..=65535 => Ok(GatewayPort(port as u16)),
-            _ => Err(serde::de::Error::custom("must be from 1024 to 65535")),
-        }
+        GatewayPort::try_from(i64::deserialize(from)?).map_err(serde::de::Error::custom)
     }
 }
 

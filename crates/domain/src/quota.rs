@@ -329,7 +329,7 @@ impl Asked {
         let _deciding = self.deciding.acquire().await.map_err(Error::internal)?;
         let mut tx = db.begin().await?;
         tx.lock_name(&self.name).await?;
-        // Grants first: a row that is loaded between the two questions is then counted twice, never missed.
+        // The loader of the log takes the same lock: rows and grants are both of before it, or both of after.
         let granted = quota_grant::granted(&mut tx, &self.name).await?;
         let used = self.subject.logged(db, zone).await? + granted - free;
         if used >= self.subject.limit() {

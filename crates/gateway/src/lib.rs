@@ -41,9 +41,6 @@ use log::Log;
 use models::Models;
 use provider::Providers;
 
-/// Midnight itself belongs to whoever counts days.
-const AFTER_MIDNIGHT: Duration = Duration::from_secs(10 * 60);
-
 /// How long each thing may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
@@ -136,8 +133,6 @@ impl Gateway {
         beside.spawn(async move { gateway.log.keep().await });
         let gateway = self.clone();
         beside.spawn(async move { gateway.app.quotas.keep(&gateway.app).await });
-        let gateway = self.clone();
-        beside.spawn(async move { gateway.forget_old().await });
         server::serve(self.clone(), listener, stop).await;
         beside.shutdown().await;
         if let Err(error) = self.app.quotas.hand_back(&self.app, true).await {
@@ -145,20 +140,6 @@ impl Gateway {
         }
         if let Err(error) = self.log.close().await {
             tracing::warn!(%error, "the log is not loaded to its end; the next start does it");
-        }
-    }
-
-    /// Deletes old requests now and soon after every midnight, for as long as it runs.
-    async fn forget_old(&self) {
-        loop {
-            match domain::usage::forget_old(&self.app).await {
-                Ok(0) => {}
-                Ok(gone) => tracing::info!(gone, "old requests are deleted"),
-                Err(error) => tracing::warn!(%error, "old requests are not deleted"),
-            }
-            let now = self.app.clock.now();
-            let left = self.app.zone.next_midnight(now).duration_since(now).unsigned_abs();
-            tokio::time::sleep(left + AFTER_MIDNIGHT).await;
         }
     }
 

@@ -34,6 +34,8 @@ CREATE TABLE gateway_key (
     -- What the gateway says was used, and what the log sums up to: a difference is drift.
     used_quota      {int}  NOT NULL DEFAULT 0,
     logged_quota    {int}  NOT NULL DEFAULT 0,
+    -- What keys of this name that are gone had used, since the log goes by the name.
+    carried_quota   {int}  NOT NULL DEFAULT 0,
     -- 1 until the gateway agrees with this record.
     dirty           {int}  NOT NULL DEFAULT 0,
     -- 1 when the next agreement must change the key itself.

@@ -141,22 +141,45 @@ record! {
     #[derive(Clone, Debug)]
     pub struct Tenure {
         pub user_id: String,
+        pub email: String,
+        pub department: String,
         pub instance_id: String,
         pub instance_name: String,
         pub since: Option<Timestamp>,
     }
 }
 
-/// The tenures of one user, or of all.
-pub async fn tenures(db: &Db, user: Option<&UserId>) -> Result<Vec<Tenure>> {
-    let (clause, args) = match user {
-        Some(user) => (" AND b.user_id = ?", args![user.as_str()]),
-        None => ("", args![]),
+/// Whose tenures are asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Of<'a> {
+    All,
+    User(&'a UserId),
+    Department(&'a str),
+    Instances(&'a [String]),
+    /// Of users whose e-mail contains this text.
+    EmailLike(&'a str),
+}
+
+/// Tenures, the first bound first.
+pub async fn tenures(db: &Db, of: Of<'_>) -> Result<Vec<Tenure>> {
+    let (clause, args) = match of {
+        Of::All => (String::new(), args![]),
+        Of::User(user) => (" AND b.user_id = ?".into(), args![user.as_str()]),
+        Of::Department(department) => (" AND u.department = ?".into(), args![department]),
+        Of::Instances([]) => return Ok(vec![]),
+        Of::Instances(instances) => {
+            let marks = vec!["?"; instances.len()].join(", ");
+            (format!(" AND b.instance_id IN ({marks})"), instances.iter().map(Value::from).collect())
+        }
+        Of::EmailLike(text) => {
+            (format!(" AND u.email {}", db.dialect().contains()), args![db.dialect().containing(text)])
+        }
     };
     let sql = format!(
-        "SELECT b.user_id AS user_id, b.instance_id AS instance_id, i.name AS instance_name, \
+        "SELECT b.user_id AS user_id, u.email AS email, u.department AS department, b.instance_id AS instance_id, \
+         i.name AS instance_name, \
          (SELECT MAX(o.ended_at) FROM binding o WHERE o.instance_id = b.instance_id AND o.user_id <> b.user_id) AS since \
-         FROM binding b JOIN instance i ON i.id = b.instance_id \
+         FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
          WHERE b.ended_at IS NULL AND i.deleted_at IS NULL{clause} ORDER BY b.created_at, b.id"
     );
     db.all(&sql, args).await

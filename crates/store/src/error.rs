@@ -62,9 +62,10 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "40P01" | "40001")) => {
                 Error::Contended(sqlx::Error::Database(e))
             }
-            // PostgreSQL: shutting down, starting up, out of connections.
+            // PostgreSQL: shutting down, starting up, out of connections. MySQL: out of connections, shutting down.
             sqlx::Error::Database(e)
-                if e.code().is_some_and(|c| matches!(&*c, "57P01" | "57P02" | "57P03" | "53300")) =>
+                if e.code()
+                    .is_some_and(|c| matches!(&*c, "57P01" | "57P02" | "57P03" | "53300" | "08004" | "08S01")) =>
             {
                 Error::Unreachable(sqlx::Error::Database(e))
             }

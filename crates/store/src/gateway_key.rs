@@ -35,6 +35,8 @@ record! {
         pub quota: Option<i64>,
         pub used_quota: i64,
         pub logged_quota: i64,
+        /// What keys of this name that are gone had used.
+        pub carried_quota: i64,
         pub dirty: bool,
         pub rotate: bool,
         pub last_checked_at: Option<Timestamp>,
@@ -46,6 +48,11 @@ record! {
 impl GatewayKey {
     pub fn key(&self, sealer: &Sealer) -> Result<Secret> {
         sealer.open(place(&self.id), &self.secret)
+    }
+
+    /// How far apart what the gateway says was used and what the log sums up to are.
+    pub fn drift(&self) -> i64 {
+        self.used_quota + self.carried_quota - self.logged_quota
     }
 
     /// Whether the gateway should let it through.
@@ -61,8 +68,8 @@ pub fn place(id: &str) -> Place<'_> {
 /// Fails with `Taken` when the name, the key or the instance's key is there already.
 pub async fn insert(tx: &mut Tx, key: &GatewayKey, hash: &str) -> Result<()> {
     let sql = "INSERT INTO gateway_key (id, instance_id, name, gateway_id, secret, secret_hash, status, user_revoked, quota_spent, \
-        quota, used_quota, logged_quota, dirty, rotate, last_checked_at, created_at, updated_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        quota, used_quota, logged_quota, carried_quota, dirty, rotate, last_checked_at, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &key.id,
         key.instance_id.as_ref(),
@@ -76,6 +83,7 @@ pub async fn insert(tx: &mut Tx, key: &GatewayKey, hash: &str) -> Result<()> {
         key.quota,
         key.used_quota,
         key.logged_quota,
+        key.carried_quota,
         key.dirty,
         key.rotate,
         key.last_checked_at,
@@ -127,7 +135,7 @@ pub async fn dirty(db: &Db) -> Result<Vec<GatewayKey>> {
 /// Writes what may change about a key.
 pub async fn update(tx: &mut Tx, key: &GatewayKey) -> Result<()> {
     let sql = "UPDATE gateway_key SET gateway_id = ?, status = ?, user_revoked = ?, quota_spent = ?, quota = ?, used_quota = ?, \
-        dirty = ?, rotate = ?, last_checked_at = ?, updated_at = ? WHERE id = ?";
+        carried_quota = ?, dirty = ?, rotate = ?, last_checked_at = ?, updated_at = ? WHERE id = ?";
     let args = args![
         &key.gateway_id,
         key.status,
@@ -135,6 +143,7 @@ pub async fn update(tx: &mut Tx, key: &GatewayKey) -> Result<()> {
         key.quota_spent,
         key.quota,
         key.used_quota,
+        key.carried_quota,
         key.dirty,
         key.rotate,
         key.last_checked_at,
@@ -150,10 +159,12 @@ pub async fn set_secret(tx: &mut Tx, id: &str, sealed: &str, hash: &str, at: Tim
     tx.run(sql, args![sealed, hash, at, id]).await.map(drop)
 }
 
-/// What the log sums up to for a token that had no record until now.
+/// What the log sums up to for a token that had no record until now. What its key has not used was used by keys before it.
 pub async fn set_logged(tx: &mut Tx, id: &str) -> Result<()> {
     let sql = "UPDATE gateway_key SET logged_quota = COALESCE((SELECT CAST(SUM(u.quota) AS BIGINT) FROM usage_daily u \
         WHERE u.token_name = gateway_key.name), 0) WHERE id = ?";
+    tx.run(sql, args![id]).await?;
+    let sql = "UPDATE gateway_key SET carried_quota = logged_quota - used_quota WHERE id = ?";
     tx.run(sql, args![id]).await.map(drop)
 }
 

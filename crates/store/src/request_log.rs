@@ -194,10 +194,17 @@ pub async fn list(db: &Db, asked: &Asked, page: Page) -> Result<Vec<Request>> {
 /// How many there are, counted no further than `most`.
 pub async fn count(db: &Db, asked: &Asked, most: i64) -> Result<i64> {
     let (clause, mut args) = asked.clause(db.dialect());
-    let sql = format!("SELECT COUNT(*) AS n FROM (SELECT 1 AS one FROM request_log{clause} LIMIT ?) AS some");
+    let sql = format!("SELECT COUNT(*) AS n FROM (SELECT 1 AS one FROM request_log{clause} LIMIT ?) AS counted");
     args.push(most.into());
     let number: Number = Conn::from(db).one(&sql, args).await?;
     Ok(number.n)
+}
+
+/// Sums by model straight from the rows: what the sums beside them must agree with.
+pub async fn sum_again(db: &Db, since: Timestamp) -> Result<Vec<usage::Keyed>> {
+    let totals = usage::ROW_TOTALS;
+    let sql = format!("SELECT model AS key, {totals} FROM request_log WHERE created_at >= ? GROUP BY model");
+    db.all(&sql, args![since]).await
 }
 
 /// All token names that ever asked for anything.

@@ -13,6 +13,7 @@ pub const TABLES: &[&str] = &[
     "audit_log",
     "server",
     "server_metric",
+    "container",
     "instance",
     "binding",
     "profession",
@@ -48,6 +49,7 @@ pub struct Sealed {
 
 /// Every sealed column: what `rekey` seals anew.
 pub const SEALED: &[Sealed] = &[
+    Sealed { table: "server", id: "id", column: "ssh_key", hash: None },
     Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
     Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },
     Sealed { table: "gateway_key", id: "id", column: "secret", hash: Some("secret_hash") },

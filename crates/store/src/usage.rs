@@ -64,13 +64,23 @@ impl std::ops::AddAssign for Sums {
     }
 }
 
+impl std::ops::SubAssign for Sums {
+    fn sub_assign(&mut self, other: Sums) {
+        self.requests -= other.requests;
+        self.errors -= other.errors;
+        self.prompt_tokens -= other.prompt_tokens;
+        self.completion_tokens -= other.completion_tokens;
+        self.quota -= other.quota;
+    }
+}
+
 /// `SUM` of the sums, as integers on both databases.
 const TOTALS: &str = "CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests, CAST(COALESCE(SUM(errors), 0) AS BIGINT) AS errors, \
     CAST(COALESCE(SUM(prompt_tokens), 0) AS BIGINT) AS prompt_tokens, \
     CAST(COALESCE(SUM(completion_tokens), 0) AS BIGINT) AS completion_tokens, CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS quota";
 
 /// The same over rows of the log.
-const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS requests, \
+pub(crate) const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS requests, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 0 ELSE 1 END), 0) AS BIGINT) AS errors, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN prompt_tokens ELSE 0 END), 0) AS BIGINT) AS prompt_tokens, \
     CAST(COALESCE(SUM(CASE WHEN type = 2 THEN completion_tokens ELSE 0 END), 0) AS BIGINT) AS completion_tokens, \
@@ -388,6 +398,13 @@ pub async fn daily(db: &Db, first: Date, token: Option<&str>) -> Result<Vec<Toke
 pub async fn totals(db: &Db) -> Result<Vec<Keyed>> {
     let sql = format!("SELECT token_name AS key, {TOTALS} FROM usage_daily GROUP BY token_name");
     db.all(&sql, args![]).await
+}
+
+/// All that a token ever used.
+pub async fn of_all_time(conn: impl Into<Conn<'_>>, token: &str) -> Result<Sums> {
+    let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE token_name = ?");
+    let keyed: Keyed = conn.into().one(&sql, args![token]).await?;
+    Ok(keyed.sums)
 }
 
 /// Copies the sums into the instances' totals; answers how many changed.

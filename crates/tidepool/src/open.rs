@@ -12,7 +12,7 @@ use domain::hashing::Hasher;
 use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
 use domain::usage::{Feed, Local};
-use gateway::log::Log;
+use gateway::log::{Log, Timing};
 use jiff::SignedDuration;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
@@ -21,54 +21,60 @@ use store::lock::InUse;
 use store::seal::Sealer;
 use store::{Db, migrate};
 
-use crate::config::{Config, SideConfig};
+use crate::config::{Config, Role, SideConfig};
 use crate::keys::Keys;
+use crate::llm;
 
 /// An opened installation: its lock is held as long as this lives.
 pub struct Opened {
     pub app: Arc<App>,
     pub applied: Vec<i64>,
-    /// Where the embedded gateway writes its requests down, when this process is it.
+    /// The embedded gateway's log, and the folder by which this process's grants of quotas are known.
     pub log: Option<Arc<Log>>,
     _in_use: Option<InUse>,
 }
 
-/// Opens the database and everything that hangs on it, for a command that does its work and ends.
+/// Opens the database and everything that hangs on it, for a command that soon ends.
 pub async fn open(config: &Config) -> Result<Opened> {
-    open_as(config, false).await
+    open_with(config, None).await
 }
 
-/// The same for a process that serves what its roles name.
-pub async fn open_to_serve(config: &Config) -> Result<Opened> {
-    open_as(config, config.runs_gateway()).await
+/// The same for a process that serves. Where quotas are reserved it gets a folder of its own: its grants are known by the
+/// folder's name, and the embedded gateway writes its log there.
+pub async fn serving(config: &Config) -> Result<Opened> {
+    let reserves = match config.gateway.foreign {
+        None => config.runs(Role::Gateway),
+        Some(_) => config.runs(Role::Employee),
+    };
+    let folder = config.data_dir.join("gateway");
+    open_with(config, reserves.then_some(folder)).await
 }
 
-async fn open_as(config: &Config, is_gateway: bool) -> Result<Opened> {
+async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opened> {
     let keys = Keys::load(config)?;
     let (db, in_use) = open_db(config).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
     store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
-    let clock = Clock::default();
-    let log = match is_gateway {
-        true => {
-            let (root, timing) = (config.data_dir.join("gateway"), gateway::log::Timing::default());
-            let log = Log::open(&root, db.clone(), clock.clone(), config.zone.clone(), timing);
-            Some(log.map_err(|e| file_error(&root, e))?)
+    let sealer = Arc::new(Sealer::new(&keys.master.key).map_err(operator)?);
+    let log = match log_folder {
+        Some(folder) => {
+            let log = Log::open(&folder, db.clone(), Clock::default(), config.zone.clone(), Timing::default());
+            Some(log.map_err(|e| file_error(&folder, e))?)
         }
-        false => None,
+        None => None,
     };
-    // What was granted of quotas is told from others' by the name under which its use is logged.
-    let replica = log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned());
-    let feed: Arc<dyn Feed> = match &log {
-        Some(log) => log.clone(),
-        None => Arc::new(Local(clock.clone())),
+    let llm = llm::open(&config.gateway, &db, &sealer)?;
+    let feed: Arc<dyn Feed> = match (&config.gateway.foreign, &log) {
+        (Some(foreign), _) => llm::reader(foreign, &llm, &db, &config.zone)?,
+        (None, Some(log)) => log.clone(),
+        (None, None) => Arc::new(Local(Clock::default())),
     };
     let app = App {
         db,
-        clock,
+        clock: Clock::default(),
         zone: config.zone.clone(),
-        sealer: Arc::new(Sealer::new(&keys.master.key).map_err(operator)?),
+        sealer,
         hasher: Hasher::default(),
         employee: side(config, &config.employee, Audience::Employee, &keys.employee_jwt.key)?,
         admin: side(config, &config.admin, Audience::Admin, &keys.admin_jwt.key)?,
@@ -81,10 +87,11 @@ async fn open_as(config: &Config, is_gateway: bool) -> Result<Opened> {
             None => None,
         },
         audit_retention_days: config.audit_retention_days,
-        token_name_limit: config.token_name_limit,
-        quotas: Quotas::new(replica),
+        llm,
+        quotas: Quotas::new(log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned())),
         feed,
     };
+    domain::usage::fit_zone(&app).await?;
     Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }
 

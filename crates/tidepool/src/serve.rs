@@ -9,6 +9,7 @@ use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
 use gateway::Gateway;
+use gateway::log::Log;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -27,7 +28,7 @@ pub async fn run(config: &Config) -> Result<()> {
     // First of all: whoever ends us while we start ends us politely.
     let end = End::listen()?;
     allow_many_files();
-    let opened = open::open_to_serve(config).await?;
+    let opened = open::serving(config).await?;
     if !opened.applied.is_empty() {
         tracing::info!(versions = ?opened.applied, "schema brought up to date");
     }
@@ -63,10 +64,13 @@ impl Running {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
         let log = opened.log.clone();
+        let serves_gateway = log.is_some() && config.gateway.foreign.is_none();
         let mut running =
             Running { app: opened.app.clone(), urls: vec![], tasks: JoinSet::new(), stop, _opened: opened };
         // Before the sides: whoever sees them ready finds the gateway there.
-        if let Some(log) = log {
+        if let Some(log) = log.clone().filter(|_| config.gateway.foreign.is_some()) {
+            running.tasks.spawn(keep_quotas(running.app.clone(), log, stopped.clone()));
+        } else if let Some(log) = log {
             let settings = &config.gateway;
             let timing = gateway::Timing::default();
             let gateway = Gateway::open(running.app.clone(), log, &settings.providers, timing).await?;
@@ -110,7 +114,19 @@ impl Running {
             let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);
             running.tasks.spawn(worker.run(stopped.clone()));
         }
-        if config.runs(Role::Worker) || config.runs_gateway() {
+        if config.runs(Role::Scheduler) {
+            let (app, mut stopped) = (running.app.clone(), stopped.clone());
+            running.tasks.spawn(async move {
+                tokio::select! {
+                    () = domain::usage::reader::follow(&*app.feed) => {}
+                    () = domain::usage::keep_totals(&app) => {}
+                    () = domain::key::watch_quotas(&app) => {}
+                    () = domain::usage::keep_retention(&app) => {}
+                    _ = stopped.wait_for(|stop| *stop) => {}
+                }
+            });
+        }
+        if config.runs(Role::Worker) || serves_gateway {
             let (db, mut stopped) = (running.app.db.clone(), stopped.clone());
             running.tasks.spawn(async move {
                 // Hears what other processes enqueue and change.
@@ -132,6 +148,25 @@ impl Running {
             self.tasks.abort_all();
         }
         tokio::time::timeout(Duration::from_secs(1), self.app.db.close()).await.ok();
+    }
+}
+
+/// With a foreign gateway it is the employee API that reserves: forgets what dead processes were granted, and hands back
+/// what lies idle, all of it at the end.
+async fn keep_quotas(app: Arc<App>, log: Arc<Log>, mut stopped: watch::Receiver<bool>) {
+    if let Err(error) = log.inherit().await {
+        tracing::warn!(%error, "grants of processes that are gone are not forgotten yet");
+    }
+    tokio::select! {
+        () = log.keep() => {}
+        () = app.quotas.keep(&app) => {}
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+    if let Err(error) = app.quotas.hand_back(&app, true).await {
+        tracing::warn!(%error, "quota was not handed back; the next start forgets it");
+    }
+    if let Err(error) = log.close().await {
+        tracing::warn!(%error, "the folder of this process stays; the next start removes it");
     }
 }
 

@@ -15,6 +15,11 @@ pub struct AsOf {
 pub trait Feed: Send + Sync {
     /// Called before an answer: takes in what is new, or says since when it could not.
     fn pull(&self) -> BoxFuture<'_, AsOf>;
+
+    /// Why the last pull failed, for the operator.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A process without a part in it: others write the log into the database they share.

@@ -8,6 +8,7 @@ mod pages;
 mod site;
 mod start;
 mod tasks;
+mod usage;
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use clap::ArgMatches;
 use crate::config::Values;
 
 /// What can be measured, in the order in which it is.
-pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "forward"];
+pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward"];
 
 pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
     let wanted: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
@@ -27,6 +28,7 @@ pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
             "claims" => claims::run(&values).await?,
             "tasks" => tasks::run(&values).await?,
             "pages" => pages::run(&values).await?,
+            "usage" => usage::run(&values, args.get_one::<u64>("rows").copied()).await?,
             _ => forward::run(&values).await?,
         }
     }

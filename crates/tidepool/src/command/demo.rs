@@ -28,11 +28,12 @@ pub async fn run(mut values: Values) -> Result<()> {
     values.set("database_url", format!("sqlite:{}", folder.path().join("tidepool.db").display()));
     let config = values.config()?;
     telemetry::logs(&config)?;
-    let opened = open::open_to_serve(&config).await?;
+    let opened = open::serving(&config).await?;
     sample::company(&opened.app).await?;
     let running = Running::start(&config, opened).await?;
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
+    println!("LLM gateway     {}   answers by echo", config.gateway.url);
     println!("API docs        {}", config.admin.public_url.join("/api/v1/docs"));
     println!("Ctrl-C ends the demo and removes its data.");
     end.told().await;

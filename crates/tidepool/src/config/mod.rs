@@ -1,7 +1,7 @@
 //! The configuration: file, overridden by environment, overridden by flags; every value checked before
 //! anything starts, every refusal one line that names the setting.
 
-pub mod gateway;
+mod gateway;
 pub mod kind;
 pub mod setting;
 
@@ -15,7 +15,7 @@ use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use domain::task::Timing;
-use gateway::GatewayConfig;
+pub use gateway::{Foreign, GatewayConfig};
 use ipnet::IpNet;
 use remote::sso;
 use setting::{SETTINGS, Setting};
@@ -44,15 +44,13 @@ pub struct Config {
     pub bootstrap_email: Option<Email>,
     pub bootstrap_password: Option<Secret>,
     pub proxy: Option<ProxyConfig>,
-    pub gateway: GatewayConfig,
     pub trusted_proxies: Vec<IpNet>,
     pub metrics_token: Option<Secret>,
     pub log: String,
     pub log_format: Option<String>,
     pub roles: Vec<Role>,
     pub audit_retention_days: i64,
-    /// How long a token's name may be at the configured LLM gateway.
-    pub token_name_limit: usize,
+    pub gateway: GatewayConfig,
     pub task_timing: Timing,
 }
 
@@ -86,11 +84,6 @@ impl Config {
 
     pub fn runs(&self, role: Role) -> bool {
         self.roles.contains(&role)
-    }
-
-    /// Whether this process is the LLM gateway.
-    pub fn runs_gateway(&self) -> bool {
-        self.runs(Role::Gateway) && self.gateway.kind == gateway::Kind::Embedded
     }
 }
 
@@ -178,7 +171,6 @@ impl Values {
             return Err(refused("employee_jwt_secret and admin_jwt_secret must be two different keys"));
         }
         let roles = self.text("roles").unwrap_or("employee,admin,gateway,worker,scheduler");
-        let gateway = self.gateway()?;
         Ok(Config {
             employee: self.side("employee", "public_url", 12, true)?,
             admin: self.side("admin", "admin_public_url", 8, false)?,
@@ -195,8 +187,7 @@ impl Values {
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
-            token_name_limit: gateway.kind.token_name_limit(),
-            gateway,
+            gateway: self.gateway()?,
             task_timing: self.task_timing(),
             data_dir,
             database_url,
@@ -206,7 +197,11 @@ impl Values {
 
     fn side(&self, side: &'static str, public_url: &str, token_hours: i64, auto_create: bool) -> Result<SideConfig> {
         let named = |what: &str| self.text(&format!("{side}_{what}"));
-        let listen = self.listen(&format!("{side}_listen"))?;
+        let listen_name = format!("{side}_listen");
+        let listen = match self.text(&listen_name).map(str::parse) {
+            Some(address) => address.map_err(Error::internal)?,
+            None => setting::default_address(&listen_name).ok_or_else(|| Error::internal("no default address"))?,
+        };
         let default_url = format!("http://{listen}");
         let public_url = PublicUrl::parse(self.text(public_url).unwrap_or(&default_url))?;
         let oidc = match named("oidc_issuer") {
@@ -226,13 +221,6 @@ impl Values {
             oidc,
             auto_create: named("oidc_auto_create").map_or(auto_create, |v| v == "true"),
         })
-    }
-
-    fn listen(&self, name: &str) -> Result<SocketAddr> {
-        match self.text(name).map(str::parse) {
-            Some(address) => address.map_err(Error::internal),
-            None => setting::default_address(name).ok_or_else(|| Error::internal("no default address")),
-        }
     }
 
     fn task_timing(&self) -> Timing {

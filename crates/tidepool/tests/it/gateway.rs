@@ -4,10 +4,10 @@ use domain::usage::spent;
 use gateway::provider::Settings;
 use serde_json::{Value, json};
 
-use crate::kit::{Database, Options, Process, Site, run};
+use crate::kit::{Database, Gateway, Options, Process, Site, run};
 
 fn echo() -> Options {
-    Options { gateway: Some(Settings { echo: true, ..Settings::default() }), ..Options::default() }
+    Options { gateway: Gateway::Served(Settings { echo: true, ..Settings::default() }), ..Options::default() }
 }
 
 async fn chat(site: &Site, key: &str, text: &str) -> (u16, Value) {
@@ -32,6 +32,11 @@ async fn an_assistants_requests_are_its_users(database: Database) {
     let user = base::id::UserId::named(user);
     let midnight = site.app.zone.midnight(site.app.clock.now());
     assert_eq!(spent(&site.app, &user, midnight).await.unwrap(), 4);
+    let live = site.admin.get("/llm-live").token(&site.root).ok().await;
+    assert_eq!(live["total"], 0, "nothing is under way: {live}");
+    for key in site.admin.get("/keys?q=admin-token").token(&site.root).ok().await["list"].as_array().unwrap() {
+        assert_eq!(key["name"], "admin-token", "the platform's own, made at first need");
+    }
     assert_eq!(chat(&site, &key, "and some words more").await.0, 200, "this one crosses the limit");
     let (status, refused) = chat(&site, &key, "no").await;
     assert_eq!((status, &refused["error"]["code"]), (429, &json!("insufficient_quota")));
@@ -67,8 +72,14 @@ async fn the_binary_serves_a_gateway_when_it_is_the_embedded_one() {
     assert!(status.success(), "{text}");
     assert_eq!(std::fs::read_dir(folder.path().join("data/gateway")).unwrap().count(), 0, "given up at the end");
     // Another gateway, or another role: nobody listens.
-    for environment in [("TIDEPOOL_GATEWAY_KIND", "litellm"), ("TIDEPOOL_ROLES", "employee,admin")] {
-        let mut server = Process::serve(folder.path(), &[environment]);
+    let foreign = [
+        ("TIDEPOOL_GATEWAY_KIND", "litellm"),
+        ("TIDEPOOL_GATEWAY_URL", "http://127.0.0.1:9"),
+        ("TIDEPOOL_GATEWAY_ADMIN_TOKEN", "of-no-gateway"),
+        ("TIDEPOOL_GATEWAY_LOG_URL", "postgres://127.0.0.1:9/none"),
+    ];
+    for environment in [&foreign[..], &[("TIDEPOOL_ROLES", "employee,admin")]] {
+        let mut server = Process::serve(folder.path(), environment);
         server.ready().await;
         assert!(http.get(format!("http://{}/healthz", server.gateway)).send().await.is_err());
     }
@@ -82,7 +93,7 @@ fn check_says_who_answers() {
         assert!(output.status.success());
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(said(&[]).contains("embedded at http://127.0.0.1:8082"));
+    assert!(said(&[]).contains("embedded, on 127.0.0.1:8082, as http://127.0.0.1:8082"));
     assert!(said(&[]).contains("none has a key"));
     let keys = [("TIDEPOOL_PROVIDER_OPENAI_KEY", "of-openai"), ("TIDEPOOL_PROVIDER_GOOGLE_KEY", "of-google")];
     let shown = said(&keys);

@@ -127,6 +127,7 @@ impl Site {
             sso: None,
             newcomers: Newcomers::default(),
         };
+        let llm = domain::llm::Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap();
         let app = Arc::new(App {
             db,
             clock,
@@ -137,7 +138,7 @@ impl Site {
             admin: side(Audience::Admin),
             proxy: None,
             audit_retention_days: 90,
-            token_name_limit: 100,
+            llm,
             quotas: Quotas::new(log.replica()),
             feed: log.clone(),
         });
@@ -183,6 +184,7 @@ impl Site {
             quota,
             used_quota: 0,
             logged_quota: 0,
+            carried_quota: 0,
             dirty: false,
             rotate: false,
             last_checked_at: None,
@@ -225,6 +227,8 @@ impl Site {
             ssh_port: 22,
             ssh_user: "root".into(),
             ssh_key_path: String::new(),
+            ssh_key: None,
+            base_dir: None,
             notes: String::new(),
         };
         let server = domain::server::create(&self.app, &by, server).await.unwrap().id;

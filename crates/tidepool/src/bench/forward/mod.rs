@@ -96,6 +96,8 @@ async fn people(app: &App) -> Result<Secret> {
         ssh_port: 22,
         ssh_user: "root".into(),
         ssh_key_path: String::new(),
+        ssh_key: None,
+        base_dir: None,
         notes: String::new(),
     };
     let server = server::create(app, &by, new).await?.id;
@@ -130,6 +132,7 @@ async fn people(app: &App) -> Result<Secret> {
         quota: Some(PLENTY),
         used_quota: 0,
         logged_quota: 0,
+        carried_quota: 0,
         dirty: false,
         rotate: false,
         last_checked_at: None,

@@ -10,11 +10,12 @@ use base::{Clock, Secret, Zone};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::llm::Llm;
 use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
 use domain::usage::{Feed, Local};
 use gateway::log::Log;
-use gateway::{Gateway, provider};
+use gateway::provider;
 use jiff::SignedDuration;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
@@ -69,8 +70,20 @@ pub struct Options {
     pub trust_loopback: bool,
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
-    /// Runs an LLM gateway with these providers beside the two sides.
-    pub gateway: Option<provider::Settings>,
+    pub gateway: Gateway,
+}
+
+/// The LLM gateway of a site.
+#[derive(Default)]
+pub enum Gateway {
+    /// Our own, at an address where nothing listens.
+    #[default]
+    Absent,
+    /// Our own, at this address.
+    Embedded(String),
+    Foreign(Arc<dyn remote::llm::Gateway>),
+    /// Our own, served beside the two sides with these providers.
+    Served(provider::Settings),
 }
 
 pub struct Site {
@@ -81,7 +94,7 @@ pub struct Site {
     pub root: String,
     pub master: Secret,
     pub database_url: Secret,
-    /// The LLM gateway's address, where the test wants one.
+    /// The address of the LLM gateway that is served beside it.
     pub gateway: Option<String>,
     _stop: watch::Sender<bool>,
     _database: Database,
@@ -100,6 +113,7 @@ impl Site {
         trace::logs();
         let db = Db::open(&database.url).await.unwrap();
         migrate::run(&db).await.unwrap();
+        store::model::fill(&db, Clock::default().now()).await.unwrap();
         let listeners =
             [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
         let urls = [0, 1].map(|i| format!("http://{}", listeners[i].local_addr().unwrap()));
@@ -120,21 +134,31 @@ impl Site {
         trace::used_secret(PASSWORD);
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
         let clock = Clock::fixed(Clock::default().now());
+        let sealer = Arc::new(Sealer::new(&master).unwrap());
         let zone = Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap();
         let gateway_folder = tempfile::tempdir().unwrap();
-        let log = options.gateway.as_ref().map(|_| {
-            let (db, clock, zone) = (db.clone(), clock.clone(), zone.clone());
-            Log::open(gateway_folder.path(), db, clock, zone, gateway::log::Timing::default()).unwrap()
-        });
-        let feed: Arc<dyn Feed> = match &log {
-            Some(log) => log.clone(),
-            None => Arc::new(Local(clock.clone())),
+        let mut feed: Arc<dyn Feed> = Arc::new(Local(clock.clone()));
+        let (mut replica, mut served) = ("site".to_owned(), None);
+        let llm = match options.gateway {
+            Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
+            Gateway::Embedded(url) => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap(),
+            Gateway::Foreign(gateway) => Llm::foreign(gateway).unwrap(),
+            Gateway::Served(providers) => {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let url = format!("http://{}", listener.local_addr().unwrap());
+                let timing = gateway::log::Timing::default();
+                let log = Log::open(gateway_folder.path(), db.clone(), clock.clone(), zone.clone(), timing).unwrap();
+                let llm = Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap();
+                (feed, replica) = (log.clone(), log.replica().to_owned());
+                served = Some((listener, log, providers, url));
+                llm
+            }
         };
         let app = Arc::new(App {
             db,
             clock: clock.clone(),
             zone,
-            sealer: Arc::new(Sealer::new(&master).unwrap()),
+            sealer,
             hasher: Hasher::default(),
             employee: Side {
                 tokens: TokenKey::new(&key("employee-jwt-key"), Audience::Employee, SignedDuration::from_hours(12)),
@@ -148,22 +172,19 @@ impl Site {
             },
             proxy: options.proxy,
             audit_retention_days: 90,
-            token_name_limit: 100,
-            quotas: Quotas::new(log.as_ref().map_or("site", |log| log.replica())),
+            llm,
+            quotas: Quotas::new(replica),
             feed,
         });
         let (stop, stopped) = watch::channel(false);
-        let gateway = match (log, &options.gateway) {
-            (Some(log), Some(providers)) => {
-                store::model::fill(&app.db, clock.now()).await.unwrap();
+        let gateway = match served {
+            Some((listener, log, providers, url)) => {
                 let timing = gateway::Timing::default();
-                let gateway = Gateway::open(app.clone(), log, providers, timing).await.unwrap();
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let url = format!("http://{}", listener.local_addr().unwrap());
+                let gateway = gateway::Gateway::open(app.clone(), log, &providers, timing).await.unwrap();
                 tokio::spawn(gateway.serve(listener, stopped.clone()));
                 Some(url)
             }
-            _ => None,
+            None => None,
         };
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
         for ((listener, url), side) in listeners.into_iter().zip(&urls).zip([Audience::Employee, Audience::Admin]) {
@@ -295,6 +316,7 @@ impl Site {
             quota,
             used_quota: 0,
             logged_quota: 0,
+            carried_quota: 0,
             dirty: false,
             rotate: false,
             last_checked_at: None,

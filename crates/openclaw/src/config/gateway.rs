@@ -1,0 +1,132 @@
+//! The gateway's own settings: mode, port, address, token, log file, and who may frame its page.
+
+use base::{Error, GatewayPort, Result, Secret};
+use serde_json::{Value, json};
+
+use super::literal;
+use crate::document::Document;
+use crate::version::Version;
+
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    pub port: GatewayPort,
+    pub bind: Bind,
+    pub token: Secret,
+    /// Absolute, and the instance's own: by default all instances of a user share one file.
+    pub log_file: String,
+    /// Origins of pages that open the gateway's WebSocket; none where no browser reaches it.
+    pub origins: Vec<String>,
+}
+
+/// Where a gateway listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// 127.0.0.1 and [::1].
+    Loopback,
+    /// All addresses.
+    Lan,
+}
+
+impl Bind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Bind::Loopback => "loopback",
+            Bind::Lan => "lan",
+        }
+    }
+
+    /// Loopback, unless the instance's URL names another host.
+    pub fn for_url(gateway_url: &str) -> Bind {
+        let rest = gateway_url.split_once("://").map_or(gateway_url, |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        let host = match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+            Some((address, _)) => address,
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        let host = host.to_ascii_lowercase();
+        let name = host.is_empty() || host == "localhost" || host.ends_with(".localhost");
+        let address = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        if name || address { Bind::Loopback } else { Bind::Lan }
+    }
+}
+
+/// The first releases that know a key; an older one would refuse the whole file.
+const KNOWS_TERMINAL: Version = Version::new(2026, 7, 35);
+const KNOWS_INVITE: Version = Version::new(2026, 9, 4);
+
+impl Gateway {
+    pub fn apply(&self, document: &mut Document, version: &Version) -> Result<()> {
+        if !self.log_file.starts_with('/') {
+            return Err(Error::internal("the log file of an instance must be an absolute path"));
+        }
+        if self.token.expose().is_empty() {
+            return Err(Error::internal("the gateway token of an instance must not be empty"));
+        }
+        document.set(["gateway", "mode"], json!("local"))?;
+        document.set(["gateway", "port"], json!(self.port.get()))?;
+        document.set(["gateway", "bind"], json!(self.bind.as_str()))?;
+        document.set(["gateway", "auth", "mode"], json!("token"))?;
+        document.set(["gateway", "auth", "token"], literal("the gateway token", self.token.expose())?)?;
+        document.set(["logging", "file"], literal("the log file", &self.log_file)?)?;
+        document.set(["update", "checkOnStart"], json!(false))?;
+        // The page of the gateway is its administrator's; a shell on the host is more than that.
+        if *version >= KNOWS_TERMINAL {
+            document.set(["gateway", "terminal", "enabled"], json!(false))?;
+        }
+        if !self.origins.is_empty() {
+            self.allow_origins(document)?;
+            if *version >= KNOWS_INVITE {
+                document.set(["gateway", "controlUi", "communityInvite"], json!(false))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ours beside those that are there: OpenClaw itself adds some for a gateway that listens everywhere.
+    fn allow_origins(&self, document: &mut Document) -> Result<()> {
+        let path = ["gateway", "controlUi", "allowedOrigins"];
+        let mut origins = match document.get(path) {
+            Some(Value::Array(origins)) => origins,
+            _ => vec![],
+        };
+        for origin in &self.origins {
+            let origin = literal("an origin", origin)?;
+            if !origins.contains(&origin) {
+                origins.push(origin);
+            }
+        }
+        document.set(path, Value::Array(origins))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_listens_on_loopback_unless_its_url_says_otherwise() {
+        for url in [
+            "",
+            "http://localhost:18789",
+            "ws://127.0.0.1:18789/x",
+            "http://127.8.9.1",
+            "http://[::1]:18789",
+            "https://a.localhost",
+            "LOCALHOST:1",
+        ] {
+            assert_eq!(Bind::for_url(url), Bind::Loopback, "{url}");
+        }
+        for url in [
+            "http://10.0.0.5:18789",
+            "wss://assistant.example.com/a",
+            "http://[2001:db8::1]:18789",
+            "http://127.0.0.1@evil.example",
+            "http://0.0.0.0:18789",
+            "host:18789",
+        ] {
+            assert_eq!(Bind::for_url(url), Bind::Lan, "{url}");
+        }
+    }
+}

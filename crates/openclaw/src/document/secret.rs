@@ -1,0 +1,241 @@
+//! What in a document is a secret. Keys tell it, by what they are called; a few kinds of values tell it by
+//! themselves, wherever they stand. Too much is masked rather than too little.
+
+use serde_json::{Map, Value};
+
+/// What is shown in a secret's place.
+pub const MASK: &str = "***";
+
+/// Endings of keys, in small letters and digits only, whose value is a secret.
+const ENDINGS: &[&str] = &[
+    "token",
+    "tokens",
+    "secret",
+    "secrets",
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "apikeys",
+    "privatekey",
+    "accesskey",
+    "secretkey",
+    "signingkey",
+    "encryptkey",
+    "encryptionkey",
+    "clientkey",
+    "authkey",
+    "sharedkey",
+    "masterkey",
+    "bearer",
+    "authorization",
+    "cookie",
+    "cookies",
+    "credential",
+    "credentials",
+    "serviceaccount",
+];
+/// Whole keys whose value is one.
+const KEYS: &[&str] = &["key", "pass", "pwd", "pin", "auth"];
+/// Keys whose object holds names of somebody's choice, so that a name tells nothing.
+const CONTAINERS: &[&str] = &["env", "vars", "headers", "requiredheaders", "securityheaders"];
+/// How values begin that are secrets wherever they stand.
+const BEGINNINGS: &[&str] = &[
+    "sk-",
+    "sk_",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xapp-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "AKIA",
+    "AIza",
+    "eyJ",
+    "Bearer ",
+    "Basic ",
+    "-----BEGIN ",
+];
+
+/// `value` with everything masked that must not be seen.
+pub fn mask(value: &Value) -> Value {
+    masked(value, Place::Root)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Root,
+    Open,
+    Hidden,
+}
+
+fn masked(value: &Value, place: Place) -> Value {
+    match value {
+        Value::Object(map) if place == Place::Hidden && is_reference(map) => value.clone(),
+        Value::Object(map) => {
+            let entry = |(key, value): (&String, &Value)| (key.clone(), masked(value, below(key, value, place)));
+            Value::Object(map.iter().map(entry).collect())
+        }
+        Value::Array(list) => Value::Array(masked_list(list, place)),
+        Value::String(text) if place == Place::Hidden && !text.is_empty() && !is_substitution(text) => MASK.into(),
+        Value::Number(_) if place == Place::Hidden => MASK.into(),
+        Value::String(text) => masked_text(text).into(),
+        plain => plain.clone(),
+    }
+}
+
+/// The place of what stands below `key`.
+fn below(key: &str, value: &Value, place: Place) -> Place {
+    let name: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    match place {
+        Place::Hidden => Place::Hidden,
+        // The root's `secrets` and `auth` say where secrets are kept; they are looked at key by key.
+        Place::Root if value.is_object() && matches!(name.as_str(), "secrets" | "auth") => Place::Open,
+        // `auth` is an object of settings in many places, a secret where it is a text.
+        _ if name == "auth" && value.is_object() => Place::Open,
+        // A count is no secret, as in `maxTokens`.
+        _ if value.is_number() && name.ends_with("tokens") => Place::Open,
+        _ if KEYS.contains(&name.as_str()) || CONTAINERS.contains(&name.as_str()) => Place::Hidden,
+        _ if ENDINGS.iter().any(|ending| name.ends_with(ending)) => Place::Hidden,
+        _ => Place::Open,
+    }
+}
+
+/// Command lines are lists: what follows `--token` is a secret.
+fn masked_list(list: &[Value], place: Place) -> Vec<Value> {
+    let mut follows = false;
+    let mut out = Vec::with_capacity(list.len());
+    for value in list {
+        let option = value.as_str().filter(|text| text.starts_with('-'));
+        let names_secret = |name: &str| below(name, &Value::Null, Place::Open) == Place::Hidden;
+        out.push(match option.and_then(|text| text.split_once('=')) {
+            Some((name, _)) if names_secret(name) => format!("{name}={MASK}").into(),
+            _ if follows && option.is_none() => masked(value, Place::Hidden),
+            _ if place == Place::Hidden => masked(value, Place::Hidden),
+            _ => masked(value, Place::Open),
+        });
+        follows = option.is_some_and(names_secret);
+    }
+    out
+}
+
+/// `{source, provider, id}` names a secret without telling it.
+fn is_reference(map: &Map<String, Value>) -> bool {
+    let known = |key: &String| matches!(key.as_str(), "source" | "provider" | "id");
+    map.contains_key("source") && map.contains_key("id") && map.keys().all(known)
+}
+
+/// `${NAME}` stands for a variable of the environment.
+fn is_substitution(text: &str) -> bool {
+    let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    })
+}
+
+fn masked_text(text: &str) -> String {
+    if BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) || is_bot_token(text) {
+        return MASK.to_owned();
+    }
+    match text.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{}", masked_address(rest)),
+        None => text.to_owned(),
+    }
+}
+
+/// `123456789:` and a long word.
+fn is_bot_token(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(number, word)| {
+        number.len() >= 6
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && word.len() >= 20
+            && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+    })
+}
+
+/// An address behind its scheme, without user and password, and without the values of telling parameters.
+fn masked_address(rest: &str) -> String {
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    let mut out = match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{MASK}@{host}"),
+        None => authority.to_owned(),
+    };
+    for (i, piece) in tail.split_inclusive(['?', '&', '#']).enumerate() {
+        let (pair, mark) = match piece.strip_suffix(['?', '&', '#']) {
+            Some(pair) => (pair, &piece[pair.len()..]),
+            None => (piece, ""),
+        };
+        match pair.split_once('=') {
+            Some((name, _)) if i > 0 && below(name, &Value::Null, Place::Open) == Place::Hidden => {
+                out.push_str(&format!("{name}={MASK}{mark}"));
+            }
+            _ => out.push_str(piece),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets_are_masked_by_their_keys() {
+        let value = json!({
+            "gateway": {"token": "a", "port": 18789, "auth": {"mode": "token", "token": "b", "password": 12345}},
+            "models": {"providers": {"x": {"apiKey": "c", "baseUrl": "http://h/v1", "headers": {"X-Any": "d"},
+                "models": [{"id": "m", "maxTokens": 8192}]}}},
+            "channels": {"telegram": {"botToken": "e", "webhookSecret": "f", "allowFrom": ["123"], "tokenFile": "/t"}},
+            "hooks": {"token": ""},
+            "env": {"vars": {"DATABASE_URL": "g"}},
+            "mcp": {"servers": {"s": {"env": {"A": "h"}, "args": ["--token", "i", "--api-key=j", "-v", "k"]}}},
+            "secrets": {"providers": {"v": {"path": "/p"}}},
+            "auth": {"order": {"x": ["x:default"]}, "profiles": {"x:default": {"mode": "oauth", "key": "l"}}},
+        });
+        assert_eq!(
+            mask(&value),
+            json!({
+                "gateway": {"token": "***", "port": 18789, "auth": {"mode": "token", "token": "***", "password": "***"}},
+                "models": {"providers": {"x": {"apiKey": "***", "baseUrl": "http://h/v1", "headers": {"X-Any": "***"},
+                    "models": [{"id": "m", "maxTokens": 8192}]}}},
+                "channels": {"telegram": {"botToken": "***", "webhookSecret": "***", "allowFrom": ["123"], "tokenFile": "/t"}},
+                "hooks": {"token": ""},
+                "env": {"vars": {"DATABASE_URL": "***"}},
+                "mcp": {"servers": {"s": {"env": {"A": "***"}, "args": ["--token", "***", "--api-key=***", "-v", "k"]}}},
+                "secrets": {"providers": {"v": {"path": "/p"}}},
+                "auth": {"order": {"x": ["x:default"]}, "profiles": {"x:default": {"mode": "oauth", "key": "***"}}},
+            })
+        );
+    }
+
+    #[test]
+    fn a_reference_to_a_secret_is_shown() {
+        let value = json!({"token": {"source": "env", "provider": "default", "id": "NAME"}, "apiKey": "${NAME}"});
+        assert_eq!(mask(&value), value);
+        let value = json!({"token": {"source": "env", "id": "NAME", "value": "a"}, "apiKey": "${NAME}x"});
+        assert_eq!(mask(&value), json!({"token": {"source": "***", "id": "***", "value": "***"}, "apiKey": "***"}));
+    }
+
+    #[test]
+    fn some_values_are_secrets_anywhere() {
+        for (text, shown) in [
+            ("sk-example", "***"),
+            ("123456789:AAexample_example-example", "***"),
+            ("12:30", "12:30"),
+            ("http://user:pass@host:1/v1", "http://***@host:1/v1"),
+            ("https://h/a?x=1&access_token=abc&y=2#z", "https://h/a?x=1&access_token=***&y=2#z"),
+            ("https://h/#token=abc", "https://h/#token=***"),
+            ("https://h/token=abc/x", "https://h/token=abc/x"),
+            ("agent:main:main", "agent:main:main"),
+            ("", ""),
+        ] {
+            assert_eq!(mask(&json!({"x": text})), json!({"x": shown}), "{text}");
+        }
+    }
+}
