@@ -60,6 +60,14 @@ impl Dialect {
         }
     }
 
+    /// `for_update` for one table of several, by its short name.
+    pub fn for_update_of(self, table: &str) -> String {
+        match self {
+            Dialect::Sqlite => String::new(),
+            Dialect::Postgres => format!(" FOR NO KEY UPDATE OF {table}"),
+        }
+    }
+
     /// The same for one table of several, by its short name.
     pub fn skip_locked_of(self, table: &str) -> String {
         match self {
