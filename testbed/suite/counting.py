@@ -17,7 +17,7 @@ _PLAYWRIGHT_CASE = re.compile(r"^\s{4}\[[\w-]+\] › (.+?)[\s─]*$")
 _PLAYWRIGHT_SKIP = re.compile(r"^Skipped: (.+?): (.+)$")
 _NEXTEST_IGNORED = re.compile(r"^\s*Summary \[.*\b(\d+) skipped\s*$")
 # What the profile leaves out is no skip: `make test-real` runs it. (nextest counts both together in its summary.)
-_NEXTEST_LEFT_OUT = re.compile(r"^\s*Starting .*\((?:\d+ tests? skipped, including )?(\d+)(?: tests? skipped)? via profile\.")
+_NEXTEST_LEFT_OUT = re.compile(r"^\s*Starting .*\((?:.* skipped, including )?(\d+) tests?(?: and \d+ binar(?:y|ies))?(?: skipped)? via profile\.")
 
 
 def plain(line: str) -> str:
