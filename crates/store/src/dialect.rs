@@ -60,11 +60,12 @@ impl Dialect {
         }
     }
 
-    /// `for_update` for one table of several, by its short name.
-    pub fn for_update_of(self, table: &str) -> String {
+    /// How long to wait, and how often, before what is passed over counts as not there. PostgreSQL takes back a refused
+    /// request's transaction a moment after its answer, and holds its rows until then; SQLite has nobody to wait for.
+    pub fn second_looks(self) -> &'static [u64] {
         match self {
-            Dialect::Sqlite => String::new(),
-            Dialect::Postgres => format!(" FOR NO KEY UPDATE OF {table}"),
+            Dialect::Sqlite => &[],
+            Dialect::Postgres => &[20, 60],
         }
     }
 

@@ -104,20 +104,20 @@ pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
 
 /// The healthiest instance that nobody has and no pool holds, held until the transaction ends.
 pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
-    let (pass_over, wait) = (tx.dialect().skip_locked(), tx.dialect().for_update());
-    // When none is left but such as others hold, wait for one: who holds it may be about to let it go.
-    for lock in [pass_over, wait, pass_over] {
-        let sql = format!(
-            "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 \
-             ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1{lock}",
-            Instance::COLUMNS
-        );
-        let instance = tx.first(&sql, args![]).await?;
-        if instance.is_some() {
-            return Ok(instance);
+    let sql = format!(
+        "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 \
+         ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1{}",
+        Instance::COLUMNS,
+        tx.dialect().skip_locked()
+    );
+    let mut instance = tx.first(&sql, args![]).await?;
+    for wait in tx.dialect().second_looks() {
+        if instance.is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(*wait)).await;
+            instance = tx.first(&sql, args![]).await?;
         }
     }
-    Ok(None)
+    Ok(instance)
 }
 
 /// For `ORDER BY`: the states from the best to the worst.

@@ -52,21 +52,21 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
 
 /// An entry that nobody has, the one with the healthiest instance, held until the transaction ends.
 pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<Entry>> {
-    let (pass_over, wait) = (tx.dialect().skip_locked_of("e"), tx.dialect().for_update_of("e"));
-    // When none is left but such as others hold, wait for one: who holds it may be about to let it go.
-    for lock in [&pass_over, &wait, &pass_over] {
-        let sql = format!(
-            "SELECT e.* FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
-             WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND i.deleted_at IS NULL \
-             ORDER BY {}, e.created_at, e.id LIMIT 1{lock}",
-            crate::instance::HEALTHIEST_FIRST.replace("health_status", "i.health_status")
-        );
-        let entry = tx.first(&sql, args![profession.as_str()]).await?;
-        if entry.is_some() {
-            return Ok(entry);
+    let lock = tx.dialect().skip_locked_of("e");
+    let sql = format!(
+        "SELECT e.* FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
+         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND i.deleted_at IS NULL \
+         ORDER BY {}, e.created_at, e.id LIMIT 1{lock}",
+        crate::instance::HEALTHIEST_FIRST.replace("health_status", "i.health_status")
+    );
+    let mut entry = tx.first(&sql, args![profession.as_str()]).await?;
+    for wait in tx.dialect().second_looks() {
+        if entry.is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(*wait)).await;
+            entry = tx.first(&sql, args![profession.as_str()]).await?;
         }
     }
-    Ok(None)
+    Ok(entry)
 }
 
 pub async fn held_by(tx: &mut Tx, profession: &ProfessionId, user: &UserId) -> Result<bool> {
