@@ -39,9 +39,10 @@ on_hosts! {
     }
 
     async fn a_changed_host_key_is_refused_before_anything_is_sent(fleet: Fleet) {
-        let mut address = fleet.address("h1", "root");
         let other = host_key(&fleet.machine("h3").host_key);
-        address.host_key = Some(other.clone());
+        // Had it come to a login, that would have been refused.
+        let (_folder, stranger, _) = new_key("ed25519", "");
+        let address = Address { host_key: Some(other.clone()), key: LoginKey::File(stranger), ..fleet.address("h1", "root") };
         let error = refused(address).await;
         assert!(matches!(&error, Error::HostKeyChanged { pinned, .. } if *pinned == other), "{error}");
         assert_eq!(base::Error::from(error).kind, base::Kind::Conflict);
@@ -129,6 +130,7 @@ on_hosts! {
         assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
         // From now on it is known to be down: nobody waits that long again.
         for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(600)).await;
             let began = Instant::now();
             assert!(host.run(&echo()).await.is_err());
             assert!(began.elapsed() < Duration::from_millis(1800), "{:?}", began.elapsed());
