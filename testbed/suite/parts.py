@@ -14,7 +14,7 @@ from . import counting
 from .machine import ROOT, TESTBED, InstallationBroke, Run, latest_folder
 from .processes import run_shown
 from .result import Result
-from .services import ServiceBroke, start_idp, start_postgres
+from .services import ServiceBroke, start_hosts, start_idp, start_postgres
 
 WEB = ROOT / "web"
 
@@ -22,7 +22,7 @@ WEB = ROOT / "web"
 NEEDS: dict[str, tuple[str, ...]] = {
     "setup": (),
     "web": ("web",),
-    "rust": ("nextest", "postgres", "idp"),
+    "rust": ("nextest", "postgres", "idp", "hosts"),
     "api": ("netns", "schemathesis"),
     "browser": ("web", "chromium", "idp"),
     "secrets": (),
@@ -49,6 +49,7 @@ def setup(run: Run, chosen: list[str], stack: ExitStack, result: Result) -> None
     for variable, part, start in (
         ("TIDEPOOL_TEST_PG_URL", "postgres", start_postgres),
         ("TIDEPOOL_TEST_IDP_URL", "idp", start_idp),
+        ("TIDEPOOL_TEST_HOSTS", "hosts", start_hosts),
     ):
         if part not in needed or part in run.missing:
             continue
@@ -70,7 +71,7 @@ def web(run: Run, result: Result) -> None:
 
 
 def rust(run: Run, result: Result) -> None:
-    """Every Rust test of the workspace, with the real database and the real OpenID provider."""
+    """Every Rust test of the workspace, with the real database, the real OpenID provider and real hosts."""
     # nextest keeps its reports in the clone, wherever cargo builds (`store.dir` of its configuration).
     junit = ROOT / "target" / "nextest" / "default" / "junit.xml"
     junit.unlink(missing_ok=True)

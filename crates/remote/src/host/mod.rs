@@ -76,6 +76,14 @@ impl Host {
         &self.0.target
     }
 
+    fn serves(&self, target: &Target) -> bool {
+        match (&self.0.way, target) {
+            (Way::Ssh(remote), Target::Ssh(address)) => remote.serves(address),
+            (Way::Local(_), Target::Local) => true,
+            _ => false,
+        }
+    }
+
     fn login(&self) -> &Login {
         match &self.0.way {
             Way::Local(login) => login,

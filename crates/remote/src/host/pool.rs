@@ -46,7 +46,7 @@ impl Hosts {
     pub fn host(&self, name: &str, target: &Target) -> Host {
         let mut known = lock(&self.known);
         match known.get(name) {
-            Some(host) if host.target() == target => host.clone(),
+            Some(host) if host.serves(target) => host.clone(),
             _ => {
                 let host = Host::new(target.clone());
                 known.insert(name.to_owned(), host.clone());
@@ -75,6 +75,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A server over SSH.
 pub(super) struct Remote {
+    address: Arc<Address>,
     pub login: Login,
     commands: Link,
     streams: Link,
@@ -86,7 +87,7 @@ impl Remote {
         let pinned = Arc::new(Mutex::new(address.host_key.clone()));
         let link =
             || Link { address: address.clone(), pinned: pinned.clone(), state: Arc::new(Mutex::new(State::Idle)) };
-        Remote { login: address.login(), commands: link(), streams: link() }
+        Remote { login: address.login(), commands: link(), streams: link(), address }
     }
 
     /// One that is connected already.
@@ -99,6 +100,12 @@ impl Remote {
     /// Connects if need be; answers the key that the server showed.
     pub async fn contact(&self) -> Result<HostKey> {
         Ok(self.commands.get().await?.host_key.clone())
+    }
+
+    /// Whether this address leads to the same server by the same login: a key that was seen here and is pinned now changes nothing.
+    pub fn serves(&self, address: &Address) -> bool {
+        let seen = lock(&self.commands.pinned).clone();
+        *self.address == *address || *address == Address { host_key: seen, ..(*self.address).clone() }
     }
 
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {

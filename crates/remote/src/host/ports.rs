@@ -104,9 +104,11 @@ pub enum Freed {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 // A command line or a path may hold anything, line breaks too: everything that is not a number is sent as base64.
-const LOOK: &str = r#"
+/// Defines the shell function `look PORT`, which prints what `parse` reads.
+pub const LOOK: &str = r#"
+look() {
 PATH=$PATH:/usr/sbin:/sbin
-found=$(ss -Hltnp "sport = :$1") || exit 1
+found=$(ss -Hltnp "sport = :$1") || return
 printf '%s\n' "$found" | sed 's/^/L /'
 for pid in $(printf '%s\n' "$found" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -un); do
   line=$(cat "/proc/$pid/stat" 2>/dev/null) || continue
@@ -116,6 +118,7 @@ for pid in $(printf '%s\n' "$found" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort 
   coded() { base64 -w0 2>/dev/null; }
   echo "P $pid ${20} $user =$(coded <"/proc/$pid/cmdline") =$(coded <"/proc/$pid/cgroup") =$(tr '\0' '\n' <"/proc/$pid/environ" | grep -E '^(HOME|OPENCLAW_STATE_DIR)=' | coded)"
 done 2>/dev/null
+}
 "#;
 
 // Each argument is pid:start, so that a pid that was given to somebody else meanwhile is not touched.
@@ -136,7 +139,7 @@ while [ -n "$left" ] && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); 
 "#;
 
 pub async fn look(host: &Host, port: u16) -> Result<Listening> {
-    let output = host.succeed(&Command::script(LOOK).arg(port.to_string())).await?;
+    let output = host.succeed(&Command::script(&format!("{LOOK}\nlook \"$1\"")).arg(port.to_string())).await?;
     parse(&output.text(), port)
 }
 
@@ -168,7 +171,7 @@ fn may_free(listening: Listening, instance: &Instance<'_>) -> std::result::Resul
     }
 }
 
-fn parse(text: &str, port: u16) -> Result<Listening> {
+pub fn parse(text: &str, port: u16) -> Result<Listening> {
     let mut listening = Listening::default();
     for line in text.lines() {
         if let Some(socket) = line.strip_prefix("L ") {

@@ -190,8 +190,8 @@ impl Job {
             Some(status) => Ok(Output {
                 status,
                 truncated: out.truncated || err.truncated,
-                stdout: out.bytes,
-                stderr: err.bytes,
+                stdout: out.finish(),
+                stderr: err.finish(),
                 took: began.elapsed(),
             }),
             None if Instant::now() >= last => Err(self.command.too_late()),
@@ -224,7 +224,7 @@ impl Job {
                 Some(ChannelMsg::ExitSignal { signal_name, .. }) => status = Some(status_of(&signal_name)),
                 Some(ChannelMsg::Close) | None => {
                     let took = began.elapsed();
-                    let output = |status| Output { status, stderr: complaints.bytes, took, ..Output::default() };
+                    let output = |status| Output { status, stderr: complaints.finish(), took, ..Output::default() };
                     break Some(status.map(output).ok_or_else(|| self.command.cut_off()));
                 }
                 Some(_) => {}

@@ -109,10 +109,11 @@ impl State {
 
 // After a refused start, `Result` still tells how the process ended before. That systemd refused stands only in the journal; _PID=1 makes
 // sure that nobody else wrote it.
-const SHOW: &str = r#"
+/// Defines the shell function `show UNIT…`, which prints what `parse` reads.
+pub const SHOW: &str = r#"
 show() {
   for u; do
-    systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent -- "$u" || exit
+    systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent -- "$u" || return
     if systemctl is-failed -q -- "$u" && journalctl -b -q -o cat -n 4 _PID=1 UNIT="$u" | grep -q 'Start request repeated too quickly'; then
       echo StartLimit=yes
     fi
@@ -195,7 +196,7 @@ fn one(output: &Output) -> Result<State> {
 }
 
 /// What `show` printed: properties by line, units apart by an empty one.
-fn parse(text: &str) -> Result<Vec<State>> {
+pub fn parse(text: &str) -> Result<Vec<State>> {
     text.split("\n\n").map(str::trim).filter(|block| !block.is_empty()).map(parse_one).collect()
 }
 

@@ -94,7 +94,7 @@ on_hosts! {
         assert!(!answers(&host).await);
         let restarting = { let fleet = fleet.clone(); tokio::task::spawn_blocking(move || fleet.testbed("start", &["h2"])) };
         until("sshd answers", Duration::from_secs(20), async || listens(&fleet).await).await;
-        let took = until("the host is usable", Duration::from_secs(2), async || answers(&host).await).await;
+        let took = until("the host is usable", Duration::from_secs(3), async || answers(&host).await).await;
         restarting.await.unwrap();
         eprintln!("measured: usable {took:?} after sshd answered (crash)");
     }
@@ -112,7 +112,7 @@ on_hosts! {
         let (outcome, ()) = tokio::join!(host.run(&slow), reboot);
         // systemd ends the session before the connection, so the command may still be seen to end.
         assert!(outcome.as_ref().map_or_else(|e| matches!(e, Error::CutOff { .. }), |output| !output.succeeded()), "{outcome:?}");
-        let took = until("the host is usable", Duration::from_secs(2), async || answers(&host).await).await;
+        let took = until("the host is usable", Duration::from_secs(3), async || answers(&host).await).await;
         eprintln!("measured: usable {took:?} after the reboot was over");
     }
 
