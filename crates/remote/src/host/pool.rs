@@ -22,8 +22,9 @@ use super::{Host, Target};
 
 /// After a failure nobody tries again for this long.
 const HOLD: Duration = Duration::from_millis(500);
-/// A refused login is counted by the server too, and may lock us out.
-const HOLD_REFUSED: Duration = Duration::from_secs(10);
+/// A refused login is counted by the server too, and may lock us out: each in a row doubles the wait, up to this. (The first may only
+/// mean that the server is still booting.)
+const LONGEST_HOLD: Duration = Duration::from_secs(10);
 /// How long a caller waits for a server that was down a moment ago. A connection takes a third of it.
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// How long a caller waits for its turn on a server.
@@ -154,13 +155,24 @@ enum State {
     /// `before` is what went wrong last time, where it was down already.
     Opening {
         outcome: watch::Receiver<Outcome>,
-        before: Option<Error>,
+        before: Option<Down>,
     },
     Open(Arc<Connection>),
-    Down {
-        why: Error,
-        since: Instant,
-    },
+    Down(Down),
+}
+
+#[derive(Clone)]
+struct Down {
+    why: Error,
+    since: Instant,
+    /// How often in a row it was refused.
+    refusals: u32,
+}
+
+impl Down {
+    fn hold(&self) -> Duration {
+        HOLD.saturating_mul(1 << self.refusals.saturating_sub(1).min(10)).min(LONGEST_HOLD)
+    }
 }
 
 impl Link {
@@ -169,34 +181,42 @@ impl Link {
             let mut state = lock(&self.state);
             match &*state {
                 State::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
-                State::Down { why, since } if since.elapsed() < hold(why) => return Err(why.clone()),
-                State::Opening { outcome, before } => (outcome.clone(), before.clone()),
-                State::Down { why, .. } => {
-                    let before = Some(why.clone());
+                State::Down(down) if down.since.elapsed() < down.hold() => return Err(down.why.clone()),
+                // An attempt whose task is gone will never end.
+                State::Opening { outcome, before } if outcome.has_changed().is_ok() => {
+                    (outcome.clone(), before.clone())
+                }
+                State::Down(down) => {
+                    let before = Some(down.clone());
                     self.begin(&mut state, before)
                 }
-                State::Open(_) | State::Idle => self.begin(&mut state, None),
+                State::Opening { .. } | State::Open(_) | State::Idle => self.begin(&mut state, None),
             }
         };
         let waiting = outcome.wait_for(Option::is_some);
         let outcome = match before {
             None => waiting.await,
-            Some(why) => timeout(PATIENCE, waiting).await.map_err(|_| why)?,
+            Some(down) => timeout(PATIENCE, waiting).await.map_err(|_| down.why)?,
         };
         let cut = || Error::Unreachable { address: self.address.name(), why: "the attempt was given up".into() };
         outcome.map_err(|_| cut())?.clone().unwrap_or_else(|| Err(cut()))
     }
 
     /// Begins one attempt, in a task of its own: it goes on when whoever began it goes away.
-    fn begin(&self, state: &mut State, before: Option<Error>) -> (watch::Receiver<Outcome>, Option<Error>) {
+    fn begin(&self, state: &mut State, before: Option<Down>) -> (watch::Receiver<Outcome>, Option<Down>) {
         let (tell, outcome) = watch::channel(None);
         *state = State::Opening { outcome: outcome.clone(), before: before.clone() };
+        let refusals = before.as_ref().map_or(0, |down| down.refusals);
         let (address, pinned, state) = (self.address.clone(), self.pinned.clone(), self.state.clone());
         tokio::spawn(async move {
             let opened = attempt(&address, &pinned).await;
             *lock(&state) = match &opened {
                 Ok(connection) => State::Open(connection.clone()),
-                Err(why) => State::Down { why: why.clone(), since: Instant::now() },
+                Err(why) => {
+                    let refused = matches!(why, Error::LoginRefused { .. } | Error::HostKeyChanged { .. });
+                    let refusals = if refused { refusals + 1 } else { 0 };
+                    State::Down(Down { why: why.clone(), since: Instant::now(), refusals })
+                }
             };
             tell.send(Some(opened)).ok();
         });
@@ -262,9 +282,13 @@ async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>) -> Result<A
     opened.map(Arc::new)
 }
 
-fn hold(why: &Error) -> Duration {
-    match why {
-        Error::LoginRefused { .. } | Error::HostKeyChanged { .. } => HOLD_REFUSED,
-        _ => HOLD,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_in_a_row_are_tried_ever_more_rarely() {
+        let hold = |refusals| Down { why: Error::Busy, since: Instant::now(), refusals }.hold().as_millis();
+        assert_eq!([0, 1, 2, 3, 5, 6, 1000].map(hold), [500, 500, 1000, 2000, 8000, 10_000, 10_000]);
     }
 }

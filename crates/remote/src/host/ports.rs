@@ -35,6 +35,12 @@ pub struct Listening {
     pub owners: Vec<Owner>,
 }
 
+impl Listening {
+    pub fn is_free(&self) -> bool {
+        self.addresses.is_empty()
+    }
+}
+
 /// Whose port it is.
 #[derive(Clone, Debug)]
 pub struct Instance<'a> {
@@ -100,6 +106,9 @@ pub enum Freed {
     },
 }
 
+/// A process that begins or ends to listen while it is looked at may be missed.
+const LOOKS: usize = 4;
+const AGAIN: Duration = Duration::from_millis(150);
 /// After this long a gateway that was asked to end is made to: one that is left over has nobody whose work it could finish.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -139,8 +148,15 @@ while [ -n "$left" ] && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); 
 "#;
 
 pub async fn look(host: &Host, port: u16) -> Result<Listening> {
-    let output = host.succeed(&Command::script(&format!("{LOOK}\nlook \"$1\"")).arg(port.to_string())).await?;
-    parse(&output.text(), port)
+    let command = Command::script(&format!("{LOOK}\nlook \"$1\"")).arg(port.to_string());
+    for _ in 0..LOOKS {
+        let listening = parse(&host.succeed(&command).await?.text(), port)?;
+        if listening.is_free() || !listening.owners.is_empty() {
+            return Ok(listening);
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+    Err(Error::odd("ss", format_args!("it does not say who listens on port {port}")))
 }
 
 /// Makes room on an instance's port, where it may be made.
@@ -184,9 +200,6 @@ pub fn parse(text: &str, port: u16) -> Result<Listening> {
         } else if let Some(process) = line.strip_prefix("P ") {
             listening.owners.push(owner(process).ok_or_else(|| Error::odd("a look at a port", "a process"))?);
         }
-    }
-    if !listening.addresses.is_empty() && listening.owners.is_empty() {
-        return Err(Error::odd("ss", format_args!("it does not say who listens on port {port}")));
     }
     Ok(listening)
 }
@@ -242,7 +255,7 @@ mod tests {
         assert_eq!(owner.state_dir.as_deref(), Some("/srv/assistants/1/.openclaw"));
         assert_eq!(parse("L \n", 18789).unwrap(), Listening::default());
         // Without root's eyes ss names nobody: that is not a free port.
-        assert!(parse("L LISTEN 0 511 127.0.0.1:18789 0.0.0.0:*\n", 18789).is_err());
+        assert!(!parse("L LISTEN 0 511 127.0.0.1:18789 0.0.0.0:*\n", 18789).unwrap().is_free());
     }
 
     #[test]
