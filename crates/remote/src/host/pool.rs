@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::command::{Command, Login};
@@ -110,24 +110,18 @@ impl Remote {
     }
 
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
-        let sessions = |connection: &Connection| connection.sessions.clone();
-        self.commands
-            .turn(sessions, async |connection, permit| session::run(connection, permit, line.clone(), command).await)
-            .await
+        let work = |connection, permit| session::run(connection, permit, line.clone(), command);
+        self.commands.turn(|connection| &connection.sessions, work).await
     }
 
     pub async fn feed(&self, line: String, command: &Command) -> Result<Lines> {
-        let sessions = |connection: &Connection| connection.sessions.clone();
-        self.streams
-            .turn(sessions, async |connection, permit| {
-                session::feed(connection, permit, line.clone(), command, &self.login).await
-            })
-            .await
+        let work = |connection, permit| session::feed(connection, permit, line.clone(), command, &self.login);
+        self.streams.turn(|connection| &connection.sessions, work).await
     }
 
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
-        let sockets = |connection: &Connection| connection.sockets.clone();
-        self.streams.turn(sockets, async |connection, permit| forward::open(connection, permit, port).await).await
+        let work = |connection, permit| forward::open(connection, permit, port);
+        self.streams.turn(|connection| &connection.sockets, work).await
     }
 
     pub async fn close(&self) {
@@ -225,16 +219,16 @@ impl Link {
 
     /// Does something on the connection when it is its turn. What the server was not asked yet may be asked again on a new connection;
     /// what it was asked is never repeated.
-    async fn turn<T>(
+    async fn turn<T, F: Future<Output = Result<T, Fault>>>(
         &self,
-        gate: impl Fn(&Connection) -> Arc<Semaphore>,
-        work: impl AsyncFn(Arc<Connection>, tokio::sync::OwnedSemaphorePermit) -> Result<T, Fault>,
+        gate: fn(&Connection) -> &Arc<Semaphore>,
+        work: impl Fn(Arc<Connection>, OwnedSemaphorePermit) -> F,
     ) -> Result<T> {
         let last = Instant::now() + QUEUE;
         let mut lost = 0;
         loop {
             let connection = self.get().await?;
-            let permit = timeout_at(last, gate(&connection).acquire_owned()).await.map_err(|_| Error::Busy)?;
+            let permit = timeout_at(last, gate(&connection).clone().acquire_owned()).await.map_err(|_| Error::Busy)?;
             let Ok(permit) = permit else { return Err(Error::Busy) };
             if !connection.is_usable() {
                 continue;
