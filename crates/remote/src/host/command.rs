@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::error::{Error, Result};
 use super::output::{MARK_FORMAT, Output};
 
@@ -40,7 +42,7 @@ pub(super) struct Login {
 pub struct Command {
     argv: Vec<String>,
     env: Vec<(String, String)>,
-    pub(super) stdin: Vec<u8>,
+    pub(super) stdin: Bytes,
     pub(super) limit: Duration,
     pub(super) keep: usize,
     actor: Actor,
@@ -51,7 +53,7 @@ impl Command {
         Command {
             argv: vec![program.into()],
             env: vec![],
-            stdin: vec![],
+            stdin: Bytes::new(),
             limit: LIMIT,
             keep: KEEP,
             actor: Actor::default(),
@@ -80,7 +82,7 @@ impl Command {
     }
 
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
-        self.stdin = bytes.into();
+        self.stdin = bytes.into().into();
         self
     }
 
