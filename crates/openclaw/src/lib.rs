@@ -4,7 +4,10 @@
 
 pub mod config;
 pub mod document;
+pub mod log;
+pub mod rule;
 pub mod shell;
+pub mod sweep;
 pub mod unit;
 pub mod version;
 
