@@ -4,6 +4,7 @@
 
 pub mod config;
 pub mod document;
+pub mod frame;
 pub mod log;
 pub mod rule;
 pub mod shell;

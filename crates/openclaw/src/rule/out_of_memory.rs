@@ -15,7 +15,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     if evidence.state.is_some_and(|(_, answer)| answer.unit.result == KILLED) {
         return Some(Finding::fact(Detail::OutOfMemory, "the unit's result is oom-kill"));
     }
-    let said = evidence.lines.iter().filter(|line| says_so(line)).last()?;
+    let said = evidence.lines.iter().rev().find(|line| says_so(line))?;
     // A chat reply can say it too; it cannot make the process abort.
     let aborted = evidence.lines.iter().any(|line| line.exit() == Some(Exit::ABORT));
     let finding = Finding::by(said, Detail::OutOfMemory);
