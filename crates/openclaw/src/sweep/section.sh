@@ -58,10 +58,12 @@ ask /readyz | behind readyz
 
 if [ -f "$config" ] && [ -r "$config" ]; then
     echo "config $(sha256sum <"$config" | cut -c 1-64) $(stat -L -c %s -- "$config")"
-elif [ -e "$config" ]; then
-    echo "config unreadable"
 else
-    echo "config missing"
+    # Whoever may not look into a folder finds nothing in it; only a plain "no such file" says that it is missing.
+    case $(ls -d -- "$config" 2>&1) in
+    *"No such file"*) echo "config missing" ;;
+    *) echo "config unreadable" ;;
+    esac
 fi
 if [ -e "$state/agents/main/agent/auth-profiles.json" ]; then
     echo "legacy-auth"
@@ -83,5 +85,5 @@ fi
 journalctl --unit="$unit" --since="-${since}s" --lines=2000 --output=json --quiet --no-pager \
     --output-fields=MESSAGE,MESSAGE_ID,COMMAND,EXIT_CODE,EXIT_STATUS,UNIT,UNIT_RESULT,N_RESTARTS,_PID,_UID 2>/dev/null |
     grep -aE '"_PID":"1"|"MESSAGE":"([^"]* )?(FATAL ERROR: |Gateway failed to start: |Refusing to |Config auto-restored )' |
-    tail -n 300 | head -c "$limit" | behind journal
+    tail -n 300 | tail -c "$limit" | behind journal
 echo "end"

@@ -15,7 +15,7 @@ quit() {
     if [ -n "$folder" ]; then rm -rf "$folder"; fi
 }
 trap quit EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT TERM PIPE
 
 # Eight at a time: one that does not answer holds back nobody for longer than its own time. Without a folder for the
 # answers, one after the other.
@@ -63,7 +63,7 @@ for comm in $(grep -ls '^openclaw-gatewa$' /proc/[0-9]*/comm | head -n 500); do
     pid=${pid%/comm}
     echo "gateway $pid"
     sed -n 's/^0:://p; s/^[0-9]*:name=systemd://p' "/proc/$pid/cgroup" 2>/dev/null | head -c 2048 | behind cgroup
-    tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -a '^OPENCLAW_CONFIG_PATH=' | head -n 1 | cut -c 22-1024 | behind config-path
+    { tr '\0' '\n' <"/proc/$pid/environ"; } 2>/dev/null | grep -a '^OPENCLAW_CONFIG_PATH=' | head -n 1 | cut -c 22-1024 | behind config-path
 done
 # The processors' load is the difference of two looks; a short sweep waits until there is one to see.
 sleep 0.3
