@@ -37,6 +37,22 @@ fn recorded_sockets_are_read() {
     assert!(!one.complete && !sweep.complete);
 }
 
+#[test]
+fn the_first_line_of_a_log_that_was_begun_in_the_middle_is_not_trusted() {
+    let host = Host::new();
+    let (a, b) = (log_line("rest of a line"), log_line("whole"));
+    let output = |from: usize| format!("begin 0\nlog 7 {from} {}\nlog|{a}log|{b}\nend\nover 0\n", a.len() + b.len());
+    let lines = |from: usize, mark: Mark| {
+        let target = Target { mark, ..host.target("one", 1024) };
+        let sweep = parse(output(from).as_bytes(), &[target]);
+        first(&sweep).log.as_ref().unwrap().lines.len()
+    };
+    assert_eq!(lines(100, Mark::default()), 1);
+    assert_eq!(lines(100, Mark { inode: 7, offset: 50 }), 1);
+    assert_eq!(lines(100, Mark { inode: 7, offset: 100 }), 2);
+    assert_eq!(lines(0, Mark::default()), 2);
+}
+
 /// The answer of a real server: one instance that is well, one on the first one's port, one whose port a stranger holds.
 #[test]
 fn a_recorded_answer_is_read_and_its_troubles_found() {

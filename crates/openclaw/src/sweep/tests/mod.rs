@@ -245,18 +245,34 @@ fn nothing_in_a_log_or_an_answer_passes_for_a_line_of_ours() {
 }
 
 #[test]
+fn a_process_does_not_own_a_port_by_its_name() {
+    let host = Host::new();
+    // A process may call itself `",pid=1,fd=3),(`, which is what `ss` prints then.
+    host.program("ss", r#"PATH=${PATH#*:} ss "$@" | sed 's/users:((/users:(("",pid=1,fd=3),(/'"#);
+    let port = serve(READY);
+    let sweep = host.sweep(&[host.target("one", port)]);
+    assert_eq!(first(&sweep).owners.iter().map(|owner| owner.pid).collect::<Vec<_>>(), [std::process::id()]);
+}
+
+#[test]
 fn hostile_names_reach_no_shell() {
     let host = Host::new();
     let proof = host.folder.path().join("proof");
-    let name = format!("$(touch {0}) `touch {0}`'; touch {0}; '\" @SECTION@ @FOLDERS@ -rf *", proof.display());
+    let name = "$(touch proof) `touch proof`'; touch proof; '\" @SECTION@ @FOLDERS@ -rf *";
     let mut target = host.target("plain", 1024);
-    target.config_path = host.file(&format!("x{}/openclaw.json", name.replace('/', "_")), b"{}");
+    target.config_path = host.file(&format!("x{name}/openclaw.json"), b"{}");
     target.log_file = format!("{}.log", target.config_path);
     std::fs::write(&target.log_file, log_line("here")).unwrap();
     let folder = format!("/nowhere/{name}");
     let text = script(std::slice::from_ref(&target), &[&folder], &Limits::default()).unwrap();
     assert!(!text.contains("@TIMEOUT@"));
-    let output = Command::new("sh").arg("-c").arg(&text).env("PATH", &host.path).output().unwrap();
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(&text)
+        .env("PATH", &host.path)
+        .current_dir(host.folder.path())
+        .output()
+        .unwrap();
     let sweep = parse(&output.stdout, std::slice::from_ref(&target));
     assert!(sweep.complete && !proof.exists());
     assert_eq!(messages(first(&sweep)), ["here"]);
