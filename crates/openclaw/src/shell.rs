@@ -106,7 +106,6 @@ mod tests {
         fn fuzz_a_shell_gives_back_what_was_quoted(
             words in proptest::collection::vec("([ -~\\n\\t]|\\PC){0,20}", 0..6),
         ) {
-            prop_assume!(words.iter().all(|word| !word.contains('\0')));
             let mut command = Command::new("printf").arg("%s\\0");
             command = command.args(words.clone());
             let mut expected: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
