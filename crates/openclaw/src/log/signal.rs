@@ -2,6 +2,7 @@
 //! configuration, why a start failed, which errors people met.
 
 use super::{Line, Origin};
+use crate::document::mask_words;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -70,8 +71,10 @@ pub fn signal(line: &Line) -> Option<Signal> {
     }
 }
 
+/// The first line, shortened, without anything that looks like a secret.
 fn short(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(REASON).collect()
+    let first: String = text.lines().next().unwrap_or_default().chars().take(REASON).collect();
+    mask_words(&first)
 }
 
 /// The keys in `… (a, b, c)`.

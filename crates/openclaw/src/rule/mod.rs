@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use auth_profiles::remove as remove_auth_profiles;
 
 use crate::config::Bind;
-use crate::document::Document;
+use crate::document::{Document, mask_words};
 use crate::log::{Line, Origin};
 use crate::sweep::{Answer, Process, Server};
 use crate::unit::Name;
@@ -220,9 +220,12 @@ impl Finding {
     }
 }
 
+/// What may be shown of a line: shortened, without anything that looks like a secret.
 fn excerpt(text: &str) -> String {
     let shown: String = text.chars().take(EXCERPT).collect();
-    if shown.len() < text.len() { shown + "…" } else { shown }
+    let rest = if shown.len() < text.len() { "…" } else { "" };
+    // A mask may be longer than what it hides.
+    mask_words(&shown).chars().take(EXCERPT).chain(rest.chars()).collect()
 }
 
 /// The best proven of several findings; of equals, the last.

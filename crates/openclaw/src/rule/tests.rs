@@ -142,6 +142,13 @@ fn what_is_found_is_told() {
 }
 
 #[test]
+fn what_is_told_holds_no_secret() {
+    let line = "2026-11-15T01:50:34.924+00:00 [telegram] Telegram bot token unauthorized: 123456789:AAexample_example-example token=abc";
+    let found = found(&console(line), Some(&good_document()), None);
+    assert_eq!(found[0].1.excerpt, "Telegram bot token unauthorized: *** token=***");
+}
+
+#[test]
 fn a_healthy_instance_has_no_finding() {
     let lines = [
         file(include_str!("../../samples/signals.file.jsonl")),

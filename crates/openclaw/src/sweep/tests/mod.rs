@@ -286,13 +286,14 @@ fn hostile_names_reach_no_shell() {
 #[test]
 fn one_that_hangs_holds_back_nobody() {
     let host = Host::new();
-    host.program("systemctl", "case \"$*\" in *slow*) sleep 30;; esac; echo ActiveState=active");
-    let mut targets: Vec<Target> = (0..12).map(|i| host.target(&format!("fast{i}"), 1024)).collect();
+    host.program("systemctl", "case \"$*\" in *slow*) sleep 90;; esac; echo ActiveState=active");
+    let mut targets: Vec<Target> = (0..9).map(|i| host.target(&format!("fast{i}"), 1024)).collect();
     targets.insert(3, host.target("slow", 1024));
     let began = Instant::now();
-    let limits = Limits { instance: Duration::from_secs(3), ..Limits::default() };
+    // Enough for the others on a machine that has much else to do.
+    let limits = Limits { instance: Duration::from_secs(10), ..Limits::default() };
     let sweep = parse(&host.output(&targets, &limits), &targets);
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(began.elapsed() < Duration::from_secs(60));
     assert!(sweep.complete);
     for (i, answer) in sweep.instances.iter().enumerate() {
         let answer = answer.as_ref().unwrap();
