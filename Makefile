@@ -6,7 +6,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tidepool
 # Where cargo puts what it builds; CI keeps it outside the clone, so that the next run starts warm.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test fuzz lint fmt build release openapi bench fresh clean
+.PHONY: help demo test test-real fuzz lint fmt build release openapi bench fresh clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -42,12 +42,15 @@ release: ## both web apps and the optimised binary, in $(TARGET)/release (needs:
 	npm --prefix web run build
 	cargo build --locked --release -p tidepool
 
+test-real: ## the tests that need the real OpenClaw, which it installs from npm (needs: Rust, Node; 650 MB)
+	@testbed/run.py real
+
 openapi: ## write the OpenAPI documents that the code describes into openapi/, the snapshots that a test compares (needs: Rust)
 	cargo build --locked -p tidepool
 	$(TARGET)/debug/tidepool openapi employee > openapi/employee.json
 	$(TARGET)/debug/tidepool openapi admin > openapi/admin.json
 
-bench: release ## measure this machine: start, claims, tasks, pages, each beside its floor; PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
+bench: release ## measure this machine: start, claims, tasks, pages, usage, each beside its floor; PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
 	@testbed/bench.sh $(TARGET)/release/tidepool $(PART)
 
 fresh: ## a fresh clone of the last commit, in an empty Debian tree, runs `make test` and `make demo` (needs: root, mount and PID namespaces, apt)

@@ -19,7 +19,7 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(claims tasks pages)
+[ ${#parts[@]} -gt 0 ] || parts=(claims tasks pages usage)
 # Each part wants an empty database.
 for part in "${parts[@]}"; do
   [ "$part" != start ] || continue

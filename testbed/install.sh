@@ -2,6 +2,7 @@
 # install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
 #   postgres mariadb chromium netns mmdebstrap     Debian packages (needs root)
 #   web idp                                        npm packages, from their lock files
+#   openclaw                                       OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB)
 #   schemathesis nextest                           into the cache folder, from PyPI and crates.io
 # Exit codes: 0 all there; 69 it takes apt, root or Debian and this machine has not got that (testbed/run.py records a
 # named skip); 1 the installation broke. One line on standard output says which part and why.
@@ -84,6 +85,22 @@ get_idp() {
   mkdir -p "$cache/idp"
   cp "$here/idp/package.json" "$here/idp/package-lock.json" "$cache/idp/"
   npm_ci "$cache/idp"
+}
+
+# The release that the suite runs with, and a Node that it accepts.
+readonly OPENCLAW=2026.9.6 NODE=26.10.0
+have_openclaw() { [ "$(cat "$cache/openclaw/installed.txt" 2>/dev/null)" = "$OPENCLAW $NODE" ]; }
+get_openclaw() {
+  local dir=$cache/openclaw log=$cache/npm.log
+  command -v npm >/dev/null || broke "npm is not installed (Node 20.19 or newer is needed)"
+  say "npm install node@$NODE openclaw@$OPENCLAW"
+  rm -rf "$dir" && mkdir -p "$dir"
+  echo '{"private": true}' >"$dir/package.json"
+  # Its own Node first: OpenClaw refuses older ones, and npm asks the Node that runs it.
+  (cd "$dir" && npm install --no-audit --no-fund --loglevel=error "node@$NODE" &&
+    PATH=$dir/node_modules/node/bin:$PATH npm install --no-audit --no-fund --loglevel=error "openclaw@$OPENCLAW") >"$log" 2>&1 9>&- ||
+    broke "npm install openclaw failed: $(reason "$log" -i error)"
+  echo "$OPENCLAW $NODE" >"$dir/installed.txt"
 }
 
 have_schemathesis() { cmp -s "$here/schemathesis.txt" "$cache/schemathesis/installed.txt" && [ -x "$cache/schemathesis/bin/schemathesis" ]; }

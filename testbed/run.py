@@ -7,6 +7,7 @@
   api       both APIs against their OpenAPI documents, in a network namespace of its own
   browser   end-to-end tests in Chromium
   secrets   searches everything that was logged for the secrets that the tests used
+  real      what needs the real OpenClaw; only when it is named (`make test-real`)
 
 It ends with a table, the named skips, and `N passed, N failed, N skipped`. With CI=true a skip is a failure.
 testbed/README.md says what the tests are given. Python 3.11, no packages.
@@ -23,7 +24,7 @@ sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
 from suite import processes
 from suite.machine import CI, InstallationBroke, Run, new_run
-from suite.parts import NEEDS, PARTS, setup
+from suite.parts import NEEDS, ONLY_WHEN_NAMED, PARTS, setup
 from suite.result import Result, exit_status, summary
 
 
@@ -47,7 +48,7 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(__doc__, f"\nrun.py: no such part: {' '.join(unknown)}", file=sys.stderr)
         return 2
-    chosen = [name for name in NEEDS if name in arguments or not arguments]
+    chosen = [name for name in NEEDS if name in arguments or (not arguments and name not in ONLY_WHEN_NAMED)]
     processes.stop_on_signals()
     processes.adopt_orphans()
     run = new_run()

@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from . import counting
-from .machine import ROOT, TESTBED, InstallationBroke, Run, latest_folder
+from .machine import CACHE, ROOT, TESTBED, InstallationBroke, Run, latest_folder
 from .processes import run_shown
 from .result import Result
-from .services import ServiceBroke, start_idp, start_postgres
+from .services import ServiceBroke, start_idp, start_mariadb, start_postgres
 
 WEB = ROOT / "web"
 
@@ -22,17 +22,22 @@ WEB = ROOT / "web"
 NEEDS: dict[str, tuple[str, ...]] = {
     "setup": (),
     "web": ("web",),
-    "rust": ("nextest", "postgres", "idp"),
+    "rust": ("nextest", "postgres", "mariadb", "idp"),
     "api": ("netns", "schemathesis"),
     "browser": ("web", "chromium", "idp"),
     "secrets": (),
+    "real": ("nextest", "openclaw"),
 }
+
+# What `make test` leaves out: too slow, or too large to install.
+ONLY_WHEN_NAMED = {"real"}
 
 
 def setup(run: Run, chosen: list[str], stack: ExitStack, result: Result) -> None:
     """Installs what is missing, tests the runner itself, starts the servers that the other parts use."""
     everything = chosen == ["setup"]
-    needed = dict.fromkeys(part for name, parts in NEEDS.items() if name in chosen or everything for part in parts)
+    usual = NEEDS.keys() - ONLY_WHEN_NAMED
+    needed = dict.fromkeys(part for name, parts in NEEDS.items() if name in chosen or (everything and name in usual) for part in parts)
     for part in needed:
         try:
             if reason := run.install(part):
@@ -48,6 +53,7 @@ def setup(run: Run, chosen: list[str], stack: ExitStack, result: Result) -> None
     result.settle(code, "the runner's own tests")
     for variable, part, start in (
         ("TIDEPOOL_TEST_PG_URL", "postgres", start_postgres),
+        ("TIDEPOOL_TEST_MARIADB_URL", "mariadb", start_mariadb),
         ("TIDEPOOL_TEST_IDP_URL", "idp", start_idp),
     ):
         if part not in needed or part in run.missing:
@@ -70,7 +76,7 @@ def web(run: Run, result: Result) -> None:
 
 
 def rust(run: Run, result: Result) -> None:
-    """Every Rust test of the workspace, with the real database and the real OpenID provider."""
+    """Every Rust test of the workspace, with the real databases and the real OpenID provider."""
     # nextest keeps its reports in the clone, wherever cargo builds (`store.dir` of its configuration).
     junit = ROOT / "target" / "nextest" / "default" / "junit.xml"
     junit.unlink(missing_ok=True)
@@ -78,6 +84,19 @@ def rust(run: Run, result: Result) -> None:
     counting.count_nextest(junit, lines, run.skip_log, result)
     run.skip_log.unlink(missing_ok=True)
     result.settle(code, "cargo nextest")
+
+
+def real(run: Run, result: Result) -> None:
+    """The tests that need the real OpenClaw."""
+    if not run.install_or_skip(result, "openclaw"):
+        return
+    junit = ROOT / "target" / "nextest" / "real" / "junit.xml"
+    junit.unlink(missing_ok=True)
+    env = run.env | {"TIDEPOOL_TEST_OPENCLAW": str(CACHE / "openclaw")}
+    code, lines = run_shown(["cargo", "nextest", "run", "--workspace", "--locked", "--profile", "real"], run.log("real"), env, ROOT)
+    counting.count_nextest(junit, lines, run.skip_log, result)
+    run.skip_log.unlink(missing_ok=True)
+    result.settle(code, "cargo nextest --profile real")
 
 
 def api(run: Run, result: Result) -> None:
@@ -169,4 +188,4 @@ def _binary_built(run: Run, result: Result) -> bool:
     return code == 0
 
 
-PARTS: dict[str, Callable[[Run, Result], None]] = {"web": web, "rust": rust, "api": api, "browser": browser, "secrets": secrets}
+PARTS: dict[str, Callable[[Run, Result], None]] = {"web": web, "rust": rust, "api": api, "browser": browser, "secrets": secrets, "real": real}

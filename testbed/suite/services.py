@@ -1,4 +1,4 @@
-"""The servers that the whole run shares: a private PostgreSQL and a real OpenID provider, on free loopback ports."""
+"""The servers that the whole run shares: private databases and a real OpenID provider, on free loopback ports."""
 
 from __future__ import annotations
 
@@ -42,19 +42,28 @@ def _start(run: Run, stack: ExitStack, command: list[str | Path], log: Path, sto
 
 def start_postgres(run: Run, stack: ExitStack) -> str:
     """Returns its URL. Tests create databases of their own in it."""
-    # Not in the cache folder: PostgreSQL's user must reach it, and root's home is closed to others.
-    for dead in Path(tempfile.gettempdir()).glob("tidepool-postgres-*-*"):  # of a runner that was killed
+    return _start_database(run, stack, "postgres", "pg", b"ready to accept connections", signal.SIGINT)
+
+
+def start_mariadb(run: Run, stack: ExitStack) -> str:
+    """The same. The product keeps nothing in it, but gateways whose log it reads do."""
+    return _start_database(run, stack, "mariadb", "maria", b"ready for connections", signal.SIGTERM)
+
+
+def _start_database(run: Run, stack: ExitStack, name: str, command: str, ready: bytes, stop: signal.Signals) -> str:
+    # Not in the cache folder: the database's user must reach it, and root's home is closed to others.
+    for dead in Path(tempfile.gettempdir()).glob(f"tidepool-{name}-*-*"):  # of a runner that was killed
         if not Path("/proc", dead.name.split("-")[2]).exists():
             shutil.rmtree(dead, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-postgres-{os.getpid()}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-{name}-{os.getpid()}-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
-    log = run.log("postgres")
-    for _ in range(_PORT_TRIES):  # another process may take the port between our look and PostgreSQL's start
+    log = run.log(name)
+    for _ in range(_PORT_TRIES):  # another process may take the port between our look and the database's start
         port = free_port()
-        process = _start(run, stack, [TESTBED / "db.sh", "pg-run", folder, str(port)], log, signal.SIGINT)
-        if wait_until(lambda: b"ready to accept connections" in log.read_bytes(), process, 60):
-            return subprocess.check_output([TESTBED / "db.sh", "pg-url", str(port)], text=True).strip()
-    raise ServiceBroke(f"PostgreSQL did not start: {_tail(log)}")
+        process = _start(run, stack, [TESTBED / "db.sh", f"{command}-run", folder, str(port)], log, stop)
+        if wait_until(lambda: ready in log.read_bytes(), process, 60):
+            return subprocess.check_output([TESTBED / "db.sh", f"{command}-url", str(port)], text=True).strip()
+    raise ServiceBroke(f"{name} did not start: {_tail(log)}")
 
 
 def start_idp(run: Run, stack: ExitStack) -> str:

@@ -174,7 +174,9 @@ fn kind(document: &Value, schema: &Value) -> String {
         let target = resolve(document, schema);
         let is_object = !target["properties"].is_null() || !target["allOf"].is_null();
         let name = reference.rsplit('/').next().unwrap_or_default();
-        return if is_object { name.to_owned() } else { kind(document, target) };
+        // What leads nowhere resolves to itself.
+        let by_name = is_object || target["$ref"].is_string();
+        return if by_name { name.to_owned() } else { kind(document, target) };
     }
     if let Some(words) = schema["enum"].as_array() {
         let word = |w: &Value| w.as_str().map_or_else(|| w.to_string(), str::to_owned);

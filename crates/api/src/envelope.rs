@@ -23,6 +23,11 @@ impl<T: Serialize> IntoResponse for Data<T> {
     }
 }
 
+/// The same failure as a text, for streams.
+pub fn failure_text(code: &str, msg: &str) -> String {
+    serde_json::to_string(&Envelope { code, data: (), msg }).unwrap_or_default()
+}
+
 /// A failure: no data, whatever happened.
 pub fn failure(code: &str, msg: &str) -> Response {
     Json(Envelope { code, data: (), msg }).into_response()

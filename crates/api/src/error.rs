@@ -41,6 +41,15 @@ impl<E: Into<Error>> From<E> for ApiError {
     }
 }
 
+/// An error in the middle of an event stream, as an event of its own with the envelope.
+pub fn error_event(error: Error) -> Vec<u8> {
+    let (_, code) = status_and_code(error.kind);
+    if let Some(operator) = &error.operator {
+        tracing::warn!(code, operator, "an answer broke off");
+    }
+    format!("event: error\ndata: {}\n\n", envelope::failure_text(code, &error.client)).into_bytes()
+}
+
 /// What the log says about a failed request; carried beside the response, never in it.
 #[derive(Clone, Debug)]
 pub struct ForOperator(pub String);

@@ -1,5 +1,7 @@
 //! Liveness, readiness and metrics: outside of /api/v1, on both listeners (metrics on the admin one).
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header;
@@ -37,7 +39,27 @@ struct Ready {
     status: &'static str,
     database: &'static str,
     schema_version: i64,
+    /// Told, never a reason for 503: people work on without it.
+    gateway: Part,
+    /// The gateway's log, as far as we read it.
+    log: Part,
 }
+
+#[derive(Serialize)]
+struct Part {
+    status: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    detail: String,
+}
+
+impl Part {
+    fn new(ok: bool, detail: String) -> Part {
+        Part { status: if ok { "ok" } else { "down" }, detail }
+    }
+}
+
+/// A probe must not wait for what is slow.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
     let version = store::migrate::version(&api.app.db)
@@ -45,7 +67,16 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
         .map_err(|e| Error::new(Kind::Unavailable, "the database is not ready").with_operator(e))?;
     match version {
         Some(version) if version == store::migrate::known() => {
-            Ok(Data(Ready { status: "ok", database: "ok", schema_version: version }))
+            let gateway = match tokio::time::timeout(PATIENCE, api.app.llm.gateway.health()).await {
+                Ok(health) => Part::new(health.ok, health.detail),
+                Err(_) => Part::new(false, "no answer".into()),
+            };
+            let log = match tokio::time::timeout(PATIENCE, api.app.feed.pull()).await {
+                Ok(as_of) if !as_of.stale => Part::new(true, String::new()),
+                Ok(as_of) => Part::new(false, format!("known until {}", api.app.zone.show(as_of.at))),
+                Err(_) => Part::new(false, "no answer".into()),
+            };
+            Ok(Data(Ready { status: "ok", database: "ok", schema_version: version, gateway, log }))
         }
         _ => Err(Error::new(Kind::Unavailable, "migrations are missing").into()),
     }

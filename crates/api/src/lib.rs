@@ -20,6 +20,7 @@ pub mod shape;
 pub mod sso;
 pub mod state;
 pub mod trace;
+pub mod usage;
 pub mod web;
 pub mod words;
 

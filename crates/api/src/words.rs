@@ -51,10 +51,28 @@ words! {
     TaskStatus of store::task::Status {
         Pending = "pending", Processing = "processing", Done = "done", Failed = "failed", Dead = "dead",
     }
+    KeyStatus of store::gateway_key::Status { Active = "active", Disabled = "disabled" }
+    ProviderKind of store::model::ProviderKind {
+        Anthropic = "anthropic", Openai = "openai", Google = "google", Echo = "echo",
+    }
     ItemType of store::marketplace::Kind { Skill = "skill", RolePack = "role_pack", Config = "config" }
     ItemScope of store::marketplace::Scope { Config = "config", Workspace = "workspace" }
     InstallState of store::install::State {
         Pending = "pending", Installing = "installing", Installed = "installed", Failed = "failed", Removing = "removing",
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestStatus {
+    Success,
+    Error,
+}
+
+impl From<bool> for RequestStatus {
+    fn from(succeeded: bool) -> RequestStatus {
+        if succeeded { RequestStatus::Success } else { RequestStatus::Error }
     }
 }
 

@@ -59,6 +59,10 @@ ids! {
     ItemId;
     /// An item put on an instance.
     InstallId;
+    /// A sub key of the LLM gateway.
+    KeyId;
+    /// A chat message.
+    MessageId;
 }
 
 impl InstanceId {

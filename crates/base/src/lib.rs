@@ -15,6 +15,7 @@ pub mod port;
 pub mod quota;
 pub mod secret;
 pub mod text;
+pub mod units;
 
 pub use clock::Clock;
 pub use day::Zone;
@@ -26,3 +27,4 @@ pub use port::GatewayPort;
 pub use quota::Quota;
 pub use secret::Secret;
 pub use text::{Name, Text};
+pub use units::PerUsd;

@@ -15,6 +15,43 @@ impl Price {
             _ => 2_000_000,
         })
     }
+
+    pub const fn from_billionths(price: i64) -> Price {
+        Price(price)
+    }
+
+    pub const fn billionths(self) -> i64 {
+        self.0
+    }
+
+    /// A price in dollars per 1,000 tokens, as people write it; `None` below 0 or beyond what makes sense.
+    pub fn from_usd(usd: f64) -> Option<Price> {
+        let billionths = (usd * 1e9).round();
+        (0.0..=1e15).contains(&billionths).then_some(Price(billionths as i64))
+    }
+
+    /// Dollars per 1,000 tokens.
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// What so many tokens cost in quota units, rounded up.
+    pub fn quota(self, tokens: i64) -> i64 {
+        // tokens × dollars per 1,000 × 500 = tokens × billionths / 2,000,000
+        let scaled = i128::from(tokens.max(0)) * i128::from(self.0);
+        i64::try_from((scaled + 1_999_999) / 2_000_000).unwrap_or(i64::MAX)
+    }
+}
+
+/// What was spent, in the gateway's units: 500,000 are one dollar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spend(pub i64);
+
+impl Spend {
+    /// Dollars, to six decimals: one unit is exactly two millionths.
+    pub fn usd(self) -> f64 {
+        (i128::from(self.0) * 2) as f64 / 1_000_000.0
+    }
 }
 
 /// A sum of estimates, rounded once, when it is shown.
@@ -59,6 +96,25 @@ mod tests {
         ] {
             assert_eq!(cost(1000, model), per_1k, "{model}");
         }
+    }
+
+    #[test]
+    fn quota_is_rounded_up_and_two_millionths_a_unit() {
+        for (model, tokens, quota) in [
+            ("gpt-4o", 0, 0),
+            ("gpt-4o", 1, 2),
+            ("gpt-4o", 1000, 1250),
+            ("gpt-4o-mini", 1, 1),
+            ("gpt-4o-mini", 1000, 75),
+            ("claude-opus-4-6", 3, 23),
+        ] {
+            assert_eq!(Price::of(model).quota(tokens), quota, "{tokens} of {model}");
+        }
+        assert_eq!(Spend(1).usd(), 0.000002);
+        assert_eq!(Spend(500_000).usd(), 1.0);
+        assert_eq!(Price::from_usd(0.0025), Some(Price::of("gpt-4o")));
+        assert_eq!(Price::from_usd(-1.0), None);
+        assert_eq!(Price::from_usd(f64::NAN), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use base::{Clock, Error, Result, Secret, Zone};
 use domain::App;
 use domain::app::{Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::llm::Llm;
 use domain::task::{Context, Payload, Run, TaskType, Timing, Worker};
 use domain::token::{Audience, TokenKey};
 use jiff::SignedDuration;
@@ -64,17 +65,22 @@ async fn main() -> Result<()> {
         sso: None,
         newcomers: Newcomers::default(),
     };
+    let db = Db::open(&url).await?;
+    let sealer = Arc::new(Sealer::new(&Sealer::generate()?)?);
+    let llm = Llm::embedded(db.clone(), Clock::default(), sealer.clone(), "http://127.0.0.1:9")?;
     let app = App {
-        db: Db::open(&url).await?,
+        db,
         clock: Clock::default(),
         zone: Zone::UTC,
-        sealer: Arc::new(Sealer::new(&Sealer::generate()?)?),
+        sealer,
         hasher: Hasher::default(),
         employee: side(Audience::Employee),
         admin: side(Audience::Admin),
         proxy: None,
         audit_retention_days: 90,
-        token_name_limit: 100,
+        llm,
+        quotas: domain::quota::Quotas::new("queue-worker"),
+        feed: Arc::new(domain::usage::Local(Clock::default())),
     };
     let timing = Timing {
         lease: Duration::from_millis(1500),

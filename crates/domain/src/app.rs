@@ -9,7 +9,10 @@ use store::Db;
 use store::seal::Sealer;
 
 use crate::hashing::Hasher;
+use crate::llm::Llm;
+use crate::quota::Quotas;
 use crate::token::TokenKey;
+use crate::usage::Feed;
 
 pub struct App {
     pub db: Db,
@@ -21,8 +24,12 @@ pub struct App {
     pub admin: Side,
     pub proxy: Option<IdentityProxy>,
     pub audit_retention_days: i64,
-    /// How long a token's name may be at the LLM gateway: an instance's id is one.
-    pub token_name_limit: usize,
+    /// What this process holds of quotas.
+    pub quotas: Quotas,
+    /// The LLM gateway.
+    pub llm: Llm,
+    /// Brings the gateway's log into ours.
+    pub feed: Arc<dyn Feed>,
 }
 
 /// How one of the two kinds of accounts logs in.

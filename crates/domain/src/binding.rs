@@ -9,8 +9,8 @@ use store::instance::{self, Instance, token_place};
 use store::notice::{Notice, Topic};
 use store::{Tx, chat_binding};
 
-use crate::App;
 use crate::task::{self, CleanInstance};
+use crate::{App, key};
 
 /// Gives an instance that nobody has to a user. The caller holds the instance's row.
 pub async fn bind(
@@ -52,6 +52,7 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
     let now = app.clock.now();
     binding::end(tx, &id, now).await?;
     instance::set_holder(tx, &id, None).await?;
+    key::freed(app, tx, &id).await?;
     if traces == Traces::Clean {
         rotate_token(app, tx, instance).await?;
         chat_binding::delete_all(tx, &id, now).await?;
@@ -62,10 +63,11 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
 }
 
-/// A new gateway token: the old one is worth nothing once it is on the host.
+/// A new gateway token and a new sub key: the old ones are worth nothing once these are on the host.
 async fn rotate_token(app: &App, tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sealed = app.sealer.seal(token_place(&instance.id), &random_token()?)?;
-    Ok(instance::set_token(tx, &instance.id(), &sealed).await?)
+    instance::set_token(tx, &instance.id(), &sealed).await?;
+    key::rotate(app, tx, &instance.id(), "instance released").await
 }
 
 async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<()> {

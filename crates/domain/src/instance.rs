@@ -10,10 +10,10 @@ use store::notice::{Notice, Topic};
 use store::user::{self, Status};
 use store::{Tx, pool, server};
 
-use crate::App;
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::binding::{Traces, bind, release};
 use crate::task::{self, ProvisionInstance, RetireInstance};
+use crate::{App, key};
 
 pub struct New {
     pub id: NewInstanceId,
@@ -53,8 +53,9 @@ pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
 
 pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let id = new.id.id();
-    if id.as_str().len() > app.token_name_limit {
-        let limit = app.token_name_limit;
+    // Its id is its token's name at the LLM gateway.
+    let limit = app.llm.gateway.kind().name_limit;
+    if id.as_str().len() > limit {
         return Err(Error::field("id", format_args!("the LLM gateway takes token names of at most {limit} bytes")));
     }
     let token = match new.gateway_token {
@@ -174,6 +175,7 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     store::install::remove_all(&mut tx, id, now).await?;
     store::task::cancel_all(&mut tx, id, "the instance was deleted", now).await?;
     instance::delete(&mut tx, id, now).await?;
+    key::retire(app, &mut tx, id).await?;
     let payload = RetireInstance { instance_id: id.as_str().to_owned() };
     task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
     audit::record(app, &mut tx, by, Deed::warn(Action::InstanceDelete, id.as_str(), "instance deleted")).await?;
@@ -216,6 +218,11 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
 
 pub async fn history(app: &App, id: &InstanceId) -> Result<Vec<binding::Binding>> {
     Ok(binding::history(&app.db, id).await?)
+}
+
+/// Its sub key at the LLM gateway, if it has one yet.
+pub async fn key(app: &App, id: &InstanceId) -> Result<Option<key::GatewayKey>> {
+    Ok(store::gateway_key::of_instance(&app.db, id).await?)
 }
 
 pub async fn pool_entry(app: &App, id: &InstanceId) -> Result<Option<pool::Entry>> {

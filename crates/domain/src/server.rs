@@ -1,7 +1,7 @@
 //! Managed servers.
 
 use base::id::ServerId;
-use base::{Error, Kind, Listing, Page, Result, Sort};
+use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
 use jiff::SignedDuration;
 use store::server;
 pub use store::server::Server;
@@ -21,8 +21,13 @@ pub struct New {
     pub ssh_port: i64,
     pub ssh_user: String,
     pub ssh_key_path: String,
+    pub ssh_key: Option<Secret>,
+    pub base_dir: Option<String>,
     pub notes: String,
 }
+
+/// Where the homes of instances are, if nobody says otherwise.
+pub const BASE_DIR: &str = "/srv/assistants";
 
 /// What a PATCH changes; `None` leaves a field as it is.
 #[derive(Default)]
@@ -32,6 +37,11 @@ pub struct Patch {
     pub ssh_port: Option<i64>,
     pub ssh_user: Option<String>,
     pub ssh_key_path: Option<String>,
+    /// `Some(None)` takes the key away.
+    pub ssh_key: Option<Option<Secret>>,
+    pub base_dir: Option<String>,
+    /// The server's own key changed for a good reason: the next contact pins the new one.
+    pub forget_host_key: bool,
     pub status: Option<String>,
     pub notes: Option<String>,
 }
@@ -46,8 +56,14 @@ pub async fn find(app: &App, id: &ServerId) -> Result<Server> {
 
 pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
     let now = app.clock.now();
+    let id = new.id.unwrap_or_else(base::id::fresh);
     let server = Server {
-        id: new.id.unwrap_or_else(base::id::fresh),
+        ssh_key: sealed(app, &id, new.ssh_key.as_ref())?,
+        host_key: String::new(),
+        base_dir: new.base_dir.unwrap_or_else(|| BASE_DIR.to_owned()),
+        openclaw_version: String::new(),
+        prepared_at: None,
+        id,
         name: new.name,
         host: new.host,
         ssh_port: new.ssh_port,
@@ -69,6 +85,10 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
     Ok(server)
 }
 
+fn sealed(app: &App, id: &str, key: Option<&Secret>) -> Result<Option<String>> {
+    Ok(key.map(|key| app.sealer.seal(server::key_place(id), key)).transpose()?)
+}
+
 pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<Server> {
     let mut tx = app.db.begin().await?;
     let old = server::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
@@ -78,6 +98,15 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
     new.ssh_port = patch.ssh_port.unwrap_or(new.ssh_port);
     new.ssh_user = patch.ssh_user.unwrap_or(new.ssh_user);
     new.ssh_key_path = patch.ssh_key_path.unwrap_or(new.ssh_key_path);
+    let key_changed = patch.ssh_key.is_some();
+    if let Some(key) = patch.ssh_key {
+        new.ssh_key = sealed(app, id.as_str(), key.as_ref())?;
+    }
+    new.base_dir = patch.base_dir.unwrap_or(new.base_dir);
+    // Another address is another machine.
+    if patch.forget_host_key || new.host != old.host || new.ssh_port != old.ssh_port {
+        new.host_key = String::new();
+    }
     new.status = patch.status.unwrap_or(new.status);
     new.notes = patch.notes.unwrap_or(new.notes);
     new.updated_at = app.clock.now();
@@ -87,6 +116,9 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         .field("ssh_port", &old.ssh_port.to_string(), &new.ssh_port.to_string())
         .field("ssh_user", &old.ssh_user, &new.ssh_user)
         .field("ssh_key_path", &old.ssh_key_path, &new.ssh_key_path)
+        .hidden("ssh_key", key_changed)
+        .hidden("host_key", old.host_key != new.host_key)
+        .field("base_dir", &old.base_dir, &new.base_dir)
         .field("status", &old.status, &new.status)
         .field("notes", &old.notes, &new.notes);
     server::update(&mut tx, &new).await?;

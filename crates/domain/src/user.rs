@@ -7,14 +7,15 @@ use base::money::{Estimate, Price};
 use base::password;
 use base::{Email, Error, Kind, Listing, Page, Result, Secret, Sort};
 use store::binding::{self, Summary};
+use store::notice::{Notice, Topic};
 use store::user::{self, NewUser};
 pub use store::user::{Status, User, Wanted};
 
-use crate::App;
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::login::{self, Opened};
 use crate::throttle::PASSWORD_CHANGE;
 use crate::token;
+use crate::{App, key};
 
 pub struct New {
     pub email: Email,
@@ -83,6 +84,11 @@ pub async fn find(app: &App, id: &UserId) -> Result<User> {
     Ok(user::find(&app.db, id).await?.ok_or(Kind::NotFound)?)
 }
 
+pub async fn find_by_email(app: &App, email: &str) -> Result<UserId> {
+    let user = user::find_by_email(&app.db, email).await?.ok_or(Kind::NotFound)?;
+    Ok(UserId::named(user.id))
+}
+
 pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
     let password_hash = match new.password {
         Some(password) => {
@@ -146,6 +152,7 @@ pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<Use
         .field("quota_daily", &old.quota_daily.to_string(), &user.quota_daily.to_string())
         .hidden("password", password_hash.is_some());
     user::update(&mut tx, &user).await?;
+    follow(app, &mut tx, &old, &user).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &user.email, &changes.text())).await?;
     tx.commit().await?;
     Ok(user)
@@ -154,12 +161,26 @@ pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<Use
 /// Soft delete: the account stays listed, as revoked.
 pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    let mut user = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let old = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut user = old.clone();
     set_status(&mut user, Status::Revoked, app.clock.now());
     user::update(&mut tx, &user).await?;
+    follow(app, &mut tx, &old, &user).await?;
     let deed = Deed::warn(Action::UserUpdate, &user.email, "employee deleted (revoked)");
     audit::record(app, &mut tx, by, deed).await?;
     tx.commit().await?;
+    Ok(())
+}
+
+/// What follows from a changed account: its instances' keys go on or off with it, and the gateway hears of a new quota.
+async fn follow(app: &App, tx: &mut store::Tx, old: &User, new: &User) -> Result<()> {
+    let id = UserId::named(&new.id);
+    if old.status != new.status {
+        key::follow_user(app, tx, &id, new.status == Status::Revoked).await?;
+    }
+    if old.quota_daily != new.quota_daily || old.status != new.status {
+        tx.notify(Notice::new(Topic::Key, id.as_str())).await?;
+    }
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Every conversation with something outside of the platform.
 
+pub mod host;
 pub mod http;
 pub mod jwks;
+pub mod llm;
 pub mod sso;

@@ -134,3 +134,62 @@ pub async fn summaries(db: &Db, users: Option<&[String]>) -> Result<Vec<Summary>
     );
     db.all(&sql, args).await
 }
+
+record! {
+    /// A live binding, and since when the instance's use is its user's: since the end of the last binding to
+    /// anybody else, or since ever.
+    #[derive(Clone, Debug)]
+    pub struct Tenure {
+        pub user_id: String,
+        pub email: String,
+        pub department: String,
+        pub instance_id: String,
+        pub instance_name: String,
+        pub since: Option<Timestamp>,
+    }
+}
+
+/// Whose tenures are asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Of<'a> {
+    All,
+    User(&'a UserId),
+    Department(&'a str),
+    Instances(&'a [String]),
+    /// Of users whose e-mail contains this text.
+    EmailLike(&'a str),
+}
+
+/// Tenures, the first bound first.
+pub async fn tenures(db: &Db, of: Of<'_>) -> Result<Vec<Tenure>> {
+    let (clause, args) = match of {
+        Of::All => (String::new(), args![]),
+        Of::User(user) => (" AND b.user_id = ?".into(), args![user.as_str()]),
+        Of::Department(department) => (" AND u.department = ?".into(), args![department]),
+        Of::Instances([]) => return Ok(vec![]),
+        Of::Instances(instances) => {
+            let marks = vec!["?"; instances.len()].join(", ");
+            (format!(" AND b.instance_id IN ({marks})"), instances.iter().map(Value::from).collect())
+        }
+        Of::EmailLike(text) => {
+            (format!(" AND u.email {}", db.dialect().contains()), args![db.dialect().containing(text)])
+        }
+    };
+    let sql = format!(
+        "SELECT b.user_id AS user_id, u.email AS email, u.department AS department, b.instance_id AS instance_id, \
+         i.name AS instance_name, \
+         (SELECT MAX(o.ended_at) FROM binding o WHERE o.instance_id = b.instance_id AND o.user_id <> b.user_id) AS since \
+         FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
+         WHERE b.ended_at IS NULL AND i.deleted_at IS NULL{clause} ORDER BY b.created_at, b.id"
+    );
+    db.all(&sql, args).await
+}
+
+/// A user's bindings that lasted into what came after `since`, ended ones included.
+pub async fn lasting(db: &Db, user: &UserId, since: Timestamp) -> Result<Vec<Binding>> {
+    let sql = format!(
+        "SELECT {} FROM binding WHERE user_id = ? AND (ended_at IS NULL OR ended_at > ?) ORDER BY created_at, id",
+        Binding::COLUMNS
+    );
+    db.all(&sql, args![user.as_str(), since]).await
+}

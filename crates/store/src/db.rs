@@ -217,6 +217,14 @@ impl Tx {
         Ok(())
     }
 
+    /// The same for a thing that has a name: what two processes must not decide about at once.
+    pub async fn lock_name(&mut self, name: &str) -> Result<()> {
+        if self.dialect() == Dialect::Postgres {
+            self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", args![name]).await?;
+        }
+        Ok(())
+    }
+
     /// Tells whoever listens, in every process, once this transaction is committed.
     pub async fn notify(&mut self, notice: Notice) -> Result<()> {
         match self.dialect() {
@@ -248,6 +256,8 @@ pub enum Lock {
     Migrate = 0x7469_6465_0001,
     Bootstrap = 0x7469_6465_0002,
     Rekey = 0x7469_6465_0003,
+    UsageDays = 0x7469_6465_0004,
+    UsageReader = 0x7469_6465_0005,
 }
 
 /// Where a statement runs: on any connection, or inside a transaction.

@@ -37,6 +37,22 @@ pub enum Error {
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl Error {
+    /// Whether the values themselves were refused: the same statement will never succeed, however often it is tried.
+    pub fn is_about_values(&self) -> bool {
+        match self {
+            Error::Taken => true,
+            Error::Sql(sqlx::Error::Database(e)) => e.code().is_some_and(|code| match code.parse::<u32>() {
+                // SQLite: too big, a constraint, a type that does not fit.
+                Ok(code) if code < 10_000 => matches!(code & 0xff, 18..=20),
+                // PostgreSQL: data exceptions and integrity constraints.
+                _ => code.starts_with("22") || code.starts_with("23"),
+            }),
+            _ => false,
+        }
+    }
+}
+
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Error {
         match error {
@@ -46,9 +62,10 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "40P01" | "40001")) => {
                 Error::Contended(sqlx::Error::Database(e))
             }
-            // PostgreSQL: shutting down, starting up, out of connections.
+            // PostgreSQL: shutting down, starting up, out of connections. MySQL: out of connections, shutting down.
             sqlx::Error::Database(e)
-                if e.code().is_some_and(|c| matches!(&*c, "57P01" | "57P02" | "57P03" | "53300")) =>
+                if e.code()
+                    .is_some_and(|c| matches!(&*c, "57P01" | "57P02" | "57P03" | "53300" | "08004" | "08S01")) =>
             {
                 Error::Unreachable(sqlx::Error::Database(e))
             }

@@ -279,3 +279,29 @@ pub async fn idle(db: &Db, page: Page) -> Result<Listing<Idle>> {
         Conn::from(db).one(&format!("SELECT COUNT(*) AS n FROM instance i WHERE {wanted}"), args![]).await?;
     Ok(Listing { list, total: total.n })
 }
+
+record! {
+    /// An instance's id and name, deleted ones included.
+    #[derive(Clone, Debug)]
+    pub struct Named { pub id: String, pub name: String }
+}
+
+/// The names of these instances, of deleted ones too.
+pub async fn names(db: &Db, ids: &[String]) -> Result<Vec<Named>> {
+    if ids.is_empty() {
+        return Ok(vec![]);
+    }
+    let marks = vec!["?"; ids.len()].join(", ");
+    db.all(&format!("SELECT id, name FROM instance WHERE id IN ({marks})"), ids.iter().map(Into::into).collect()).await
+}
+
+/// Instances whose id or name contains a text, or with `exactly` is it; deleted ones included.
+pub async fn like(db: &Db, text: &str, exactly: bool) -> Result<Vec<Named>> {
+    if exactly {
+        let sql = "SELECT id, name FROM instance WHERE id_key = ? OR name = ?";
+        return db.all(sql, args![text.to_lowercase(), text]).await;
+    }
+    let (contains, pattern) = (db.dialect().contains(), db.dialect().containing(text));
+    let sql = format!("SELECT id, name FROM instance WHERE id {contains} OR name {contains}");
+    db.all(&sql, args![&pattern, &pattern]).await
+}

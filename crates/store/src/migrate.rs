@@ -8,6 +8,8 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (1, "account", include_str!("../migrations/0001_account.sql")),
     (2, "fleet", include_str!("../migrations/0002_fleet.sql")),
     (3, "marketplace", include_str!("../migrations/0003_marketplace.sql")),
+    (4, "llm", include_str!("../migrations/0004_llm.sql")),
+    (5, "host", include_str!("../migrations/0005_host.sql")),
 ];
 
 /// The schema version that this binary knows.

@@ -21,15 +21,18 @@ pub struct Notice {
 pub enum Topic {
     Task,
     Instance,
+    /// A sub key of the LLM gateway, or what it may do.
+    Key,
 }
 
 impl Topic {
-    const ALL: &[Topic] = &[Topic::Task, Topic::Instance];
+    const ALL: &[Topic] = &[Topic::Task, Topic::Instance, Topic::Key];
 
     fn as_str(self) -> &'static str {
         match self {
             Topic::Task => "task",
             Topic::Instance => "instance",
+            Topic::Key => "key",
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Managed servers.
 
 use base::id::ServerId;
-use base::{Listing, Page, Sort};
+use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
 use crate::db::{Number, Record as _};
 use crate::filter::Filter;
+use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record};
 
 record! {
@@ -17,6 +18,13 @@ record! {
         pub ssh_port: i64,
         pub ssh_user: String,
         pub ssh_key_path: String,
+        /// Sealed: see `key`.
+        pub ssh_key: Option<String>,
+        /// Pinned at the first contact; empty before.
+        pub host_key: String,
+        pub base_dir: String,
+        pub openclaw_version: String,
+        pub prepared_at: Option<Timestamp>,
         pub status: String,
         pub notes: String,
         pub created_at: Timestamp,
@@ -24,10 +32,21 @@ record! {
     }
 }
 
+impl Server {
+    /// The private key to log in with, where it is not in a file.
+    pub fn key(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        self.ssh_key.as_deref().map(|sealed| sealer.open(key_place(&self.id), sealed)).transpose()
+    }
+}
+
+pub fn key_place(id: &str) -> Place<'_> {
+    Place { table: "server", column: "ssh_key", id }
+}
+
 /// Fails with `Taken` when the id is in use, by a deleted server too.
 pub async fn insert(tx: &mut Tx, server: &Server) -> Result<()> {
-    let sql = "INSERT INTO server (id, id_key, name, host, ssh_port, ssh_user, ssh_key_path, status, notes, created_at, updated_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO server (id, id_key, name, host, ssh_port, ssh_user, ssh_key_path, ssh_key, base_dir, status, notes, created_at, \
+        updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &server.id,
         server.id.to_lowercase(),
@@ -36,6 +55,8 @@ pub async fn insert(tx: &mut Tx, server: &Server) -> Result<()> {
         server.ssh_port,
         &server.ssh_user,
         &server.ssh_key_path,
+        server.ssh_key.as_ref(),
+        &server.base_dir,
         &server.status,
         &server.notes,
         server.created_at,
@@ -57,20 +78,31 @@ pub async fn lock(tx: &mut Tx, id: &ServerId) -> Result<Option<Server>> {
 }
 
 pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
-    let sql = "UPDATE server SET name = ?, host = ?, ssh_port = ?, ssh_user = ?, ssh_key_path = ?, status = ?, notes = ?, \
-        updated_at = ? WHERE id = ?";
+    let sql = "UPDATE server SET name = ?, host = ?, ssh_port = ?, ssh_user = ?, ssh_key_path = ?, ssh_key = ?, host_key = ?, \
+        base_dir = ?, openclaw_version = ?, prepared_at = ?, status = ?, notes = ?, updated_at = ? WHERE id = ?";
     let args = args![
         &server.name,
         &server.host,
         server.ssh_port,
         &server.ssh_user,
         &server.ssh_key_path,
+        server.ssh_key.as_ref(),
+        &server.host_key,
+        &server.base_dir,
+        &server.openclaw_version,
+        server.prepared_at,
         &server.status,
         &server.notes,
         server.updated_at,
         &server.id
     ];
     tx.run(sql, args).await.map(drop)
+}
+
+/// Pins a server's own key, unless one is pinned already; answers whether it was pinned now.
+pub async fn pin(db: &Db, id: &ServerId, host_key: &str) -> Result<bool> {
+    let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key = ''";
+    Ok(db.run(sql, args![host_key, id.as_str()]).await? == 1)
 }
 
 pub async fn delete(tx: &mut Tx, id: &ServerId, at: Timestamp) -> Result<()> {

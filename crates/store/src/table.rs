@@ -13,6 +13,7 @@ pub const TABLES: &[&str] = &[
     "audit_log",
     "server",
     "server_metric",
+    "container",
     "instance",
     "binding",
     "profession",
@@ -23,10 +24,20 @@ pub const TABLES: &[&str] = &[
     "marketplace_item",
     "marketplace_file",
     "install",
+    "model",
+    "gateway_key",
+    "request_log",
+    "usage_slot",
+    "usage_daily",
+    "usage_source",
+    "usage_gap",
+    "log_segment",
+    "quota_grant",
+    "chat_message",
 ];
 
 /// Tables whose key counts up by itself.
-pub const COUNTED: &[&str] = &["audit_log", "server_metric", "task_log"];
+pub const COUNTED: &[&str] = &["audit_log", "server_metric", "task_log", "request_log"];
 
 /// A column that holds a sealed secret, and the column that holds its keyed hash, if any.
 pub struct Sealed {
@@ -38,8 +49,10 @@ pub struct Sealed {
 
 /// Every sealed column: what `rekey` seals anew.
 pub const SEALED: &[Sealed] = &[
+    Sealed { table: "server", id: "id", column: "ssh_key", hash: None },
     Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
     Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },
+    Sealed { table: "gateway_key", id: "id", column: "secret", hash: Some("secret_hash") },
 ];
 
 /// How many rows one of `TABLES` has.

@@ -144,3 +144,10 @@ pub async fn session(db: &Db, id: &str, jti: &str) -> Result<Option<Session>> {
         FROM users WHERE id = ?";
     db.first(sql, args![jti, id]).await
 }
+
+/// How many active people a department has.
+pub async fn count_in(db: &Db, department: &str) -> Result<i64> {
+    let sql = "SELECT COUNT(*) AS n FROM users WHERE department = ? AND status = 'active'";
+    let number: crate::db::Number = Conn::from(db).one(sql, args![department]).await?;
+    Ok(number.n)
+}

@@ -41,7 +41,13 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("bench")
                 .about("Measure this build on this machine, in a temporary folder or an empty PostgreSQL database")
-                .arg(Arg::new("part").num_args(0..).value_parser(crate::bench::PARTS.to_vec())),
+                .arg(Arg::new("part").num_args(0..).value_parser(crate::bench::PARTS.to_vec()))
+                .arg(
+                    Arg::new("rows")
+                        .long("rows")
+                        .value_parser(clap::value_parser!(u64))
+                        .help("The most rows of the request log that usage is measured with [default: 10000000]"),
+                ),
         )
         .subcommand(
             Command::new("settings").about("Print every setting with its environment variable, default and meaning"),

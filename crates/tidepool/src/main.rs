@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod folder;
 mod keys;
+mod llm;
 mod open;
 mod sample;
 mod serve;

@@ -9,7 +9,10 @@ use base::{Clock, Error, Kind, Result};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
+use domain::usage::{Feed, Local};
+use gateway::log::{Log, Timing};
 use jiff::SignedDuration;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
@@ -18,27 +21,60 @@ use store::lock::InUse;
 use store::seal::Sealer;
 use store::{Db, migrate};
 
-use crate::config::{Config, SideConfig};
+use crate::config::{Config, Role, SideConfig};
 use crate::keys::Keys;
+use crate::llm;
 
 /// An opened installation: its lock is held as long as this lives.
 pub struct Opened {
     pub app: Arc<App>,
     pub applied: Vec<i64>,
+    /// The embedded gateway's log, and the folder by which this process's grants of quotas are known.
+    pub log: Option<Arc<Log>>,
     _in_use: Option<InUse>,
 }
 
-/// Opens the database and everything that hangs on it.
+/// Opens the database and everything that hangs on it, for a command that soon ends.
 pub async fn open(config: &Config) -> Result<Opened> {
+    open_with(config, None).await
+}
+
+/// The same for a process that serves. Where quotas are reserved it gets a folder of its own: its grants are known by the
+/// folder's name, and the embedded gateway writes its log there.
+pub async fn serving(config: &Config) -> Result<Opened> {
+    let reserves = match config.gateway.foreign {
+        None => config.runs(Role::Gateway),
+        Some(_) => config.runs(Role::Employee),
+    };
+    let folder = config.data_dir.join("gateway");
+    open_with(config, reserves.then_some(folder)).await
+}
+
+async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opened> {
     let keys = Keys::load(config)?;
     let (db, in_use) = open_db(config).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
+    store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;
+    let sealer = Arc::new(Sealer::new(&keys.master.key).map_err(operator)?);
+    let log = match log_folder {
+        Some(folder) => {
+            let log = Log::open(&folder, db.clone(), Clock::default(), config.zone.clone(), Timing::default());
+            Some(log.map_err(|e| file_error(&folder, e))?)
+        }
+        None => None,
+    };
+    let llm = llm::open(&config.gateway, &db, &sealer)?;
+    let feed: Arc<dyn Feed> = match (&config.gateway.foreign, &log) {
+        (Some(foreign), _) => llm::reader(foreign, &llm, &db, &config.zone)?,
+        (None, Some(log)) => log.clone(),
+        (None, None) => Arc::new(Local(Clock::default())),
+    };
     let app = App {
         db,
         clock: Clock::default(),
         zone: config.zone.clone(),
-        sealer: Arc::new(Sealer::new(&keys.master.key).map_err(operator)?),
+        sealer,
         hasher: Hasher::default(),
         employee: side(config, &config.employee, Audience::Employee, &keys.employee_jwt.key)?,
         admin: side(config, &config.admin, Audience::Admin, &keys.admin_jwt.key)?,
@@ -51,9 +87,12 @@ pub async fn open(config: &Config) -> Result<Opened> {
             None => None,
         },
         audit_retention_days: config.audit_retention_days,
-        token_name_limit: config.token_name_limit,
+        llm,
+        quotas: Quotas::new(log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned())),
+        feed,
     };
-    Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
+    domain::usage::fit_zone(&app).await?;
+    Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }
 
 /// Opens nothing but the database, and marks it as being in use.

@@ -8,9 +8,11 @@ use base::{Error, Result};
 use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
+use gateway::Gateway;
+use gateway::log::Log;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -23,8 +25,10 @@ const DRAIN: Duration = Duration::from_secs(8);
 
 pub async fn run(config: &Config) -> Result<()> {
     let began = Instant::now();
+    // First of all: whoever ends us while we start ends us politely.
+    let end = End::listen()?;
     allow_many_files();
-    let opened = open::open(config).await?;
+    let opened = open::serving(config).await?;
     if !opened.applied.is_empty() {
         tracing::info!(versions = ?opened.applied, "schema brought up to date");
     }
@@ -38,7 +42,7 @@ pub async fn run(config: &Config) -> Result<()> {
     let running = Running::start(config, opened).await?;
     let urls = running.urls.join(", ");
     tracing::info!(version = env!("CARGO_PKG_VERSION"), ms = began.elapsed().as_millis() as u64, urls, "ready");
-    told_to_stop().await?;
+    end.told().await;
     tracing::info!("stopping");
     running.stop().await;
     tracing::info!("stopped");
@@ -59,8 +63,23 @@ impl Running {
     pub async fn start(config: &Config, opened: Opened) -> Result<Running> {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
+        let log = opened.log.clone();
+        let serves_gateway = log.is_some() && config.gateway.foreign.is_none();
         let mut running =
             Running { app: opened.app.clone(), urls: vec![], tasks: JoinSet::new(), stop, _opened: opened };
+        // Before the sides: whoever sees them ready finds the gateway there.
+        if let Some(log) = log.clone().filter(|_| config.gateway.foreign.is_some()) {
+            running.tasks.spawn(keep_quotas(running.app.clone(), log, stopped.clone()));
+        } else if let Some(log) = log {
+            let settings = &config.gateway;
+            let timing = gateway::Timing::default();
+            let gateway = Gateway::open(running.app.clone(), log, &settings.providers, timing).await?;
+            let listener = TcpListener::bind(settings.listen).await.map_err(|e| {
+                Error::internal(format_args!("cannot listen on {} for the LLM gateway: {e}", settings.listen))
+            })?;
+            running.urls.push(settings.url.clone());
+            running.tasks.spawn(gateway.serve(listener, stopped.clone()));
+        }
         let sides = [
             (Role::Employee, Audience::Employee, &config.employee, web::employee as api::web::Assets),
             (Role::Admin, Audience::Admin, &config.admin, web::admin as api::web::Assets),
@@ -92,14 +111,28 @@ impl Running {
             });
         }
         if config.runs(Role::Worker) {
-            let db = running.app.db.clone();
             let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);
-            let stopped = stopped.clone();
+            running.tasks.spawn(worker.run(stopped.clone()));
+        }
+        if config.runs(Role::Scheduler) {
+            let (app, mut stopped) = (running.app.clone(), stopped.clone());
             running.tasks.spawn(async move {
-                // Hears what other processes enqueue, for as long as the worker works.
+                tokio::select! {
+                    () = domain::usage::reader::follow(&*app.feed) => {}
+                    () = domain::usage::keep_totals(&app) => {}
+                    () = domain::key::watch_quotas(&app) => {}
+                    () = domain::usage::keep_retention(&app) => {}
+                    _ = stopped.wait_for(|stop| *stop) => {}
+                }
+            });
+        }
+        if config.runs(Role::Worker) || serves_gateway {
+            let (db, mut stopped) = (running.app.db.clone(), stopped.clone());
+            running.tasks.spawn(async move {
+                // Hears what other processes enqueue and change.
                 tokio::select! {
                     () = db.relay_notices() => {}
-                    () = worker.run(stopped) => {}
+                    _ = stopped.wait_for(|stop| *stop) => {}
                 }
             });
         }
@@ -118,6 +151,25 @@ impl Running {
     }
 }
 
+/// With a foreign gateway it is the employee API that reserves: forgets what dead processes were granted, and hands back
+/// what lies idle, all of it at the end.
+async fn keep_quotas(app: Arc<App>, log: Arc<Log>, mut stopped: watch::Receiver<bool>) {
+    if let Err(error) = log.inherit().await {
+        tracing::warn!(%error, "grants of processes that are gone are not forgotten yet");
+    }
+    tokio::select! {
+        () = log.keep() => {}
+        () = app.quotas.keep(&app) => {}
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+    if let Err(error) = app.quotas.hand_back(&app, true).await {
+        tracing::warn!(%error, "quota was not handed back; the next start forgets it");
+    }
+    if let Err(error) = log.close().await {
+        tracing::warn!(%error, "the folder of this process stays; the next start removes it");
+    }
+}
+
 /// Every connection is an open file, and the usual soft limit is for programs with a handful.
 fn allow_many_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -126,13 +178,22 @@ fn allow_many_files() {
     }
 }
 
-/// Waits for SIGTERM or Ctrl-C.
-pub async fn told_to_stop() -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::internal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::internal)?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGTERM or Ctrl-C, from the moment on when somebody listens.
+pub struct End {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl End {
+    pub fn listen() -> Result<End> {
+        let listen = |kind| signal(kind).map_err(Error::internal);
+        Ok(End { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    pub async fn told(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

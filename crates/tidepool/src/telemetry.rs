@@ -36,6 +36,7 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
     metrics::set_global_recorder(recorder).map_err(Error::internal)?;
     metrics::describe_counter!("tidepool_http_requests_total", "Requests by side, method, route and status");
     metrics::describe_histogram!("tidepool_http_request_seconds", "Time to answer by side, method and route");
+    gateway::metrics::describe();
     metrics::describe_gauge!("tidepool_db_connections", "Database connections, open and idle");
     metrics::describe_gauge!("tidepool_build_info", "The running build; always 1");
     metrics::gauge!("tidepool_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);

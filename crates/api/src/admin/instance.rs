@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
-use crate::words::{EntryStatus, Health, Origin};
+use crate::words::{EntryStatus, Health, KeyStatus, Origin};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -160,8 +160,19 @@ pub struct InstanceDetail {
     /// Who had it, newest first; the live one has no `ended_at`.
     bindings: Vec<PastBinding>,
     pool_entry: Option<PoolPlace>,
+    /// Its sub key at the LLM gateway; null until it is needed for the first time.
+    key: Option<InstanceKey>,
     /// The newest audit entries about it.
     events: Vec<Event>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct InstanceKey {
+    id: String,
+    status: KeyStatus,
+    /// Whether it opens the gateway at present.
+    enabled: bool,
+    last_checked_at: Option<String>,
 }
 
 async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> {
@@ -188,6 +199,12 @@ async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> {
         unit,
         bindings: instance::history(&api.app, id).await?.into_iter().map(past).collect(),
         pool_entry: entry.map(|e| PoolPlace { id: e.id, profession_id: e.profession_id, status: e.status.into() }),
+        key: instance::key(&api.app, id).await?.map(|key| InstanceKey {
+            enabled: key.enabled(),
+            id: key.id,
+            status: key.status.into(),
+            last_checked_at: key.last_checked_at.map(|at| api.zone().show(at)),
+        }),
         events: events
             .list
             .into_iter()

@@ -5,11 +5,14 @@ mod audit;
 mod auth;
 mod chat_binding;
 mod instance;
+mod key;
 mod marketplace;
+mod model;
 mod pool;
 mod profession;
 mod server;
 mod task;
+mod usage;
 mod user;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -29,4 +32,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(task::routes())
         .merge(marketplace::routes())
         .merge(audit::routes())
+        .merge(usage::routes())
+        .merge(key::routes())
+        .merge(model::routes())
 }

@@ -1,7 +1,7 @@
 //! Managed servers.
 
 use base::id::ServerId;
-use base::{Error, Kind, Listing, Name, Sort, Text};
+use base::{Error, Kind, Listing, Name, Secret, Sort, Text};
 use domain::server::{self, Metric, New, Patch, Server};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -37,6 +37,16 @@ pub struct ServerItem {
     #[schema(example = "root")]
     ssh_user: String,
     ssh_key_path: String,
+    /// Whether a private key is kept for it; the key itself is never shown.
+    has_ssh_key: bool,
+    /// The server's own key, pinned at the first contact; empty before.
+    host_key: String,
+    #[schema(example = "/srv/assistants")]
+    base_dir: String,
+    /// The OpenClaw that it was prepared with; empty before.
+    #[schema(example = "2026.9.6")]
+    openclaw_version: String,
+    prepared_at: Option<String>,
     status: String,
     notes: String,
     created_at: String,
@@ -51,6 +61,11 @@ fn item(api: &Api, server: Server) -> ServerItem {
         ssh_port: server.ssh_port,
         ssh_user: server.ssh_user,
         ssh_key_path: server.ssh_key_path,
+        has_ssh_key: server.ssh_key.is_some(),
+        host_key: server.host_key,
+        base_dir: server.base_dir,
+        openclaw_version: server.openclaw_version,
+        prepared_at: server.prepared_at.map(|at| api.zone().show(at)),
         status: server.status,
         notes: server.notes,
         created_at: api.zone().show(server.created_at),
@@ -93,6 +108,10 @@ pub struct NewServer {
     /// A private key's file on this machine.
     #[serde(default)]
     ssh_key_path: Text<500>,
+    /// A private key in OpenSSH's form, without a passphrase; kept sealed, never shown.
+    ssh_key: Option<Secret>,
+    /// Where the homes of instances are; `/srv/assistants` when omitted.
+    base_dir: Option<Name<200>>,
     #[serde(default)]
     notes: Text<10000>,
 }
@@ -107,6 +126,8 @@ async fn create(who: Admin, api: State, Body(body): Body<NewServer>) -> Answer<S
         ssh_port: port(body.ssh_port)?.unwrap_or(22),
         ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?.unwrap_or_else(|| "root".into()),
         ssh_key_path: body.ssh_key_path.as_str().to_owned(),
+        ssh_key: body.ssh_key,
+        base_dir: body.base_dir.map(|dir| folder("base_dir", dir.as_str())).transpose()?,
         notes: body.notes.as_str().to_owned(),
     };
     let created = server::create(&api.app, &who.by, new).await?;
@@ -121,6 +142,14 @@ pub struct ServerPatch {
     ssh_port: Option<u16>,
     ssh_user: Option<Name<50>>,
     ssh_key_path: Option<Text<500>>,
+    /// A private key in OpenSSH's form; null takes it away.
+    #[serde(default, deserialize_with = "crate::shape::given")]
+    #[schema(value_type = Option<Secret>)]
+    ssh_key: Option<Option<Secret>>,
+    base_dir: Option<Name<200>>,
+    /// The server was installed anew: its next contact pins its new key.
+    #[serde(default)]
+    forget_host_key: bool,
     status: Option<ServerStatus>,
     notes: Option<Text<10000>>,
 }
@@ -134,6 +163,9 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
         ssh_port: port(body.ssh_port)?,
         ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?,
         ssh_key_path: body.ssh_key_path.map(|p| p.as_str().to_owned()),
+        ssh_key: body.ssh_key,
+        base_dir: body.base_dir.map(|dir| folder("base_dir", dir.as_str())).transpose()?,
+        forget_host_key: body.forget_host_key,
         status: body.status.map(|s| s.as_str().to_owned()),
         notes: body.notes.map(|n| n.as_str().to_owned()),
     };
@@ -257,6 +289,18 @@ fn plain(field: &str, text: &str) -> Result<String, Error> {
         return Err(Error::field(field, "must not begin with a dash or contain white space"));
     }
     Ok(text.to_owned())
+}
+
+/// An absolute path that is nothing but a path.
+fn folder(field: &str, text: &str) -> Result<String, Error> {
+    let parts = || text.split('/').skip(1);
+    let fits =
+        text.starts_with('/') && parts().all(|p| !matches!(p, "" | "." | "..")) && !text.contains(char::is_control);
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(Error::field(field, "must be an absolute path such as /srv/assistants"))
+    }
 }
 
 fn port(port: Option<u16>) -> Result<Option<i64>, Error> {

@@ -1,7 +1,11 @@
 //! The employee's instances: seen, claimed, given back, and the tasks that make them ready.
 
+use std::collections::HashMap;
+
 use base::id::{InstanceId, TaskId};
+use base::money::Spend;
 use base::{Kind, Listing, Text};
+use domain::usage::{Own, Sums, first_day};
 use domain::{claim, task};
 use serde::{Deserialize, Serialize};
 use store::binding::Held;
@@ -26,7 +30,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// Use since local midnight, from the LLM gateway's request log.
-#[derive(Default, Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct Today {
     requests: i64,
     total_tokens: i64,
@@ -54,8 +58,18 @@ pub struct OwnInstance {
     today: Today,
 }
 
-fn own(api: &Api, held: Held) -> Result<OwnInstance, ApiError> {
+/// Each of the own instances' sums of today.
+async fn today(api: &Api, who: &Employee) -> Result<HashMap<String, Sums>, ApiError> {
+    api.app.feed.pull().await;
+    let own = Own::of(&api.app, &who.0.id, None).await?;
+    let today = first_day(&api.app, 1);
+    Ok(own.instances(&api.app, today).await?.into_iter().map(|(id, _, sums)| (id, sums)).collect())
+}
+
+fn own(api: &Api, today: &HashMap<String, Sums>, held: Held) -> Result<OwnInstance, ApiError> {
     let instance = held.instance;
+    let sums = today.get(&instance.id).copied().unwrap_or_default();
+    let today = Today { requests: sums.requests, total_tokens: sums.tokens(), cost_usd: Spend(sums.quota).usd() };
     let token = instance.token(&api.app.sealer).map_err(base::Error::from)?;
     Ok(OwnInstance {
         id: instance.id,
@@ -68,7 +82,7 @@ fn own(api: &Api, held: Held) -> Result<OwnInstance, ApiError> {
         profession_id: held.profession_id,
         profession_name: held.profession_name,
         last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
-        today: Today::default(),
+        today,
     })
 }
 
@@ -82,7 +96,8 @@ pub struct OwnInstances {
 #[utoipa::path(get, path = "/me/instances", tag = "instances", responses((status = 200, body = OwnInstances)))]
 async fn list(who: Employee, api: State) -> Answer<OwnInstances> {
     let held = claim::held(&api.app, &who.0.id).await?;
-    let instances = held.into_iter().map(|h| own(&api, h)).collect::<Result<Vec<_>, _>>()?;
+    let today = today(&api, &who).await?;
+    let instances = held.into_iter().map(|h| own(&api, &today, h)).collect::<Result<Vec<_>, _>>()?;
     let total = instances.len() as i64;
     Ok(Data(OwnInstances { instances, total }))
 }
@@ -126,7 +141,7 @@ pub struct Claimed {
 pub(super) async fn claimed(api: &Api, who: &Employee, id: &InstanceId) -> Result<OwnInstance, ApiError> {
     let held = claim::held(&api.app, &who.0.id).await?;
     let held = held.into_iter().find(|h| h.instance.id == id.as_str()).ok_or(Kind::NotFound)?;
-    own(api, held)
+    own(api, &today(api, who).await?, held)
 }
 
 /// Claims an idle instance.

@@ -30,7 +30,7 @@ pub struct Profile {
     /// Tokens per day; 0 means no limit.
     #[schema(example = 100_000)]
     quota_daily: i64,
-    /// Tokens used since local midnight.
+    /// Tokens used since local midnight, on instances given back meanwhile too.
     used_today: i64,
     /// The next local midnight.
     #[schema(example = "2026-11-16T00:00:00.000+01:00")]
@@ -44,6 +44,8 @@ pub struct Profile {
 async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
     let user = user::find(&api.app, &who.0.id).await?;
     let zone = api.zone();
+    api.app.feed.pull().await;
+    let used_today = domain::usage::spent(&api.app, &who.0.id, zone.midnight(api.app.clock.now())).await?;
     Ok(Data(Profile {
         id: user.id,
         email: user.email,
@@ -51,7 +53,7 @@ async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
         department: user.department,
         status: user.status.as_str(),
         quota_daily: user.quota_daily,
-        used_today: 0,
+        used_today,
         quota_resets_at: zone.show(zone.next_midnight(api.app.clock.now())),
         instance_count: domain::claim::count(&api.app, &who.0.id).await?,
         has_password: user.password_hash.is_some(),

@@ -1,12 +1,14 @@
 //! The employee API. One file per noun; each has its `routes()`.
 
 mod auth;
+mod chat;
 mod chat_binding;
 mod install;
 mod instance;
 mod marketplace;
 mod me;
 mod profession;
+mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -21,4 +23,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(chat_binding::routes())
         .merge(marketplace::routes())
         .merge(install::routes())
+        .merge(usage::routes())
+        .merge(chat::routes())
 }

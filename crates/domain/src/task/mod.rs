@@ -9,6 +9,7 @@ mod of_instance;
 mod queue;
 mod worker;
 
+use crate::key::ApplyKey;
 pub use apply_marketplace_item::ApplyMarketplaceItem;
 pub use bootstrap_profession_instance::BootstrapProfessionInstance;
 pub use kind::{Context, Payload, Run, TaskType};
@@ -29,4 +30,5 @@ pub const TYPES: &[TaskType] = &[
     TaskType::of::<ProvisionInstance>(),
     TaskType::of::<RetireInstance>(),
     TaskType::of::<CleanInstance>(),
+    TaskType::run_by::<ApplyKey>(),
 ];

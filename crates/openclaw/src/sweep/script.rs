@@ -28,6 +28,14 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// How much of the script's output to keep. A log of very short lines can make it more; it is cut off then, and read as far as it goes.
+    pub fn output_bytes(&self, instances: usize) -> usize {
+        let logs = usize::try_from(self.log_bytes).unwrap_or(usize::MAX).saturating_mul(4);
+        logs.saturating_add(64 * 1024).saturating_mul(instances.max(1))
+    }
+}
+
 /// A script for `sh`, best handed to it as its input: with many instances it is longer than an argument may be.
 /// `folders` are those whose file systems are looked at besides `/`.
 pub fn script(targets: &[Target], folders: &[&str], limits: &Limits) -> Result<String> {

@@ -7,6 +7,7 @@ mod pages;
 mod site;
 mod start;
 mod tasks;
+mod usage;
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use clap::ArgMatches;
 use crate::config::Values;
 
 /// What can be measured, in the order in which it is.
-pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages"];
+pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage"];
 
 pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
     let wanted: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
@@ -25,7 +26,8 @@ pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
             "start" => start::run().await?,
             "claims" => claims::run(&values).await?,
             "tasks" => tasks::run(&values).await?,
-            _ => pages::run(&values).await?,
+            "pages" => pages::run(&values).await?,
+            _ => usage::run(&values, args.get_one::<u64>("rows").copied()).await?,
         }
     }
     Ok(())

@@ -66,7 +66,7 @@ pub async fn run(values: &Values) -> Result<()> {
     Ok(())
 }
 
-async fn get(http: &reqwest::Client, url: &str, token: &str) -> Result<()> {
+pub(super) async fn get(http: &reqwest::Client, url: &str, token: &str) -> Result<()> {
     let answer = http.get(url).bearer_auth(token).send().await.map_err(Error::internal)?;
     if !answer.status().is_success() {
         return Err(Error::internal(answer.status()));
@@ -75,7 +75,7 @@ async fn get(http: &reqwest::Client, url: &str, token: &str) -> Result<()> {
 }
 
 /// The times of many repeats, sorted; the first few do not count.
-async fn timed(work: impl AsyncFn() -> Result<()>) -> Result<Vec<Duration>> {
+pub(super) async fn timed(work: impl AsyncFn() -> Result<()>) -> Result<Vec<Duration>> {
     for _ in 0..20 {
         work().await?;
     }

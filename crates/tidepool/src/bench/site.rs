@@ -25,7 +25,7 @@ impl Site {
         let mut values = values.clone();
         values.set("data_dir", folder.path().display().to_string());
         let config = values.config()?;
-        let opened = open::open(&config).await?;
+        let opened = open::serving(&config).await?;
         if store::table::count(&opened.app.db, "instance").await? > 0 {
             return Err(Error::conflict("the database is not empty: give the bench one of its own"));
         }
@@ -51,6 +51,8 @@ impl Site {
                 ssh_port: 22,
                 ssh_user: "root".into(),
                 ssh_key_path: String::new(),
+                ssh_key: None,
+                base_dir: None,
                 notes: String::new(),
             };
             let made = server::create(self.app(), &by, new).await?;

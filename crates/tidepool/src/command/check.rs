@@ -4,8 +4,11 @@
 use std::process::ExitCode;
 
 use base::Result;
+use gateway::provider;
 use remote::jwks::Jwks;
+use remote::llm::{Kind, Settings};
 use remote::sso::{self, Provider};
+use store::foreign::{ForeignLog, LogKind};
 use store::{Db, admin_user, key_check, migrate};
 
 use crate::config::{Config, Role};
@@ -73,6 +76,7 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
             }
         }
     }
+    llm_gateway(config, &mut table).await?;
     provider("employee SSO", config.employee.oidc.as_ref(), &mut table).await?;
     if config.employee.oidc.is_some() && config.employee.auto_create && config.employee_domains.is_empty() {
         let told = "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS";
@@ -140,6 +144,64 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     match admin_user::any(&db).await? {
         true => table.good("administrators", "there is one"),
         false => table.warn("administrators", "none yet: the first start makes one"),
+    }
+    Ok(())
+}
+
+/// Who answers what the embedded gateway is asked.
+fn providers(settings: &provider::Settings, table: &mut Table) {
+    let part = "LLM providers";
+    let all = [("anthropic", &settings.anthropic), ("openai", &settings.openai), ("google", &settings.google)];
+    let named: Vec<&str> = all.iter().filter(|(_, access)| access.is_some()).map(|(name, _)| *name).collect();
+    match (named.is_empty(), settings.echo) {
+        (false, false) => table.good(part, named.join(", ")),
+        (_, true) => {
+            let told = format!("{} echo: models without a provider's key are answered by repeating", named.join(", "));
+            table.warn(part, told.trim_start());
+        }
+        (true, false) => table.warn(part, "none has a key: set TIDEPOOL_PROVIDER_…_KEY"),
+    }
+}
+
+/// The LLM gateway, and the database that holds a foreign one's log.
+async fn llm_gateway(config: &Config, table: &mut Table) -> Result<()> {
+    let (part, gateway) = ("LLM gateway", &config.gateway);
+    let Some(foreign) = &gateway.foreign else {
+        table.good(part, format!("embedded, on {}, as {}", gateway.listen, gateway.public_url));
+        if config.runs(Role::Gateway) {
+            providers(&gateway.providers, table);
+        }
+        return Ok(());
+    };
+    let Some(kind) = Kind::find(&gateway.kind) else { return Ok(()) };
+    let settings = Settings { url: gateway.url.clone(), admin_token: foreign.admin_token.clone() };
+    let adapter = (kind.open)(&settings)?;
+    let health = adapter.health().await;
+    let version = health.version.as_deref().unwrap_or("of unknown version");
+    match health.ok {
+        true => table.good(part, format!("{} {version} at {}, {} ms", kind.name, gateway.url, health.latency_ms)),
+        false => table.bad(part, format!("{} at {}: {}", kind.name, gateway.url, health.detail)),
+    }
+    if let Some(per_usd) = health.per_usd.filter(|p| *p != base::PerUsd::USUAL) {
+        let told = format!("it counts {} units to the dollar: its rows are scaled to 500000", per_usd.get());
+        table.warn(part, told);
+    }
+    match adapter.keys().await {
+        Ok(keys) => table.good("gateway keys", format!("the management token works; {} keys", keys.len())),
+        Err(error) => table.bad("gateway keys", crate::told(&error)),
+    }
+    let part = "gateway log";
+    let log = match LogKind::find(kind.name) {
+        Some(kind) => ForeignLog::open(kind, &foreign.log_url).await,
+        None => return Ok(()),
+    };
+    match log {
+        Ok(log) => match log.newest().await {
+            Ok(Some(_)) => table.good(part, "readable"),
+            Ok(None) => table.warn(part, "readable, and empty: is it the database that holds the log?"),
+            Err(error) => table.bad(part, error.to_string()),
+        },
+        Err(error) => table.bad(part, error.to_string()),
     }
     Ok(())
 }

@@ -7,16 +7,20 @@ use base::{Error, Result};
 use crate::config::Values;
 use crate::folder::Folder;
 use crate::sample::{self, PASSWORD};
-use crate::serve::{Running, told_to_stop};
+use crate::serve::{End, Running};
 use crate::{open, telemetry};
 
 pub async fn run(mut values: Values) -> Result<()> {
+    let end = End::listen()?;
     let folder = Folder::make("tidepool-demo")?;
     values.set("data_dir", folder.path().display().to_string());
-    for name in ["employee_listen", "admin_listen"] {
+    for name in ["employee_listen", "admin_listen", "gateway_listen"] {
         if !values.is_set(name) {
             values.set(name, free_address(name)?);
         }
+    }
+    if !values.is_set("provider_echo") {
+        values.set("provider_echo", "true");
     }
     if !values.is_set("log") {
         values.set("log", "warn");
@@ -24,14 +28,15 @@ pub async fn run(mut values: Values) -> Result<()> {
     values.set("database_url", format!("sqlite:{}", folder.path().join("tidepool.db").display()));
     let config = values.config()?;
     telemetry::logs(&config)?;
-    let opened = open::open(&config).await?;
+    let opened = open::serving(&config).await?;
     sample::company(&opened.app).await?;
     let running = Running::start(&config, opened).await?;
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
+    println!("LLM gateway     {}   answers by echo", config.gateway.url);
     println!("API docs        {}", config.admin.public_url.join("/api/v1/docs"));
     println!("Ctrl-C ends the demo and removes its data.");
-    told_to_stop().await?;
+    end.told().await;
     running.stop().await;
     Ok(())
 }

@@ -58,7 +58,8 @@ impl Kind {
                 problem(!known, "must be sqlite: with a file, or begin with postgres://")
             }
             Kind::LogUrl => {
-                let known = ["sqlite:", "mysql:", "postgres:"].iter().any(|p| value.starts_with(p));
+                let known =
+                    ["sqlite:", "mysql:", "mariadb:", "postgres:", "postgresql:"].iter().any(|p| value.starts_with(p));
                 problem(!known, "must begin with sqlite:, mysql: or postgres:")
             }
             Kind::HttpUrl => {

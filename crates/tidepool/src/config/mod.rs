@@ -1,6 +1,7 @@
 //! The configuration: file, overridden by environment, overridden by flags; every value checked before
 //! anything starts, every refusal one line that names the setting.
 
+mod gateway;
 pub mod kind;
 pub mod setting;
 
@@ -14,6 +15,7 @@ use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use domain::task::Timing;
+pub use gateway::{Foreign, GatewayConfig};
 use ipnet::IpNet;
 use remote::sso;
 use setting::{SETTINGS, Setting};
@@ -48,8 +50,7 @@ pub struct Config {
     pub log_format: Option<String>,
     pub roles: Vec<Role>,
     pub audit_retention_days: i64,
-    /// How long a token's name may be at the configured LLM gateway.
-    pub token_name_limit: usize,
+    pub gateway: GatewayConfig,
     pub task_timing: Timing,
 }
 
@@ -186,7 +187,7 @@ impl Values {
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
-            token_name_limit: token_name_limit(self.text("gateway_kind").unwrap_or("embedded")),
+            gateway: self.gateway()?,
             task_timing: self.task_timing(),
             data_dir,
             database_url,
@@ -261,15 +262,6 @@ impl Values {
         let setting = Setting::find(name);
         let (env, example) = setting.map_or((name, ""), |s| (s.env, s.example));
         self.text(name).ok_or_else(|| refused(&format!("{env} ({name}) is missing: {because}; for example {example}")))
-    }
-}
-
-/// Measured: the foreign gateways refuse longer names, each in its own way.
-fn token_name_limit(gateway: &str) -> usize {
-    match gateway {
-        "one-api" => 30,
-        "new-api" => 50,
-        _ => 100,
     }
 }
 

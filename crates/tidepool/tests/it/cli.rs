@@ -110,7 +110,8 @@ async fn the_first_start_makes_keys_and_an_administrator_and_the_next_is_quick()
     assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
     for file in fs::read_dir(&data).unwrap() {
         let file = file.unwrap();
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.path());
+        let private = if file.file_type().unwrap().is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, private, "{:?}", file.path());
     }
     let mut server = Process::serve(folder.path(), &[]);
     server.ready().await;

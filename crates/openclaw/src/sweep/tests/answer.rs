@@ -115,6 +115,7 @@ fn an_answer_may_be_cut_off_anywhere() {
     let (output, targets) = recorded();
     let whole = parse(&output, &targets);
     assert!(whole.complete);
+    assert!(output.len() < Limits::default().output_bytes(2));
     let end = first(&whole).log.as_ref().unwrap().mark;
     for length in 0..output.len() {
         let sweep = parse(&output[..length], &targets);

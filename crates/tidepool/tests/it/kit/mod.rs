@@ -7,7 +7,7 @@ mod trace;
 
 pub use call::{Call, Origin, Reply};
 pub use process::{Process, free_port, run};
-pub use site::{Database, Options, Site};
+pub use site::{Database, Gateway, Options, Site};
 pub use trace::{skip, used_secret};
 
 /// The password of everybody whom a test makes.

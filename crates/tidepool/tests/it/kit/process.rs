@@ -26,14 +26,19 @@ pub struct Process {
     child: Child,
     pub employee: Origin,
     pub admin: Origin,
+    /// The address of the LLM gateway.
+    pub gateway: String,
 }
 
 impl Process {
     /// Starts `serve` in `folder` (its data in `folder/data`) on free ports; does not wait.
     pub fn serve(folder: &Path, environment: &[(&str, &str)]) -> Process {
-        let (employee, admin) = (free_port(), free_port());
-        let (employee, admin) = (format!("127.0.0.1:{employee}"), format!("127.0.0.1:{admin}"));
-        let own = [("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()), ("TIDEPOOL_ADMIN_LISTEN", admin.as_str())];
+        let [employee, admin, gateway] = [(); 3].map(|()| format!("127.0.0.1:{}", free_port()));
+        let own = [
+            ("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()),
+            ("TIDEPOOL_ADMIN_LISTEN", admin.as_str()),
+            ("TIDEPOOL_GATEWAY_LISTEN", gateway.as_str()),
+        ];
         let child = command(folder, &["serve"], &[&own, environment].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -44,6 +49,7 @@ impl Process {
             child,
             employee: Origin::new(format!("http://{employee}")),
             admin: Origin::new(format!("http://{admin}")),
+            gateway,
         }
     }
 
@@ -92,6 +98,12 @@ impl Process {
     pub fn terminate(&self) {
         let sent = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// SIGKILL: it finishes nothing.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Waits for the end; answers how it ended and what it wrote.

@@ -10,10 +10,16 @@ use base::{Clock, Secret, Zone};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::hashing::Hasher;
+use domain::llm::Llm;
+use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
+use domain::usage::{Feed, Local};
+use gateway::log::Log;
+use gateway::provider;
 use jiff::SignedDuration;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
+use store::gateway_key::{self, GatewayKey};
 use store::seal::Sealer;
 use store::{Db, migrate};
 use tempfile::TempDir;
@@ -64,6 +70,20 @@ pub struct Options {
     pub trust_loopback: bool,
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
+    pub gateway: Gateway,
+}
+
+/// The LLM gateway of a site.
+#[derive(Default)]
+pub enum Gateway {
+    /// Our own, at an address where nothing listens.
+    #[default]
+    Absent,
+    /// Our own, at this address.
+    Embedded(String),
+    Foreign(Arc<dyn remote::llm::Gateway>),
+    /// Our own, served beside the two sides with these providers.
+    Served(provider::Settings),
 }
 
 pub struct Site {
@@ -74,8 +94,11 @@ pub struct Site {
     pub root: String,
     pub master: Secret,
     pub database_url: Secret,
+    /// The address of the LLM gateway that is served beside it.
+    pub gateway: Option<String>,
     _stop: watch::Sender<bool>,
     _database: Database,
+    _gateway_folder: TempDir,
 }
 
 /// The first super_admin of every site.
@@ -90,6 +113,7 @@ impl Site {
         trace::logs();
         let db = Db::open(&database.url).await.unwrap();
         migrate::run(&db).await.unwrap();
+        store::model::fill(&db, Clock::default().now()).await.unwrap();
         let listeners =
             [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
         let urls = [0, 1].map(|i| format!("http://{}", listeners[i].local_addr().unwrap()));
@@ -109,11 +133,32 @@ impl Site {
         trace::used_secret(master.expose());
         trace::used_secret(PASSWORD);
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
+        let clock = Clock::fixed(Clock::default().now());
+        let sealer = Arc::new(Sealer::new(&master).unwrap());
+        let zone = Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap();
+        let gateway_folder = tempfile::tempdir().unwrap();
+        let mut feed: Arc<dyn Feed> = Arc::new(Local(clock.clone()));
+        let (mut replica, mut served) = ("site".to_owned(), None);
+        let llm = match options.gateway {
+            Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
+            Gateway::Embedded(url) => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap(),
+            Gateway::Foreign(gateway) => Llm::foreign(gateway).unwrap(),
+            Gateway::Served(providers) => {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let url = format!("http://{}", listener.local_addr().unwrap());
+                let timing = gateway::log::Timing::default();
+                let log = Log::open(gateway_folder.path(), db.clone(), clock.clone(), zone.clone(), timing).unwrap();
+                let llm = Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap();
+                (feed, replica) = (log.clone(), log.replica().to_owned());
+                served = Some((listener, log, providers, url));
+                llm
+            }
+        };
         let app = Arc::new(App {
             db,
-            clock: Clock::fixed(Clock::default().now()),
-            zone: Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap(),
-            sealer: Arc::new(Sealer::new(&master).unwrap()),
+            clock: clock.clone(),
+            zone,
+            sealer,
             hasher: Hasher::default(),
             employee: Side {
                 tokens: TokenKey::new(&key("employee-jwt-key"), Audience::Employee, SignedDuration::from_hours(12)),
@@ -127,9 +172,20 @@ impl Site {
             },
             proxy: options.proxy,
             audit_retention_days: 90,
-            token_name_limit: 100,
+            llm,
+            quotas: Quotas::new(replica),
+            feed,
         });
         let (stop, stopped) = watch::channel(false);
+        let gateway = match served {
+            Some((listener, log, providers, url)) => {
+                let timing = gateway::Timing::default();
+                let gateway = gateway::Gateway::open(app.clone(), log, &providers, timing).await.unwrap();
+                tokio::spawn(gateway.serve(listener, stopped.clone()));
+                Some(url)
+            }
+            None => None,
+        };
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
         for ((listener, url), side) in listeners.into_iter().zip(&urls).zip([Audience::Employee, Audience::Admin]) {
             let api = Arc::new(Api {
@@ -154,8 +210,10 @@ impl Site {
             root: String::new(),
             master,
             database_url: database.url.clone(),
+            gateway,
             _stop: stop,
             _database: database,
+            _gateway_folder: gateway_folder,
         };
         site.root = site.admin_login(ROOT).await;
         site
@@ -239,6 +297,36 @@ impl Site {
         let user = domain::user::create(&self.app, &by, new).await.unwrap();
         let token = domain::login::open_employee(&self.app, user.clone()).unwrap().token;
         (user.id, token.expose().to_owned())
+    }
+
+    /// Makes a sub key of the LLM gateway; answers it.
+    pub async fn key(&self, name: &str, instance: Option<&str>, quota: Option<i64>) -> String {
+        let secret = Secret::new(format!("sk-test{}", base::id::fresh().replace('-', "")));
+        trace::used_secret(secret.expose());
+        let (id, now) = (base::id::fresh(), self.app.clock.now());
+        let key = GatewayKey {
+            secret: self.app.sealer.seal(gateway_key::place(&id), &secret).unwrap(),
+            id,
+            instance_id: instance.map(str::to_owned),
+            name: name.to_owned(),
+            gateway_id: String::new(),
+            status: gateway_key::Status::Active,
+            user_revoked: false,
+            quota_spent: false,
+            quota,
+            used_quota: 0,
+            logged_quota: 0,
+            carried_quota: 0,
+            dirty: false,
+            rotate: false,
+            last_checked_at: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut tx = self.app.db.begin().await.unwrap();
+        gateway_key::insert(&mut tx, &key, &self.app.sealer.hash(&secret)).await.unwrap();
+        tx.commit().await.unwrap();
+        secret.expose().to_owned()
     }
 
     pub fn wait(&self, time: Duration) {

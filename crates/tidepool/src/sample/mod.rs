@@ -1,5 +1,7 @@
 //! A company that does not exist, for the demo: people, servers, assistants, professions and their pool.
 
+mod usage;
+
 use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, UserId};
 use base::{Result, Secret};
 use domain::admin_user::{self, Role};
@@ -113,7 +115,8 @@ pub async fn company(app: &App) -> Result<()> {
     let [_, jonas, wei, sofia, ..] = people.as_slice() else { return Ok(()) };
     claim::profession(app, &employee(wei), &trades[0]).await?;
     claim::instance(app, &employee(sofia), None).await?;
-    instance::assign(app, &by, &InstanceId::named("fra-2-a"), Some(&UserId::named(&jonas.id))).await
+    instance::assign(app, &by, &InstanceId::named("fra-2-a"), Some(&UserId::named(&jonas.id))).await?;
+    usage::month(app).await
 }
 
 async fn add_server(app: &App, by: &By, id: &str, name: &str, host: &str) -> Result<()> {
@@ -124,6 +127,8 @@ async fn add_server(app: &App, by: &By, id: &str, name: &str, host: &str) -> Res
         ssh_port: 22,
         ssh_user: "root".into(),
         ssh_key_path: String::new(),
+        ssh_key: None,
+        base_dir: None,
         notes: String::new(),
     };
     server::create(app, by, new).await?;

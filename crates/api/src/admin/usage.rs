@@ -1,0 +1,407 @@
+//! What was used by everybody, and every single request of the LLM gateway.
+
+use base::id::KeyId;
+use base::money::Spend;
+use base::{Error, Listing};
+use domain::usage::{self, Grouping, Items, Own, first_day};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::envelope::Data;
+use crate::extract::{Admin, Answer, Paging, Path, Query, State};
+use crate::state::{Api, Shared};
+use crate::usage::{Freshness, UsageDay, UsageSums, days};
+use crate::words::RequestStatus;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(daily))
+        .routes(routes!(of_user))
+        .routes(routes!(of_department))
+        .routes(routes!(stats))
+        .routes(routes!(llm_logs))
+        .routes(routes!(request_logs))
+        .routes(routes!(audit_request_logs))
+        .routes(routes!(live))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DaysOf {
+    /// How many local days, today included.
+    #[param(minimum = 1, maximum = 366, default = 30)]
+    days: Option<i64>,
+    /// One instance only.
+    instance_id: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct InstanceDay {
+    #[schema(example = "2026-11-15")]
+    date: String,
+    /// The token name in the log: an instance's id.
+    instance_id: String,
+    #[serde(flatten)]
+    sums: UsageSums,
+}
+
+/// Successful requests by local day and instance, newest day first.
+#[utoipa::path(get, path = "/usage-daily", tag = "usage", params(DaysOf, Paging), responses((status = 200, body = Listing<InstanceDay>)))]
+async fn daily(_: Admin, api: State, Query(of): Query<DaysOf>, paging: Paging) -> Answer<Listing<InstanceDay>> {
+    let (first, page) = (first_day(&api.app, days(of.days)?), paging.page(50)?);
+    api.app.feed.pull().await;
+    let days = usage::days(&api.app, first, of.instance_id.as_deref()).await?;
+    let total = days.len() as i64;
+    let skip = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    let shown = days.into_iter().skip(skip).take(page.limit as usize);
+    let list = shown.map(|d| InstanceDay { date: d.date, instance_id: d.token_name, sums: d.sums.into() }).collect();
+    Ok(Data(Listing { list, total }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct UserUsage {
+    /// Tokens since local midnight.
+    today: i64,
+    /// Tokens since the first of the month.
+    month: i64,
+}
+
+/// An employee's tokens of today and this month, of the instances bound now.
+#[utoipa::path(get, path = "/usage/user/{email}", tag = "usage", params(("email" = String, Path)), responses((status = 200, body = UserUsage)))]
+async fn of_user(_: Admin, api: State, Path(email): Path<String>) -> Answer<UserUsage> {
+    let user = domain::user::find_by_email(&api.app, &email).await?;
+    api.app.feed.pull().await;
+    let windows = Own::of(&api.app, &user, None).await?.summary(&api.app).await?;
+    Ok(Data(UserUsage { today: windows.today.tokens(), month: windows.month.tokens() }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct DepartmentUsage {
+    #[schema(example = "Research")]
+    department: String,
+    /// Active employees.
+    users: i64,
+    today: UsageSums,
+    month: UsageSums,
+    /// The last 30 local days that have requests, newest first.
+    daily: Vec<UsageDay>,
+}
+
+/// What a department's employees used, with the instances bound to them now.
+///
+/// A department nobody belongs to has zeros.
+#[utoipa::path(get, path = "/usage/dept/{dept}", tag = "usage", params(("dept" = String, Path)), responses((status = 200, body = DepartmentUsage)))]
+async fn of_department(_: Admin, api: State, Path(dept): Path<String>) -> Answer<DepartmentUsage> {
+    api.app.feed.pull().await;
+    let (own, users) = usage::department(&api.app, &dept).await?;
+    let windows = own.summary(&api.app).await?;
+    let daily = own.days(&api.app, first_day(&api.app, 30), false).await?;
+    Ok(Data(DepartmentUsage {
+        department: dept,
+        users,
+        today: windows.today.into(),
+        month: windows.month.into(),
+        daily: daily.into_iter().map(Into::into).collect(),
+    }))
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupBy {
+    Model,
+    Instance,
+    Date,
+    Provider,
+    User,
+    Department,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct StatsOf {
+    /// model when omitted.
+    #[param(inline)]
+    group_by: Option<GroupBy>,
+    /// How many local days, today included: 1 is today.
+    #[param(minimum = 1, maximum = 366, default = 30)]
+    days: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Stat {
+    /// What was grouped by; "" for what nobody has (user, department).
+    #[schema(example = "claude-sonnet-4-6")]
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// The instance's name; `key` is its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    department: Option<String>,
+    calls: i64,
+    tokens: i64,
+    cost_usd: f64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Stats {
+    stats: Vec<Stat>,
+    #[serde(flatten)]
+    fresh: Freshness,
+}
+
+/// Successful requests, grouped. Days are listed newest first, all else by what it cost.
+#[utoipa::path(get, path = "/llm-stats", tag = "usage", params(StatsOf), responses((status = 200, body = Stats)))]
+async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>) -> Answer<Stats> {
+    let first = first_day(&api.app, days(of.days)?);
+    let by = of.group_by.unwrap_or(GroupBy::Model);
+    let grouping = match by {
+        GroupBy::Model => Grouping::Model,
+        GroupBy::Instance => Grouping::Instance,
+        GroupBy::Date => Grouping::Date,
+        GroupBy::Provider => Grouping::Provider,
+        GroupBy::User => Grouping::User,
+        GroupBy::Department => Grouping::Department,
+    };
+    let fresh = Freshness::new(&api, api.app.feed.pull().await);
+    let stats = usage::stats(&api.app, grouping, first).await?;
+    let stat = |stat: usage::Stat| {
+        let named = |this: Grouping| (grouping == this).then(|| stat.name.clone());
+        Stat {
+            model: named(Grouping::Model),
+            instance: named(Grouping::Instance),
+            date: named(Grouping::Date),
+            provider: named(Grouping::Provider),
+            user: named(Grouping::User),
+            department: named(Grouping::Department),
+            calls: stat.sums.requests,
+            tokens: stat.sums.tokens(),
+            cost_usd: Spend(stat.sums.quota).usd(),
+            key: stat.key,
+        }
+    };
+    Ok(Data(Stats { stats: stats.into_iter().map(stat).collect(), fresh }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct RequestItem {
+    id: i64,
+    created_at: String,
+    /// Of an unknown token the token's name; "admin token" for calls with the platform's own.
+    instance_name: String,
+    /// The e-mail of whoever has the instance, if the request was made since it is theirs; else "".
+    user_email: String,
+    model: String,
+    /// A foreign gateway's channel (`ch-1`), or the provider's name.
+    provider: String,
+    tokens_in: i64,
+    tokens_out: i64,
+    /// US dollars.
+    cost: f64,
+    status: RequestStatus,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct RequestDetail {
+    #[serde(flatten)]
+    item: RequestItem,
+    request_id: String,
+    gateway_token_name: String,
+    duration_ms: i64,
+    error_message: String,
+    is_stream: bool,
+    /// The provider gave no counts: these are ours.
+    estimated: bool,
+}
+
+/// A page of requests and how many there are.
+#[derive(Serialize, ToSchema)]
+pub struct Requests<T> {
+    list: Vec<T>,
+    total: i64,
+    /// There are more than `total`: they were not counted.
+    total_is_minimum: bool,
+    #[serde(flatten)]
+    fresh: Freshness,
+}
+
+fn item(api: &Api, item: usage::Item) -> RequestItem {
+    RequestItem {
+        id: item.request.id,
+        created_at: api.zone().show(item.request.created_at),
+        instance_name: item.instance_name,
+        user_email: item.user_email,
+        status: item.request.succeeded().into(),
+        model: item.request.model,
+        provider: item.request.provider,
+        tokens_in: item.request.prompt_tokens,
+        tokens_out: item.request.completion_tokens,
+        cost: Spend(item.request.quota).usd(),
+    }
+}
+
+fn detail(api: &Api, one: usage::Item) -> RequestDetail {
+    RequestDetail {
+        request_id: one.request.request_id.clone(),
+        gateway_token_name: one.request.token_name.clone(),
+        duration_ms: one.request.duration_ms,
+        error_message: one.request.error_message.clone(),
+        is_stream: one.request.is_stream,
+        estimated: one.request.estimated,
+        item: item(api, one),
+    }
+}
+
+async fn found<T>(
+    api: &Api,
+    wanted: usage::Wanted,
+    page: base::Page,
+    shape: impl Fn(&Api, usage::Item) -> T,
+) -> Result<Requests<T>, Error> {
+    let fresh = Freshness::new(api, api.app.feed.pull().await);
+    let Items { list, total, total_is_minimum } = usage::requests(&api.app, wanted, page).await?;
+    Ok(Requests { list: list.into_iter().map(|i| shape(api, i)).collect(), total, total_is_minimum, fresh })
+}
+
+/// A local date, or an instant in RFC 3339.
+fn instant(api: &Api, field: &str, text: Option<&str>, end: bool) -> Result<Option<Timestamp>, Error> {
+    let Some(text) = text else { return Ok(None) };
+    if let Ok(date) = text.parse::<Date>()
+        && text.len() == 10
+    {
+        let (start, next) = api.zone().span(date);
+        return Ok(Some(if end { next } else { start }));
+    }
+    let at: Result<Timestamp, _> = text.parse();
+    at.map(Some).map_err(|_| Error::field(field, "must be a date (2026-11-15) or a time in RFC 3339"))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct LlmLogsOf {
+    /// An instance's id or name.
+    instance_id: Option<String>,
+    /// The id of a record of GET /keys.
+    sub_key_id: Option<String>,
+    model: Option<String>,
+    /// From this local date, or this instant in RFC 3339.
+    start: Option<String>,
+    /// Up to the end of this local date, or up to this instant in RFC 3339.
+    end: Option<String>,
+}
+
+/// Single requests with all that is known of each, newest first.
+#[utoipa::path(get, path = "/llm-logs", tag = "usage", params(LlmLogsOf, Paging), responses((status = 200, body = Requests<RequestDetail>)))]
+async fn llm_logs(
+    _: Admin,
+    api: State,
+    Query(of): Query<LlmLogsOf>,
+    paging: Paging,
+) -> Answer<Requests<RequestDetail>> {
+    let wanted = usage::Wanted {
+        since: instant(&api, "start", of.start.as_deref(), false)?,
+        until: instant(&api, "end", of.end.as_deref(), true)?,
+        instance: of.instance_id,
+        sub_key: of.sub_key_id.map(KeyId::named),
+        model: of.model,
+        ..usage::Wanted::default()
+    };
+    Ok(Data(found(&api, wanted, paging.page(50)?, detail).await?))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RequestLogsOf {
+    /// An instance's id or name.
+    instance: Option<String>,
+    model: Option<String>,
+    status: Option<RequestStatus>,
+    /// The first local day.
+    #[param(value_type = Option<String>, format = Date)]
+    start: Option<Date>,
+    /// The last local day.
+    #[param(value_type = Option<String>, format = Date)]
+    end: Option<Date>,
+    /// Text in instance, user e-mail, model or error message.
+    q: Option<String>,
+}
+
+async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Requests<RequestItem>> {
+    let (since, until) = api.zone().range(of.start, of.end);
+    let wanted = usage::Wanted {
+        instance: of.instance,
+        model: of.model,
+        succeeded: of.status.map(|status| status == RequestStatus::Success),
+        since,
+        until,
+        text: of.q,
+        ..usage::Wanted::default()
+    };
+    Ok(Data(found(api, wanted, paging.page(50)?, item).await?))
+}
+
+/// Single requests of the LLM gateway, newest first.
+#[utoipa::path(get, path = "/llm-request-logs", tag = "usage", params(RequestLogsOf, Paging), responses((status = 200, body = Requests<RequestItem>)))]
+async fn request_logs(
+    _: Admin,
+    api: State,
+    Query(of): Query<RequestLogsOf>,
+    paging: Paging,
+) -> Answer<Requests<RequestItem>> {
+    by_filter(&api, of, paging).await
+}
+
+/// The same items as GET /llm-request-logs, by page and pageSize.
+#[utoipa::path(get, path = "/audit/request-logs", tag = "audit", params(RequestLogsOf, Paging), responses((status = 200, body = Requests<RequestItem>)))]
+async fn audit_request_logs(
+    _: Admin,
+    api: State,
+    Query(of): Query<RequestLogsOf>,
+    paging: Paging,
+) -> Answer<Requests<RequestItem>> {
+    by_filter(&api, of, paging).await
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LiveRequest {
+    id: String,
+    gateway_token_name: String,
+    model: String,
+    provider: String,
+    is_stream: bool,
+    started_at: String,
+    /// Bytes of the answer so far.
+    bytes: i64,
+    /// asking or answering
+    #[schema(example = "answering")]
+    state: String,
+}
+
+/// Requests that are under way at the embedded gateway (beyond the spec). Foreign gateways have no such list: 404.
+#[utoipa::path(get, path = "/llm-live", tag = "usage", responses((status = 200, body = Listing<LiveRequest>)))]
+async fn live(_: Admin, api: State) -> Answer<Listing<LiveRequest>> {
+    let list = domain::llm::live(&api.app).await?.into_iter().map(|request| LiveRequest {
+        id: request.id,
+        gateway_token_name: request.token_name,
+        model: request.model,
+        provider: request.provider,
+        is_stream: request.stream,
+        started_at: request.started_at,
+        bytes: request.bytes,
+        state: request.state,
+    });
+    let list: Vec<LiveRequest> = list.collect();
+    let total = list.len() as i64;
+    Ok(Data(Listing { list, total }))
+}

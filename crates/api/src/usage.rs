@@ -1,0 +1,72 @@
+//! Shapes of usage that both APIs share.
+
+use base::money::Spend;
+use base::{Error, Result};
+use domain::usage::{AsOf, Day, MAX_DAYS, Sums};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::state::Api;
+
+/// Sums over successful requests.
+#[derive(Serialize, ToSchema)]
+pub struct UsageSums {
+    requests: i64,
+    prompt_tokens: i64,
+    completion_tokens: i64,
+    /// prompt_tokens + completion_tokens
+    total_tokens: i64,
+    /// Quota units / 500000.
+    #[schema(example = 0.0125)]
+    cost_usd: f64,
+}
+
+impl From<Sums> for UsageSums {
+    fn from(sums: Sums) -> UsageSums {
+        UsageSums {
+            requests: sums.requests,
+            prompt_tokens: sums.prompt_tokens,
+            completion_tokens: sums.completion_tokens,
+            total_tokens: sums.tokens(),
+            cost_usd: Spend(sums.quota).usd(),
+        }
+    }
+}
+
+/// Sums of one local day.
+#[derive(Serialize, ToSchema)]
+pub struct UsageDay {
+    #[schema(example = "2026-11-15")]
+    date: String,
+    #[serde(flatten)]
+    sums: UsageSums,
+}
+
+impl From<Day> for UsageDay {
+    fn from(day: Day) -> UsageDay {
+        UsageDay { date: day.date.to_string(), sums: day.sums.into() }
+    }
+}
+
+/// How fresh the numbers are.
+#[derive(Serialize, ToSchema)]
+pub struct Freshness {
+    /// Until when the numbers are known to be whole.
+    as_of: String,
+    /// The gateway's log cannot be read at present: these are the last known numbers.
+    stale: bool,
+}
+
+impl Freshness {
+    pub fn new(api: &Api, as_of: AsOf) -> Freshness {
+        Freshness { as_of: api.zone().show(as_of.at), stale: as_of.stale }
+    }
+}
+
+/// How many days are asked for: 1 to 366, 30 when nothing is said.
+pub fn days(asked: Option<i64>) -> Result<i64> {
+    match asked.unwrap_or(30) {
+        days if (1..=MAX_DAYS).contains(&days) => Ok(days),
+        _ => Err(Error::field("days", format_args!("must be 1 to {MAX_DAYS}"))),
+    }
+}

@@ -1,0 +1,120 @@
+//! An answer that is passed on as it comes, byte for byte, and kept.
+
+use std::time::Duration;
+
+use base::{Error, Kind};
+use reqwest::Response;
+
+use super::event::{Event, Events, Reply};
+use super::{Failure, Turn};
+
+/// Silence for so long in the middle of an answer is its end.
+const SILENCE: Duration = Duration::from_secs(120);
+/// An event longer than this is no chat.
+const LONGEST: usize = 4 << 20;
+
+/// What goes to the client next.
+#[derive(Debug)]
+pub enum Piece {
+    Bytes(Vec<u8>),
+    /// The answer broke off; nothing follows.
+    Failed(Error),
+}
+
+/// A streamed answer. Dropped before its end, the gateway is told to stop, and what was said until then is kept.
+pub struct Streaming {
+    /// Taken when the answer is over.
+    turn: Option<Turn>,
+    response: Response,
+    events: Events,
+    reply: Reply,
+    /// No more bytes come from the gateway.
+    ended: bool,
+}
+
+impl Streaming {
+    pub(super) fn new(turn: Turn, response: Response) -> Streaming {
+        let (events, reply) = (Events::default(), Reply::default());
+        Streaming { turn: Some(turn), response, events, reply, ended: false }
+    }
+
+    /// The next piece; `None` after the last.
+    pub async fn next(&mut self) -> Option<Piece> {
+        self.turn.as_ref()?;
+        loop {
+            if let Some(event) = self.events.next() {
+                return Some(self.pass(event).await);
+            }
+            if self.ended {
+                return Some(self.end().await);
+            }
+            match tokio::time::timeout(SILENCE, self.response.chunk()).await {
+                Ok(Ok(Some(bytes))) => self.events.push(&bytes),
+                Ok(Ok(None)) => self.ended = true,
+                Ok(Err(error)) => return Some(self.fail(Kind::Gateway.into(), error.without_url()).await),
+                Err(_) => return Some(self.fail(Kind::TimedOut.into(), "silence in the middle of an answer").await),
+            }
+            if self.events.len() > LONGEST {
+                return Some(self.fail(Kind::Gateway.into(), "an event without end").await);
+            }
+        }
+    }
+
+    async fn pass(&mut self, event: Event) -> Piece {
+        let data = event.data();
+        if data.trim() == "[DONE]" {
+            return self.finish(event.bytes).await;
+        }
+        self.reply.take(&data);
+        Piece::Bytes(event.bytes)
+    }
+
+    /// The answer is whole: it is kept before its end is passed on.
+    async fn finish(&mut self, last: Vec<u8>) -> Piece {
+        let Some(turn) = self.turn.take() else { return Piece::Bytes(last) };
+        if let Err(error) = turn.store(&self.reply.content, self.reply.completion_tokens).await {
+            return Piece::Failed(error);
+        }
+        turn.settled();
+        Piece::Bytes(last)
+    }
+
+    /// The gateway closed. Some leave the last event out after a whole answer.
+    async fn end(&mut self) -> Piece {
+        let mut rest = self.events.rest();
+        let said = String::from_utf8_lossy(&rest);
+        if self.reply.finished || said.contains("data: [DONE]") {
+            if !said.contains("data: [DONE]") {
+                rest.extend_from_slice(b"data: [DONE]\n\n");
+            }
+            return self.finish(rest).await;
+        }
+        let why = self.reply.error.take().unwrap_or_else(|| "the answer broke off".into());
+        self.fail(Kind::Gateway.into(), why).await
+    }
+
+    async fn fail(&mut self, error: Error, why: impl std::fmt::Display) -> Piece {
+        let error = error.with_operator(why);
+        let Some(turn) = self.turn.take() else { return Piece::Failed(error) };
+        if let Err(error) = turn.store(&self.reply.content, self.reply.completion_tokens).await {
+            tracing::error!(%error, "half an answer was not stored");
+        }
+        Piece::Failed(turn.failed(Failure { error, answered: true }).await)
+    }
+}
+
+impl Drop for Streaming {
+    /// The client left. Dropping the response closes the connection to the gateway.
+    fn drop(&mut self) {
+        let Some(turn) = self.turn.take() else { return };
+        let (content, tokens) = (std::mem::take(&mut self.reply.content), self.reply.completion_tokens);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = turn.store(&content, tokens).await {
+                    tracing::error!(%error, "half an answer was not stored");
+                }
+                turn.settled();
+            });
+        }
+    }
+}

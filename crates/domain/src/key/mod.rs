@@ -1,0 +1,158 @@
+//! Sub keys of the LLM gateway: one per instance, made at first need, and some with a name of their own.
+//!
+//! Our record says what should be; with a foreign gateway a task makes it so. The embedded gateway reads the record itself.
+
+mod apply;
+mod embedded;
+mod need;
+mod watch;
+
+pub use apply::{ApplyKey, sync};
+pub use embedded::Embedded;
+pub use need::{of_instance, platform};
+pub use watch::{look, watch_quotas};
+
+use base::id::{InstanceId, KeyId, UserId};
+use base::secret::random_token;
+use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
+pub use store::gateway_key::{GatewayKey, Status};
+use store::notice::{Notice, Topic};
+use store::{Tx, gateway_key, instance, usage};
+
+use crate::App;
+use crate::audit::{self, Action, By, Deed};
+use crate::task;
+
+/// The name of the platform's own key at the gateway, and what lists show in place of an instance for its calls.
+pub const PLATFORM: &str = "admin-token";
+pub const PLATFORM_MARK: &str = "admin token";
+
+/// A key with what was spent on it.
+pub struct Spent {
+    pub key: GatewayKey,
+    /// Quota units since local midnight, and since the first of the month.
+    pub today: i64,
+    pub month: i64,
+}
+
+/// A new key's value. Foreign gateways split keys at `-`, so ours has none.
+fn fresh_value() -> Result<Secret> {
+    let random = random_token()?.expose().replace(['-', '_'], "x");
+    Ok(Secret::new(format!("sk-{random}")))
+}
+
+pub async fn list(app: &App, text: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Spent>> {
+    let listed = gateway_key::list(&app.db, text, sort, page).await?;
+    let mut list = vec![];
+    for key in listed.list {
+        list.push(spent(app, key).await?);
+    }
+    Ok(Listing { list, total: listed.total })
+}
+
+pub async fn find(app: &App, id: &KeyId) -> Result<Spent> {
+    let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    spent(app, key).await
+}
+
+async fn spent(app: &App, key: GatewayKey) -> Result<Spent> {
+    let today = app.zone.date(app.clock.now());
+    let days = usage::daily(&app.db, today.first_of_month(), Some(&key.name)).await?;
+    let sum = |since: jiff::civil::Date| {
+        let since = since.to_string();
+        days.iter().filter(|day| day.date >= since).map(|day| day.sums.quota).sum()
+    };
+    Ok(Spent { today: sum(today), month: sum(today.first_of_month()), key })
+}
+
+/// What an administrator asks for.
+pub struct New {
+    pub instance_id: Option<InstanceId>,
+    pub name: Option<String>,
+    pub quota: Option<i64>,
+}
+
+/// Makes a key by hand: of an instance, or with a name of its own.
+pub async fn create(app: &App, by: &By, new: New) -> Result<Spent> {
+    let name = match (&new.instance_id, &new.name) {
+        (Some(id), None) => id.as_str().to_owned(),
+        (None, Some(name)) if name != PLATFORM && instance::like(&app.db, name, true).await?.is_empty() => name.clone(),
+        (None, Some(_)) => return Err(Error::field("name", "is an instance's or the platform's own")),
+        (Some(_), Some(_)) => return Err(Error::field("name", "an instance's key has the instance's id for a name")),
+        (None, None) => return Err(Error::field("instance_id", "is missing, and so is name")),
+    };
+    app.llm.gateway.kind().check_name(&name)?;
+    if let Some(id) = &new.instance_id {
+        instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    }
+    if gateway_key::named(&app.db, &name).await?.is_some() {
+        return Err(Error::conflict("there is a key of this name"));
+    }
+    let key = need::make(app, by, &name, new.instance_id.as_ref(), new.quota).await?;
+    spent(app, key).await
+}
+
+/// Deletes a key, at the gateway first.
+pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
+    let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    if !app.llm.embedded && !key.gateway_id.is_empty() {
+        app.llm.gateway.delete_key(&key.gateway_id).await?;
+    }
+    let mut tx = app.db.begin().await?;
+    gateway_key::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    gateway_key::delete(&mut tx, &key.id, app.clock.now()).await?;
+    audit::record(app, &mut tx, by, Deed::info(Action::KeyDelete, &key.name, "deleted")).await?;
+    tx.notify(Notice::new(Topic::Key, &key.id)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Lets the gateway follow our record: told to the embedded one, done by a task with a foreign one.
+async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, source: &str) -> Result<()> {
+    if !app.llm.embedded {
+        task::enqueue(app, tx, &ApplyKey { key_id: key.id.clone() }, source, None).await?;
+    }
+    Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
+}
+
+/// A user was revoked, or is active again: the keys of their instances go with them.
+pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -> Result<()> {
+    for key in gateway_key::mark_revoked(tx, user, revoked, app.clock.now()).await? {
+        follow(app, tx, &key, "user status").await?;
+    }
+    Ok(())
+}
+
+/// The instance goes to somebody else, or to nobody: whoever knew its key knows it no more.
+pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
+    let Some(mut key) = gateway_key::of_instance(&mut *tx, instance).await? else { return Ok(()) };
+    let now = app.clock.now();
+    key.updated_at = now;
+    if app.llm.embedded {
+        let secret = fresh_value()?;
+        let sealed = app.sealer.seal(gateway_key::place(&key.id), &secret)?;
+        gateway_key::set_secret(tx, &key.id, &sealed, &app.sealer.hash(&secret), now).await?;
+    } else {
+        (key.rotate, key.dirty) = (true, true);
+    }
+    gateway_key::update(tx, &key).await?;
+    follow(app, tx, &key, source).await
+}
+
+/// Nobody has the instance any more: what held for whoever had it is over.
+pub async fn freed(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    let Some(mut key) = gateway_key::of_instance(&mut *tx, instance).await? else { return Ok(()) };
+    if !key.user_revoked && !key.quota_spent {
+        return Ok(());
+    }
+    (key.user_revoked, key.quota_spent, key.dirty, key.updated_at) = (false, false, true, app.clock.now());
+    gateway_key::update(tx, &key).await?;
+    follow(app, tx, &key, "instance released").await
+}
+
+/// The instance is gone for good: its key opens nothing any more.
+pub async fn retire(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    let Some(mut key) = gateway_key::of_instance(&mut *tx, instance).await? else { return Ok(()) };
+    (key.status, key.dirty, key.updated_at) = (Status::Disabled, true, app.clock.now());
+    gateway_key::update(tx, &key).await?;
+    follow(app, tx, &key, "instance deleted").await
+}

@@ -1,0 +1,88 @@
+//! Keys that are made at first need.
+
+use base::id::InstanceId;
+use base::{Error, Kind, Result};
+use remote::llm::NewKey;
+use store::gateway_key::{self, GatewayKey, Status};
+use store::notice::{Notice, Topic};
+
+use super::{PLATFORM, fresh_value};
+use crate::App;
+use crate::audit::{self, Action, By, Deed};
+
+/// The key of an instance, made if there is none.
+pub async fn of_instance(app: &App, instance: &InstanceId) -> Result<GatewayKey> {
+    match gateway_key::of_instance(&app.db, instance).await? {
+        Some(key) => Ok(key),
+        None => make(app, &By::system(), instance.as_str(), Some(instance), None).await,
+    }
+}
+
+/// The platform's own key, made if there is none.
+pub async fn platform(app: &App) -> Result<GatewayKey> {
+    match gateway_key::named(&app.db, PLATFORM).await? {
+        Some(key) => Ok(key),
+        None => make(app, &By::system(), PLATFORM, None, None).await,
+    }
+}
+
+/// Makes a key at the gateway and keeps it. However many try at once, one key is left, and all get that one.
+pub(super) async fn make(
+    app: &App,
+    by: &By,
+    name: &str,
+    instance: Option<&InstanceId>,
+    quota: Option<i64>,
+) -> Result<GatewayKey> {
+    let now = app.clock.now();
+    let (gateway_id, value, used_quota) = if app.llm.embedded {
+        (String::new(), fresh_value()?, 0)
+    } else {
+        let new = NewKey { name: name.to_owned(), quota, value: Some(fresh_value()?) };
+        let made = app.llm.gateway.create_key(&new).await?;
+        let value = made.key.ok_or_else(|| {
+            Error::from(Kind::Gateway).with_operator(format_args!("the gateway does not tell the key named {name}"))
+        })?;
+        (made.gateway_id, value, made.used_quota)
+    };
+    let id = base::id::KeyId::fresh();
+    let key = GatewayKey {
+        id: id.as_str().to_owned(),
+        instance_id: instance.map(|i| i.as_str().to_owned()),
+        name: name.to_owned(),
+        gateway_id,
+        secret: app.sealer.seal(gateway_key::place(id.as_str()), &value)?,
+        status: Status::Active,
+        user_revoked: false,
+        quota_spent: false,
+        quota,
+        used_quota,
+        logged_quota: 0,
+        carried_quota: 0,
+        dirty: false,
+        rotate: false,
+        last_checked_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut tx = app.db.begin().await?;
+    match gateway_key::insert(&mut tx, &key, &app.sealer.hash(&value)).await {
+        Ok(()) => {}
+        Err(store::Error::Taken) => {
+            // Somebody else was quicker. (PostgreSQL needs the failed transaction out of the way.)
+            drop(tx);
+            let made = gateway_key::named(&app.db, name).await?;
+            return made.ok_or_else(|| Error::conflict("there is a key like this"));
+        }
+        Err(other) => return Err(other.into()),
+    }
+    gateway_key::set_logged(&mut tx, &key.id).await?;
+    let detail = match quota {
+        Some(quota) => format!("made, quota {quota}"),
+        None => "made".to_owned(),
+    };
+    audit::record(app, &mut tx, by, Deed::info(Action::KeyCreate, name, &detail)).await?;
+    tx.notify(Notice::new(Topic::Key, &key.id)).await?;
+    tx.commit().await?;
+    Ok(gateway_key::find(&app.db, &id).await?.unwrap_or(key))
+}

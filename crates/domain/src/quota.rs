@@ -1,0 +1,367 @@
+//! Quotas are enforced before the model is called: an upper estimate is reserved, the true number settled afterwards.
+//!
+//! A subject's use is what the log says plus what all processes were granted and have not written into the log yet. A process
+//! takes a grant for a request and, while the limit is far, a block for the next ones, so that most reservations need no
+//! database. A grant is given while use is below the limit, and then whole: one request may cross the limit, no more. What
+//! such a request leaves over lies beyond the limit and lets nobody in.
+//! What a process was granted is reduced by the loader of the log, in the transaction that writes a request's row.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::id::{KeyId, UserId};
+use base::{Clock, Error, Kind, Result, Zone};
+use jiff::Timestamp;
+use store::{Db, gateway_key, quota_grant};
+use tokio::sync::Semaphore;
+
+use crate::App;
+use crate::usage::spent_in;
+
+/// The most that is granted ahead, and the part of what is left that may be.
+const BLOCK: i64 = 65_536;
+const PART: i64 = 8;
+/// A block that nobody used for so long goes back.
+const IDLE: Duration = Duration::from_secs(5);
+/// How often blocks are looked through.
+const LOOK: Duration = Duration::from_millis(500);
+/// Whoever is refused is refused again for so long without asking the database.
+const REFUSED: Duration = Duration::from_millis(300);
+/// Grants that are decided at once. Each needs two connections, so they must not take them all.
+const AT_ONCE: usize = 4;
+
+/// Whose quota it is, and how much there is of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Tokens of an employee on a local day.
+    User { id: UserId, limit: i64, midnight: Timestamp, resets_at: Timestamp },
+    /// Quota units of a sub key, for its whole life.
+    Key { id: KeyId, limit: i64 },
+}
+
+impl Subject {
+    /// An employee's quota of today; `None` without a limit.
+    pub fn user(app: &App, id: &UserId, limit: i64) -> Option<Subject> {
+        let now = app.clock.now();
+        let (midnight, resets_at) = (app.zone.midnight(now), app.zone.next_midnight(now));
+        (limit > 0).then(|| Subject::User { id: id.clone(), limit, midnight, resets_at })
+    }
+
+    /// The name under which grants are kept.
+    pub fn name(&self) -> String {
+        match self {
+            Subject::User { id, midnight, .. } => format!("user:{id}:{}", midnight.as_second()),
+            Subject::Key { id, .. } => format!("key:{id}"),
+        }
+    }
+
+    fn limit(&self) -> i64 {
+        match self {
+            Subject::User { limit, .. } | Subject::Key { limit, .. } => *limit,
+        }
+    }
+
+    /// What the log says was used.
+    async fn logged(&self, db: &Db, zone: &Zone) -> Result<i64> {
+        match self {
+            Subject::User { id, midnight, .. } => spent_in(db, zone, id, *midnight).await,
+            Subject::Key { id, .. } => {
+                let key = gateway_key::find(db, id).await?;
+                Ok(key.map_or(0, |key| key.logged_quota))
+            }
+        }
+    }
+
+    fn used_up(&self, clock: &Clock, zone: &Zone, used: i64) -> Error {
+        match self {
+            Subject::User { limit, resets_at, .. } => {
+                let reset = zone.show(*resets_at);
+                let text = format!("daily quota used up: limit {limit} tokens, used {used}, resets at {reset}");
+                let wait = resets_at.duration_since(clock.now()).unsigned_abs();
+                Error::new(Kind::QuotaUsedUp, text).retry_after(wait)
+            }
+            Subject::Key { limit, .. } => {
+                let text = format!("the key's quota is used up: limit {limit} units, used {used}");
+                Error::new(Kind::QuotaUsedUp, text)
+            }
+        }
+    }
+}
+
+/// What this process was granted.
+pub struct Quotas {
+    replica: Arc<str>,
+    accounts: Mutex<HashMap<String, Arc<Account>>>,
+    deciding: Arc<Semaphore>,
+}
+
+struct Account {
+    state: Mutex<State>,
+    /// Held while the database is asked: those who come meanwhile find the block.
+    asking: tokio::sync::Mutex<()>,
+}
+
+struct State {
+    /// Granted and neither reserved nor used. Below 0 where requests used more than was estimated.
+    free: i64,
+    /// How much of what was granted last lies beyond the limit.
+    beyond: i64,
+    /// The limit that was decided by.
+    limit: i64,
+    reserved: usize,
+    touched: Instant,
+    /// When the database last said that all is used, and how much that was.
+    refused: Option<(Instant, i64)>,
+}
+
+impl Account {
+    fn new() -> Account {
+        let state = State { free: 0, beyond: 0, limit: 0, reserved: 0, touched: Instant::now(), refused: None };
+        Account { state: Mutex::new(state), asking: tokio::sync::Mutex::new(()) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives back what a reservation did not use.
+    fn release(&self, amount: i64) {
+        let mut state = self.state();
+        state.free += amount;
+        state.reserved -= 1;
+        state.touched = Instant::now();
+        state.refused = None;
+    }
+}
+
+/// A reserved estimate. Dropped, it is released as if nothing had been used.
+pub struct Reservation {
+    account: Arc<Account>,
+    subject: Arc<str>,
+    estimate: i64,
+    settled: bool,
+}
+
+/// What this process can say without the database.
+enum Known {
+    Reserved(Reservation),
+    UsedUp(i64),
+    Nothing,
+}
+
+impl Quotas {
+    /// The replica's name tells its grants from those of other processes.
+    pub fn new(replica: impl Into<String>) -> Quotas {
+        let deciding = Arc::new(Semaphore::new(AT_ONCE));
+        Quotas { replica: replica.into().into(), accounts: Mutex::default(), deciding }
+    }
+
+    pub fn replica(&self) -> &str {
+        &self.replica
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, HashMap<String, Arc<Account>>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn account(&self, subject: &str) -> Arc<Account> {
+        let mut accounts = self.accounts();
+        if let Some(account) = accounts.get(subject) {
+            return account.clone();
+        }
+        accounts.entry(subject.to_owned()).or_insert_with(|| Arc::new(Account::new())).clone()
+    }
+
+    /// Reserves an upper estimate, or says that the quota is used up.
+    pub async fn reserve(&self, app: &App, subject: &Subject, estimate: i64) -> Result<Reservation> {
+        let name = subject.name();
+        let asked = Asked {
+            account: self.account(&name),
+            name: name.into(),
+            subject: subject.clone(),
+            estimate: estimate.max(1),
+            replica: self.replica.clone(),
+            deciding: self.deciding.clone(),
+        };
+        match asked.known() {
+            Known::Reserved(reservation) => Ok(reservation),
+            Known::UsedUp(used) => Err(subject.used_up(&app.clock, &app.zone, used)),
+            Known::Nothing => {
+                // On its own: whoever waits may leave in the middle, and a grant that nobody knows of would never go back.
+                let asking = asked.ask(app.db.clone(), app.clock.clone(), app.zone.clone());
+                tokio::spawn(asking).await.map_err(Error::internal)?
+            }
+        }
+    }
+
+    /// Hands back blocks that lie idle; with `all`, every free one.
+    pub async fn hand_back(&self, app: &App, all: bool) -> Result<()> {
+        let accounts: Vec<(String, Arc<Account>)> =
+            self.accounts().iter().map(|(name, account)| (name.clone(), account.clone())).collect();
+        for (name, account) in accounts {
+            if !all && !account.state().is_to_go_back() {
+                continue;
+            }
+            let asking = account.asking.lock().await;
+            let free = std::mem::take(&mut account.state().free);
+            if free != 0 {
+                let given = async {
+                    let mut tx = app.db.begin().await?;
+                    quota_grant::add(&mut tx, &name, &self.replica, -free, app.clock.now()).await?;
+                    tx.commit().await
+                };
+                if let Err(error) = given.await {
+                    account.state().free += free;
+                    return Err(error.into());
+                }
+            }
+            let mut accounts = self.accounts();
+            let mut state = account.state();
+            if state.reserved == 0 {
+                state.beyond = 0;
+                // Nobody else may have it: whoever took it meanwhile goes on with the same one.
+                let unused = state.free == 0 && accounts.get(&name).is_some_and(|kept| Arc::strong_count(kept) == 2);
+                drop(state);
+                if unused {
+                    accounts.remove(&name);
+                }
+            }
+            drop(asking);
+        }
+        Ok(())
+    }
+
+    /// Hands back idle blocks, for as long as it runs.
+    pub async fn keep(&self, app: &App) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if let Err(error) = self.hand_back(app, false).await {
+                tracing::warn!(%error, "idle quota was not handed back");
+            }
+        }
+    }
+}
+
+impl State {
+    /// Idle; or more was used than granted, which others must know; or left over by a request that crossed the limit,
+    /// which makes others believe that all is used.
+    fn is_to_go_back(&self) -> bool {
+        let idle = self.reserved == 0 && self.touched.elapsed() >= IDLE;
+        idle || self.free < 0 || (self.reserved == 0 && self.beyond > 0 && self.free > 0)
+    }
+}
+
+/// One reservation on its way.
+struct Asked {
+    account: Arc<Account>,
+    name: Arc<str>,
+    subject: Subject,
+    estimate: i64,
+    replica: Arc<str>,
+    deciding: Arc<Semaphore>,
+}
+
+/// What the database decided.
+enum Decided {
+    Granted { more: i64, beyond: i64 },
+    UsedUp(i64),
+}
+
+impl Asked {
+    fn known(&self) -> Known {
+        let mut state = self.account.state();
+        if state.limit != self.subject.limit() {
+            return Known::Nothing;
+        }
+        state.touched = Instant::now();
+        if let Some((at, used)) = state.refused
+            && at.elapsed() < REFUSED
+        {
+            return Known::UsedUp(used);
+        }
+        if state.free - state.beyond < self.estimate {
+            return Known::Nothing;
+        }
+        Known::Reserved(self.take(&mut state))
+    }
+
+    fn take(&self, state: &mut State) -> Reservation {
+        state.free -= self.estimate;
+        state.reserved += 1;
+        let (account, subject) = (self.account.clone(), self.name.clone());
+        Reservation { account, subject, estimate: self.estimate, settled: false }
+    }
+
+    async fn ask(self, db: Db, clock: Clock, zone: Zone) -> Result<Reservation> {
+        let _asking = self.account.asking.lock().await;
+        match self.known() {
+            Known::Reserved(reservation) => return Ok(reservation),
+            Known::UsedUp(used) => return Err(self.subject.used_up(&clock, &zone, used)),
+            Known::Nothing => {}
+        }
+        // Out of everybody's reach while the database decides about it.
+        let free = std::mem::take(&mut self.account.state().free);
+        let decided = self.grant(&db, &clock, &zone, free).await;
+        let mut state = self.account.state();
+        state.free += free;
+        state.touched = Instant::now();
+        match decided? {
+            Decided::Granted { more, beyond } => {
+                state.free += more;
+                state.beyond = beyond;
+                state.limit = self.subject.limit();
+                state.refused = None;
+                Ok(self.take(&mut state))
+            }
+            Decided::UsedUp(used) => {
+                state.limit = self.subject.limit();
+                // Whatever is free was granted by another limit, or lies beyond this one.
+                state.beyond = i64::MAX / 2;
+                state.refused = Some((Instant::now(), used));
+                Err(self.subject.used_up(&clock, &zone, used))
+            }
+        }
+    }
+
+    /// Takes what is missing for a request, and a block more while there is plenty.
+    async fn grant(&self, db: &Db, clock: &Clock, zone: &Zone, free: i64) -> Result<Decided> {
+        let _deciding = self.deciding.acquire().await.map_err(Error::internal)?;
+        let mut tx = db.begin().await?;
+        tx.lock_name(&self.name).await?;
+        // The loader of the log takes the same lock: rows and grants are both of before it, or both of after.
+        let granted = quota_grant::granted(&mut tx, &self.name).await?;
+        let used = self.subject.logged(db, zone).await? + granted - free;
+        if used >= self.subject.limit() {
+            return Ok(Decided::UsedUp(used));
+        }
+        let room = self.subject.limit() - used - self.estimate;
+        let block = (room / PART).clamp(0, BLOCK);
+        // Below 0 when the limit was lowered: the block is cut down.
+        let more = self.estimate + block - free;
+        quota_grant::add(&mut tx, &self.name, &self.replica, more, clock.now()).await?;
+        tx.commit().await?;
+        Ok(Decided::Granted { more, beyond: (-room).max(0) })
+    }
+}
+
+impl Reservation {
+    /// The name under which the grant is kept: the log's loader takes the use off it.
+    pub fn subject(&self) -> &Arc<str> {
+        &self.subject
+    }
+
+    /// Settles with what was really used.
+    pub fn settle(mut self, used: i64) {
+        self.settled = true;
+        self.account.release(self.estimate - used);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.account.release(self.estimate);
+        }
+    }
+}

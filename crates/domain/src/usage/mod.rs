@@ -1,0 +1,52 @@
+//! What was used and what it cost: sums of the LLM gateway's request log, and nothing else.
+//!
+//! The log says what was used by which instance; the bindings say whose instance it is. An instance's use is its
+//! user's since the end of the last binding to anybody else.
+
+mod feed;
+mod own;
+pub mod reader;
+mod requests;
+mod retention;
+mod spent;
+mod stats;
+
+pub use feed::{AsOf, Feed, Local};
+pub use own::{Day, Own, Window, Windows};
+pub use requests::{Item, Items, Wanted, requests};
+pub use retention::{forget_old, keep_retention};
+pub use spent::spent;
+pub(crate) use spent::spent_in;
+pub use stats::{Grouping, Stat, TokenDay, days, department, stats};
+pub use store::usage::Sums;
+
+/// The longest time that can be asked for in days.
+pub const MAX_DAYS: i64 = 366;
+
+/// The first of the last so many local days, today included.
+pub fn first_day(app: &crate::App, days: i64) -> jiff::civil::Date {
+    let back = jiff::Span::new().days(days.clamp(1, MAX_DAYS) - 1);
+    app.zone.date(app.clock.now()).saturating_sub(back)
+}
+
+/// How often the instances' totals are brought up to date.
+const TOTALS: std::time::Duration = std::time::Duration::from_secs(15 * 60);
+
+/// Copies the sums into the instances' totals from time to time, for as long as it runs.
+pub async fn keep_totals(app: &crate::App) {
+    loop {
+        app.feed.pull().await;
+        if let Err(error) = store::usage::copy_totals(&app.db).await {
+            tracing::warn!(%error, "the instances' totals are not brought up to date");
+        }
+        tokio::time::sleep(TOTALS).await;
+    }
+}
+
+/// Makes the sums of days anew if they were made in another zone than the configured one.
+pub async fn fit_zone(app: &crate::App) -> base::Result<()> {
+    if store::usage::zone_of_days(&app.db).await?.as_deref() != Some(app.zone.name()) {
+        store::usage::make_days(&app.db, &app.zone).await?;
+    }
+    Ok(())
+}

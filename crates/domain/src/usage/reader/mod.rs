@@ -1,0 +1,279 @@
+//! Follows the log of a foreign gateway into ours: every row once, whatever dies in between and however many processes
+//! read.
+//!
+//! A step reads some rows, then writes them together with how far it came. It is written only if nobody else has gone
+//! on since, so a step that was overtaken or killed never happened. Numbered rows that are missing are asked for again
+//! for a while (`counted`); rows that have only times are read with an overlap (`timed`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::{Clock, Error, Kind, PerUsd, Result, Secret, Zone};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use jiff::{SignedDuration, Timestamp};
+use remote::llm::Gateway;
+use store::Db;
+use store::foreign::{ForeignLog, ForeignRow, LogKind, Position};
+use store::request_log::{self, NewRequest};
+use store::usage_source::{self, Gap, Source};
+use tokio::sync::OnceCell;
+
+use super::{AsOf, Feed};
+
+mod counted;
+mod timed;
+
+/// A pull begins at most so often, whoever asks.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long an answer waits for a pull. The pull goes on without it.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Rows per step: a few megabytes at most.
+const BATCH: usize = 2_000;
+/// How long the worth of the gateway's units is believed.
+const KEEP_WORTH: Duration = Duration::from_secs(300);
+/// How often a reader that finds nothing new says that it was there.
+const SIGN_OF_LIFE: SignedDuration = SignedDuration::from_secs(30);
+
+pub struct Reader {
+    inner: Arc<Inner>,
+    flight: Mutex<Option<Flight>>,
+}
+
+/// A pull that was begun.
+struct Flight {
+    began: Instant,
+    done: Shared<BoxFuture<'static, ()>>,
+}
+
+/// What is known, and what stands in the way of knowing more.
+#[derive(Clone, Debug, Default)]
+struct State {
+    at: Option<Timestamp>,
+    error: Option<String>,
+}
+
+/// What holds during one pull.
+#[derive(Clone, Copy)]
+struct Pull {
+    began: Timestamp,
+    worth: PerUsd,
+}
+
+struct Inner {
+    db: Db,
+    clock: Clock,
+    zone: Zone,
+    gateway: Arc<dyn Gateway>,
+    kind: &'static LogKind,
+    url: Secret,
+    /// Opened when it can be: the platform starts without it.
+    log: OnceCell<ForeignLog>,
+    worth: tokio::sync::Mutex<Option<(PerUsd, Instant)>>,
+    counted: counted::Memory,
+    timed: tokio::sync::Mutex<timed::Memory>,
+    state: Mutex<State>,
+}
+
+impl Reader {
+    /// A reader of the gateway's log. Nothing is opened yet.
+    pub fn new(
+        db: Db,
+        clock: Clock,
+        zone: Zone,
+        gateway: Arc<dyn Gateway>,
+        kind: &'static LogKind,
+        url: Secret,
+    ) -> Reader {
+        let inner = Inner {
+            db,
+            clock,
+            zone,
+            gateway,
+            kind,
+            url,
+            log: OnceCell::new(),
+            worth: tokio::sync::Mutex::default(),
+            counted: counted::Memory::default(),
+            timed: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+        };
+        Reader { inner: Arc::new(inner), flight: Mutex::new(None) }
+    }
+
+    /// The pull under way, a new one if it is time for one, or none if the last has just been.
+    fn board(&self) -> Option<(Instant, Shared<BoxFuture<'static, ()>>)> {
+        let mut flight = lock(&self.flight);
+        if let Some(current) = flight.as_ref() {
+            if current.done.peek().is_none() {
+                return Some((current.began, current.done.clone()));
+            }
+            if current.began.elapsed() < EVERY {
+                return None;
+            }
+        }
+        let inner = self.inner.clone();
+        // By itself, so that whoever waits may go without ending it.
+        let task = tokio::spawn(async move { inner.pull().await });
+        let began = Instant::now();
+        let done = task.map(drop).boxed().shared();
+        *flight = Some(Flight { began, done: done.clone() });
+        Some((began, done))
+    }
+}
+
+impl Feed for Reader {
+    fn pull(&self) -> BoxFuture<'_, AsOf> {
+        async {
+            let mut unfinished = false;
+            if let Some((began, done)) = self.board() {
+                // One that takes long (a whole log to read) is not waited for by everybody again.
+                let left = PATIENCE.saturating_sub(began.elapsed());
+                unfinished = tokio::time::timeout(left, done).await.is_err();
+            }
+            let state = lock(&self.inner.state).clone();
+            let stale = unfinished || state.error.is_some() || state.at.is_none();
+            AsOf { at: state.at.unwrap_or(Timestamp::UNIX_EPOCH), stale }
+        }
+        .boxed()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        lock(&self.inner.state).error.clone()
+    }
+}
+
+impl Inner {
+    async fn pull(&self) {
+        let began = self.clock.now();
+        let outcome = self.read(began).await;
+        let mut state = lock(&self.state);
+        match outcome {
+            Ok(()) => {
+                if state.error.take().is_some() {
+                    tracing::info!(kind = self.kind.name, "the gateway's log is read again");
+                }
+                state.at = Some(began);
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if state.error.as_ref() != Some(&text) {
+                    tracing::warn!(kind = self.kind.name, %error, "the gateway's log cannot be read");
+                }
+                state.error = Some(text);
+            }
+        }
+    }
+
+    async fn read(&self, began: Timestamp) -> Result<()> {
+        let known = lock(&self.state).at;
+        if known.is_none() {
+            // What another process, or an earlier one, last knew.
+            let before = usage_source::look(&self.db, self.kind.name).await?.map(|source| source.updated_at);
+            lock(&self.state).at = before;
+        }
+        let log = self.log.get_or_try_init(|| ForeignLog::open(self.kind, &self.url)).await?;
+        let pull = Pull { began, worth: self.worth(log).await? };
+        let _turn = usage_source::turn(&self.db).await?;
+        match log.counts() {
+            true => counted::pull(self, log, pull).await,
+            false => timed::pull(self, log, pull).await,
+        }
+    }
+
+    /// What the gateway's units are worth. It alone knows; a guess would make every number wrong.
+    async fn worth(&self, log: &ForeignLog) -> Result<PerUsd> {
+        if !log.counts() {
+            return Ok(PerUsd::USUAL);
+        }
+        let mut kept = self.worth.lock().await;
+        if let Some((worth, at)) = *kept
+            && at.elapsed() < KEEP_WORTH
+        {
+            return Ok(worth);
+        }
+        let health = self.gateway.health().await;
+        let told = match health.per_usd {
+            Some(worth) => Some(worth),
+            None if health.ok && health.detail.is_empty() => Some(PerUsd::USUAL),
+            // It does not answer: what it said before still holds.
+            None => kept.map(|(worth, _)| worth),
+        };
+        let why = || Error::new(Kind::Unavailable, "the gateway does not say what its units are worth");
+        let worth = told.ok_or_else(|| why().with_operator(health.detail))?;
+        *kept = Some((worth, Instant::now()));
+        Ok(worth)
+    }
+
+    async fn source(&self, log: &ForeignLog) -> Result<Source> {
+        Ok(usage_source::find(&self.db, self.kind.name, &log.start()).await?)
+    }
+
+    /// Writes one step: rows, how far it came, and what is missing. `None` when somebody else went on first: then
+    /// nothing is written.
+    async fn step(
+        &self,
+        from: &Source,
+        to: Position,
+        rows: Vec<ForeignRow>,
+        pull: Pull,
+        (gone, new): (&[Gap], &[Gap]),
+    ) -> Result<Option<Source>> {
+        let later = from.updated_at + SignedDuration::from_millis(1);
+        // What became visible since the pull began may be missing.
+        let to = Source { position: to, updated_at: pull.began.max(later) };
+        let requests: Vec<_> = rows.into_iter().map(|row| self.request(row, pull.worth)).collect();
+        let mut tx = self.db.begin().await?;
+        if !usage_source::step(&mut tx, self.kind.name, from, &to).await? {
+            return Ok(None);
+        }
+        request_log::add(&mut tx, &self.zone, &requests).await?;
+        usage_source::change_gaps(&mut tx, self.kind.name, gone, new).await?;
+        tx.commit().await?;
+        Ok(Some(to))
+    }
+
+    /// Leaves a sign of life, for whoever asks after a restart how old the numbers are.
+    async fn sign(&self, from: &Source, pull: Pull) -> Result<Option<Source>> {
+        if pull.began.duration_since(from.updated_at) < SIGN_OF_LIFE {
+            return Ok(None);
+        }
+        self.step(from, from.position.clone(), vec![], pull, (&[], &[])).await
+    }
+
+    fn request(&self, row: ForeignRow, worth: PerUsd) -> NewRequest {
+        let request_id = match (&row.position, row.request_id) {
+            // An old installation's rows have only their number.
+            (Position::Id(id), empty) if empty.is_empty() => format!("{}-{id}", self.kind.name),
+            (_, request_id) => request_id,
+        };
+        NewRequest {
+            request_id,
+            token_name: row.token_name,
+            model: row.model,
+            provider: row.provider,
+            kind: row.kind,
+            is_stream: row.is_stream,
+            prompt_tokens: row.prompt_tokens,
+            completion_tokens: row.completion_tokens,
+            quota: worth.to_ours(row.quota),
+            duration_ms: row.duration_ms,
+            error_message: row.error_message,
+            estimated: false,
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// Reads for as long as it runs, so that a row is in our numbers soon after it is visible.
+pub async fn follow(feed: &dyn Feed) {
+    loop {
+        feed.pull().await;
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// A panic elsewhere leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,300 @@
+//! Asks for a model, and for those behind it in the chain where one fails: when nobody is there, when the provider answers 5xx, and
+//! when it asks to wait (429). Every other answer is passed on, and once an answer has begun nobody else is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::header::{HeaderMap, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use serde::Deserialize;
+use store::model::ProviderKind;
+use tokio::time::Instant;
+
+use crate::error::Refusal;
+use crate::log::record::shortened;
+use crate::models::{Model, Table};
+use crate::provider::{Answer, Providers, Route, Silent};
+use crate::request::Asked;
+use crate::ticket::{By, Ticket};
+
+/// What is read of a failure, and for how long.
+const MOST_FAILURE: usize = 16 * 1024;
+const FAILURE_PATIENCE: Duration = Duration::from_secs(1);
+/// Whoever asks to wait longer is asked again after this.
+const MOST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// What the client is told to wait when the provider does not say.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
+
+/// Until when each provider asked not to be asked.
+pub struct Waits {
+    zero: Instant,
+    /// Milliseconds since `zero`, by kind.
+    until: [AtomicU64; ProviderKind::ALL.len()],
+}
+
+impl Waits {
+    pub fn new() -> Waits {
+        Waits { zero: Instant::now(), until: Default::default() }
+    }
+
+    fn of(&self, kind: ProviderKind) -> &AtomicU64 {
+        &self.until[kind as usize]
+    }
+
+    /// How long the provider must still be left alone.
+    fn left(&self, kind: ProviderKind) -> Option<Duration> {
+        let until = self.of(kind).load(Ordering::Relaxed);
+        if until == 0 {
+            return None;
+        }
+        let left = (self.zero + Duration::from_millis(until)).saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn wait(&self, kind: ProviderKind, wait: Duration) {
+        let until = (self.zero.elapsed() + wait.min(MOST_WAIT)).as_millis();
+        self.of(kind).fetch_max(u64::try_from(until).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+    }
+}
+
+/// A model and who answers for it.
+pub struct Turn<'a> {
+    pub model: Arc<Model>,
+    pub route: Route<'a>,
+}
+
+impl Turn<'_> {
+    pub fn by(&self, echo: &Arc<str>) -> By {
+        let provider = if self.route.is_echo() { echo } else { &self.model.provider };
+        By { model: self.model.clone(), provider: provider.clone() }
+    }
+}
+
+/// The model that is asked for, and whoever could answer in its place.
+pub fn turns<'a>(table: &Table, providers: &'a Providers, model: &str) -> Result<Vec<Turn<'a>>, Refusal> {
+    let Some(first) = table.find(model) else { return Err(Refusal::unknown_model(model, "does not exist")) };
+    if !first.enabled {
+        return Err(Refusal::unknown_model(model, "is switched off"));
+    }
+    let usable = |model: &Arc<Model>| {
+        let route = providers.route(model.kind).filter(|_| model.enabled)?;
+        Some(Turn { model: model.clone(), route })
+    };
+    let Some(first) = usable(first) else {
+        return Err(Refusal::unknown_model(model, "has no provider: its provider's key is not configured"));
+    };
+    let mut turns = vec![first];
+    let rest: Vec<Turn<'a>> = table.after(&turns[0].model).filter_map(usable).collect();
+    turns.extend(rest);
+    Ok(turns)
+}
+
+/// Why one turn came to nothing.
+struct Failure {
+    /// For the client: who and what.
+    told: String,
+    /// What the operator reads besides.
+    detail: String,
+    class: Class,
+}
+
+enum Class {
+    /// It asks to wait, so long if it says how long.
+    Wait(Option<Duration>),
+    Answered,
+    Unreachable,
+    Late,
+}
+
+/// An answer that is passed on, whatever its status.
+pub struct Passed {
+    pub response: Response<Answer>,
+    pub by: By,
+}
+
+/// What to ask with.
+pub struct Question<'a> {
+    pub asked: &'a Asked,
+    pub headers: &'a HeaderMap,
+    pub deadline: Instant,
+    pub echo: &'a Arc<str>,
+}
+
+/// Asks one after the other. What failed is in the refusal, and with its details in the text beside it.
+pub async fn ask(
+    providers: &Providers,
+    waits: &Waits,
+    turns: &[Turn<'_>],
+    question: Question<'_>,
+    ticket: &mut Ticket,
+) -> Result<Passed, (Refusal, String)> {
+    let mut failures: Vec<Failure> = vec![];
+    for turn in turns {
+        let by = turn.by(question.echo);
+        if let Some(left) = waits.left(turn.route.kind) {
+            let told = format!("{} at {} asked to wait", by.model.id, by.provider);
+            failures.push(Failure { told, detail: String::new(), class: Class::Wait(Some(left)) });
+            continue;
+        }
+        ticket.turns_to(by.clone());
+        match once(providers, waits, turn, &question, &by).await {
+            Ok(response) => return Ok(Passed { response, by }),
+            Err(failure) => {
+                tracing::warn!(told = failure.told, detail = failure.detail, "a provider failed");
+                metrics::counter!("tidepool_gateway_fallbacks_total", "provider" => by.provider.to_string())
+                    .increment(1);
+                failures.push(failure);
+            }
+        }
+    }
+    Err(refusal(&failures))
+}
+
+async fn once(
+    providers: &Providers,
+    waits: &Waits,
+    turn: &Turn<'_>,
+    question: &Question<'_>,
+    by: &By,
+) -> Result<Response<Answer>, Failure> {
+    let who = || format!("{} at {}", by.model.id, by.provider);
+    let body = question.asked.body_for(&by.model.id);
+    let asking = providers.ask(turn.route, body, question.headers);
+    let response = match tokio::time::timeout_at(question.deadline, asking).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(Silent::Connect(detail))) => {
+            let told = format!("{} cannot be reached", who());
+            return Err(Failure { told, detail, class: Class::Unreachable });
+        }
+        Ok(Err(Silent::Broken(detail))) => {
+            let told = format!("{} closed the connection without an answer", who());
+            return Err(Failure { told, detail, class: Class::Answered });
+        }
+        Err(_) => {
+            let told = format!("{} did not begin to answer in time", who());
+            return Err(Failure { told, detail: String::new(), class: Class::Late });
+        }
+    };
+    match response.status() {
+        StatusCode::TOO_MANY_REQUESTS => {
+            let wait = retry_after(response.headers());
+            if let Some(wait) = wait {
+                waits.wait(turn.route.kind, wait);
+            }
+            let (told, detail) = (format!("{} asks to wait (429)", who()), words(response).await);
+            Err(Failure { told, detail, class: Class::Wait(wait) })
+        }
+        // The key there is ours, not the client's; and the words may show a part of it.
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            let told = format!("{} refused the gateway's key ({})", who(), response.status().as_u16());
+            Err(Failure { told, detail: String::new(), class: Class::Answered })
+        }
+        status if status.is_success() || status.is_client_error() => Ok(response),
+        status => {
+            let (told, detail) = (format!("{} answered {}", who(), status.as_u16()), words(response).await);
+            Err(Failure { told, detail, class: Class::Answered })
+        }
+    }
+}
+
+/// What the client is told when nobody answered: to wait where waiting helps, else what went wrong last.
+fn refusal(failures: &[Failure]) -> (Refusal, String) {
+    let told: Vec<&str> = failures.iter().map(|f| f.told.as_str()).collect();
+    let told = format!("no provider answered: {}", told.join("; "));
+    let details: Vec<String> = failures
+        .iter()
+        .map(|f| if f.detail.is_empty() { f.told.clone() } else { format!("{}: {}", f.told, f.detail) })
+        .collect();
+    let waits = failures.iter().filter_map(|f| match f.class {
+        Class::Wait(wait) => Some(wait.unwrap_or(SHORT_WAIT)),
+        _ => None,
+    });
+    let refusal = match (waits.min(), failures.last().map(|f| &f.class)) {
+        (Some(wait), _) => Refusal::rate_limited(told, wait),
+        (None, Some(Class::Unreachable)) => Refusal::unreachable(told),
+        (None, Some(Class::Late)) => Refusal::timed_out(told),
+        (None, _) => Refusal::bad_gateway(told),
+    };
+    (refusal, details.join("; "))
+}
+
+/// How long a provider asks to wait: seconds, or a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    let wait = at.duration_since(jiff::Timestamp::now());
+    Duration::try_from(wait).ok()
+}
+
+/// What a provider says about its failure.
+async fn words(response: Response<Answer>) -> String {
+    let body = Limited::new(response.into_body(), MOST_FAILURE).collect();
+    match tokio::time::timeout(FAILURE_PATIENCE, body).await {
+        Ok(Ok(body)) => message(&body.to_bytes()),
+        _ => String::new(),
+    }
+}
+
+#[derive(Deserialize)]
+struct Told {
+    error: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    message: String,
+}
+
+/// The message of an error in OpenAI's shape. Some providers put a list around it.
+pub fn message(body: &[u8]) -> String {
+    let one = || serde_json::from_slice::<Told>(body).ok();
+    let listed = || serde_json::from_slice::<Vec<Told>>(body).ok().and_then(|mut all| all.pop());
+    one().or_else(listed).map(|told| shortened(&told.error.message).to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_seconds_or_a_date() {
+        let of = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, text.parse().unwrap());
+            retry_after(&headers)
+        };
+        assert_eq!(of("30"), Some(Duration::from_secs(30)));
+        assert_eq!(of("0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(of("-1"), None);
+        assert_eq!(of("soon"), None);
+        assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT"), None, "past");
+        let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
+        let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&soon).unwrap();
+        let wait = of(&date).unwrap();
+        assert!((Duration::from_secs(55)..=Duration::from_secs(60)).contains(&wait), "{wait:?}");
+    }
+
+    #[test]
+    fn a_longer_wait_is_not_cut_by_a_shorter_one() {
+        let waits = Waits::new();
+        assert_eq!(waits.left(ProviderKind::Openai), None);
+        waits.wait(ProviderKind::Openai, Duration::from_secs(30));
+        waits.wait(ProviderKind::Openai, Duration::from_secs(1));
+        assert!(waits.left(ProviderKind::Openai).unwrap() > Duration::from_secs(29));
+        assert_eq!(waits.left(ProviderKind::Google), None);
+        waits.wait(ProviderKind::Google, Duration::MAX);
+        assert!(waits.left(ProviderKind::Google).unwrap() <= MOST_WAIT);
+    }
+
+    #[test]
+    fn the_words_of_a_failure_are_found() {
+        assert_eq!(message(br#"{"error":{"message":"overloaded","code":7}}"#), "overloaded");
+        assert_eq!(message(br#"[{"error":{"message":"bad model"}}]"#), "bad model");
+        assert_eq!(message(b"<html>"), "");
+    }
+}

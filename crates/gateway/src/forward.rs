@@ -1,0 +1,280 @@
+//! POST /v1/chat/completions: from the body to the answer. Nothing here waits for the database, save a quota that is near its limit.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{
+    ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    PROXY_AUTHENTICATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{Request, Response};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::sync::SemaphorePermit;
+use tokio::time::{Instant, timeout};
+
+use crate::Gateway;
+use crate::error::Refusal;
+use crate::fallback::{self, Passed, Question};
+use crate::keys::Caller;
+use crate::limit::{Reserved, Used};
+use crate::provider::Answer;
+use crate::relay::Relay;
+use crate::reply::Reply;
+use crate::request::Asked;
+use crate::ticket::{Outcome, Ticket};
+use crate::tokens;
+
+/// Bodies over this are 413.
+pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
+/// Bodies up to this need no room of their own.
+const SMALL_BODY: u64 = 64 * 1024;
+/// How long the rest of a body that is refused is taken.
+const DISCARD: Duration = Duration::from_secs(3);
+/// An answer that is no stream has at most this.
+const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
+
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The provider's own request id.
+const UPSTREAM_ID: HeaderName = HeaderName::from_static("x-upstream-request-id");
+/// The model that answered, where it is not the one that was asked for.
+const MODEL: HeaderName = HeaderName::from_static("x-tidepool-model");
+
+/// What a provider says about its connection and its own site, not about the answer.
+const NOT_PASSED_ON: [HeaderName; 12] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    TRANSFER_ENCODING,
+    TE,
+    TRAILER,
+    UPGRADE,
+    PROXY_AUTHENTICATE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    SET_COOKIE,
+    STRICT_TRANSPORT_SECURITY,
+    ALT_SVC,
+];
+
+/// Why there is no answer: what the client is told, and what the log says besides.
+struct Failed {
+    refusal: Refusal,
+    detail: Option<String>,
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Failed {
+        Failed { refusal, detail: None }
+    }
+}
+
+pub async fn completions(gateway: &Arc<Gateway>, caller: Arc<Caller>, request: Request<Incoming>) -> Response<Reply> {
+    if !gateway.log.is_writable() {
+        metrics::counter!("tidepool_gateway_refused_total", "code" => "unavailable").increment(1);
+        return Refusal::unavailable("the request log cannot be written").response();
+    }
+    let mut ticket = Ticket::new(gateway.clone(), caller.clone());
+    let id = ticket.id.clone();
+    let mut response = match forward(gateway, &caller, request, &mut ticket).await {
+        Ok(Answered::Whole(response)) => response,
+        Ok(Answered::Stream { head, answer, hide_usage }) => {
+            let relay = Relay::new(answer, hide_usage, ticket, gateway.timing.silence);
+            head.map(|()| Reply::Stream(Box::new(relay)))
+        }
+        Err(Failed { refusal, detail }) => {
+            metrics::counter!("tidepool_gateway_refused_total", "code" => refusal.code).increment(1);
+            match ticket.finish(&Outcome::Failed(detail.as_deref().unwrap_or(&refusal.message))) {
+                Ok(()) => refusal.response(),
+                Err(_) => Refusal::unavailable("the request log cannot be written").response(),
+            }
+        }
+    };
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+enum Answered {
+    /// Read whole and written down.
+    Whole(Response<Reply>),
+    Stream {
+        head: Response<()>,
+        answer: Answer,
+        hide_usage: bool,
+    },
+}
+
+async fn forward(
+    gateway: &Arc<Gateway>,
+    caller: &Caller,
+    request: Request<Incoming>,
+    ticket: &mut Ticket,
+) -> Result<Answered, Failed> {
+    let (head, body) = request.into_parts();
+    let _room = match room_for(gateway, &body).await {
+        Ok(room) => room,
+        Err(refusal) => {
+            discard(body).await;
+            return Err(refusal.into());
+        }
+    };
+    let body = match timeout(gateway.timing.body, read_body(body)).await {
+        Ok(body) => body?,
+        Err(_) => return Err(Refusal::slow_body().into()),
+    };
+    let asked = Asked::parse(body)?;
+    let table = gateway.models.now();
+    let turns = fallback::turns(&table, &gateway.providers, &asked.model)?;
+    ticket.asks(turns[0].by(&gateway.echo), asked.stream, asked.body.len());
+    let tokens = asked.estimate();
+    // Whoever answers in the end: nobody of the chain costs more than this.
+    let units = turns.iter().map(|turn| turn.model.price.quota(tokens)).max().unwrap_or(0);
+    ticket.holds(Reserved::take(&gateway.app, caller, Used { tokens, units }).await?);
+    let question = Question {
+        asked: &asked,
+        headers: &head.headers,
+        deadline: Instant::now() + gateway.timing.answer,
+        echo: &gateway.echo,
+    };
+    let asking = fallback::ask(&gateway.providers, &gateway.waits, &turns, question, ticket);
+    let Passed { response, by } = asking.await.map_err(|(refusal, detail)| Failed { refusal, detail: Some(detail) })?;
+    let (mut parts, answer) = response.into_parts();
+    clean(&mut parts.headers);
+    if *by.model.id != *asked.model
+        && let Ok(model) = HeaderValue::from_str(&by.model.id)
+    {
+        parts.headers.insert(MODEL, model);
+    }
+    if parts.status.is_success() && is_stream(&parts.headers) {
+        let hide_usage = asked.stream && !asked.wants_usage;
+        return Ok(Answered::Stream { head: Response::from_parts(parts, ()), answer, hide_usage });
+    }
+    let silence = gateway.timing.silence;
+    let pieces = read_answer(answer, silence).await.map_err(|why| Failed {
+        refusal: Refusal::bad_gateway(format!("{} at {} broke off its answer", by.model.id, by.provider)),
+        detail: Some(why),
+    })?;
+    let whole = joined(&pieces);
+    let written = if parts.status.is_success() {
+        let usage = tokens::of_answer(&whole);
+        if usage.is_none() {
+            ticket.written = tokens::written(&whole);
+        }
+        ticket.finish(&Outcome::Answered(usage))
+    } else {
+        let told = fallback::message(&whole);
+        let told = format!("{} at {} answered {}: {told}", by.model.id, by.provider, parts.status.as_u16());
+        ticket.finish(&Outcome::Failed(&told))
+    };
+    match written {
+        Ok(()) => Ok(Answered::Whole(Response::from_parts(parts, Reply::Whole(pieces)))),
+        Err(_) => Err(Refusal::unavailable("the request log cannot be written").into()),
+    }
+}
+
+/// Large bodies are kept until the answer begins, and together they have so much room.
+async fn room_for<'a>(gateway: &'a Gateway, body: &Incoming) -> Result<Option<SemaphorePermit<'a>>, Refusal> {
+    // Without a length it may be as long as any.
+    let size = body.size_hint().exact().unwrap_or(BODY_LIMIT as u64);
+    if size > BODY_LIMIT as u64 {
+        return Err(Refusal::too_large(BODY_LIMIT));
+    }
+    let units = (size / SMALL_BODY) as u32;
+    if units == 0 {
+        return Ok(None);
+    }
+    match timeout(gateway.timing.body, gateway.room.acquire_many(units)).await {
+        Ok(Ok(room)) => Ok(Some(room)),
+        _ => Err(Refusal::unavailable("too many large requests at once")),
+    }
+}
+
+/// How many of `SMALL_BODY` there is room for.
+pub const ROOM: usize = 256 * 1024 * 1024 / SMALL_BODY as usize;
+
+/// Takes what a client still sends, within limits. A connection that is closed over unread bytes takes the answer with it.
+pub async fn discard(mut body: Incoming) {
+    let mut left = 2 * BODY_LIMIT;
+    let discarding = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    timeout(DISCARD, discarding).await.ok();
+}
+
+async fn read_body(mut body: Incoming) -> Result<Bytes, Refusal> {
+    let mut pieces: VecDeque<Bytes> = VecDeque::new();
+    let mut size = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Refusal::bad_request("the body could not be read"))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        size += piece.len();
+        if size > BODY_LIMIT {
+            discard(body).await;
+            return Err(Refusal::too_large(BODY_LIMIT));
+        }
+        pieces.push_back(piece);
+        if body.is_end_stream() {
+            break;
+        }
+    }
+    Ok(joined(&pieces))
+}
+
+/// Reads an answer whole: nobody can use half of it, and its usage must be known before it leaves.
+async fn read_answer(mut answer: Answer, silence: Duration) -> Result<VecDeque<Bytes>, String> {
+    let mut pieces = VecDeque::new();
+    let mut size = 0;
+    loop {
+        let frame = match timeout(silence, answer.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(error))) => return Err(format!("the provider broke off: {error}")),
+            Ok(None) => return Ok(pieces),
+            Err(_) => return Err("the provider fell silent in the middle of its answer".into()),
+        };
+        let Ok(piece) = frame.into_data() else { continue };
+        size += piece.len();
+        if size > ANSWER_LIMIT {
+            return Err(format!("the answer has more than {} MiB", ANSWER_LIMIT / 1024 / 1024));
+        }
+        pieces.push_back(piece);
+        if answer.is_end_stream() {
+            return Ok(pieces);
+        }
+    }
+}
+
+/// All pieces as one; the usual single one is not copied.
+fn joined(pieces: &VecDeque<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 => Bytes::new(),
+        1 => pieces[0].clone(),
+        _ => {
+            let mut all = Vec::with_capacity(pieces.iter().map(Bytes::len).sum());
+            pieces.iter().for_each(|piece| all.extend_from_slice(piece));
+            all.into()
+        }
+    }
+}
+
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    kind.len() >= 17 && kind[..17].eq_ignore_ascii_case(b"text/event-stream") && !headers.contains_key(CONTENT_ENCODING)
+}
+
+fn clean(headers: &mut HeaderMap) {
+    for name in &NOT_PASSED_ON {
+        headers.remove(name);
+    }
+    if let Some(id) = headers.remove(REQUEST_ID) {
+        headers.insert(UPSTREAM_ID, id);
+    }
+}

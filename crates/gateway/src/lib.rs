@@ -1,0 +1,172 @@
+//! tidepool's own LLM gateway: chat completions in OpenAI's shape, passed on to whichever provider has the model, with sub keys,
+//! quotas, a fallback chain and a request log that survives the death of the process.
+//!
+//! A request's way: `server` (who asks, for what) → `forward` (body, model, quotas) → `fallback` (one provider after the other)
+//! → `relay` (a stream) or a whole answer → `ticket` (the line in the `log`, before the last byte leaves). Only `keys`, `models`
+//! and a quota near its limit ask the database, and the loader of the log writes to it, all beside the requests.
+
+mod error;
+mod fallback;
+mod forward;
+pub mod keys;
+mod limit;
+mod live;
+pub mod log;
+pub mod metrics;
+mod models;
+mod patient;
+pub mod provider;
+mod relay;
+mod reply;
+mod request;
+mod server;
+mod sse;
+mod ticket;
+mod tokens;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::Result;
+use domain::App;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use fallback::Waits;
+use keys::Keys;
+use live::Live;
+use log::Log;
+use models::Models;
+use provider::Providers;
+
+/// How long each thing may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// A client, for a request's head; an idle connection too.
+    pub head: Duration,
+    /// A client, for a body.
+    pub body: Duration,
+    /// A client that does not take what is written.
+    pub reader: Duration,
+    /// A connection to a provider, with its TLS.
+    pub connect: Duration,
+    /// All providers together, until an answer begins.
+    pub answer: Duration,
+    /// A provider in the middle of its answer.
+    pub silence: Duration,
+    /// Answers under way, when the gateway stops.
+    pub drain: Duration,
+    pub keys: keys::Timing,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            head: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            reader: Duration::from_secs(60),
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(600),
+            silence: Duration::from_secs(300),
+            drain: Duration::from_secs(6),
+            keys: keys::Timing::default(),
+        }
+    }
+}
+
+/// What the gateway is made of.
+pub struct Gateway {
+    app: Arc<App>,
+    log: Arc<Log>,
+    keys: Arc<Keys>,
+    models: Models,
+    providers: Providers,
+    waits: Waits,
+    live: Live,
+    timing: Timing,
+    ids: Ids,
+    /// Room for large bodies.
+    room: Semaphore,
+    /// The name of the provider that answers by itself.
+    echo: Arc<str>,
+    stopping: AtomicBool,
+}
+
+impl Gateway {
+    pub async fn open(
+        app: Arc<App>,
+        log: Arc<Log>,
+        providers: &provider::Settings,
+        timing: Timing,
+    ) -> Result<Arc<Gateway>> {
+        Ok(Arc::new(Gateway {
+            keys: Keys::new(app.db.clone(), app.sealer.clone(), timing.keys),
+            models: Models::open(app.db.clone()).await?,
+            providers: Providers::new(providers, timing.connect)?,
+            waits: Waits::new(),
+            live: Live::new(),
+            ids: Ids::new(log.replica()),
+            room: Semaphore::new(forward::ROOM),
+            echo: "echo".into(),
+            stopping: AtomicBool::new(false),
+            timing,
+            app,
+            log,
+        }))
+    }
+
+    /// Serves until `stop` says so; then answers under way are finished, the log is loaded and what is left of quotas
+    /// goes back.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: watch::Receiver<bool>) {
+        if let Err(error) = self.log.inherit().await {
+            tracing::warn!(%error, "what others logged is not loaded yet");
+        }
+        let mut beside = JoinSet::new();
+        let notices = self.app.db.listen();
+        let gateway = self.clone();
+        beside.spawn(async move { gateway.keys.keep(notices).await });
+        let gateway = self.clone();
+        beside.spawn(async move { gateway.models.keep().await });
+        let gateway = self.clone();
+        beside.spawn(async move { gateway.log.keep().await });
+        let gateway = self.clone();
+        beside.spawn(async move { gateway.app.quotas.keep(&gateway.app).await });
+        server::serve(self.clone(), listener, stop).await;
+        beside.shutdown().await;
+        if let Err(error) = self.app.quotas.hand_back(&self.app, true).await {
+            tracing::warn!(%error, "quota was not handed back; the next start forgets it");
+        }
+        if let Err(error) = self.log.close().await {
+            tracing::warn!(%error, "the log is not loaded to its end; the next start does it");
+        }
+    }
+
+    /// From here on an answer that ends early was ended by us.
+    fn cuts_short(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
+
+/// Ids of requests: a part that no other process has, and a number.
+struct Ids {
+    prefix: String,
+    next: AtomicU64,
+}
+
+impl Ids {
+    fn new(replica: &str) -> Ids {
+        // The end of the replica's name is the random part of its UUID.
+        let prefix = replica.rsplit('-').next().unwrap_or(replica).to_owned();
+        Ids { prefix, next: AtomicU64::new(1) }
+    }
+
+    fn next(&self) -> Arc<str> {
+        format!("req-{}-{:x}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed)).into()
+    }
+}

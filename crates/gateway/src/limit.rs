@@ -1,0 +1,57 @@
+//! What a request may cost is reserved before a provider is asked, and settled with what it did cost: tokens of the day from the
+//! user's quota, units from the key's.
+
+use std::sync::Arc;
+
+use domain::App;
+use domain::quota::{Reservation, Subject};
+
+use crate::error::Refusal;
+use crate::keys::Caller;
+
+/// What a request holds.
+#[derive(Default)]
+pub struct Reserved {
+    tokens: Option<Reservation>,
+    units: Option<Reservation>,
+}
+
+/// What a request used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    pub tokens: i64,
+    pub units: i64,
+}
+
+impl Reserved {
+    /// Reserves an upper estimate, or says which limit is reached.
+    pub async fn take(app: &Arc<App>, caller: &Caller, estimate: Used) -> Result<Reserved, Refusal> {
+        let mut reserved = Reserved::default();
+        if let Some(subject) = caller.quota_of_user(app.clock.now(), &app.zone) {
+            reserved.tokens = Some(take(app, &subject, estimate.tokens).await?);
+        }
+        if let Some(subject) = caller.quota() {
+            reserved.units = Some(take(app, subject, estimate.units).await?);
+        }
+        Ok(reserved)
+    }
+
+    /// The quotas that it was taken from, each with what was used of it.
+    pub fn holds(&self, used: Used) -> Vec<(&str, i64)> {
+        let tokens = self.tokens.iter().map(|r| (&**r.subject(), used.tokens));
+        tokens.chain(self.units.iter().map(|r| (&**r.subject(), used.units))).collect()
+    }
+
+    pub fn settle(&mut self, used: Used) {
+        if let Some(tokens) = self.tokens.take() {
+            tokens.settle(used.tokens);
+        }
+        if let Some(units) = self.units.take() {
+            units.settle(used.units);
+        }
+    }
+}
+
+async fn take(app: &Arc<App>, subject: &Subject, estimate: i64) -> Result<Reservation, Refusal> {
+    app.quotas.reserve(app, subject, estimate).await.map_err(Refusal::from)
+}

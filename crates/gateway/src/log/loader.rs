@@ -1,0 +1,202 @@
+//! Moves segments into the request log, in batches. A batch's rows, what it takes off the quotas' grants and how far the
+//! segment is read are written in one transaction, so that a line is loaded once whatever happens in between.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use base::{Clock, Error, Result, Zone};
+use jiff::Timestamp;
+use store::{Db, Tx, log_segment, quota_grant, request_log};
+
+use super::record::{self, Line};
+use super::segment::{self, Part};
+
+/// Lines per transaction, and bytes that are read at once.
+const BATCH: usize = 500;
+const PIECE: usize = 256 * 1024;
+
+/// What loading needs.
+#[derive(Clone)]
+pub struct Loader {
+    pub db: Db,
+    pub clock: Clock,
+    pub zone: Zone,
+    /// Lines that the database refuses for ever are put here.
+    pub rejected: PathBuf,
+}
+
+/// How far a segment is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub part: Part,
+    /// `None` until the database was asked, and again after every failure: the last transaction may or may not have
+    /// happened.
+    pub loaded: Option<u64>,
+}
+
+impl Progress {
+    pub fn new(part: Part) -> Progress {
+        Progress { part, loaded: None }
+    }
+}
+
+/// Whose segments are read.
+#[derive(Clone, Copy)]
+pub struct Of<'a> {
+    pub replica: &'a str,
+    pub folder: &'a Path,
+}
+
+impl Of<'_> {
+    fn id(&self, part: Part) -> String {
+        format!("{}/{}", self.replica, part.number)
+    }
+}
+
+impl Loader {
+    /// Loads a segment up to its length.
+    pub async fn load(&self, of: Of<'_>, progress: &mut Progress) -> Result<()> {
+        let id = of.id(progress.part);
+        let mut at = match progress.loaded {
+            Some(at) => at,
+            None => u64::try_from(log_segment::loaded(&self.db, &id).await?).unwrap_or_default(),
+        };
+        progress.loaded = None;
+        while at < progress.part.length {
+            let (path, length) = (segment::path(of.folder, progress.part.number), progress.part.length);
+            // Off the threads that answer requests.
+            let read = tokio::task::spawn_blocking(move || read_piece(&path, at, length));
+            let piece = match read.await.map_err(Error::internal)? {
+                // Removed, and so loaded before; we were stopped in the middle.
+                Err(e) if e.kind() == ErrorKind::NotFound => break,
+                other => other.map_err(Error::internal)?,
+            };
+            if piece.read == 0 {
+                break;
+            }
+            self.write(of, &id, at, piece.requests).await?;
+            at += piece.read as u64;
+            if piece.damaged > 0 {
+                metrics::counter!("tidepool_gateway_log_damaged_total").increment(piece.damaged as u64);
+            }
+        }
+        progress.loaded = Some(at);
+        Ok(())
+    }
+
+    /// Loads a segment that nothing is written to any more, and removes it.
+    pub async fn finish(&self, of: Of<'_>, progress: &mut Progress) -> Result<()> {
+        self.load(of, progress).await?;
+        let torn = progress.part.length.saturating_sub(progress.loaded.unwrap_or_default());
+        if torn > 0 {
+            tracing::warn!(replica = of.replica, segment = progress.part.number, torn, "the last line is torn");
+            metrics::counter!("tidepool_gateway_log_damaged_total").increment(1);
+        }
+        // The file first: without its progress it would be loaded a second time.
+        match std::fs::remove_file(segment::path(of.folder, progress.part.number)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::internal(e)),
+            _ => Ok(log_segment::delete(&self.db, &of.id(progress.part)).await?),
+        }
+    }
+
+    /// Loads everything that a process left behind, and forgets what it was granted.
+    pub async fn inherit(&self, of: Of<'_>) -> Result<()> {
+        for part in segment::list(of.folder).map_err(Error::internal)? {
+            self.finish(of, &mut Progress::new(part)).await?;
+        }
+        quota_grant::forget(&self.db, of.replica).await?;
+        log_segment::forget(&self.db, of.replica).await?;
+        Ok(())
+    }
+
+    /// Writes lines that begin at `from`. When the database refuses their values, ever smaller parts are tried, so that
+    /// one bad line holds up nobody.
+    async fn write(&self, of: Of<'_>, id: &str, from: u64, lines: Vec<Line>) -> Result<()> {
+        let mut waiting = vec![lines];
+        waiting.retain(|lines| !lines.is_empty());
+        while let Some(mut lines) = waiting.pop() {
+            match self.write_batch(of, id, from, &lines).await {
+                Ok(()) => {}
+                Err(error) if error.is_about_values() && lines.len() > 1 => {
+                    let second = lines.split_off(lines.len() / 2);
+                    waiting.extend([second, lines]);
+                }
+                Err(error) if error.is_about_values() => {
+                    self.reject(&lines, &error)?;
+                    let mut tx = self.db.begin().await?;
+                    note(&mut tx, of, id, from, &lines, self.clock.now()).await?;
+                    tx.commit().await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_batch(&self, of: Of<'_>, id: &str, from: u64, lines: &[Line]) -> store::Result<()> {
+        let now = self.clock.now();
+        let mut used: BTreeMap<&str, i64> = BTreeMap::new();
+        for (subject, amount) in lines.iter().flat_map(|line| &line.holds) {
+            *used.entry(subject).or_default() += amount;
+        }
+        let requests: Vec<_> = lines.iter().map(|line| line.request.clone()).collect();
+        let mut tx = self.db.begin().await?;
+        // Whoever decides about a quota sees its rows and its grant both before this, or both after.
+        for subject in used.keys() {
+            tx.lock_name(subject).await?;
+        }
+        request_log::add(&mut tx, &self.zone, &requests).await?;
+        for (subject, amount) in used {
+            if amount != 0 {
+                quota_grant::take(&mut tx, subject, of.replica, amount, now).await?;
+            }
+        }
+        note(&mut tx, of, id, from, lines, now).await?;
+        tx.commit().await
+    }
+
+    /// Puts lines aside that will never be taken.
+    fn reject(&self, lines: &[Line], why: &store::Error) -> Result<()> {
+        let mut file = File::options().create(true).append(true).mode(0o600).open(&self.rejected);
+        for line in lines {
+            tracing::error!(request = line.request.request_id, %why, "a request cannot be written into the log");
+            let write = file.as_mut().map_err(|e| Error::internal(&*e))?;
+            writeln!(write, "{:?}", line.request).map_err(Error::internal)?;
+        }
+        Ok(())
+    }
+}
+
+/// Notes that the segment is read to the end of these lines.
+async fn note(tx: &mut Tx, of: Of<'_>, id: &str, from: u64, lines: &[Line], at: Timestamp) -> store::Result<()> {
+    let end = from + lines.last().map_or(0, |line| line.end as u64);
+    log_segment::set(tx, id, of.replica, i64::try_from(end).unwrap_or(i64::MAX), at).await
+}
+
+fn read_piece(path: &Path, from: u64, to: u64) -> std::io::Result<record::Piece> {
+    let file = File::open(path)?;
+    let mut size = PIECE;
+    loop {
+        let wanted = usize::try_from(to - from).unwrap_or(usize::MAX).min(size);
+        let mut bytes = vec![0; wanted];
+        let mut got = 0;
+        while got < wanted {
+            match file.read_at(&mut bytes[got..], from + got as u64) {
+                Ok(0) => break,
+                Ok(n) => got += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let piece = record::read(&bytes[..got], BATCH);
+        // A line that is longer than the piece: only rubbish is, but rubbish must not stop us.
+        if piece.read == 0 && got == size {
+            size *= 2;
+            continue;
+        }
+        return Ok(piece);
+    }
+}

@@ -1,0 +1,267 @@
+//! The gateway's request log. A finished request is appended to a segment file with one write before the last byte of its
+//! answer leaves; a loader moves what was appended into the database, where everybody reads it. A process that is
+//! killed leaves its segments to whichever process looks next.
+
+mod loader;
+pub mod record;
+mod replica;
+mod segment;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::{Clock, Result, Zone};
+use domain::usage::{AsOf, Feed};
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use store::Db;
+
+use loader::{Loader, Of, Progress};
+pub use record::Record;
+use replica::Replica;
+use segment::Writer;
+
+/// How often, and by what, the log is moved on.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// New lines are loaded so often.
+    pub load: Duration,
+    /// What others left behind is looked for so often.
+    pub inherit: Duration,
+    /// A segment gives way to the next when it is this large or this old.
+    pub rotate_bytes: u64,
+    pub rotate_after: Duration,
+    /// How long an answer waits for what is new.
+    pub patience: Duration,
+    /// After a failed write the next try waits so long.
+    pub retry: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            load: Duration::from_millis(150),
+            inherit: Duration::from_secs(5),
+            rotate_bytes: 8 * 1024 * 1024,
+            rotate_after: Duration::from_secs(60),
+            patience: Duration::from_secs(3),
+            retry: Duration::from_millis(100),
+        }
+    }
+}
+
+pub struct Log {
+    root: PathBuf,
+    /// Its folder, until it is closed.
+    replica: Mutex<Option<Replica>>,
+    name: String,
+    folder: PathBuf,
+    timing: Timing,
+    clock: Clock,
+    loader: Loader,
+    writer: Mutex<Writer>,
+    /// Lines that were ever appended here, and how many of them are loaded.
+    appended: AtomicU64,
+    loaded: AtomicU64,
+    reading: tokio::sync::Mutex<Vec<Progress>>,
+    /// Since when everything is known to be loaded.
+    known: Mutex<Timestamp>,
+    /// The last write failed; when a write may be tried again.
+    failing: AtomicBool,
+    retry_at: Mutex<Instant>,
+}
+
+impl Log {
+    /// Claims a folder below `root` for this process.
+    pub fn open(root: &Path, db: Db, clock: Clock, zone: Zone, timing: Timing) -> io::Result<Arc<Log>> {
+        let replica = Replica::claim(root)?;
+        let writer = Writer::open(&replica.folder)?;
+        let loader = Loader { db, clock: clock.clone(), zone, rejected: root.join("rejected.txt") };
+        Ok(Arc::new(Log {
+            root: root.to_owned(),
+            name: replica.name.clone(),
+            folder: replica.folder.clone(),
+            replica: Mutex::new(Some(replica)),
+            timing,
+            known: Mutex::new(clock.now()),
+            clock,
+            loader,
+            reading: tokio::sync::Mutex::new(vec![Progress { part: writer.now(), loaded: Some(0) }]),
+            writer: Mutex::new(writer),
+            appended: AtomicU64::new(0),
+            loaded: AtomicU64::new(0),
+            failing: AtomicBool::new(false),
+            retry_at: Mutex::new(Instant::now()),
+        }))
+    }
+
+    /// The name of this process among all that share the database.
+    pub fn replica(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes a request down. Once this answers, nothing but the disk can lose it.
+    pub fn append(&self, record: &Record<'_>) -> io::Result<()> {
+        thread_local! {
+            static LINE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+        }
+        let written = LINE.with_borrow_mut(|line| {
+            record.encode(line)?;
+            let mut writer = lock(&self.writer);
+            writer.append(line)?;
+            self.appended.fetch_add(1, Ordering::Release);
+            Ok(())
+        });
+        match &written {
+            Ok(()) => self.failing.store(false, Ordering::Relaxed),
+            Err(error) => self.failed(error),
+        }
+        written
+    }
+
+    fn failed(&self, error: &io::Error) {
+        metrics::counter!("tidepool_gateway_log_failures_total").increment(1);
+        if !self.failing.swap(true, Ordering::Relaxed) {
+            tracing::error!(%error, "the gateway's log cannot be written: requests are refused until it can");
+        }
+        *lock(&self.retry_at) = Instant::now() + self.timing.retry;
+    }
+
+    /// Whether a request may begin: what could not be written down must not be answered.
+    pub fn is_writable(&self) -> bool {
+        if !self.failing.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut retry_at = lock(&self.retry_at);
+        if Instant::now() < *retry_at {
+            return false;
+        }
+        *retry_at = Instant::now() + self.timing.retry;
+        drop(retry_at);
+        // A blank line: the reader passes over it.
+        match lock(&self.writer).append(b"\n") {
+            Ok(()) => {
+                tracing::info!("the gateway's log can be written again");
+                self.failing.store(false, Ordering::Relaxed);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Loads everything that was appended before the call.
+    pub async fn load(&self) -> Result<()> {
+        let wanted = self.appended.load(Ordering::Acquire);
+        let mut reading = self.reading.lock().await;
+        if self.loaded.load(Ordering::Acquire) >= wanted && reading.len() == 1 {
+            // Somebody else did, while we waited.
+            self.note_loaded(wanted);
+            return Ok(());
+        }
+        let appended = {
+            let mut writer = lock(&self.writer);
+            if let Err(error) = writer.rotate_if_due(self.timing.rotate_bytes, self.timing.rotate_after) {
+                tracing::warn!(%error, "the gateway's log goes on in the same file");
+            }
+            for closed in writer.take_closed() {
+                match reading.iter_mut().find(|p| p.part.number == closed.number) {
+                    Some(progress) => progress.part = closed,
+                    None => reading.push(Progress::new(closed)),
+                }
+            }
+            let now = writer.now();
+            match reading.iter_mut().find(|p| p.part.number == now.number) {
+                Some(progress) => progress.part = now,
+                None => reading.push(Progress { part: now, loaded: Some(0) }),
+            }
+            self.appended.load(Ordering::Acquire)
+        };
+        let of = Of { replica: &self.name, folder: &self.folder };
+        while reading.len() > 1 {
+            self.loader.finish(of, &mut reading[0]).await?;
+            reading.remove(0);
+        }
+        if let Some(now) = reading.first_mut() {
+            self.loader.load(of, now).await?;
+        }
+        self.note_loaded(appended);
+        Ok(())
+    }
+
+    fn note_loaded(&self, lines: u64) {
+        self.loaded.fetch_max(lines, Ordering::Release);
+        *lock(&self.known) = self.clock.now();
+    }
+
+    /// Loads what processes that are gone left behind; answers how many there were.
+    pub async fn inherit(&self) -> Result<usize> {
+        let dead = Replica::dead(&self.root).map_err(base::Error::internal)?;
+        let count = dead.len();
+        for replica in dead {
+            let of = Of { replica: &replica.name, folder: &replica.folder };
+            self.loader.inherit(of).await?;
+            tracing::info!(replica = replica.name, "loaded what a process that is gone had logged");
+            replica.remove().map_err(base::Error::internal)?;
+        }
+        Ok(count)
+    }
+
+    /// Moves the log on, for as long as it runs.
+    pub async fn keep(&self) {
+        let mut inherited = Instant::now();
+        let mut failed = false;
+        loop {
+            tokio::time::sleep(self.timing.load).await;
+            let loaded = self.load().await;
+            if let Err(error) = &loaded
+                && !failed
+            {
+                tracing::warn!(%error, "the gateway's log is not loaded: it is kept in files until the database takes it");
+            }
+            failed = loaded.is_err();
+            if inherited.elapsed() >= self.timing.inherit {
+                inherited = Instant::now();
+                if let Err(error) = self.inherit().await {
+                    tracing::warn!(%error, "what others logged is not loaded");
+                }
+            }
+        }
+    }
+
+    /// Loads the rest and gives the folder up. What cannot be loaded now is found at the next start.
+    pub async fn close(&self) -> Result<()> {
+        lock(&self.writer).close();
+        self.load().await?;
+        let of = Of { replica: &self.name, folder: &self.folder };
+        self.loader.inherit(of).await?;
+        let replica = lock(&self.replica).take();
+        replica.map_or(Ok(()), Replica::remove).map_err(base::Error::internal)
+    }
+}
+
+impl Feed for Log {
+    /// What was appended before the call is in the database when it returns, or the answer is stale.
+    fn pull(&self) -> BoxFuture<'_, AsOf> {
+        Box::pin(async {
+            let wanted = self.appended.load(Ordering::Acquire);
+            if self.loaded.load(Ordering::Acquire) >= wanted {
+                return AsOf { at: self.clock.now(), stale: false };
+            }
+            match tokio::time::timeout(self.timing.patience, self.load()).await {
+                Ok(Ok(())) => AsOf { at: self.clock.now(), stale: false },
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the gateway's log is not loaded");
+                    AsOf { at: *lock(&self.known), stale: true }
+                }
+                Err(_) => AsOf { at: *lock(&self.known), stale: true },
+            }
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

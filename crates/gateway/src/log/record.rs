@@ -1,0 +1,268 @@
+//! One finished request as a line of a segment: the checksum of what follows (CRC-32, eight hexadecimal digits), a space,
+//! the request as JSON, a newline. JSON has no bare newline, so a line is whole when it ends with one and its checksum fits.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use store::request_log::NewRequest;
+
+/// What stands before the JSON.
+const HEAD: usize = 9;
+/// An answer may carry a whole page as its error: the log keeps its beginning.
+const MOST_ERROR: usize = 500;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record<'a> {
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub token: Cow<'a, str>,
+    #[serde(borrow)]
+    pub model: Cow<'a, str>,
+    #[serde(borrow)]
+    pub provider: Cow<'a, str>,
+    #[serde(rename = "type")]
+    pub kind: i64,
+    pub stream: bool,
+    #[serde(rename = "in")]
+    pub prompt_tokens: i64,
+    #[serde(rename = "out")]
+    pub completion_tokens: i64,
+    pub quota: i64,
+    #[serde(rename = "ms")]
+    pub duration_ms: i64,
+    #[serde(rename = "at")]
+    pub at_ms: i64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub estimated: bool,
+    #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
+    pub error: Cow<'a, str>,
+    /// The quotas that it was reserved from, each with what it used: that much is no longer granted but logged.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<(Cow<'a, str>, i64)>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Why a line is no record.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Damaged {
+    Checksum,
+    Content(String),
+}
+
+impl Record<'_> {
+    /// Writes the line into `line`, in place of what is in it.
+    pub fn encode(&self, line: &mut Vec<u8>) -> serde_json::Result<()> {
+        line.clear();
+        line.extend_from_slice(&[b' '; HEAD]);
+        serde_json::to_writer(&mut *line, self)?;
+        let sum = crc32fast::hash(&line[HEAD..]);
+        // Eight digits into eight bytes.
+        write!(&mut line[..HEAD - 1], "{sum:08x}").map_err(serde_json::Error::io)?;
+        line.push(b'\n');
+        Ok(())
+    }
+
+    /// Reads a line, without its newline.
+    pub fn decode(line: &[u8]) -> Result<Record<'_>, Damaged> {
+        let sum = line.get(..HEAD - 1).and_then(|digits| std::str::from_utf8(digits).ok());
+        let sum = sum.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let json = line.get(HEAD..).unwrap_or_default();
+        if line.get(HEAD - 1) != Some(&b' ') || sum != Some(crc32fast::hash(json)) {
+            return Err(Damaged::Checksum);
+        }
+        serde_json::from_slice(json).map_err(|e| Damaged::Content(e.to_string()))
+    }
+
+    pub fn request(&self) -> NewRequest {
+        NewRequest {
+            request_id: self.id.to_string(),
+            token_name: self.token.to_string(),
+            model: self.model.to_string(),
+            provider: self.provider.to_string(),
+            kind: self.kind,
+            is_stream: self.stream,
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: self.completion_tokens,
+            quota: self.quota,
+            duration_ms: self.duration_ms,
+            error_message: self.error.to_string(),
+            estimated: self.estimated,
+            created_at: Timestamp::from_millisecond(self.at_ms).unwrap_or_default(),
+        }
+    }
+}
+
+/// An error's text as the log keeps it.
+pub fn shortened(text: &str) -> &str {
+    match text.char_indices().nth(MOST_ERROR) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
+/// What a piece of a segment holds: its whole lines, and how many bytes they are.
+#[derive(Debug, Default)]
+pub struct Piece {
+    pub requests: Vec<Line>,
+    /// Up to here the piece is read: behind the last newline.
+    pub read: usize,
+    pub damaged: usize,
+}
+
+/// A line that is a record.
+#[derive(Debug)]
+pub struct Line {
+    pub request: NewRequest,
+    pub holds: Vec<(String, i64)>,
+    /// Where the line ends in the piece, its newline included.
+    pub end: usize,
+}
+
+/// Reads up to `most` lines. What is damaged is counted and passed over; what has no newline yet is left.
+pub fn read(piece: &[u8], most: usize) -> Piece {
+    let mut out = Piece::default();
+    while out.requests.len() < most
+        && let Some(length) = memchr::memchr(b'\n', &piece[out.read..])
+    {
+        let line = &piece[out.read..out.read + length];
+        out.read += length + 1;
+        match Record::decode(line) {
+            // A blank line is how a full disk is tried again.
+            Err(_) if line.is_empty() => {}
+            Err(damaged) => {
+                tracing::warn!(?damaged, length, "a line of the gateway's log is damaged and left out");
+                out.damaged += 1;
+            }
+            Ok(record) => out.requests.push(Line {
+                request: record.request(),
+                holds: record.holds.iter().map(|(subject, used)| (subject.to_string(), *used)).collect(),
+                end: out.read,
+            }),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(n: i64) -> Record<'static> {
+        Record {
+            id: format!("req-{n}").into(),
+            token: "assistant-01".into(),
+            model: "gpt-4o".into(),
+            provider: "openai".into(),
+            kind: 2,
+            stream: n % 2 == 0,
+            prompt_tokens: n,
+            completion_tokens: 7,
+            quota: 12,
+            duration_ms: 340,
+            at_ms: 1_790_000_000_000 + n,
+            estimated: n % 3 == 0,
+            error: if n % 5 == 0 { "a \"text\"\nwith lines".into() } else { "".into() },
+            holds: vec![("user:u:1".into(), n + 7)],
+        }
+    }
+
+    fn segment(count: i64) -> Vec<u8> {
+        let (mut all, mut line) = (vec![], vec![]);
+        for n in 0..count {
+            record(n).encode(&mut line).unwrap();
+            all.extend_from_slice(&line);
+        }
+        all
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        let mut line = vec![];
+        for n in 0..20 {
+            record(n).encode(&mut line).unwrap();
+            assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1, "one line");
+            assert_eq!(Record::decode(&line[..line.len() - 1]).unwrap(), record(n));
+        }
+    }
+
+    #[test]
+    fn a_torn_line_is_left_and_what_follows_its_newline_is_read() {
+        let whole = segment(3);
+        for cut in 0..whole.len() {
+            let piece = read(&whole[..cut], 100);
+            let newlines = whole[..cut].iter().filter(|b| **b == b'\n').count();
+            assert_eq!((piece.requests.len(), piece.damaged), (newlines, 0), "cut at {cut}");
+            assert!(piece.read <= cut);
+        }
+        // A torn line in the middle spoils itself alone.
+        let mut torn = segment(1);
+        torn.truncate(40);
+        torn.push(b'\n');
+        torn.extend(segment(2));
+        let piece = read(&torn, 100);
+        assert_eq!((piece.requests.len(), piece.damaged, piece.read), (2, 1, torn.len()));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let whole = segment(1);
+        for at in 0..whole.len() - 1 {
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << bit;
+                let piece = read(&flipped, 100);
+                // The checksum's digits may change their case and mean the same.
+                let same_sum = at < 8 && flipped[at].eq_ignore_ascii_case(&whole[at]);
+                assert!(piece.requests.is_empty() || same_sum, "bit {bit} of byte {at}");
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever stands in a segment, reading it ends, never panics, and finds the whole lines between the rubbish.
+        #[test]
+        fn rubbish_between_lines_spoils_nothing_else(parts in prop::collection::vec(prop_oneof![
+            (0i64..1000).prop_map(Ok),
+            prop::collection::vec(any::<u8>().prop_filter("not a newline", |b| *b != b'\n'), 1..80).prop_map(Err),
+        ], 0..20)) {
+            let (mut bytes, mut line, mut good, mut bad) = (vec![], vec![], vec![], 0);
+            for part in &parts {
+                match part {
+                    Ok(n) => {
+                        record(*n).encode(&mut line).unwrap();
+                        bytes.extend_from_slice(&line);
+                        good.push(format!("req-{n}"));
+                    }
+                    Err(rubbish) => {
+                        bytes.extend_from_slice(rubbish);
+                        bytes.push(b'\n');
+                        bad += 1;
+                    }
+                }
+            }
+            let piece = read(&bytes, usize::MAX);
+            let found: Vec<String> = piece.requests.iter().map(|l| l.request.request_id.clone()).collect();
+            prop_assert_eq!(found, good);
+            prop_assert_eq!(piece.damaged, bad);
+            prop_assert_eq!(piece.read, bytes.len());
+        }
+
+        /// Read in any two pieces, a segment is the same.
+        #[test]
+        fn a_segment_read_in_pieces_is_the_segment(count in 0i64..8, at in any::<prop::sample::Index>()) {
+            let whole = segment(count);
+            let cut = at.index(whole.len() + 1);
+            let first = read(&whole[..cut], usize::MAX);
+            let rest = read(&whole[first.read..], usize::MAX);
+            prop_assert_eq!(first.requests.len() + rest.requests.len(), count as usize);
+            prop_assert_eq!(first.read + rest.read, whole.len());
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is counted. The handles of a model are made once, so that a request looks nothing up.
+
+use std::time::Duration;
+
+use metrics::{Counter, Histogram, counter, histogram};
+
+use crate::tokens::Usage;
+
+/// What is counted of one model at one provider.
+pub struct OfModel {
+    succeeded: Counter,
+    failed: Counter,
+    prompt_tokens: Counter,
+    completion_tokens: Counter,
+    seconds: Histogram,
+}
+
+impl OfModel {
+    pub fn new(model: &str, provider: &str) -> OfModel {
+        let labels = [("model", model.to_owned()), ("provider", provider.to_owned())];
+        let with = |name: &'static str, value: &'static str| {
+            let [model, provider] = labels.clone();
+            [model, provider, (name, value.to_owned())]
+        };
+        OfModel {
+            succeeded: counter!("tidepool_gateway_requests_total", &with("status", "success")),
+            failed: counter!("tidepool_gateway_requests_total", &with("status", "error")),
+            prompt_tokens: counter!("tidepool_gateway_tokens_total", &with("kind", "prompt")),
+            completion_tokens: counter!("tidepool_gateway_tokens_total", &with("kind", "completion")),
+            seconds: histogram!("tidepool_gateway_request_seconds", &labels),
+        }
+    }
+
+    pub fn count(&self, succeeded: bool, usage: Usage, took: Duration) {
+        if succeeded {
+            self.succeeded.increment(1);
+            self.prompt_tokens.increment(usage.prompt.unsigned_abs());
+            self.completion_tokens.increment(usage.completion.unsigned_abs());
+        } else {
+            self.failed.increment(1);
+        }
+        self.seconds.record(took.as_secs_f64());
+    }
+}
+
+/// Says what each metric means, once.
+pub fn describe() {
+    metrics::describe_counter!(
+        "tidepool_gateway_requests_total",
+        "Requests of the LLM gateway by model, provider and status"
+    );
+    metrics::describe_counter!("tidepool_gateway_tokens_total", "Tokens by model, provider and kind");
+    metrics::describe_histogram!("tidepool_gateway_request_seconds", "Time to the last byte by model and provider");
+    metrics::describe_counter!(
+        "tidepool_gateway_refused_total",
+        "Requests refused before a provider was asked, by code"
+    );
+    metrics::describe_counter!(
+        "tidepool_gateway_fallbacks_total",
+        "Times that a provider failed and the next was asked"
+    );
+    metrics::describe_gauge!("tidepool_gateway_live", "Requests under way");
+    metrics::describe_counter!("tidepool_gateway_log_failures_total", "Requests that could not be written down");
+    metrics::describe_counter!("tidepool_gateway_log_damaged_total", "Damaged lines of the log that were left out");
+}

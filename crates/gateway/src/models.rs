@@ -1,0 +1,104 @@
+//! The table of models as the hot path knows it: read every two seconds, and kept while the database is away.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use base::Result;
+use base::money::Price;
+use store::Db;
+use store::model::{self, ProviderKind};
+
+use crate::metrics::OfModel;
+
+const EVERY: Duration = Duration::from_secs(2);
+
+/// A model with what is counted of it.
+pub struct Model {
+    pub id: Arc<str>,
+    pub kind: ProviderKind,
+    pub provider: Arc<str>,
+    pub price: Price,
+    pub enabled: bool,
+    chain: Option<i64>,
+    pub created_at: jiff::Timestamp,
+    pub counts: OfModel,
+}
+
+/// All models at one moment.
+#[derive(Default)]
+pub struct Table {
+    /// In the order in which they are shown.
+    pub all: Vec<Arc<Model>>,
+    by_id: HashMap<Arc<str>, usize>,
+    /// The members of the fallback chain, first to last.
+    chain: Vec<Arc<Model>>,
+}
+
+impl Table {
+    fn new(rows: Vec<model::Model>) -> Table {
+        let all: Vec<Arc<Model>> = rows
+            .into_iter()
+            .map(|row| {
+                let counts = OfModel::new(&row.id, &row.provider);
+                Arc::new(Model {
+                    id: row.id.into(),
+                    kind: row.kind,
+                    provider: row.provider.into(),
+                    price: row.price,
+                    enabled: row.enabled,
+                    chain: row.chain,
+                    created_at: row.created_at,
+                    counts,
+                })
+            })
+            .collect();
+        let by_id = all.iter().enumerate().map(|(place, model)| (model.id.clone(), place)).collect();
+        let mut chain: Vec<Arc<Model>> = all.iter().filter(|m| m.chain.is_some()).cloned().collect();
+        chain.sort_by_key(|m| m.chain);
+        Table { all, by_id, chain }
+    }
+
+    pub fn find(&self, id: &str) -> Option<&Arc<Model>> {
+        self.by_id.get(id).and_then(|place| self.all.get(*place))
+    }
+
+    /// Whoever stands behind a model in the chain, nearest first; nobody for a model that is not in it.
+    pub fn after(&self, model: &Model) -> impl Iterator<Item = &Arc<Model>> {
+        let place = model.chain;
+        self.chain.iter().filter(move |other| place.is_some_and(|place| other.chain > Some(place)))
+    }
+}
+
+pub struct Models {
+    db: Db,
+    table: RwLock<Arc<Table>>,
+}
+
+impl Models {
+    pub async fn open(db: Db) -> Result<Models> {
+        let models = Models { db, table: RwLock::default() };
+        models.read().await?;
+        Ok(models)
+    }
+
+    pub fn now(&self) -> Arc<Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub async fn read(&self) -> Result<()> {
+        let table = Arc::new(Table::new(model::all(&self.db).await?));
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        Ok(())
+    }
+
+    /// Reads the table again and again, for as long as it runs.
+    pub async fn keep(&self) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            if let Err(error) = self.read().await {
+                tracing::warn!(%error, "the models are the ones known last");
+            }
+        }
+    }
+}

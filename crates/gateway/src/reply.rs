@@ -1,0 +1,52 @@
+//! The body of an answer to a client.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use crate::relay::Relay;
+
+pub enum Reply {
+    /// Known as a whole, in the pieces in which it came.
+    Whole(VecDeque<Bytes>),
+    /// Passed on as it comes.
+    Stream(Box<Relay>),
+}
+
+impl Reply {
+    pub fn full(body: impl Into<Bytes>) -> Reply {
+        let body = body.into();
+        Reply::Whole(if body.is_empty() { VecDeque::new() } else { [body].into() })
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = match self.get_mut() {
+            Reply::Whole(pieces) => Poll::Ready(pieces.pop_front()),
+            Reply::Stream(relay) => relay.poll(cx),
+        };
+        piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Reply::Whole(pieces) => pieces.is_empty(),
+            Reply::Stream(relay) => relay.is_over(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Reply::Whole(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
+            Reply::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What the gateway must know of a chat-completions request. The few known fields are read where they stand; everything else
+//! goes to the provider byte for byte, and an edit touches nothing but the value that it is about.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::error::Refusal;
+use crate::tokens;
+
+/// What an answer may take when the request does not say.
+const USUAL_ANSWER: u64 = 4096;
+/// No model answers with more; a greater wish is read as this.
+const MOST_ANSWER: u64 = 10_000_000;
+/// Model names are short; this is for those that are not.
+const MOST_MODEL: usize = 200;
+
+#[derive(Deserialize)]
+struct Known<'a> {
+    #[serde(borrow, default, deserialize_with = "given")]
+    model: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    stream: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    stream_options: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    max_tokens: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    max_completion_tokens: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    n: Option<&'a RawValue>,
+}
+
+/// A value that is given, `null` included: it stands in the body.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: Option<bool>,
+}
+
+/// A request as it came.
+#[derive(Debug)]
+pub struct Asked {
+    pub body: Bytes,
+    pub model: String,
+    pub stream: bool,
+    /// Whether the client asked for the usage of a stream by itself.
+    pub wants_usage: bool,
+    /// The most that the answer may have, as far as it is known.
+    answer: u64,
+    model_at: Range<usize>,
+    options: Options,
+}
+
+/// Where `stream_options` stands.
+#[derive(Debug, PartialEq)]
+enum Options {
+    /// Nowhere: it can be put behind the opening brace.
+    Missing(usize),
+    At(Range<usize>),
+}
+
+impl Asked {
+    pub fn parse(body: Bytes) -> Result<Asked, Refusal> {
+        let known: Known<'_> = serde_json::from_slice(&body).map_err(|e| {
+            let told = e.to_string();
+            // Its position says where; what was given stays out of the message.
+            match told.strip_prefix("duplicate field ") {
+                Some(field) => Refusal::bad_request(format!("the field {field} stands twice in the body")),
+                None => Refusal::bad_request(format!("the body is no JSON object: {}", position(&e))),
+            }
+        })?;
+        let Some(raw_model) = known.model else {
+            return Err(Refusal::bad_request("model: is missing").about("model"));
+        };
+        let model: Cow<'_, str> = serde_json::from_str(raw_model.get())
+            .map_err(|_| Refusal::bad_request("model: must be a string").about("model"))?;
+        if model.is_empty() || model.len() > MOST_MODEL {
+            return Err(Refusal::bad_request("model: must have 1 to 200 characters").about("model"));
+        }
+        let stream = match known.stream.map(RawValue::get) {
+            None | Some("null" | "false") => false,
+            Some("true") => true,
+            Some(_) => return Err(Refusal::bad_request("stream: must be true or false").about("stream")),
+        };
+        let wants_usage = known
+            .stream_options
+            .and_then(|o| serde_json::from_str::<StreamOptions>(o.get()).ok())
+            .is_some_and(|o| o.include_usage == Some(true));
+        let number = |raw: Option<&RawValue>| raw.and_then(|r| r.get().parse::<u64>().ok());
+        let answer = number(known.max_tokens).max(number(known.max_completion_tokens)).unwrap_or(USUAL_ANSWER);
+        let choices = number(known.n).unwrap_or(1).clamp(1, 128);
+        let options = match known.stream_options {
+            Some(raw) => Options::At(place(&body, raw)),
+            None => Options::Missing(body.iter().position(|b| *b == b'{').map_or(0, |at| at + 1)),
+        };
+        Ok(Asked {
+            model: model.into_owned(),
+            stream,
+            wants_usage,
+            answer: answer.saturating_mul(choices).min(MOST_ANSWER),
+            model_at: place(&body, raw_model),
+            options,
+            body,
+        })
+    }
+
+    /// An upper estimate of the tokens that it will use.
+    pub fn estimate(&self) -> i64 {
+        tokens::estimated(self.body.len()).saturating_add(i64::try_from(self.answer).unwrap_or(i64::MAX))
+    }
+
+    /// The body for a provider: as it came, but for the model where another answers, and with the wish for the usage of a
+    /// stream where the client has none.
+    pub fn body_for(&self, model: &str) -> Bytes {
+        let mut edits: Vec<(Range<usize>, Vec<u8>)> = vec![];
+        if model != self.model {
+            edits.push((self.model_at.clone(), serde_json::Value::from(model).to_string().into_bytes()));
+        }
+        if self.stream && !self.wants_usage {
+            match &self.options {
+                Options::Missing(at) => {
+                    edits.push((*at..*at, br#""stream_options":{"include_usage":true},"#.to_vec()));
+                }
+                Options::At(place) => {
+                    if let Some(wish) = with_usage(&self.body[place.clone()]) {
+                        edits.push((place.clone(), wish));
+                    }
+                }
+            }
+        }
+        if edits.is_empty() {
+            return self.body.clone();
+        }
+        edits.sort_by_key(|(place, _)| place.start);
+        let mut out = Vec::with_capacity(self.body.len() + 64);
+        let mut at = 0;
+        for (place, text) in edits {
+            out.extend_from_slice(&self.body[at..place.start]);
+            out.extend_from_slice(&text);
+            at = place.end;
+        }
+        out.extend_from_slice(&self.body[at..]);
+        out.into()
+    }
+}
+
+/// Where a value stands in the body that it was read from.
+fn place(body: &[u8], value: &RawValue) -> Range<usize> {
+    let start = value.get().as_ptr() as usize - body.as_ptr() as usize;
+    start..start + value.get().len()
+}
+
+fn position(error: &serde_json::Error) -> String {
+    format!("line {}, column {}", error.line(), error.column())
+}
+
+/// `stream_options` with the wish for usage; `None` where it is no object, which is the provider's to refuse.
+fn with_usage(options: &[u8]) -> Option<Vec<u8>> {
+    let mut value: serde_json::Value = serde_json::from_slice(options).ok()?;
+    if value.is_null() {
+        value = serde_json::json!({});
+    }
+    value.as_object_mut()?.insert("include_usage".into(), true.into());
+    serde_json::to_vec(&value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn asked(body: &str) -> Asked {
+        Asked::parse(Bytes::copy_from_slice(body.as_bytes())).unwrap()
+    }
+
+    fn refused(body: &str) -> Refusal {
+        Asked::parse(Bytes::copy_from_slice(body.as_bytes())).unwrap_err()
+    }
+
+    #[test]
+    fn a_body_without_need_for_an_edit_is_the_very_same() {
+        let body = " {\"model\" : \"gpt-4o\",\n \"x\":[1e400, \"\\u00e9\"],\t\"messages\":[]} ";
+        let asked = asked(body);
+        assert_eq!(asked.body_for("gpt-4o"), body.as_bytes());
+        assert_eq!((asked.model.as_str(), asked.stream), ("gpt-4o", false));
+    }
+
+    #[test]
+    fn an_edit_touches_its_value_only() {
+        let body = r#"{ "z": {"model": "inner"}, "model": "claude-opus-4-6" , "temperature": 1.0000, "stream": true}"#;
+        assert_eq!(
+            asked(body).body_for("gpt-4o"),
+            r#"{"stream_options":{"include_usage":true}, "z": {"model": "inner"}, "model": "gpt-4o" , "temperature": 1.0000, "stream": true}"#
+        );
+        let body =
+            r#"{"stream":true,"stream_options":{"include_obfuscation":false,"include_usage":false},"model":"gpt-4o"}"#;
+        assert_eq!(
+            asked(body).body_for("gpt-4o"),
+            r#"{"stream":true,"stream_options":{"include_obfuscation":false,"include_usage":true},"model":"gpt-4o"}"#
+        );
+        let body = r#"{"stream":true,"stream_options":null,"model":"gpt-4o"}"#;
+        assert_eq!(
+            asked(body).body_for("gpt-4o"),
+            r#"{"stream":true,"stream_options":{"include_usage":true},"model":"gpt-4o"}"#
+        );
+        let body = r#"{"stream":true,"stream_options":{"include_usage":true},"model":"gpt-4o"}"#;
+        assert!(asked(body).wants_usage);
+        assert_eq!(asked(body).body_for("gpt-4o"), body.as_bytes());
+        let body = r#"{"stream":true,"stream_options":7,"model":"gpt-4o"}"#;
+        assert_eq!(asked(body).body_for("gpt-4o"), body.as_bytes(), "the provider's to refuse");
+        // A model name with something to escape.
+        assert_eq!(asked(r#"{"model":"a"}"#).body_for("b\"c"), r#"{"model":"b\"c"}"#);
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        assert!(refused(r#"{"model":"a","model":"b"}"#).message.contains("model"));
+        assert!(refused(r#"{"model":"a","mod\u0065l":"b"}"#).message.contains("twice"));
+        assert!(refused(r#"{"model":"a","stream":false,"stream":true}"#).message.contains("stream"));
+        assert!(refused(r#"{"model":"a"} {"#).message.contains("column"));
+        for body in [
+            "",
+            "[]",
+            "{}",
+            "null",
+            r#"{"model":7}"#,
+            r#"{"model":""}"#,
+            r#"{"model":"a","stream":1}"#,
+            "{\"model\":\"\u{7f}",
+        ] {
+            assert_eq!(refused(body).status, http::StatusCode::BAD_REQUEST, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_estimate_is_the_body_and_the_longest_answer() {
+        let plain = r#"{"model":"a"}"#;
+        let base = (plain.len() as i64 + 2) / 3;
+        assert_eq!(asked(plain).estimate(), base + 4096);
+        let of = |fields: &str| {
+            let body = format!(r#"{{"model":"a",{fields}}}"#);
+            asked(&body).estimate() - (body.len() as i64 + 2) / 3
+        };
+        assert_eq!(of(r#""max_tokens":100"#), 100);
+        assert_eq!(of(r#""max_tokens":100,"max_completion_tokens":300"#), 300);
+        assert_eq!(of(r#""max_tokens":100,"n":3"#), 300);
+        assert_eq!(of(r#""max_tokens":null"#), 4096);
+        assert_eq!(of(r#""max_tokens":-5"#), 4096, "the provider's to refuse");
+        assert_eq!(of(r#""max_tokens":99999999999999999999"#), 4096);
+        assert_eq!(of(r#""max_tokens":9999999999999999999,"n":128"#), 10_000_000);
+    }
+
+    proptest! {
+        /// Any JSON around the known fields comes out as it went in.
+        #[test]
+        fn unknown_fields_stay_as_they_are(before in json(), after in json(), space in "[ \n\t]{0,3}") {
+            let body = format!(r#"{space}{{{space}"a":{before},"stream":true,{space}"model":{space}"gpt-4o"{space},"b":{after}}}{space}"#);
+            let sent = String::from_utf8(asked(&body).body_for("gemini-2.5-flash").to_vec()).unwrap();
+            let expected = body
+                .replacen('{', r#"{"stream_options":{"include_usage":true},"#, 1)
+                .replacen(r#""gpt-4o""#, r#""gemini-2.5-flash""#, 1);
+            prop_assert_eq!(sent, expected);
+        }
+    }
+
+    fn json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            any::<bool>().prop_map(|b| b.to_string()),
+            any::<f64>().prop_filter("finite", |f| f.is_finite()).prop_map(|f| f.to_string()),
+            "[a-z \u{e9}\u{1f980}]{0,12}".prop_map(|s| serde_json::Value::from(s).to_string()),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(|v| format!("[{}]", v.join(", "))),
+                prop::collection::vec(("[a-z]{1,6}", inner), 0..4).prop_map(|fields| {
+                    let fields: Vec<String> = fields.into_iter().map(|(k, v)| format!("\"{k}\" :{v}")).collect();
+                    format!("{{{}}}", fields.join(","))
+                }),
+            ]
+        })
+    }
+}

@@ -1,0 +1,310 @@
+//! Reads a stream of server-sent events as it passes by: where an event ends, what usage it tells, and which event the
+//! client must not see because only the gateway asked for it. The bytes themselves are never changed.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use memchr::memmem;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::tokens::{self, Told, Usage};
+
+/// An event that is longer is passed on unread.
+const MOST_EVENT: usize = 4 * 1024 * 1024;
+
+/// What the stream has told so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The last usage that was told.
+    pub usage: Option<Usage>,
+    /// Bytes of what the model wrote.
+    pub written: usize,
+    /// `[DONE]` came.
+    pub done: bool,
+    /// The stream told an error in place of an answer.
+    pub error: bool,
+}
+
+/// The reader of one stream.
+#[derive(Debug)]
+pub struct Reader {
+    /// Leave out the event that tells nothing but usage.
+    hide_usage: bool,
+    pub seen: Seen,
+    /// The event that has not ended yet. When usage is hidden, none of it was passed on.
+    begun: BytesMut,
+    /// How much of it was searched for its end.
+    searched: usize,
+    /// In the middle of an event that is too long to be kept.
+    overlong: bool,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    usage: Option<Told>,
+    choices: Option<Vec<IgnoredAny>>,
+    error: Option<IgnoredAny>,
+}
+
+impl Reader {
+    pub fn new(hide_usage: bool) -> Reader {
+        let (begun, seen) = (BytesMut::new(), Seen::default());
+        Reader { hide_usage, seen, begun, searched: 0, overlong: false }
+    }
+
+    /// Takes what came, and puts what goes on into `out`.
+    pub fn take(&mut self, came: Bytes, out: &mut VecDeque<Bytes>) {
+        if self.begun.is_empty() {
+            self.read(came, out);
+            return;
+        }
+        // An event in several pieces: put together, so that it can be read.
+        let before = self.begun.len();
+        self.begun.extend_from_slice(&came);
+        if end_of_event(&self.begun, self.searched).is_none() && self.begun.len() <= MOST_EVENT {
+            self.searched = self.begun.len();
+            if !self.hide_usage {
+                out.push_back(came);
+            }
+            return;
+        }
+        let joined = self.begun.split().freeze();
+        self.searched = 0;
+        if self.hide_usage {
+            self.read(joined, out);
+        } else {
+            // What began it has gone on already.
+            let mut read = VecDeque::new();
+            self.read(joined, &mut read);
+            let mut skip = before;
+            for piece in read {
+                let cut = skip.min(piece.len());
+                skip -= cut;
+                push(out, piece.slice(cut..));
+            }
+        }
+    }
+
+    /// The stream has ended: what never became an event goes on as it is.
+    pub fn finish(&mut self, out: &mut VecDeque<Bytes>) {
+        if self.hide_usage && !self.begun.is_empty() {
+            out.push_back(self.begun.split().freeze());
+        }
+    }
+
+    /// Reads whole events from the beginning of `bytes`; keeps what has not ended.
+    fn read(&mut self, bytes: Bytes, out: &mut VecDeque<Bytes>) {
+        let (mut kept_from, mut at) = (0, 0);
+        while let Some(end) = end_of_event(&bytes[at..], 0).map(|length| at + length) {
+            let hidden = !std::mem::take(&mut self.overlong) && self.event(&bytes[at..end]);
+            if hidden {
+                push(out, bytes.slice(kept_from..at));
+                kept_from = end;
+            }
+            at = end;
+        }
+        if bytes.len() - at > MOST_EVENT {
+            self.overlong = true;
+        }
+        if at == bytes.len() || !self.hide_usage || self.overlong {
+            push(out, bytes.slice(kept_from..));
+        } else {
+            push(out, bytes.slice(kept_from..at));
+        }
+        if !self.overlong {
+            self.begun.extend_from_slice(&bytes[at..]);
+            self.searched = self.begun.len();
+        }
+    }
+
+    /// Reads one event; answers whether it is the client's not to see.
+    fn event(&mut self, event: &[u8]) -> bool {
+        let joined;
+        let mut lines = memchr::memchr_iter(b'\n', event).scan(0, |from, to| {
+            let line = &event[*from..to];
+            *from = to + 1;
+            Some(line.strip_suffix(b"\r").unwrap_or(line))
+        });
+        let mut data = lines.by_ref().filter_map(|line| {
+            let value = line.strip_prefix(b"data:")?;
+            Some(value.strip_prefix(b" ").unwrap_or(value))
+        });
+        let Some(first) = data.next() else { return false };
+        let data = match data.next() {
+            None => first,
+            Some(second) => {
+                let mut all = vec![first, second];
+                all.extend(data);
+                joined = all.join(&b'\n');
+                &joined
+            }
+        };
+        if data.trim_ascii() == b"[DONE]" {
+            self.seen.done = true;
+            return false;
+        }
+        self.seen.written += tokens::written(data);
+        if !tells(data, b"\"usage\"") && !tells(data, b"\"error\"") {
+            return false;
+        }
+        let Ok(chunk) = serde_json::from_slice::<Chunk>(data) else { return false };
+        self.seen.error |= chunk.error.is_some();
+        let Some(told) = chunk.usage else { return false };
+        if let Some(usage) = told.usage() {
+            self.seen.usage = Some(usage);
+        }
+        self.hide_usage && chunk.choices.is_some_and(|choices| choices.is_empty())
+    }
+}
+
+fn push(out: &mut VecDeque<Bytes>, bytes: Bytes) {
+    if !bytes.is_empty() {
+        out.push_back(bytes);
+    }
+}
+
+/// Whether a key stands there with a value that is not null. Inside a text its quotes are escaped, and it is not found.
+fn tells(data: &[u8], key: &[u8]) -> bool {
+    memmem::find_iter(data, key).any(|at| {
+        let rest = data[at + key.len()..].trim_ascii_start();
+        let value = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+        value.is_some_and(|value| !value.starts_with(b"null"))
+    })
+}
+
+/// The length of the first event, its blank line included. Lines end with `\n` or `\r\n`. Of what was `searched` already
+/// only the last line break can still be part of an end.
+fn end_of_event(bytes: &[u8], searched: usize) -> Option<usize> {
+    let mut from = searched.saturating_sub(2);
+    while let Some(at) = memchr::memchr(b'\n', &bytes[from..]).map(|at| from + at) {
+        match &bytes[at + 1..] {
+            [b'\n', ..] => return Some(at + 2),
+            [b'\r', b'\n', ..] => return Some(at + 3),
+            _ => from = at + 1,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn run(pieces: &[&[u8]], hide_usage: bool) -> (Vec<u8>, Seen) {
+        let mut reader = Reader::new(hide_usage);
+        let mut out = VecDeque::new();
+        for piece in pieces {
+            reader.take(Bytes::copy_from_slice(piece), &mut out);
+        }
+        reader.finish(&mut out);
+        (out.into_iter().flatten().collect(), reader.seen)
+    }
+
+    const USAGE: &str = "data: {\"id\":\"c\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4,\"total_tokens\":13}}\n\n";
+
+    /// What a stream may hold, each as one event.
+    const EVENTS: &[&str] = &[
+        "data: {\"id\":\"c\",\"choices\":[{\"delta\":{\"content\":\"Hel\"}}],\"usage\":null}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a \\\"usage\\\": {}\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n\n",
+        ": ping\n\n",
+        "\n",
+        "event: x\r\ndata: {\"choices\":[]}\r\n\r\n",
+        "data:{\"choices\":\ndata:[]}\nid: 7\n\n",
+        "data: not json \"usage\": 7\n\n",
+        USAGE,
+        "data: [DONE]\n\n",
+    ];
+
+    #[test]
+    fn a_stream_passes_unchanged_but_for_the_usage_that_nobody_asked_for() {
+        let stream: String = EVENTS.concat();
+        let (whole, seen) = run(&[stream.as_bytes()], false);
+        assert_eq!(whole, stream.as_bytes());
+        assert_eq!(seen.usage, Some(Usage { prompt: 9, completion: 4, estimated: false }));
+        assert!(seen.done && !seen.error);
+        assert_eq!(seen.written, 3 + 15);
+        let (hidden, same) = run(&[stream.as_bytes()], true);
+        assert_eq!(String::from_utf8(hidden).unwrap(), stream.replace(USAGE, ""));
+        assert_eq!(same, seen);
+    }
+
+    #[test]
+    fn an_error_in_the_stream_is_noticed() {
+        let (_, seen) = run(&[b"data: {\"error\":{\"message\":\"overloaded\"}}\n\n"], true);
+        assert!(seen.error);
+        let (_, seen) = run(&[b"data: {\"error\":null,\"choices\":[]}\n\n"], true);
+        assert!(!seen.error);
+    }
+
+    #[test]
+    fn what_never_ends_goes_on_as_it_is() {
+        let (out, seen) = run(&[b"data: {\"choi", b"ces\":[]"], true);
+        assert_eq!((out.as_slice(), seen.done), (b"data: {\"choices\":[]".as_slice(), false));
+        let long = vec![b'x'; MOST_EVENT + 10];
+        let mut reader = Reader::new(true);
+        let mut out = VecDeque::new();
+        reader.take(Bytes::from(long.clone()), &mut out);
+        assert_eq!(out.iter().map(Bytes::len).sum::<usize>(), long.len(), "not kept for ever");
+        reader.take(Bytes::from_static(b"\n\ndata: [DONE]\n\n"), &mut out);
+        assert!(reader.seen.done);
+        assert_eq!(out.iter().map(Bytes::len).sum::<usize>(), long.len() + 16);
+    }
+
+    #[test]
+    fn an_event_goes_on_as_soon_as_it_has_ended() {
+        let mut reader = Reader::new(true);
+        let mut out = VecDeque::new();
+        reader.take(Bytes::from_static(b"data: {\"choices\":[{}]}\n\ndata: {\"cho"), &mut out);
+        assert_eq!(out.pop_front().unwrap(), "data: {\"choices\":[{}]}\n\n");
+        assert!(out.is_empty(), "the begun one may be the one to hide");
+        reader.take(Bytes::from_static(b"ices\":[{}]}\n"), &mut out);
+        assert!(out.is_empty());
+        reader.take(Bytes::from_static(b"\n"), &mut out);
+        assert_eq!(out.pop_front().unwrap(), "data: {\"choices\":[{}]}\n\n");
+    }
+
+    #[test]
+    fn split_at_every_byte_it_is_the_same_stream() {
+        let stream: String = EVENTS.concat();
+        for hide in [false, true] {
+            let whole = run(&[stream.as_bytes()], hide);
+            for cut in 0..=stream.len() {
+                let (a, b) = stream.as_bytes().split_at(cut);
+                assert_eq!(run(&[a, b], hide), whole, "cut at {cut}, hidden: {hide}");
+            }
+            let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+            assert_eq!(run(&bytes, hide), whole, "byte by byte, hidden: {hide}");
+        }
+    }
+
+    proptest! {
+        /// However a stream is cut into pieces, the same goes on and the same is seen.
+        #[test]
+        fn pieces_do_not_matter(events in prop::collection::vec(prop::sample::select(EVENTS), 0..12),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10), hide in any::<bool>()) {
+            let stream = events.concat().into_bytes();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+            cuts.sort_unstable();
+            let mut pieces = vec![];
+            let mut from = 0;
+            for cut in cuts {
+                pieces.push(&stream[from..cut]);
+                from = cut;
+            }
+            pieces.push(&stream[from..]);
+            let whole = run(&[&stream], hide);
+            prop_assert_eq!(run(&pieces, hide), whole);
+        }
+
+        /// Rubbish passes as it came.
+        #[test]
+        fn rubbish_passes(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..10), hide in any::<bool>()) {
+            let whole: Vec<u8> = pieces.concat();
+            let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+            prop_assert_eq!(run(&pieces, hide).0, whole);
+        }
+    }
+}

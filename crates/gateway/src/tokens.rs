@@ -1,0 +1,131 @@
+//! How many tokens a request used: what the provider says, and what stands in where it says nothing.
+
+use serde::Deserialize;
+
+/// Counts beyond this are nonsense, and would spoil every sum.
+const MOST: u64 = 1_000_000_000;
+
+/// Prompt and completion tokens of one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub prompt: i64,
+    pub completion: i64,
+    /// Ours, not the provider's.
+    pub estimated: bool,
+}
+
+impl Usage {
+    pub fn total(&self) -> i64 {
+        self.prompt + self.completion
+    }
+}
+
+/// The estimate wherever no count is known: a token for every three bytes, begun ones included. English has about
+/// four bytes to a token, code and other scripts fewer: it errs upwards.
+pub fn estimated(bytes: usize) -> i64 {
+    i64::try_from(bytes.div_ceil(3)).unwrap_or(i64::MAX)
+}
+
+/// `usage` as the providers' OpenAI-compatible endpoints give it.
+#[derive(Debug, Deserialize)]
+pub struct Told {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    total_tokens: Option<u64>,
+}
+
+impl Told {
+    /// The usage, when it makes sense. Some providers leave thinking out of the completion and in the total: it is paid for.
+    pub fn usage(&self) -> Option<Usage> {
+        let prompt = self.prompt_tokens?;
+        let rest = self.total_tokens.unwrap_or(0).saturating_sub(prompt);
+        let completion = self.completion_tokens.unwrap_or(0).max(rest);
+        if prompt > MOST || completion > MOST {
+            return None;
+        }
+        Some(Usage { prompt: prompt as i64, completion: completion as i64, estimated: false })
+    }
+}
+
+/// An answer that is no stream.
+#[derive(Deserialize)]
+struct Answer {
+    usage: Option<Told>,
+}
+
+/// The usage in the body of an answer that is no stream.
+pub fn of_answer(body: &[u8]) -> Option<Usage> {
+    serde_json::from_slice::<Answer>(body).ok()?.usage?.usage()
+}
+
+/// Bytes of what the model wrote, in the JSON of an answer or of a chunk: what an estimate is made of.
+pub fn written(json: &[u8]) -> usize {
+    const TEXTS: [&[u8]; 3] = [b"content\"", b"arguments\"", b"refusal\""];
+    TEXTS
+        .iter()
+        .map(|key| memchr::memmem::find_iter(json, key).map(|at| text_at(&json[at + key.len()..])).sum::<usize>())
+        .sum()
+}
+
+/// The length of the string that is the value of a key which ends here; 0 when the value is no string.
+fn text_at(after_key: &[u8]) -> usize {
+    let mut rest = after_key.trim_ascii_start();
+    let Some((b':', value)) = rest.split_first() else { return 0 };
+    rest = value.trim_ascii_start();
+    let Some((b'"', text)) = rest.split_first() else { return 0 };
+    let mut at = 0;
+    while let Some(next) = memchr::memchr2(b'"', b'\\', &text[at..]) {
+        at += next;
+        if text[at] == b'"' {
+            return at;
+        }
+        at += 2;
+        if at >= text.len() {
+            break;
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_what_the_provider_says() {
+        let of = |usage: &str| of_answer(format!(r#"{{"id":"x","usage":{usage},"y":[1]}}"#).as_bytes());
+        let told = |prompt, completion| Some(Usage { prompt, completion, estimated: false });
+        assert_eq!(
+            of(r#"{"prompt_tokens":12,"completion_tokens":30,"total_tokens":42,"details":{"a":1}}"#),
+            told(12, 30)
+        );
+        assert_eq!(
+            of(r#"{"prompt_tokens":12,"completion_tokens":30,"total_tokens":99}"#),
+            told(12, 87),
+            "thinking is paid for"
+        );
+        assert_eq!(of(r#"{"prompt_tokens":12}"#), told(12, 0), "a call that only read");
+        assert_eq!(of("null"), None);
+        assert_eq!(of("{}"), None);
+        assert_eq!(of(r#"{"prompt_tokens":-1,"completion_tokens":30}"#), None);
+        assert_eq!(
+            of(r#"{"prompt_tokens":9000000000000000000,"completion_tokens":9000000000000000000}"#),
+            None,
+            "no sum survives that"
+        );
+        assert_eq!(of_answer(b"{\"usage\":{\"prompt_tokens\":1"), None);
+        assert_eq!(of_answer(b""), None);
+    }
+
+    #[test]
+    fn what_was_written_is_counted_in_bytes() {
+        assert_eq!(written(br#"{"choices":[{"delta":{"content":"Hello"}}]}"#), 5);
+        assert_eq!(written(br#"{"content": "a\"b\\"}"#), 6);
+        assert_eq!(written(br#"{"content":null,"reasoning_content":"abc","arguments":"{\"a\":1}"}"#), 3 + 9);
+        assert_eq!(written(br#"{"content":"cut"#), 3);
+        assert_eq!(written(br#"{"content":"cut\"#), 4);
+        assert_eq!(written(b"content\""), 0);
+        assert_eq!(estimated(0), 0);
+        assert_eq!(estimated(4), 2);
+    }
+}

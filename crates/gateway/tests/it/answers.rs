@@ -1,0 +1,363 @@
+//! Answers that are no streams, refusals, and what stands around them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use store::request_log::{ERROR, SUCCESS};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::kit::{Act, Client, Database, Options, PROVIDER_KEY, Provider, Site, answer, ask, stream_of};
+
+async fn with_openai(usual: Act) -> (Provider, Site, Client) {
+    let openai = Provider::start(usual).await;
+    let site = Site::start(Database::sqlite(), Options::with(None, Some(&openai), None)).await;
+    let client = site.free().await;
+    (openai, site, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_passes_byte_for_byte_and_is_written_down() {
+    let (openai, site, client) = with_openai(answer("Hi \\u00e9", 12, 30)).await;
+    let reply = client.chat(&ask("gpt-4o", "hello")).await;
+    assert_eq!(reply.status, 200);
+    let Act::Json(_, _, sent) = answer("Hi \\u00e9", 12, 30) else { unreachable!() };
+    assert_eq!(reply.text(), sent, "not a byte is changed");
+    assert_eq!(reply.header("content-type").as_deref(), Some("application/json"));
+    assert_eq!(reply.header("x-upstream-request-id").as_deref(), Some("of-the-provider"));
+    assert_eq!(reply.header("x-tidepool-model"), None, "the model that was asked for answered");
+    let rows = site.rows().await;
+    let row = &rows[0];
+    assert_eq!(rows.len(), 1);
+    assert_eq!(Some(row.request_id.clone()), reply.header("x-request-id"));
+    assert_eq!((row.token_name.as_str(), row.model.as_str(), row.provider.as_str()), ("free", "gpt-4o", "openai"));
+    assert_eq!((row.r#type, row.is_stream, row.estimated), (SUCCESS, false, false));
+    // 42 tokens at 0.0025 dollars a thousand, 500,000 units a dollar, rounded up.
+    assert_eq!((row.prompt_tokens, row.completion_tokens, row.quota), (12, 30, 53));
+    assert_eq!(row.error_message, "");
+    assert_eq!(openai.count(), 1);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_fields_reach_the_provider_untouched() {
+    let (openai, site, client) = with_openai(answer("ok", 1, 1)).await;
+    let body = "{ \"temperature\" : 1.0e0,\"model\":\"gpt-4o\",\n\t\"x_new\": {\"b\":1, \"a\":[null, 1e400, \"\\u0000\\ud83e\\udd80\"]}, \"messages\":[{\"role\":\"user\",\"content\":\"h\\u00e9\"}] }";
+    assert_eq!(client.chat_bytes(body.as_bytes()).await.status, 200);
+    assert_eq!(openai.seen()[0].body, body.as_bytes());
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_provider_gets_its_own_key_and_nothing_of_the_clients() {
+    let (openai, site, client) = with_openai(answer("ok", 1, 1)).await;
+    let mut stream = tokio::net::TcpStream::connect(site.address).await.unwrap();
+    let body = ask("gpt-4o", "x").to_string();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: bearer {}\r\ncookie: a=b\r\nx-forwarded-for: 10.0.0.1\r\nuser-agent: curl\r\naccept: application/json\r\nopenai-beta: x=1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        client.key,
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    let head = openai.seen()[0].head.to_lowercase();
+    assert!(head.starts_with("post /v1/chat/completions http/1.1\r\n"), "{head}");
+    assert!(head.contains(&format!("authorization: bearer {PROVIDER_KEY}\r\n")), "{head}");
+    assert!(head.contains("openai-beta: x=1") && head.contains("accept: application/json"), "{head}");
+    for not in [client.key.as_str(), "cookie", "forwarded", "curl"] {
+        assert!(!head.contains(not), "{not} is in {head}");
+    }
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_those_that_somebody_answers_for() {
+    let (_openai, site, client) = with_openai(answer("ok", 1, 1)).await;
+    let list = client.get("/v1/models").await.json();
+    let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
+    assert_eq!((list["object"].as_str(), ids), (Some("list"), vec!["gpt-4o", "gpt-4o-mini"]));
+    assert_eq!(client.get("/v1/models/gpt-4o").await.json()["owned_by"], "openai");
+    client.get("/v1/models/claude-opus-4-6").await.refused(404, "model_not_found");
+    let told = client.chat(&ask("claude-opus-4-6", "x")).await.refused(404, "model_not_found");
+    assert!(told.contains("claude-opus-4-6") && told.contains("key"), "{told}");
+    let mut tx = site.app.db.begin().await.unwrap();
+    let mut model = store::model::find(&mut tx, "gpt-4o").await.unwrap().unwrap();
+    model.enabled = false;
+    store::model::update(&mut tx, &model).await.unwrap();
+    tx.commit().await.unwrap();
+    let began = Instant::now();
+    while client.chat(&ask("gpt-4o", "x")).await.status == 200 {
+        assert!(began.elapsed() < Duration::from_secs(5), "switched off, and still answered");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let told = client.chat(&ask("gpt-4o", "x")).await.refused(404, "model_not_found");
+    assert!(told.contains("switched off"), "{told}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_methods_and_bodies_are_refused_by_name() {
+    let (openai, site, client) = with_openai(answer("ok", 1, 1)).await;
+    assert_eq!(client.get("/healthz").await.json()["status"], "ok");
+    client.get("/v1/embeddings").await.refused(404, "unknown_url");
+    let reply = client.get("/v1/chat/completions").await;
+    assert_eq!(reply.header("allow").as_deref(), Some("post"));
+    reply.refused(405, "method_not_allowed");
+    client.send("POST", "/v1/models", b"").await.refused(405, "method_not_allowed");
+    for body in ["", "[]", "{\"model\":", "{\"messages\":[]}", "{\"model\":1}", "{\"model\":\"a\",\"model\":\"b\"}"] {
+        client.chat_bytes(body.as_bytes()).await.refused(400, "invalid_request");
+    }
+    let told = client.chat(&ask("gpt-5", "x")).await.refused(404, "model_not_found");
+    assert_eq!(told, "the model `gpt-5` does not exist");
+    let large = format!("{{\"model\":\"gpt-4o\",\"x\":\"{}\"}}", "y".repeat(8 * 1024 * 1024));
+    let told = client.chat_bytes(large.as_bytes()).await.refused(413, "payload_too_large");
+    assert!(told.contains("8 MiB"), "{told}");
+    // Refused before it is read, and still told why.
+    site.client("sk-nothing").chat_bytes(large.as_bytes()).await.refused(401, "invalid_api_key");
+    let just = format!("{{\"model\":\"gpt-4o\",\"x\":\"{}\"}}", "y".repeat(8 * 1024 * 1024 - 100));
+    assert_eq!(client.chat_bytes(just.as_bytes()).await.status, 200);
+    assert_eq!(openai.count(), 1, "nothing that was refused was asked");
+    let rows = site.rows().await;
+    assert_eq!(rows.len(), 9, "one row for every request that was let in, whatever became of it");
+    for row in &rows[..8] {
+        assert_eq!(
+            (row.r#type, row.model.as_str(), row.provider.as_str(), row.quota),
+            (ERROR, "unknown", "", 0),
+            "{row:?}"
+        );
+        assert!(!row.error_message.is_empty(), "{row:?}");
+    }
+    assert!(rows[6].error_message.contains("gpt-5"));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_providers_refusal_is_passed_on_as_it_is() {
+    let body = r#"{"error":{"message":"max_tokens is too large: 999999999","type":"invalid_request_error","param":"max_tokens","code":null}}"#;
+    let (_openai, site, client) = with_openai(Act::Json(400, vec![("x-thing", "y".into())], body.into())).await;
+    let reply = client.chat(&ask("gpt-4o", "x")).await;
+    assert_eq!((reply.status, reply.text().as_str()), (400, body));
+    assert_eq!(reply.header("x-thing").as_deref(), Some("y"));
+    let row = &site.rows().await[0];
+    assert_eq!((row.r#type, row.provider.as_str(), row.model.as_str(), row.quota), (ERROR, "openai", "gpt-4o", 0));
+    assert!(row.error_message.contains("400") && row.error_message.contains("max_tokens is too large"), "{row:?}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_refuses_our_key_is_no_fault_of_the_clients() {
+    let body = r#"{"error":{"message":"Incorrect API key provided: a-key-******ider","code":"invalid_api_key"}}"#;
+    let (_openai, site, client) = with_openai(Act::Json(401, vec![], body.into())).await;
+    let reply = client.chat(&ask("gpt-4o", "x")).await;
+    let told = reply.refused(502, "provider_error");
+    assert!(told.contains("refused the gateway's key (401)") && !told.contains("a-key"), "{told}");
+    assert!(!site.rows().await[0].error_message.contains("a-key"));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_usage_an_estimate_stands_in_and_says_so() {
+    let (openai, site, client) = with_openai(answer("ok", 1, 1)).await;
+    let body = r#"{"choices":[{"message":{"content":"123456789"}}]}"#;
+    let question = ask("gpt-4o", "x");
+    openai.then([
+        Act::Json(200, vec![], body.into()),
+        Act::Json(200, vec![], r#"{"choices":[],"usage":{"prompt_tokens":9e18,"completion_tokens":1}}"#.into()),
+        // Nobody asked for an encoding; what cannot be read cannot be counted.
+        Act::Json(200, vec![("content-encoding", "gzip".into())], "\u{1}\u{2}".into()),
+    ]);
+    let bytes = question.to_string().len() as i64;
+    assert_eq!(client.chat(&question).await.text(), body);
+    client.chat(&question).await;
+    let reply = client.chat(&question).await;
+    assert_eq!((reply.text().as_str(), reply.header("content-encoding").as_deref()), ("\u{1}\u{2}", Some("gzip")));
+    let rows = site.rows().await;
+    assert!(rows.iter().all(|row| row.estimated && row.r#type == SUCCESS), "{rows:?}");
+    assert!(rows.iter().all(|row| row.prompt_tokens == (bytes + 2) / 3), "{rows:?}");
+    assert_eq!(rows.iter().map(|row| row.completion_tokens).collect::<Vec<_>>(), [3, 0, 0]);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_breaks_off_is_a_failure_and_nobody_else_is_asked() {
+    let anthropic = Provider::start(Act::CutJson("{\"half\":".into())).await;
+    let openai = Provider::start(answer("ok", 1, 1)).await;
+    let site = Site::start(Database::sqlite(), Options::with(Some(&anthropic), Some(&openai), None)).await;
+    let told = site.free().await.chat(&ask("claude-opus-4-6", "x")).await.refused(502, "provider_error");
+    assert!(told.contains("broke off"), "{told}");
+    assert_eq!((anthropic.count(), openai.count()), (1, 0), "an answer had begun");
+    let row = &site.rows().await[0];
+    assert_eq!((row.r#type, row.provider.as_str()), (ERROR, "anthropic"));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_before_the_answer_takes_the_provider_with_it() {
+    let (openai, site, client) = with_openai(Act::Silence).await;
+    let stream = client.post_only(&ask("gpt-4o", "x")).await;
+    while openai.count() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(stream);
+    openai.left(1).await;
+    let row = &site.rows_until(1).await[0];
+    assert_eq!((row.r#type, row.quota, row.prompt_tokens), (ERROR, 0, 0));
+    assert!(row.error_message.contains("client left"), "{row:?}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_slow_is_not_waited_for_for_ever() {
+    let openai = Provider::start(Act::Silence).await;
+    let mut options = Options::with(None, Some(&openai), None);
+    options.timing.body = Duration::from_millis(200);
+    options.timing.head = Duration::from_millis(300);
+    options.timing.answer = Duration::from_millis(400);
+    let site = Site::start(Database::sqlite(), options).await;
+    let client = site.free().await;
+    let told = client.chat(&ask("gpt-4o", "x")).await.refused(504, "provider_timeout");
+    assert!(told.contains("openai did not begin to answer in time"), "{told}");
+    openai.left(1).await;
+    // A body that does not come.
+    let mut stream = tokio::net::TcpStream::connect(site.address).await.unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-length: 100\r\n\r\n{{",
+        client.key
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 408"), "{text}");
+    // A head that does not come, and a connection that says nothing.
+    for said in ["POST /v1/chat", ""] {
+        let mut stream = tokio::net::TcpStream::connect(site.address).await.unwrap();
+        stream.write_all(said.as_bytes()).await.unwrap();
+        let mut byte = vec![];
+        let began = Instant::now();
+        stream.read_to_end(&mut byte).await.ok();
+        assert!(began.elapsed() < Duration::from_secs(3), "{said:?} is waited for");
+    }
+    assert_eq!(site.rows().await.len(), 2);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_under_way_is_listed_for_the_platform_alone() {
+    let (openai, site, client) = with_openai(Act::SilentStream(stream_of(&["one", "two"], None)[..2].to_vec())).await;
+    let platform = site.client(&site.key("admin-token", None, None).await);
+    let list = |reply: Value| reply["data"].as_array().unwrap().clone();
+    assert!(list(platform.get("/live").await.json()).is_empty());
+    client.get("/live").await.refused(403, "no_access");
+    let mut question = ask("gpt-4o", "x");
+    question["stream"] = json!(true);
+    let mut stream = client.open(&question).await;
+    stream.until("two").await;
+    openai.then([Act::Silence]);
+    let _waiting = client.post_only(&ask("gpt-4o", "y")).await;
+    let began = Instant::now();
+    let live = loop {
+        let live = list(platform.get("/live").await.json());
+        if live.len() == 2 {
+            break live;
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "{live:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert_eq!(
+        (&live[0]["token_name"], &live[0]["model"], &live[0]["provider"]),
+        (&json!("free"), &json!("gpt-4o"), &json!("openai"))
+    );
+    assert_eq!((&live[0]["state"], &live[1]["state"]), (&json!("answering"), &json!("asking")));
+    assert!(live[0]["bytes"].as_u64().unwrap() > 100 && live[1]["bytes"] == 0, "{live:?}");
+    assert!(
+        live[0]["id"].as_str().unwrap().starts_with("req-") && live[0]["started_at"].as_str().unwrap().contains('T')
+    );
+    drop((stream, _waiting));
+    openai.left(2).await;
+    let began = Instant::now();
+    while !list(platform.get("/live").await.json()).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn echo_repeats_what_was_said() {
+    let site = Site::start(Database::sqlite(), Options::echo()).await;
+    let client = site.free().await;
+    let answered = client.chat(&ask("claude-opus-4-6", "three small words")).await.json();
+    assert_eq!(answered["choices"][0]["message"]["content"], "three small words");
+    assert_eq!(answered["usage"], json!({"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6}));
+    let mut question = ask("gpt-4o", "three small words");
+    question["max_tokens"] = json!(2);
+    question["stream"] = json!(true);
+    let reply = client.chat(&question).await;
+    assert_eq!(reply.header("content-type").as_deref(), Some("text/event-stream"));
+    let events: Vec<String> = reply.text().split_inclusive("\n\n").map(str::to_owned).collect();
+    assert_eq!(events.last().unwrap(), "data: [DONE]\n\n");
+    let said: String = events[..events.len() - 1]
+        .iter()
+        .map(|e| crate::kit::event(e)["choices"][0]["delta"]["content"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(said, "three small");
+    assert!(reply.text().contains("\"finish_reason\":\"length\"") && !reply.text().contains("usage"));
+    let parts = json!({"model": "gpt-4o", "messages": [{"role": "system", "content": "be kind"},
+        {"role": "user", "content": [{"type": "text", "text": "parts of"}, {"type": "image_url"}, {"type": "text", "text": "it"}]}]});
+    assert_eq!(client.chat(&parts).await.json()["choices"][0]["message"]["content"], "parts of it");
+    let told = client.chat(&ask("gpt-4o-mini", "/fail 500 now")).await.refused(502, "provider_error");
+    assert!(told.contains("gpt-4o-mini at echo answered 500"), "{told}");
+    assert_eq!(client.chat(&ask("gpt-4o-mini", "/fail 418 now")).await.status, 418);
+    let began = Instant::now();
+    assert_eq!(
+        client.chat(&ask("gpt-4o-mini", "/wait 100 a b")).await.json()["choices"][0]["message"]["content"],
+        "a b"
+    );
+    assert!(began.elapsed() >= Duration::from_millis(200));
+    let rows = site.rows().await;
+    assert!(rows.iter().all(|row| row.provider == "echo"), "{rows:?}");
+    assert_eq!(
+        (rows[1].prompt_tokens, rows[1].completion_tokens, rows[1].is_stream, rows[1].estimated),
+        (3, 2, true, false)
+    );
+    assert_eq!(rows[0].model, "claude-opus-4-6");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_finishes_what_was_begun_and_cuts_what_takes_too_long() {
+    let (openai, site, client) = with_openai(answer("late", 1, 1)).await;
+    let pieces = stream_of(&["one", "two", "three"], Some((5, 3)));
+    openai.then([Act::Stream(pieces.clone(), Duration::from_millis(100))]);
+    let mut question = ask("gpt-4o", "x");
+    question["stream"] = json!(true);
+    let mut stream = client.open(&question).await;
+    stream.until("one").await;
+    let address = site.address;
+    let stopping = tokio::spawn(site.stop());
+    let (body, whole) = stream.end().await;
+    assert!(whole, "cut: {}", String::from_utf8_lossy(&body));
+    assert!(String::from_utf8(body).unwrap().ends_with("data: [DONE]\n\n"));
+    let stopped = stopping.await.unwrap();
+    stopped.check().await;
+    assert_eq!(stopped.count("request_log").await, 1);
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+
+    let openai = Provider::start(Act::SilentStream(pieces[..1].to_vec())).await;
+    let mut options = Options::with(None, Some(&openai), None);
+    options.timing.drain = Duration::from_millis(200);
+    let site = Site::start(Database::sqlite(), options).await;
+    let client = site.free().await;
+    let mut stream = client.open(&question).await;
+    stream.until("one").await;
+    let app = site.app.clone();
+    let began = Instant::now();
+    let stopped = site.stop().await;
+    assert!(began.elapsed() < Duration::from_secs(3));
+    let (_, whole) = stream.end().await;
+    assert!(!whole, "the client sees that it was cut");
+    stopped.check().await;
+    let rows =
+        store::request_log::list(&app.db, &Default::default(), base::Page { offset: 0, limit: 10 }).await.unwrap();
+    assert!(rows[0].error_message.contains("stopped"), "{rows:?}");
+}

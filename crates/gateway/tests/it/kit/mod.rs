@@ -1,0 +1,38 @@
+//! What the tests stand on: a gateway, providers that do as they are told, and honest skips.
+
+mod client;
+mod provider;
+mod site;
+// The skips and traces of the whole suite are written in one place.
+#[path = "../../../../tidepool/tests/it/kit/trace.rs"]
+mod trace;
+
+pub use client::{Client, Reply, ask, event};
+pub use provider::{Act, Provider, answer, stream_of};
+pub use site::{Database, Options, PROVIDER_KEY, Site};
+
+/// Runs each case on SQLite and on a real PostgreSQL. The case gives its site back; the gateway is stopped, and the log, the
+/// sums and the quotas must agree.
+#[macro_export]
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($database:ident: Database) $body:block)*) => {$(
+        $(#[$meta])*
+        mod $name {
+            use super::*;
+
+            async fn case($database: $crate::kit::Database) -> $crate::kit::Site $body
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                case($crate::kit::Database::sqlite()).await.end().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                if let Some(database) = $crate::kit::Database::postgres(module_path!()).await {
+                    case(database).await.end().await;
+                }
+            }
+        }
+    )*};
+}

@@ -1,0 +1,307 @@
+//! A command is a list of arguments. It becomes a line for a shell in one place, here, and every value in it is quoted.
+//!
+//! What a server is sent, from outside in: who does it (`sudo`, `runuser`), a locale whose messages can be told apart, a time limit that
+//! the server itself keeps (an abandoned command would hold one of sshd's sessions for ever), and the arguments.
+
+use std::time::Duration;
+
+use super::error::{Error, Result};
+use super::output::Output;
+
+/// How long a command may take when nothing else is said.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How much of its output is kept when nothing else is said.
+const KEEP: usize = 1 << 20;
+/// After its time a command is asked to end; after this, it is made to.
+pub(super) const KILL_AFTER: Duration = Duration::from_secs(2);
+/// The line is one argument of the shell's, and Linux takes 128 KiB for one.
+const LONGEST: usize = 120 * 1024;
+
+/// As whom a command is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Actor {
+    /// The user who logged in.
+    Login,
+    #[default]
+    Root,
+    /// A user of the server's. Files in a folder that this user owns are safe to be written only this way: root would follow
+    /// whatever links the user puts in the way.
+    User(String),
+}
+
+/// Who logged in, as far as the line depends on it.
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    pub user: String,
+    pub is_root: bool,
+}
+
+#[derive(Clone)]
+pub struct Command {
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    pub(super) stdin: Vec<u8>,
+    pub(super) limit: Duration,
+    pub(super) keep: usize,
+    actor: Actor,
+}
+
+impl Command {
+    pub fn new(program: impl Into<String>) -> Command {
+        Command {
+            argv: vec![program.into()],
+            env: vec![],
+            stdin: vec![],
+            limit: LIMIT,
+            keep: KEEP,
+            actor: Actor::default(),
+        }
+    }
+
+    /// A script in POSIX sh, whose `$1`, `$2`… are the arguments that follow.
+    pub fn script(text: &str) -> Command {
+        Command::new("sh").args(["-c", text, "sh"])
+    }
+
+    pub fn arg(mut self, arg: impl Into<String>) -> Command {
+        self.argv.push(arg.into());
+        self
+    }
+
+    pub fn args<I: IntoIterator<Item: Into<String>>>(mut self, args: I) -> Command {
+        self.argv.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Everybody on the server can read a process's arguments, and these are among them: secrets go through standard input.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Command {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// How long it may take on the server.
+    pub fn limit(mut self, limit: Duration) -> Command {
+        self.limit = limit;
+        self
+    }
+
+    /// How many bytes of its output are kept.
+    pub fn keep(mut self, bytes: usize) -> Command {
+        self.keep = bytes;
+        self
+    }
+
+    pub fn by(mut self, actor: Actor) -> Command {
+        self.actor = actor;
+        self
+    }
+
+    /// What it is called in errors and logs: never with its arguments.
+    pub(super) fn name(&self) -> &str {
+        self.argv.first().map_or("", String::as_str)
+    }
+
+    /// The line that a login shell is given.
+    pub(super) fn line(&self, login: &Login) -> Result<String> {
+        if self.name().is_empty() {
+            return Err(Error::BadCommand("it has no name"));
+        }
+        let mut words: Vec<&str> = Vec::with_capacity(self.argv.len() + 12);
+        match &self.actor {
+            Actor::User(user) if user.is_empty() || user.starts_with('-') => {
+                return Err(Error::BadCommand("its user's name"));
+            }
+            Actor::User(user) if *user == login.user => {}
+            Actor::User(user) if login.is_root => words.extend(["runuser", "-u", user, "--"]),
+            // sudo's own complaints must be told apart too.
+            Actor::User(user) => words.extend(["env", "LC_ALL=C", "sudo", "-n", "-u", user, "--"]),
+            Actor::Root if !login.is_root => words.extend(["env", "LC_ALL=C", "sudo", "-n", "--"]),
+            Actor::Root | Actor::Login => {}
+        }
+        let pairs: Vec<String> = self.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        if !self.env.iter().all(|(name, _)| is_variable(name)) {
+            return Err(Error::BadCommand("the name of an environment variable"));
+        }
+        words.extend(["env", "LC_ALL=C"]);
+        words.extend(pairs.iter().map(String::as_str));
+        let (grace, limit) = (seconds(KILL_AFTER), seconds(self.limit));
+        words.extend(["timeout", "-k", &grace, &limit]);
+        words.extend(self.argv.iter().map(String::as_str));
+
+        let mut line = String::from("exec");
+        for word in words {
+            line.push(' ');
+            quote(word, &mut line)?;
+        }
+        if line.len() > LONGEST {
+            Err(Error::BadCommand("it is too long: pass it by standard input"))
+        } else {
+            Ok(line)
+        }
+    }
+
+    /// Its output, unless it was not the command that ended: the server's time limit, or sudo that refused.
+    pub(super) fn judged(&self, login: &Login, output: Output) -> Result<Output> {
+        match self.timed_out(&output).or_else(|| self.refused_by_sudo(login, &output)) {
+            Some(error) => Err(error),
+            None => Ok(output),
+        }
+    }
+
+    fn refused_by_sudo(&self, login: &Login, output: &Output) -> Option<Error> {
+        let asked = match &self.actor {
+            Actor::Login => false,
+            Actor::Root => !login.is_root,
+            Actor::User(user) => !login.is_root && *user != login.user,
+        };
+        let said = output.stderr.starts_with(b"sudo: ") || output.stderr.starts_with(b"Sorry, user ");
+        let missing = output.status == 127 && output.stderr.starts_with(b"env: 'sudo'");
+        let refused = asked && (output.status == 1 && said || missing);
+        refused.then(|| Error::NoSudo { user: login.user.clone(), why: output.complaint() })
+    }
+
+    /// `timeout` answers 124, or 137 when it had to kill.
+    fn timed_out(&self, output: &Output) -> Option<Error> {
+        let over = matches!(output.status, 124 | 137) && output.took >= self.limit;
+        over.then(|| self.too_late())
+    }
+
+    pub(super) fn too_late(&self) -> Error {
+        Error::CommandTimedOut { command: self.name().to_owned(), limit: self.limit }
+    }
+
+    pub(super) fn cut_off(&self) -> Error {
+        Error::CutOff { command: self.name().to_owned() }
+    }
+}
+
+/// Arguments may hold what is nobody's business: only the program is shown.
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Command").field("program", &self.name()).field("actor", &self.actor).finish_non_exhaustive()
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
+}
+
+fn seconds(duration: Duration) -> String {
+    // `timeout 0` would mean no limit at all.
+    format!("{:.3}", duration.max(Duration::from_millis(1)).as_secs_f64())
+}
+
+/// One word for a POSIX shell. Quotes and backslashes stand outside of the single quotes, each behind a backslash, because fish reads
+/// backslashes inside of them; so the word is the same to fish.
+fn quote(word: &str, line: &mut String) -> Result<()> {
+    if word.contains('\0') {
+        return Err(Error::BadCommand("it holds a NUL character"));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        line.push_str(word);
+        return Ok(());
+    }
+    line.push('\'');
+    for c in word.chars() {
+        match c {
+            '\'' => line.push_str(r"'\''"),
+            '\\' => line.push_str(r"'\\'"),
+            c => line.push(c),
+        }
+    }
+    line.push('\'');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn login(user: &str) -> Login {
+        Login { user: user.into(), is_root: user == "root" }
+    }
+
+    /// What a real shell makes of the words.
+    fn words_in(shell: &str, words: &[String]) -> Vec<String> {
+        let mut line = String::from("printf '%s\\0'");
+        for word in words {
+            line.push(' ');
+            quote(word, &mut line).unwrap();
+        }
+        let output = process::Command::new(shell).arg("-c").arg(&line).output().unwrap();
+        assert!(output.status.success(), "{line}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn every_word_comes_out_of_a_shell_as_it_went_in(words in prop::collection::vec("[^\0]{0,12}|['\"\\\\$`\n!*? ]{1,8}", 1..6)) {
+            prop_assert_eq!(words_in("sh", &words), words.clone());
+            prop_assert_eq!(words_in("bash", &words), words);
+        }
+    }
+
+    #[test]
+    fn hostile_words_stay_words() {
+        let words: Vec<String> =
+            ["$(id)", "`id`", "'; id; '", "a'b\"c", "\\", "\\'", "\n", "-rf", "", "*", "~", "!!", "ä\u{1F41A}", "a\\"]
+                .map(str::to_owned)
+                .to_vec();
+        assert_eq!(words_in("sh", &words), words);
+        assert_eq!(words_in("bash", &words), words);
+    }
+
+    #[test]
+    fn a_line_says_who_how_long_and_what() {
+        let command = Command::new("systemctl").args(["is-active", "a b"]).limit(Duration::from_secs(10));
+        let line = |actor: Actor, user: &str| command.clone().by(actor).line(&login(user)).unwrap();
+        let told = "env 'LC_ALL=C' timeout -k 2.000 10.000 systemctl is-active 'a b'";
+        assert_eq!(line(Actor::Root, "root"), format!("exec {told}"));
+        assert_eq!(line(Actor::Login, "ops"), format!("exec {told}"));
+        assert_eq!(line(Actor::User("ops".into()), "ops"), format!("exec {told}"));
+        assert_eq!(line(Actor::Root, "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {told}"));
+        assert_eq!(line(Actor::User("i1".into()), "ops"), format!("exec env 'LC_ALL=C' sudo -n -u i1 -- {told}"));
+        assert_eq!(line(Actor::User("i1".into()), "root"), format!("exec runuser -u i1 -- {told}"));
+    }
+
+    #[test]
+    fn what_no_shell_can_be_given_is_refused() {
+        let refused = |command: Command| matches!(command.line(&login("root")), Err(Error::BadCommand(_)));
+        assert!(refused(Command::new("")));
+        assert!(refused(Command::new("echo").arg("a\0b")));
+        assert!(refused(Command::new("echo").env("A=B", "c")));
+        assert!(refused(Command::new("echo").env("-i", "c")));
+        assert!(refused(Command::new("echo").by(Actor::User("-u".into()))));
+        assert!(refused(Command::new("echo").arg("x".repeat(130 * 1024))));
+        assert!(!refused(Command::new("echo").env("HOME", "/a b")));
+    }
+
+    #[test]
+    fn arguments_are_not_shown() {
+        let shown = format!("{:?}", Command::new("curl").arg("a-token-of-nobody").env("KEY", "another-one"));
+        assert!(shown.contains("curl") && !shown.contains("token") && !shown.contains("another"), "{shown}");
+    }
+
+    #[test]
+    fn a_status_of_124_before_the_time_is_the_commands_own() {
+        let command = Command::new("x").limit(Duration::from_secs(1));
+        let output = |status, took| Output { status, took: Duration::from_millis(took), ..Output::default() };
+        assert!(command.timed_out(&output(124, 1005)).is_some());
+        assert!(command.timed_out(&output(137, 3005)).is_some());
+        assert!(command.timed_out(&output(124, 20)).is_none());
+        assert!(command.timed_out(&output(1, 1005)).is_none());
+    }
+}

@@ -1,0 +1,258 @@
+//! Files on a server: read whole, written whole or not at all.
+//!
+//! A write is one script, in one round trip. It writes a temporary file in the same folder, compares what arrived with what was sent (a cut
+//! connection looks like the end of the input), keeps the version that was there beside the file, and renames. Writers of ours wait for each
+//! other by a lock on the folder; a change by anybody else is noticed by the file's hash, right before the rename.
+
+use aws_lc_rs::digest;
+
+use super::command::{Actor, Command};
+use super::error::{Error, Result};
+use super::{Host, Output};
+
+/// How many older versions stay beside a file, as `<name>.tidepool-<time>`.
+pub const VERSIONS: usize = 5;
+
+/// What a file holds, as far as one must know to see that it changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hash(String);
+
+impl Hash {
+    pub fn of(bytes: &[u8]) -> Hash {
+        let sum = digest::digest(&digest::SHA256, bytes);
+        Hash(sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// SHA-256, in hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What must be so for a write to take place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    Any,
+    Absent,
+    /// The content that was read before, and edited.
+    Unchanged(Hash),
+}
+
+#[derive(Clone, Debug)]
+pub struct Write {
+    path: String,
+    bytes: Vec<u8>,
+    expect: Expect,
+    actor: Actor,
+    mode: u32,
+    owner: Option<String>,
+}
+
+impl Write {
+    /// Owner and mode of a file that is there are kept. A new one belongs to whom its folder belongs, who alone can read it.
+    pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>, expect: Expect) -> Write {
+        let (path, bytes) = (path.into(), bytes.into());
+        Write { path, bytes, expect, actor: Actor::default(), mode: 0o600, owner: None }
+    }
+
+    /// As whom it is written. In a folder of a user's, that user.
+    pub fn by(mut self, actor: Actor) -> Write {
+        self.actor = actor;
+        self
+    }
+
+    /// The mode of a new file.
+    pub fn mode(mut self, mode: u32) -> Write {
+        self.mode = mode;
+        self
+    }
+
+    /// The owner of a new file: `user` or `user:group`.
+    pub fn owner(mut self, owner: impl Into<String>) -> Write {
+        self.owner = Some(owner.into());
+        self
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It held this already, and was not touched.
+    Same,
+    New,
+    /// What was there before is kept under this name.
+    Replaced {
+        kept: String,
+    },
+}
+
+/// The end of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    pub bytes: Vec<u8>,
+    /// How large the whole file is.
+    pub size: u64,
+}
+
+// Statuses by which the scripts say what they found.
+const CHANGED: i32 = 81;
+const NOT_A_FILE: i32 = 82;
+const TOO_LARGE: i32 = 84;
+const NO_FOLDER: i32 = 85;
+const LOCKED: i32 = 86;
+const INCOMPLETE: i32 = 87;
+
+const READ: &str = r#"
+if [ -e "$1" ] && [ ! -f "$1" ]; then exit 82; fi
+size=$(stat -Lc %s -- "$1") || exit 1
+[ "$size" -le "$2" ] || exit 84
+exec cat -- "$1"
+"#;
+
+const TAIL: &str = r#"
+if [ -e "$1" ] && [ ! -f "$1" ]; then exit 82; fi
+stat -Lc %s -- "$1" && exec tail -c "$2" -- "$1"
+"#;
+
+// A name may end in a line break, which $(…) would take away: hence the x. A link is followed, so that it stays one.
+const WRITE: &str = r#"
+umask 077
+path=$1 expect=$2 want=$3 mode=$4 owner=$5 versions=$6
+if [ -L "$path" ]; then path=$(readlink -fnv -- "$path" && printf x) || exit 1; path=${path%x}; fi
+dir=${path%/*}; dir=${dir:-/}
+[ -d "$dir" ] || exit 85
+exec 9<"$dir"
+flock -w 10 9 || exit 86
+hash() { if [ -e "$path" ]; then h=$(sha256sum <"$path") && h=${h%% *}; else h=absent; fi; }
+if [ -e "$path" ] && [ ! -f "$path" ]; then exit 82; fi
+hash || exit 1
+now=$h
+if [ "$now" = "$want" ]; then cat >/dev/null; echo same; exit 0; fi
+[ "$expect" = any ] || [ "$now" = "$expect" ] || exit 81
+rm -f -- "$dir"/.tidepool-new.*
+tmp=$(mktemp -- "$dir/.tidepool-new.XXXXXXXX") || exit 1
+trap 'rm -f -- "$tmp"' EXIT
+trap 'exit 143' HUP INT TERM PIPE
+cat >"$tmp" || exit 1
+got=$(sha256sum <"$tmp") || exit 1
+[ "${got%% *}" = "$want" ] || exit 87
+if [ "$now" != absent ]; then
+  chown -h --reference="$path" -- "$tmp" && chmod --reference="$path" -- "$tmp" || exit 1
+else
+  if [ -n "$owner" ]; then chown -h -- "$owner" "$tmp" || exit 1
+  elif [ "$(id -u)" = 0 ]; then chown -h --reference="$dir" -- "$tmp" || exit 1; fi
+  chmod -- "$mode" "$tmp" || exit 1
+fi
+sync -- "$tmp" || exit 1
+hash || exit 1
+[ "$h" = "$now" ] || exit 81
+if [ "$now" = absent ]; then
+  ln -T -- "$tmp" "$path" || { [ ! -e "$path" ] || exit 81; exit 1; }
+  sync -- "$dir"
+  echo new
+  exit 0
+fi
+stamp=$(date -u +%Y%m%dT%H%M%S.%NZ)
+kept=$path.tidepool-$stamp
+ln -T -- "$path" "$kept" 2>/dev/null || cp -p -- "$path" "$kept" || { rm -f -- "$kept"; exit 1; }
+mv -fT -- "$tmp" "$path" || { rm -f -- "$kept"; exit 1; }
+trap - EXIT
+sync -- "$dir"
+set -- "$path".tidepool-[0-9]*
+while [ $# -gt "$versions" ]; do rm -f -- "$1"; shift; done
+printf 'kept %s' "$kept"
+"#;
+
+impl Host {
+    /// A file's content, or nothing where there is no such file. One that is larger than `limit` is not read.
+    pub async fn read(&self, path: &str, limit: usize, actor: Actor) -> Result<Option<Vec<u8>>> {
+        let command = Command::script(READ).args([absolute(path)?, &limit.to_string()]).keep(limit).by(actor);
+        let output = self.run(&command).await?;
+        if output.truncated {
+            return Err(Error::TooLarge { path: path.to_owned(), limit });
+        }
+        if is_missing(&output) { Ok(None) } else { checked(output, path, limit).map(|output| Some(output.stdout)) }
+    }
+
+    /// The last bytes of a file, however large it is, or nothing where there is none.
+    pub async fn tail(&self, path: &str, limit: usize, actor: Actor) -> Result<Option<Tail>> {
+        let command = Command::script(TAIL).args([absolute(path)?, &limit.to_string()]).keep(limit + 32).by(actor);
+        let output = self.run(&command).await?;
+        if is_missing(&output) {
+            return Ok(None);
+        }
+        let output = checked(output, path, limit)?;
+        let told = output.stdout.iter().position(|byte| *byte == b'\n').map(|end| output.stdout.split_at(end));
+        let Some((size, bytes)) = told else { return Err(Error::odd("tail", "no size")) };
+        let size = String::from_utf8_lossy(size).parse().map_err(|e| Error::odd("tail", e))?;
+        Ok(Some(Tail { bytes: bytes[1..].to_vec(), size }))
+    }
+
+    /// Puts a file in place, whole and at once, or leaves everything as it was.
+    pub async fn write(&self, write: &Write) -> Result<Written> {
+        let path = absolute(&write.path)?;
+        let want = Hash::of(&write.bytes);
+        let expect = match &write.expect {
+            Expect::Any => "any",
+            Expect::Absent => "absent",
+            Expect::Unchanged(hash) => hash.as_str(),
+        };
+        let (mode, versions) = (format!("{:o}", write.mode & 0o7777), VERSIONS.to_string());
+        let owner = write.owner.as_deref().unwrap_or_default();
+        let command = Command::script(WRITE)
+            .args([path, expect, want.as_str(), &mode, owner, &versions])
+            .stdin(write.bytes.clone())
+            .by(write.actor.clone());
+        let output = checked(self.run(&command).await?, path, 0)?;
+        match output.text().as_str() {
+            "same\n" => Ok(Written::Same),
+            "new\n" => Ok(Written::New),
+            text => match text.strip_prefix("kept ") {
+                Some(kept) => Ok(Written::Replaced { kept: kept.to_owned() }),
+                None => Err(Error::odd("a write", format_args!("{text:?}"))),
+            },
+        }
+    }
+}
+
+fn absolute(path: &str) -> Result<&str> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let whole = path.starts_with('/') && !matches!(name, "" | "." | "..");
+    if whole { Ok(path) } else { Err(Error::BadCommand("a path must be absolute and name a file")) }
+}
+
+fn is_missing(output: &Output) -> bool {
+    let said = String::from_utf8_lossy(&output.stderr);
+    output.status == 1 && ["No such file or directory", "Not a directory"].iter().any(|text| said.contains(text))
+}
+
+fn checked(output: Output, path: &str, limit: usize) -> Result<Output> {
+    let name = path.to_owned();
+    match output.status {
+        0 => Ok(output),
+        CHANGED => Err(Error::ChangedMeanwhile { path: name }),
+        NOT_A_FILE => Err(Error::NotAFile { path: name }),
+        TOO_LARGE => Err(Error::TooLarge { path: name, limit }),
+        NO_FOLDER => Err(Error::NoFolder { path: name }),
+        LOCKED => Err(Error::Locked { path: name }),
+        INCOMPLETE => Err(Error::CutOff { command: "a write".into() }),
+        _ => Err(Error::about_file(path, "a file", &output)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_what_sha256sum_says() {
+        assert_eq!(Hash::of(b"").as_str(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+
+    #[test]
+    fn only_a_file_named_from_the_root_is_a_path() {
+        assert!(absolute("/etc/x y").is_ok());
+        for bad in ["", "x", "./x", "~/x", "/", "/etc/", "/etc/..", "/etc/."] {
+            assert!(absolute(bad).is_err(), "{bad}");
+        }
+    }
+}

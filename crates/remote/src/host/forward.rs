@@ -1,0 +1,186 @@
+//! A socket on a server's own loopback, through its SSH connection or, on this machine, as it is.
+//!
+//! russh hands out what it receives through a bounded queue per channel, and stops reading the whole connection when one is full. So a
+//! task of ours always takes everything in; a reader who lets too much pile up is cut off, and the others never notice.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use russh::client::Msg;
+use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::error::Error;
+use super::session::Fault;
+use super::ssh::Connection;
+
+/// Connecting on the server itself is a matter of microseconds; the rest is the way there.
+const OPEN: Duration = Duration::from_secs(5);
+/// What may wait for a reader. The largest message of an assistant is 25 MiB; it is read as it comes, not when it is whole.
+const PILE: usize = 16 << 20;
+
+/// Bytes both ways. Dropping it closes the socket on the server.
+pub struct Forwarded(Way);
+
+enum Way {
+    Ssh(Tunnel),
+    Local(TcpStream),
+}
+
+struct Tunnel {
+    incoming: mpsc::UnboundedReceiver<Bytes>,
+    current: Bytes,
+    pile: Arc<Pile>,
+    outgoing: Pin<Box<dyn AsyncWrite + Send>>,
+    /// The task that takes everything in ends, and closes the channel, when this is dropped.
+    _alive: oneshot::Sender<()>,
+}
+
+/// What waits for the reader, and why there will be no more of it, where that is not simply the end.
+#[derive(Default)]
+struct Pile {
+    size: AtomicUsize,
+    fault: OnceLock<io::ErrorKind>,
+}
+
+/// Opens a tunnel to a port of the server's loopback.
+pub(super) async fn open(
+    connection: Arc<Connection>,
+    permit: OwnedSemaphorePermit,
+    port: u16,
+) -> Result<Forwarded, Fault> {
+    let (opened, wait) = oneshot::channel();
+    tokio::spawn(async move {
+        let channel = connection.handle.channel_open_direct_tcpip("127.0.0.1", u32::from(port), "127.0.0.1", 0);
+        let channel = match timeout(OPEN, channel).await {
+            Ok(Ok(channel)) => channel,
+            Ok(Err(russh::Error::ChannelOpenFailure(why))) => {
+                let told = match why {
+                    ChannelOpenFailure::ConnectFailed => Error::PortClosed { port },
+                    _ => Error::NoForwarding,
+                };
+                return drop(opened.send(Err(Fault::Told(told))));
+            }
+            Ok(Err(_)) => return drop(opened.send(Err(Fault::Lost))),
+            Err(_) => {
+                connection.retire();
+                return drop(opened.send(Err(Fault::Lost)));
+            }
+        };
+        serve(channel, opened).await;
+        drop(permit);
+    });
+    wait.await.unwrap_or(Err(Fault::Lost))
+}
+
+pub(super) async fn local(port: u16) -> Result<Forwarded, Error> {
+    match timeout(OPEN, TcpStream::connect(("127.0.0.1", port))).await {
+        Ok(Ok(stream)) => {
+            stream.set_nodelay(true).ok();
+            Ok(Forwarded(Way::Local(stream)))
+        }
+        _ => Err(Error::PortClosed { port }),
+    }
+}
+
+async fn serve(channel: Channel<Msg>, opened: oneshot::Sender<Result<Forwarded, Fault>>) {
+    let (mut read, write) = channel.split();
+    let (sender, incoming) = mpsc::unbounded_channel();
+    let (alive, gone) = oneshot::channel();
+    let pile = Arc::new(Pile::default());
+    let outgoing = Box::pin(write.make_writer());
+    let tunnel = Tunnel { incoming, current: Bytes::new(), pile: pile.clone(), outgoing, _alive: alive };
+    // When nobody waits any more, the tunnel is dropped here, and `gone` ends it.
+    opened.send(Ok(Forwarded(Way::Ssh(tunnel)))).ok();
+    tokio::select! {
+        () = take_in(&mut read, sender, &pile) => {}
+        _ = gone => {}
+    }
+    write.close().await.ok();
+}
+
+async fn take_in(read: &mut ChannelReadHalf, sender: mpsc::UnboundedSender<Bytes>, pile: &Pile) {
+    loop {
+        match read.wait().await {
+            Some(ChannelMsg::Data { data }) => {
+                let waiting = pile.size.fetch_add(data.len(), Ordering::Relaxed) + data.len();
+                if waiting > PILE {
+                    pile.fault.set(io::ErrorKind::TimedOut).ok();
+                    return;
+                }
+                if sender.send(data).is_err() {
+                    return;
+                }
+            }
+            // The server's side has said its last word; ours may go on until it closes.
+            Some(ChannelMsg::Eof) => return half_closed(read, sender).await,
+            Some(ChannelMsg::Close) => return,
+            None => {
+                pile.fault.set(io::ErrorKind::ConnectionReset).ok();
+                return;
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+async fn half_closed(read: &mut ChannelReadHalf, sender: mpsc::UnboundedSender<Bytes>) {
+    drop(sender);
+    while !matches!(read.wait().await, Some(ChannelMsg::Close) | None) {}
+}
+
+impl AsyncRead for Tunnel {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        while self.current.is_empty() {
+            match ready!(self.incoming.poll_recv(cx)) {
+                Some(data) => self.current = data,
+                None => return Poll::Ready(self.pile.fault.get().map_or(Ok(()), |kind| Err((*kind).into()))),
+            }
+        }
+        let size = self.current.len().min(buf.remaining());
+        buf.put_slice(&self.current[..size]);
+        self.current.advance(size);
+        self.pile.size.fetch_sub(size, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Forwarded {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().0 {
+            Way::Ssh(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
+            Way::Local(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Forwarded {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().0 {
+            Way::Ssh(tunnel) => tunnel.outgoing.as_mut().poll_write(cx, buf),
+            Way::Local(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().0 {
+            Way::Ssh(tunnel) => tunnel.outgoing.as_mut().poll_flush(cx),
+            Way::Local(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().0 {
+            Way::Ssh(tunnel) => tunnel.outgoing.as_mut().poll_shutdown(cx),
+            Way::Local(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a unit wrote to the journal, and what systemd wrote about it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Host;
+use super::command::Command;
+use super::error::{Error, Result};
+use super::lines::Lines;
+use super::systemd::Unit;
+
+/// journald's own place mark. It stays good across reboots.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Cursor(String);
+
+impl Cursor {
+    /// One that was kept.
+    pub fn kept(text: impl Into<String>) -> Cursor {
+        Cursor(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub cursor: Cursor,
+    pub at: Timestamp,
+    /// What was written. Bytes that are no text became `\u{fffd}`.
+    pub message: String,
+    /// Who wrote it. Nobody but systemd itself is process 1.
+    pub pid: Option<u32>,
+    /// systemd's mark for what happened, such as the end of a process.
+    pub message_id: Option<String>,
+    /// With that mark: `exited`, `killed` or `dumped`.
+    pub exit_code: Option<String>,
+    pub exit_status: Option<String>,
+    pub unit_result: Option<String>,
+}
+
+const FIELDS: &str = "--output-fields=MESSAGE,_PID,MESSAGE_ID,EXIT_CODE,EXIT_STATUS,UNIT_RESULT";
+/// Enough for the longest lines that journald takes.
+const KEPT_PER_ENTRY: usize = 64 * 1024;
+const MOST_KEPT: usize = 16 << 20;
+
+/// The last entries, oldest first.
+pub async fn last(host: &Host, unit: &Unit, entries: usize) -> Result<Vec<Entry>> {
+    let command = read(unit).args(["-n", &entries.to_string()]);
+    entries_of(host, &command, entries).await
+}
+
+/// What came after a place, oldest first and no more than `most`: whoever gets as many asks again from the last one's place.
+pub async fn after(host: &Host, unit: &Unit, cursor: &Cursor, most: usize) -> Result<Vec<Entry>> {
+    const SCRIPT: &str = r#"most=$1; shift; "$@" | head -n "$most""#;
+    let place = format!("--after-cursor={}", cursor.0);
+    let command = Command::script(SCRIPT).arg(most.to_string()).args(read_words(unit, &[&place]));
+    entries_of(host, &command, most).await
+}
+
+/// What comes from now on, or from a place on. Ends with its time limit: begin again at the last entry's place.
+pub async fn follow(host: &Host, unit: &Unit, from: Option<&Cursor>, limit: Duration) -> Result<Follow> {
+    // It must end with its input, and journalctl has no eye on that: a child watches it.
+    const SCRIPT: &str =
+        r#"exec 3<&0; { cat <&3 >/dev/null 2>&1; kill $$; } >/dev/null 2>&1 & exec "$@" </dev/null 3<&-"#;
+    // With --lines=0 the first entry of a unit that has none yet would be lost.
+    let place = from.map_or_else(|| "--since=now".to_owned(), |cursor| format!("--after-cursor={}", cursor.0));
+    let command = Command::script(SCRIPT).args(read_words(unit, &["-f", "--no-tail", &place])).limit(limit);
+    Ok(Follow(host.lines(&command).await?))
+}
+
+/// Entries as they are written.
+pub struct Follow(Lines);
+
+impl Follow {
+    /// The next entry. The end of its time is an error like any other: `CommandTimedOut`.
+    pub async fn next(&mut self) -> Result<Entry> {
+        match self.0.next().await? {
+            Some(line) => parse(&line),
+            None => Err(Error::CutOff { command: "journalctl".into() }),
+        }
+    }
+
+    /// How many entries were lost because they were not taken fast enough.
+    pub fn missed(&self) -> usize {
+        self.0.missed()
+    }
+}
+
+fn read_words<'a>(unit: &'a Unit, more: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec!["journalctl", "-q", "--no-pager", "-o", "json", FIELDS, "-u", unit.as_str()];
+    words.extend(more);
+    words
+}
+
+fn read(unit: &Unit) -> Command {
+    let words = read_words(unit, &[]);
+    Command::new(words[0]).args(words[1..].iter().copied())
+}
+
+async fn entries_of(host: &Host, command: &Command, most: usize) -> Result<Vec<Entry>> {
+    let keep = most.saturating_mul(KEPT_PER_ENTRY).min(MOST_KEPT);
+    let output = host.succeed(&command.clone().keep(keep)).await?;
+    // In a pipe, journalctl's own status is not to be had.
+    if output.stdout.is_empty() && !output.stderr.is_empty() {
+        return Err(Error::failed("journalctl", &output));
+    }
+    let mut lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
+    // Nothing, or an entry that was cut off.
+    lines.pop();
+    lines.into_iter().filter(|line| !line.is_empty()).map(parse).collect()
+}
+
+fn parse(line: &[u8]) -> Result<Entry> {
+    #[derive(Deserialize)]
+    struct Raw {
+        #[serde(rename = "__CURSOR")]
+        cursor: Cursor,
+        #[serde(rename = "__REALTIME_TIMESTAMP")]
+        at: String,
+        #[serde(rename = "MESSAGE", default)]
+        message: Value,
+        #[serde(rename = "_PID", default)]
+        pid: Value,
+        #[serde(rename = "MESSAGE_ID", default)]
+        message_id: Value,
+        #[serde(rename = "EXIT_CODE", default)]
+        exit_code: Value,
+        #[serde(rename = "EXIT_STATUS", default)]
+        exit_status: Value,
+        #[serde(rename = "UNIT_RESULT", default)]
+        unit_result: Value,
+    }
+    let odd = |why: &dyn std::fmt::Display| Error::odd("journalctl", why);
+    let raw: Raw = serde_json::from_slice(line).map_err(|e| odd(&e))?;
+    let at: i64 = raw.at.parse().map_err(|e| odd(&e))?;
+    let at = Timestamp::from_microsecond(at).map_err(|e| odd(&e))?;
+    let word = |value: Value| Some(text(&value)).filter(|text| !text.is_empty());
+    Ok(Entry {
+        cursor: raw.cursor,
+        at,
+        message: text(&raw.message),
+        pid: text(&raw.pid).parse().ok(),
+        message_id: word(raw.message_id),
+        exit_code: word(raw.exit_code),
+        exit_status: word(raw.exit_status),
+        unit_result: word(raw.unit_result),
+    })
+}
+
+/// A field is a text, or a list of bytes where it is none, or a list of several values; one that is too long is null.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().all(Value::is_u64) => {
+            let bytes: Vec<u8> = items.iter().filter_map(Value::as_u64).map(|byte| byte as u8).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        Value::Array(items) => items.first().map(text).unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_from_what_journalctl_prints() {
+        let ended = r#"{"UNIT_RESULT":"exit-code","__CURSOR":"s=90;i=72","__REALTIME_TIMESTAMP":"1794720777707157","_PID":"1",
+            "MESSAGE_ID":"d9b373ed55a64feb8242e02dbe79a49c","_BOOT_ID":"61","MESSAGE":"lim.service: Failed with result 'exit-code'."}"#;
+        let entry = parse(ended.as_bytes()).unwrap();
+        assert_eq!(
+            (entry.at.as_millisecond(), entry.pid, entry.cursor.as_str()),
+            (1794720777707, Some(1), "s=90;i=72")
+        );
+        assert_eq!(entry.unit_result.as_deref(), Some("exit-code"));
+        assert_eq!(entry.message, "lim.service: Failed with result 'exit-code'.");
+    }
+
+    #[test]
+    fn a_message_may_be_bytes_missing_or_many() {
+        let message = |json: &str| {
+            let line = format!(r#"{{"__CURSOR":"c","__REALTIME_TIMESTAMP":"5000","MESSAGE":{json}}}"#);
+            parse(line.as_bytes()).unwrap().message
+        };
+        assert_eq!(message("[104,105,255]"), "hi\u{fffd}");
+        assert_eq!(message("null"), "");
+        assert_eq!(message(r#"["first","second"]"#), "first");
+        assert!(parse(b"-- No entries --").is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! The output of a command that goes on and on, line by line, in bounded memory.
+//!
+//! Whoever reads too slowly loses lines and is told how many: the connection is shared, and must not wait for one reader.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc::{self, error::TrySendError};
+
+use super::error::{Error, Result};
+
+/// Lines that wait for their reader.
+const WAITING: usize = 256;
+/// The rest of a longer line is left out.
+const LONGEST: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(super) enum Line {
+    Text(Vec<u8>),
+    End(Result<()>),
+}
+
+/// The writing end of it.
+pub(super) struct Feed {
+    lines: mpsc::Sender<Line>,
+    begun: Vec<u8>,
+    missed: Arc<AtomicUsize>,
+}
+
+impl Feed {
+    pub fn new() -> (Feed, Lines) {
+        let (lines, reader) = mpsc::channel(WAITING);
+        let missed = Arc::new(AtomicUsize::new(0));
+        (Feed { lines, begun: Vec::new(), missed: missed.clone() }, Lines { lines: reader, missed })
+    }
+
+    pub async fn abandoned(&self) {
+        self.lines.closed().await;
+    }
+
+    pub fn take(&mut self, mut data: &[u8]) {
+        while let Some(end) = data.iter().position(|byte| *byte == b'\n') {
+            self.begin(&data[..end]);
+            let line = std::mem::take(&mut self.begun);
+            self.offer(line);
+            data = &data[end + 1..];
+        }
+        self.begin(data);
+    }
+
+    fn begin(&mut self, data: &[u8]) {
+        let room = LONGEST - self.begun.len();
+        self.begun.extend_from_slice(&data[..data.len().min(room)]);
+    }
+
+    fn offer(&mut self, line: Vec<u8>) {
+        if matches!(self.lines.try_send(Line::Text(line)), Err(TrySendError::Full(_))) {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The last word. Waits for the reader, who has it coming.
+    pub async fn end(self, outcome: Result<()>) {
+        if !self.begun.is_empty() {
+            self.lines.send(Line::Text(self.begun)).await.ok();
+        }
+        self.lines.send(Line::End(outcome)).await.ok();
+    }
+}
+
+/// The reading end of it. Dropping it ends the command.
+pub struct Lines {
+    lines: mpsc::Receiver<Line>,
+    missed: Arc<AtomicUsize>,
+}
+
+impl Lines {
+    /// The next line; `None` when the command has ended well.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        match self.lines.recv().await {
+            Some(Line::Text(line)) => Ok(Some(line)),
+            Some(Line::End(outcome)) => outcome.map(|()| None),
+            None => Err(Error::CutOff { command: "a stream".into() }),
+        }
+    }
+
+    /// How many lines were lost so far because they were read too slowly.
+    pub fn missed(&self) -> usize {
+        self.missed.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_come_whole_and_in_order_however_they_arrive() {
+        let (mut feed, mut lines) = Feed::new();
+        for piece in ["on", "e\ntw", "o\n", "\n", "half"] {
+            feed.take(piece.as_bytes());
+        }
+        feed.end(Ok(())).await;
+        let mut seen = vec![];
+        while let Some(line) = lines.next().await.unwrap() {
+            seen.push(String::from_utf8(line).unwrap());
+        }
+        assert_eq!(seen, ["one", "two", "", "half"]);
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_is_told_what_it_missed_and_memory_stays_bounded() {
+        let (mut feed, mut lines) = Feed::new();
+        for number in 0..10_000 {
+            feed.take(format!("{number}\n").as_bytes());
+        }
+        feed.take(&[b'x'; 10 * LONGEST]);
+        assert_eq!(feed.begun.len(), LONGEST);
+        let ended = tokio::spawn(feed.end(Ok(())));
+        let mut got = 0;
+        while lines.next().await.unwrap().is_some() {
+            got += 1;
+        }
+        ended.await.unwrap();
+        assert_eq!(got + lines.missed(), 10_001);
+        assert_eq!(got, WAITING + 1);
+    }
+
+    #[tokio::test]
+    async fn how_it_ended_is_said_last() {
+        let (mut feed, mut lines) = Feed::new();
+        feed.take(b"only\n");
+        feed.end(Err(Error::Busy)).await;
+        assert_eq!(lines.next().await.unwrap().unwrap(), b"only");
+        assert_eq!(lines.next().await, Err(Error::Busy));
+    }
+}

@@ -1,0 +1,141 @@
+//! Conversation with servers: over SSH, or with the machine itself.
+//!
+//! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`), and forwards sockets (`forward`). Over SSH
+//! it has two connections, because a slow reader of one stream may hold up a connection, and commands must not wait for that; both are
+//! shared by everybody and come back by themselves (`pool`). What a server can be asked beyond that stands on top, one file each:
+//! `systemd`, `journal`, `ports`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all.
+
+mod command;
+pub mod docker;
+mod error;
+pub mod file;
+mod forward;
+pub mod journal;
+mod key;
+mod lines;
+mod local;
+pub mod metrics;
+mod output;
+mod pool;
+pub mod ports;
+pub mod probe;
+mod session;
+mod ssh;
+pub mod systemd;
+
+use std::sync::Arc;
+
+pub use command::{Actor, Command};
+pub use error::{Error, Result};
+pub use forward::Forwarded;
+pub use key::{HostKey, LoginKey};
+pub use lines::Lines;
+pub use output::Output;
+pub use pool::Hosts;
+pub use ssh::Address;
+
+use command::Login;
+use pool::Remote;
+
+/// What a server is: this machine, or one that is reached over SSH.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Local,
+    Ssh(Address),
+}
+
+/// A server. Clones are the same server.
+#[derive(Clone)]
+pub struct Host(Arc<Inner>);
+
+struct Inner {
+    target: Target,
+    way: Way,
+}
+
+enum Way {
+    Local(Login),
+    Ssh(Remote),
+}
+
+impl Host {
+    /// A server with connections of its own; `Hosts` gives out those that everybody shares.
+    pub fn new(target: Target) -> Host {
+        let way = match &target {
+            Target::Local => Way::Local(local::login()),
+            Target::Ssh(address) => Way::Ssh(Remote::new(address.clone())),
+        };
+        Host(Arc::new(Inner { target, way }))
+    }
+
+    pub fn local() -> Host {
+        Host::new(Target::Local)
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.0.target
+    }
+
+    fn login(&self) -> &Login {
+        match &self.0.way {
+            Way::Local(login) => login,
+            Way::Ssh(remote) => &remote.login,
+        }
+    }
+
+    /// Connects if need be. Answers the key that the server showed: whoever has none stored stores this one, and gives it along from
+    /// then on. Until then it binds this `Host` all the same.
+    pub async fn contact(&self) -> Result<Option<HostKey>> {
+        match &self.0.way {
+            Way::Local(_) => Ok(None),
+            Way::Ssh(remote) => remote.contact().await.map(Some),
+        }
+    }
+
+    /// Runs a command to its end, whatever its status. Whoever stops waiting has it asked to end, where that is possible; its time limit
+    /// ends it in any case.
+    pub async fn run(&self, command: &Command) -> Result<Output> {
+        let line = command.line(self.login())?;
+        let output = match &self.0.way {
+            Way::Local(_) => local::run(line, command).await?,
+            Way::Ssh(remote) => remote.run(line, command).await?,
+        };
+        command.judged(self.login(), output)
+    }
+
+    /// Runs a command that must succeed.
+    pub async fn succeed(&self, command: &Command) -> Result<Output> {
+        self.run(command).await?.ok(command.name())
+    }
+
+    /// Starts a command that goes on and on (up to its time limit), and reads it line by line. It must end when its standard input does.
+    pub async fn lines(&self, command: &Command) -> Result<Lines> {
+        let line = command.line(self.login())?;
+        match &self.0.way {
+            Way::Local(login) => local::feed(&line, command, login),
+            Way::Ssh(remote) => remote.feed(line, command).await,
+        }
+    }
+
+    /// A socket to a port of the server's loopback.
+    pub async fn forward(&self, port: u16) -> Result<Forwarded> {
+        match &self.0.way {
+            Way::Local(_) => forward::local(port).await,
+            Way::Ssh(remote) => remote.forward(port).await,
+        }
+    }
+
+    /// The home folder of the user who logs in.
+    pub async fn home(&self) -> Result<String> {
+        let output = self.succeed(&Command::new("printenv").arg("HOME").by(Actor::Login)).await?;
+        let home = output.text().trim_end_matches('\n').to_owned();
+        if home.starts_with('/') { Ok(home) } else { Err(Error::odd("printenv HOME", format_args!("{home:?}"))) }
+    }
+
+    /// Ends its connections; the next use opens new ones.
+    pub async fn close(&self) {
+        if let Way::Ssh(remote) = &self.0.way {
+            remote.close().await;
+        }
+    }
+}

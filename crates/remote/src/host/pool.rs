@@ -1,0 +1,263 @@
+//! Connections that are shared and come back: to each server one for commands and one for streams, opened when first needed.
+//!
+//! Everybody who needs a connection that is not there waits for the same attempt. A server that is known to be down costs its callers
+//! little: they are told so at once, or after a moment in which it could have come back.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::command::{Command, Login};
+use super::error::{Error, Result};
+use super::forward::{self, Forwarded};
+use super::key::HostKey;
+use super::lines::Lines;
+use super::output::Output;
+use super::session::{self, Fault};
+use super::ssh::{Address, Connection};
+use super::{Host, Target};
+
+/// After a failure nobody tries again for this long.
+const HOLD: Duration = Duration::from_millis(500);
+/// A refused login is counted by the server too, and may lock us out.
+const HOLD_REFUSED: Duration = Duration::from_secs(10);
+/// How long a caller waits for a server that was down a moment ago. A connection takes a third of it.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a caller waits for its turn on a server.
+const QUEUE: Duration = Duration::from_secs(60);
+/// How long until a server that allows fewer sessions than usual is asked again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Every server that is talked to, by a name that is the caller's choice.
+#[derive(Default)]
+pub struct Hosts {
+    known: Mutex<HashMap<String, Host>>,
+}
+
+impl Hosts {
+    pub fn new() -> Hosts {
+        Hosts::default()
+    }
+
+    /// The server of this name. One whose address, key or pinned host key changed is another: its old connections end.
+    pub fn host(&self, name: &str, target: &Target) -> Host {
+        let mut known = lock(&self.known);
+        match known.get(name) {
+            Some(host) if host.target() == target => host.clone(),
+            _ => {
+                let host = Host::new(target.clone());
+                known.insert(name.to_owned(), host.clone());
+                host
+            }
+        }
+    }
+
+    /// A server that is no longer managed. What goes on there may end.
+    pub fn forget(&self, name: &str) {
+        lock(&self.known).remove(name);
+    }
+
+    /// Ends all connections, so that no server has to find out by itself.
+    pub async fn close(&self) {
+        let hosts: Vec<Host> = lock(&self.known).drain().map(|(_, host)| host).collect();
+        for host in hosts {
+            host.close().await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A server over SSH.
+pub(super) struct Remote {
+    pub login: Login,
+    commands: Link,
+    streams: Link,
+}
+
+impl Remote {
+    pub fn new(address: Address) -> Remote {
+        let address = Arc::new(address);
+        let pinned = Arc::new(Mutex::new(address.host_key.clone()));
+        let link =
+            || Link { address: address.clone(), pinned: pinned.clone(), state: Arc::new(Mutex::new(State::Idle)) };
+        Remote { login: address.login(), commands: link(), streams: link() }
+    }
+
+    /// One that is connected already.
+    pub fn connected(address: Address, connection: Connection) -> Remote {
+        let remote = Remote::new(address);
+        *lock(&remote.commands.state) = State::Open(Arc::new(connection));
+        remote
+    }
+
+    /// Connects if need be; answers the key that the server showed.
+    pub async fn contact(&self) -> Result<HostKey> {
+        Ok(self.commands.get().await?.host_key.clone())
+    }
+
+    pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
+        let sessions = |connection: &Connection| connection.sessions.clone();
+        self.commands
+            .turn(sessions, async |connection, permit| session::run(connection, permit, line.clone(), command).await)
+            .await
+    }
+
+    pub async fn feed(&self, line: String, command: &Command) -> Result<Lines> {
+        let sessions = |connection: &Connection| connection.sessions.clone();
+        self.streams
+            .turn(sessions, async |connection, permit| {
+                session::feed(connection, permit, line.clone(), command, &self.login).await
+            })
+            .await
+    }
+
+    pub async fn forward(&self, port: u16) -> Result<Forwarded> {
+        let sockets = |connection: &Connection| connection.sockets.clone();
+        self.streams.turn(sockets, async |connection, permit| forward::open(connection, permit, port).await).await
+    }
+
+    pub async fn close(&self) {
+        for link in [&self.commands, &self.streams] {
+            let state = std::mem::replace(&mut *lock(&link.state), State::Idle);
+            if let State::Open(connection) = state {
+                connection.close().await;
+            }
+        }
+    }
+}
+
+/// One connection that is opened when needed, and again when it was lost.
+struct Link {
+    address: Arc<Address>,
+    /// What the first connection saw binds all that follow, whether it was stored yet or not.
+    pinned: Arc<Mutex<Option<HostKey>>>,
+    state: Arc<Mutex<State>>,
+}
+
+type Outcome = Option<Result<Arc<Connection>>>;
+
+enum State {
+    Idle,
+    /// `before` is what went wrong last time, where it was down already.
+    Opening {
+        outcome: watch::Receiver<Outcome>,
+        before: Option<Error>,
+    },
+    Open(Arc<Connection>),
+    Down {
+        why: Error,
+        since: Instant,
+    },
+}
+
+impl Link {
+    async fn get(&self) -> Result<Arc<Connection>> {
+        let (mut outcome, before) = {
+            let mut state = lock(&self.state);
+            match &*state {
+                State::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
+                State::Down { why, since } if since.elapsed() < hold(why) => return Err(why.clone()),
+                State::Opening { outcome, before } => (outcome.clone(), before.clone()),
+                State::Down { why, .. } => {
+                    let before = Some(why.clone());
+                    self.begin(&mut state, before)
+                }
+                State::Open(_) | State::Idle => self.begin(&mut state, None),
+            }
+        };
+        let waiting = outcome.wait_for(Option::is_some);
+        let outcome = match before {
+            None => waiting.await,
+            Some(why) => timeout(PATIENCE, waiting).await.map_err(|_| why)?,
+        };
+        let cut = || Error::Unreachable { address: self.address.name(), why: "the attempt was given up".into() };
+        outcome.map_err(|_| cut())?.clone().unwrap_or_else(|| Err(cut()))
+    }
+
+    /// Begins one attempt, in a task of its own: it goes on when whoever began it goes away.
+    fn begin(&self, state: &mut State, before: Option<Error>) -> (watch::Receiver<Outcome>, Option<Error>) {
+        let (tell, outcome) = watch::channel(None);
+        *state = State::Opening { outcome: outcome.clone(), before: before.clone() };
+        let (address, pinned, state) = (self.address.clone(), self.pinned.clone(), self.state.clone());
+        tokio::spawn(async move {
+            let opened = attempt(&address, &pinned).await;
+            *lock(&state) = match &opened {
+                Ok(connection) => State::Open(connection.clone()),
+                Err(why) => State::Down { why: why.clone(), since: Instant::now() },
+            };
+            tell.send(Some(opened)).ok();
+        });
+        (outcome, before)
+    }
+
+    /// Does something on the connection when it is its turn. What the server was not asked yet may be asked again on a new connection;
+    /// what it was asked is never repeated.
+    async fn turn<T>(
+        &self,
+        gate: impl Fn(&Connection) -> Arc<Semaphore>,
+        work: impl AsyncFn(Arc<Connection>, tokio::sync::OwnedSemaphorePermit) -> Result<T, Fault>,
+    ) -> Result<T> {
+        let last = Instant::now() + QUEUE;
+        let mut lost = 0;
+        loop {
+            let connection = self.get().await?;
+            let permit = timeout_at(last, gate(&connection).acquire_owned()).await.map_err(|_| Error::Busy)?;
+            let Ok(permit) = permit else { return Err(Error::Busy) };
+            if !connection.is_usable() {
+                continue;
+            }
+            match work(connection.clone(), permit).await {
+                Ok(done) => return Ok(done),
+                Err(Fault::Told(error)) => return Err(error),
+                Err(Fault::Full) if Instant::now() >= last => return Err(Error::Busy),
+                Err(Fault::Full) => sleep(AGAIN).await,
+                Err(Fault::Lost) => {
+                    connection.retire();
+                    lost += 1;
+                    if lost > 2 {
+                        let why = "connections break as soon as they are made".into();
+                        return Err(Error::Unreachable { address: self.address.name(), why });
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>) -> Result<Arc<Connection>> {
+    let known = lock(pinned).clone();
+    let opened = Connection::open(address, known.as_ref()).await;
+    match &opened {
+        Ok(connection) => {
+            let mut pinned = lock(pinned);
+            match &*pinned {
+                Some(key) if *key != connection.host_key => {
+                    let (pinned, seen) = (key.clone(), connection.host_key.clone());
+                    return Err(Error::HostKeyChanged { address: address.name(), pinned, seen });
+                }
+                Some(_) => {}
+                None => {
+                    tracing::info!(server = address.name(), key = connection.host_key.fingerprint(), "first contact");
+                    *pinned = Some(connection.host_key.clone());
+                }
+            }
+            tracing::debug!(server = address.name(), "connected");
+        }
+        Err(error @ Error::HostKeyChanged { .. }) => tracing::error!(server = address.name(), "{error}"),
+        Err(error) => tracing::debug!(server = address.name(), "no connection: {error}"),
+    }
+    opened.map(Arc::new)
+}
+
+fn hold(why: &Error) -> Duration {
+    match why {
+        Error::LoginRefused { .. } | Error::HostKeyChanged { .. } => HOLD_REFUSED,
+        _ => HOLD,
+    }
+}

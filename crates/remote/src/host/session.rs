@@ -1,0 +1,243 @@
+//! One command on one channel of an SSH connection.
+//!
+//! A command is talked to by a task of its own, so that a caller who goes away leaves nothing behind: sshd counts a session until its
+//! process has ended, so the task stays with it that long, and only then gives its permission to the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use russh::client::Msg;
+use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::command::{Command, KILL_AFTER, Login};
+use super::error::Error;
+use super::lines::{Feed, Lines};
+use super::output::{Bounded, Output};
+use super::ssh::Connection;
+
+/// A channel is opened in one round trip. A connection where that takes longer is dead.
+const OPEN: Duration = Duration::from_secs(5);
+/// The server ends a command by itself; if we have not heard of it this much later, the connection is dead.
+const SLACK: Duration = Duration::from_secs(3);
+/// What a command left running may hold its output open: nobody waits for it longer.
+const LINGER: Duration = Duration::from_secs(1);
+const COMPLAINTS_KEPT: usize = 64 * 1024;
+
+/// Why a command has no output.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The server has as many sessions as it allows. It was asked to do nothing.
+    Full,
+    /// The connection is of no use any more. The server was asked to do nothing.
+    Lost,
+    Told(Error),
+}
+
+/// Runs a command to its end.
+pub(super) async fn run(
+    connection: Arc<Connection>,
+    permit: OwnedSemaphorePermit,
+    line: String,
+    command: &Command,
+) -> Result<Output, Fault> {
+    let (mut answer, wait) = oneshot::channel();
+    let job = Job { line, command: command.clone() };
+    tokio::spawn(async move {
+        let outcome = job.run(&connection, &mut answer).await;
+        drop(permit);
+        answer.send(outcome).ok();
+    });
+    wait.await.unwrap_or_else(|_| Err(Fault::Told(command.cut_off())))
+}
+
+/// Starts a command whose output is read line by line, for as long as somebody reads it.
+pub(super) async fn feed(
+    connection: Arc<Connection>,
+    permit: OwnedSemaphorePermit,
+    line: String,
+    command: &Command,
+    login: &Login,
+) -> Result<Lines, Fault> {
+    let (started, wait) = oneshot::channel();
+    let (mut feed, lines) = Feed::new();
+    let (job, login) = (Job { line, command: command.clone() }, login.clone());
+    tokio::spawn(async move {
+        let (read, write) = match job.begin(&connection).await {
+            Ok(halves) => halves,
+            Err(fault) => return drop(started.send(Err(fault))),
+        };
+        started.send(Ok(())).ok();
+        let end = job.feed(read, write, &mut feed).await;
+        drop(permit);
+        if let Some(end) = end {
+            let judged = end.and_then(|output| job.command.judged(&login, output)?.ok(job.command.name()));
+            feed.end(judged.map(drop)).await;
+        }
+    });
+    wait.await.unwrap_or(Err(Fault::Lost)).map(|()| lines)
+}
+
+struct Job {
+    line: String,
+    command: Command,
+}
+
+/// How a process ended; 255 is what OpenSSH says when it does not know.
+fn status_of(signal: &Sig) -> i32 {
+    let number = match signal {
+        Sig::HUP => 1,
+        Sig::INT => 2,
+        Sig::QUIT => 3,
+        Sig::ILL => 4,
+        Sig::ABRT => 6,
+        Sig::FPE => 8,
+        Sig::KILL => 9,
+        Sig::USR1 => 10,
+        Sig::SEGV => 11,
+        Sig::PIPE => 13,
+        Sig::ALRM => 14,
+        Sig::TERM => 15,
+        Sig::Custom(_) => 127,
+    };
+    128 + number
+}
+
+impl Job {
+    async fn open(&self, connection: &Connection) -> Result<Channel<Msg>, Fault> {
+        match timeout(OPEN, connection.handle.channel_open_session()).await {
+            Ok(Ok(channel)) => Ok(channel),
+            Ok(Err(russh::Error::ChannelOpenFailure(_))) => Err(Fault::Full),
+            Ok(Err(_)) => Err(Fault::Lost),
+            Err(_) => {
+                connection.retire();
+                Err(Fault::Lost)
+            }
+        }
+    }
+
+    async fn begin(&self, connection: &Connection) -> Result<(ChannelReadHalf, ChannelWriteHalf<Msg>), Fault> {
+        let (read, write) = self.open(connection).await?.split();
+        // From here on it may have been done.
+        if write.exec(true, self.line.as_bytes()).await.is_err() {
+            return Err(Fault::Told(self.command.cut_off()));
+        }
+        Ok((read, write))
+    }
+
+    async fn run(
+        &self,
+        connection: &Connection,
+        caller: &mut oneshot::Sender<Result<Output, Fault>>,
+    ) -> Result<Output, Fault> {
+        let (mut read, write) = self.begin(connection).await?;
+        let began = Instant::now();
+        let outcome = {
+            let writing = async {
+                write.data_bytes(self.command.stdin.clone()).await.ok();
+                write.eof().await.ok();
+                // A command that does not read all of it is no reason to wait.
+                std::future::pending::<()>().await
+            };
+            tokio::select! {
+                outcome = self.listen(&mut read, began) => Some(outcome),
+                () = writing => None,
+                () = caller.closed() => None,
+            }
+        };
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => {
+                // Nobody waits any more: it is asked to end (sshd does that for users, not for root), and accompanied until it has.
+                write.signal(Sig::TERM).await.ok();
+                self.listen(&mut read, began).await
+            }
+        };
+        write.close().await.ok();
+        if matches!(outcome, Err(Error::CommandTimedOut { .. })) {
+            // The server would have ended it long ago, if it had heard us.
+            connection.retire();
+        }
+        outcome.map_err(Fault::Told)
+    }
+
+    /// Hears the command out. Ends with its end, or when the server must have ended it.
+    async fn listen(&self, read: &mut ChannelReadHalf, began: Instant) -> Result<Output, Error> {
+        let last = began + self.command.limit + KILL_AFTER + SLACK;
+        let (mut out, mut err) = (Bounded::new(self.command.keep), Bounded::new(COMPLAINTS_KEPT));
+        let mut status = None;
+        let mut until = last;
+        loop {
+            let message = tokio::select! {
+                message = read.wait() => message,
+                () = sleep_until(until) => break,
+            };
+            match message {
+                Some(ChannelMsg::Data { data }) => out.take(&data),
+                Some(ChannelMsg::ExtendedData { data, .. }) => err.take(&data),
+                Some(ChannelMsg::ExitStatus { exit_status }) => status = Some(exit_status as i32),
+                Some(ChannelMsg::ExitSignal { signal_name, .. }) => status = Some(status_of(&signal_name)),
+                Some(ChannelMsg::Failure) => return Err(Error::odd("sshd", "it refuses to run commands")),
+                Some(ChannelMsg::Close) | None => break,
+                Some(_) => {}
+            }
+            if status.is_some() {
+                until = last.min(Instant::now() + LINGER);
+            }
+        }
+        match status {
+            Some(status) => Ok(Output {
+                status,
+                truncated: out.truncated || err.truncated,
+                stdout: out.bytes,
+                stderr: err.bytes,
+                took: began.elapsed(),
+            }),
+            None if Instant::now() >= last => Err(self.command.too_late()),
+            None => Err(self.command.cut_off()),
+        }
+    }
+
+    /// Hands out lines as they come; answers how it ended, or nothing when nobody reads any more. The channel is always drained: a
+    /// reader who falls behind loses lines, and nobody waits for it.
+    async fn feed(
+        &self,
+        mut read: ChannelReadHalf,
+        write: ChannelWriteHalf<Msg>,
+        feed: &mut Feed,
+    ) -> Option<Result<Output, Error>> {
+        let began = Instant::now();
+        let last = began + self.command.limit + KILL_AFTER + SLACK;
+        let mut complaints = Bounded::new(COMPLAINTS_KEPT);
+        let mut status = None;
+        let end = loop {
+            let message = tokio::select! {
+                message = read.wait() => message,
+                () = feed.abandoned() => break None,
+                () = sleep_until(last) => break Some(Err(self.command.too_late())),
+            };
+            match message {
+                Some(ChannelMsg::Data { data }) => feed.take(&data),
+                Some(ChannelMsg::ExtendedData { data, .. }) => complaints.take(&data),
+                Some(ChannelMsg::ExitStatus { exit_status }) => status = Some(exit_status as i32),
+                Some(ChannelMsg::ExitSignal { signal_name, .. }) => status = Some(status_of(&signal_name)),
+                Some(ChannelMsg::Close) | None => {
+                    let took = began.elapsed();
+                    let output = |status| Output { status, stderr: complaints.bytes, took, ..Output::default() };
+                    break Some(status.map(output).ok_or_else(|| self.command.cut_off()));
+                }
+                Some(_) => {}
+            }
+        };
+        if end.is_none() {
+            // Such a command ends when its input does; sshd counts it until then.
+            write.eof().await.ok();
+            write.signal(Sig::TERM).await.ok();
+            let gone = async { while !matches!(read.wait().await, Some(ChannelMsg::Close) | None) {} };
+            timeout(KILL_AFTER + SLACK, gone).await.ok();
+        }
+        write.close().await.ok();
+        end
+    }
+}

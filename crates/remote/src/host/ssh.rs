@@ -1,0 +1,210 @@
+//! One SSH connection: reaching the server, knowing it by its key, logging in. What runs over it is in `session` and `forward`.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use russh::client::{self, Handle};
+use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
+use russh::{Disconnect, Preferred};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::command::Login;
+use super::error::{Error, Result};
+use super::key::{HostKey, LoginKey};
+
+/// sshd allows 10 sessions on one connection unless it was told otherwise. Two are left to it, for those that we gave up and it did not yet.
+pub(super) const SESSIONS: usize = 8;
+/// Forwarded sockets are no sessions to sshd. The limit is for our own memory.
+pub(super) const SOCKETS: usize = 256;
+
+const RESOLVE: Duration = Duration::from_secs(5);
+const REACH: Duration = Duration::from_secs(5);
+/// Key exchange and login each: a busy server takes its time to make a session.
+const GREET: Duration = Duration::from_secs(10);
+/// A silent connection is asked whether it lives; after the third question without an answer it is given up.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+const QUESTIONS: usize = 2;
+/// When not even our own bytes get through.
+const STUCK: Duration = Duration::from_secs(20);
+
+/// Where a server is, who logs in there, and which key it must show. Without a key, the first one seen is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub key: LoginKey,
+    pub host_key: Option<HostKey>,
+}
+
+impl Address {
+    pub(super) fn login(&self) -> Login {
+        Login { user: self.user.clone(), is_root: self.user == "root" }
+    }
+
+    /// How it is called in errors.
+    pub(super) fn name(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+pub(super) struct Connection {
+    pub handle: Handle<Watch>,
+    pub host_key: HostKey,
+    pub sessions: Arc<Semaphore>,
+    pub sockets: Arc<Semaphore>,
+    retired: AtomicBool,
+}
+
+impl Connection {
+    pub async fn open(address: &Address, pinned: Option<&HostKey>) -> Result<Connection> {
+        let key = address.key.load().await?;
+        let stream = reach(&resolve(address).await?, address).await?;
+        let (handle, host_key) = greet(stream, address, pinned).await?;
+        log_in(handle, host_key, address, key).await
+    }
+
+    /// Nothing new is begun on it; what goes on may end.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_usable(&self) -> bool {
+        !self.retired.load(Ordering::Relaxed) && !self.handle.is_closed()
+    }
+
+    /// Tells the server, so that it does not keep the session until it notices by itself.
+    pub async fn close(&self) {
+        self.retire();
+        self.handle.disconnect(Disconnect::ByApplication, "", "").await.ok();
+    }
+}
+
+/// Looks at the key that the server shows.
+pub(super) struct Watch {
+    pinned: Option<HostKey>,
+    seen: Arc<Mutex<Option<HostKey>>>,
+}
+
+impl client::Handler for Watch {
+    type Error = russh::Error;
+
+    async fn check_server_key(&mut self, presented: &PublicKeyOrCertificate) -> Result<bool, Self::Error> {
+        let seen = HostKey::of(presented);
+        let known = self.pinned.as_ref().is_none_or(|pinned| *pinned == seen);
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+        Ok(known)
+    }
+}
+
+pub(super) async fn resolve(address: &Address) -> Result<Vec<SocketAddr>> {
+    let unknown = |why: &dyn std::fmt::Display| Error::Address { host: address.host.clone(), why: why.to_string() };
+    let found = timeout(RESOLVE, tokio::net::lookup_host((address.host.as_str(), address.port)));
+    let found: Vec<SocketAddr> = found.await.map_err(|e| unknown(&e))?.map_err(|e| unknown(&e))?.collect();
+    if found.is_empty() { Err(unknown(&"it has no address")) } else { Ok(found) }
+}
+
+/// The first of its addresses that takes a connection.
+pub(super) async fn reach(addresses: &[SocketAddr], address: &Address) -> Result<TcpStream> {
+    let share = REACH / u32::try_from(addresses.len().clamp(1, 5)).unwrap_or(1);
+    let mut last = Error::ConnectTimedOut { address: address.name(), limit: REACH };
+    for at in addresses {
+        match timeout(share, TcpStream::connect(at)).await {
+            Ok(Ok(stream)) => {
+                stream.set_nodelay(true).ok();
+                rustix::net::sockopt::set_tcp_user_timeout(&stream, STUCK.as_millis() as u32).ok();
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = refused(address, &error),
+            Err(_) => last = Error::ConnectTimedOut { address: address.name(), limit: share },
+        }
+    }
+    Err(last)
+}
+
+/// Version and key exchange; the server has proved that it holds `HostKey`.
+pub(super) async fn greet(
+    stream: TcpStream,
+    address: &Address,
+    pinned: Option<&HostKey>,
+) -> Result<(Handle<Watch>, HostKey)> {
+    let seen = Arc::new(Mutex::new(None));
+    let watch = Watch { pinned: pinned.cloned(), seen: seen.clone() };
+    let greeting = timeout(GREET, client::connect_stream(Arc::new(config(pinned)), stream, watch)).await;
+    let shown = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (greeting, shown) {
+        (Ok(Ok(handle)), Some(shown)) => Ok((handle, shown)),
+        (Ok(Err(russh::Error::UnknownKey)), Some(seen)) if pinned.is_some_and(|pinned| *pinned != seen) => {
+            let pinned = pinned.cloned().unwrap_or_else(|| seen.clone());
+            Err(Error::HostKeyChanged { address: address.name(), pinned, seen })
+        }
+        (Ok(Err(russh::Error::IO(error))), _) => Err(refused(address, &error)),
+        (Ok(Err(russh::Error::HUP | russh::Error::Disconnect)), _) => {
+            Err(Error::Unreachable { address: address.name(), why: "it closed the connection".into() })
+        }
+        (Ok(Err(error)), _) => Err(Error::NotSsh { address: address.name(), why: error.to_string() }),
+        (Ok(Ok(_)), None) => Err(Error::NotSsh { address: address.name(), why: "it showed no key".into() }),
+        (Err(_), _) => Err(Error::ConnectTimedOut { address: address.name(), limit: GREET }),
+    }
+}
+
+pub(super) async fn log_in(
+    mut handle: Handle<Watch>,
+    host_key: HostKey,
+    address: &Address,
+    key: Arc<PrivateKey>,
+) -> Result<Connection> {
+    let attempt = async {
+        // Asking which hash an RSA key may use can cost a second: other keys have none to choose.
+        let hash = if key.algorithm().is_rsa() { handle.best_supported_rsa_hash().await?.flatten() } else { None };
+        handle.authenticate_publickey(&address.user, PrivateKeyWithHashAlg::new(key.clone(), hash)).await
+    };
+    let cut = |why: &dyn std::fmt::Display| Error::Unreachable { address: address.name(), why: why.to_string() };
+    match timeout(GREET, attempt).await {
+        Ok(Ok(answer)) if answer.success() => Ok(Connection {
+            handle,
+            host_key,
+            sessions: Arc::new(Semaphore::new(SESSIONS)),
+            sockets: Arc::new(Semaphore::new(SOCKETS)),
+            retired: AtomicBool::new(false),
+        }),
+        // russh answers a connection that broke as if the login had failed.
+        Ok(Ok(_)) if handle.is_closed() => Err(cut(&"it closed the connection during the login")),
+        Ok(Ok(_)) => Err(Error::LoginRefused { address: address.name(), user: address.user.clone() }),
+        Ok(Err(error)) => Err(cut(&error)),
+        Err(_) => Err(Error::ConnectTimedOut { address: address.name(), limit: GREET }),
+    }
+}
+
+fn config(pinned: Option<&HostKey>) -> client::Config {
+    let mut preferred = Preferred::default();
+    if let Some(pinned) = pinned {
+        // A server has keys of several kinds: it is asked for the one we know, or a new order of preference would look like a new key.
+        preferred.key.to_mut().sort_by_key(|algorithm| !pinned.proves(algorithm));
+    }
+    client::Config {
+        client_id: russh::SshId::Standard(concat!("SSH-2.0-tidepool_", env!("CARGO_PKG_VERSION")).into()),
+        preferred,
+        keepalive_interval: Some(KEEP_ALIVE),
+        keepalive_max: QUESTIONS,
+        inactivity_timeout: Some(STUCK),
+        ..client::Config::default()
+    }
+}
+
+fn refused(address: &Address, error: &std::io::Error) -> Error {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Error::Refused { address: address.name() },
+        ErrorKind::TimedOut => Error::ConnectTimedOut { address: address.name(), limit: REACH },
+        _ => Error::Unreachable { address: address.name(), why: error.to_string() },
+    }
+}

@@ -1,0 +1,284 @@
+//! systemd's units: in which state they are, and what can be done with them.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::command::Command;
+use super::error::{Error, Result};
+use super::file::{Expect, Write, Written};
+use super::{Host, Output};
+
+/// OpenClaw's way to say that its configuration is refused. systemd is told not to start it again then.
+pub const REFUSED_CONFIG: i32 = 78;
+/// Stopping drains what is being worked on; units allow 330 s for it.
+const STOP: Duration = Duration::from_secs(345);
+const QUICK: Duration = Duration::from_secs(60);
+
+/// The name of a service unit, with its `.service`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unit(String);
+
+impl Unit {
+    /// Takes `openclaw-a` and `openclaw-a.service` alike.
+    pub fn parse(name: &str) -> Result<Unit> {
+        let stem = name.strip_suffix(".service").unwrap_or(name);
+        let allowed = |c: char| c.is_ascii_alphanumeric() || ":_.@-".contains(c);
+        let whole = !stem.is_empty() && stem.len() <= 200 && !stem.starts_with(['-', '.']) && stem.chars().all(allowed);
+        if whole { Ok(Unit(format!("{stem}.service"))) } else { Err(Error::BadCommand("the name of a unit")) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Where the administrator's own units are.
+    pub fn path(&self) -> String {
+        format!("/etc/systemd/system/{}", self.0)
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Active {
+    Active,
+    Reloading,
+    Inactive,
+    Failed,
+    Activating,
+    Deactivating,
+    /// A state that a newer systemd has.
+    Unknown,
+}
+
+/// How the main process ended last time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Status(i32),
+    Signal(i32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    pub unit: Unit,
+    pub active: Active,
+    /// systemd's finer word: `running`, `auto-restart`, `dead`…
+    pub sub: String,
+    /// Whether there is a unit file.
+    pub is_loaded: bool,
+    pub is_enabled: bool,
+    pub main_pid: Option<u32>,
+    /// How it ended, where it is not running.
+    pub exit: Option<Exit>,
+    /// systemd's word for how it ended: `success`, `exit-code`, `oom-kill`…
+    pub result: String,
+    /// Whether systemd gave up starting it, because it was too often in too short a time.
+    pub hit_start_limit: bool,
+    /// How often systemd started it again by itself.
+    pub restarts: u32,
+    /// When its state changed last.
+    pub since: Option<Timestamp>,
+    /// In bytes, where the server counts it.
+    pub memory: Option<u64>,
+}
+
+impl State {
+    pub fn is_running(&self) -> bool {
+        self.active == Active::Active && self.main_pid.is_some()
+    }
+
+    /// Whether it is down because its configuration was refused: starting it again would change nothing.
+    pub fn refused_its_config(&self) -> bool {
+        self.active == Active::Failed && self.exit == Some(Exit::Status(REFUSED_CONFIG))
+    }
+
+    fn told(&self) -> String {
+        match self.exit {
+            Some(Exit::Status(status)) => format!("{}, exit status {status}", self.result),
+            Some(Exit::Signal(signal)) => format!("{}, signal {signal}", self.result),
+            None => format!("{} ({})", self.result, self.sub),
+        }
+    }
+}
+
+// After a refused start, `Result` still tells how the process ended before. That systemd refused stands only in the journal; _PID=1 makes
+// sure that nobody else wrote it.
+const SHOW: &str = r#"
+show() {
+  for u; do
+    systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent -- "$u" || exit
+    if systemctl is-failed -q -- "$u" && journalctl -b -q -o cat -n 4 _PID=1 UNIT="$u" | grep -q 'Start request repeated too quickly'; then
+      echo StartLimit=yes
+    fi
+    echo
+  done
+}
+"#;
+
+fn show_after(deed: &str) -> Command {
+    Command::script(&format!("{SHOW}\n{deed}\nstatus=$?\nshow \"$@\"\nexit $status"))
+}
+
+/// The states of several units, in one round trip.
+pub async fn states(host: &Host, units: &[Unit]) -> Result<Vec<State>> {
+    let output = host.succeed(&show_after("true").args(units.iter().map(Unit::as_str))).await?;
+    let states = parse(&output.text())?;
+    if states.len() == units.len() { Ok(states) } else { Err(Error::odd("systemctl show", "units are missing")) }
+}
+
+pub async fn state(host: &Host, unit: &Unit) -> Result<State> {
+    one(&host.succeed(&show_after("true").arg(unit.as_str())).await?)
+}
+
+pub async fn start(host: &Host, unit: &Unit) -> Result<State> {
+    act(host, unit, "start", QUICK).await
+}
+
+/// Waits until it is down, however long it drains.
+pub async fn stop(host: &Host, unit: &Unit) -> Result<State> {
+    act(host, unit, "stop", STOP).await
+}
+
+pub async fn restart(host: &Host, unit: &Unit) -> Result<State> {
+    act(host, unit, "restart", STOP + QUICK).await
+}
+
+/// Lets a unit be started again that systemd gave up, and forgets that it failed.
+pub async fn reset_failed(host: &Host, unit: &Unit) -> Result<State> {
+    act(host, unit, "reset-failed", QUICK).await
+}
+
+pub async fn enable(host: &Host, unit: &Unit) -> Result<State> {
+    act(host, unit, "enable", QUICK).await
+}
+
+pub async fn disable(host: &Host, unit: &Unit) -> Result<State> {
+    act(host, unit, "disable", QUICK).await
+}
+
+pub async fn daemon_reload(host: &Host) -> Result<()> {
+    host.succeed(&Command::new("systemctl").arg("daemon-reload").limit(QUICK)).await.map(drop)
+}
+
+/// Writes a unit's file, and has systemd read it where it changed.
+pub async fn write_unit(host: &Host, unit: &Unit, text: &str, expect: Expect) -> Result<Written> {
+    let written = host.write(&Write::new(unit.path(), text, expect).mode(0o644)).await?;
+    if written != Written::Same {
+        daemon_reload(host).await?;
+    }
+    Ok(written)
+}
+
+async fn act(host: &Host, unit: &Unit, verb: &str, limit: Duration) -> Result<State> {
+    let command = show_after(&format!("systemctl {verb} -- \"$1\"")).arg(unit.as_str()).limit(limit);
+    let output = host.run(&command).await?;
+    let state = one(&output).map_err(|_| Error::failed("systemctl", &output))?;
+    let unit = unit.to_string();
+    match output.status {
+        0 => Ok(state),
+        _ if !state.is_loaded => Err(Error::UnitMissing { unit }),
+        _ if state.hit_start_limit => Err(Error::StartLimit { unit }),
+        _ if matches!(verb, "start" | "restart") => Err(Error::NotStarted { unit, why: state.told() }),
+        _ => Err(Error::failed("systemctl", &output)),
+    }
+}
+
+fn one(output: &Output) -> Result<State> {
+    let mut states = parse(&output.text())?;
+    states.pop().filter(|_| states.is_empty()).ok_or_else(|| Error::odd("systemctl show", "not one unit"))
+}
+
+/// What `show` printed: properties by line, units apart by an empty one.
+fn parse(text: &str) -> Result<Vec<State>> {
+    text.split("\n\n").map(str::trim).filter(|block| !block.is_empty()).map(parse_one).collect()
+}
+
+fn parse_one(block: &str) -> Result<State> {
+    let value = |name: &str| {
+        let found = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        found.ok_or_else(|| Error::odd("systemctl show", format_args!("no {name}")))
+    };
+    let number = |name: &str| Ok::<i64, Error>(value(name)?.parse().unwrap_or(0));
+    let unit = Unit::parse(value("Id")?)?;
+    let main_pid = u32::try_from(number("MainPID")?).ok().filter(|pid| *pid != 0);
+    let status = number("ExecMainStatus")? as i32;
+    // CLD_EXITED, CLD_KILLED and CLD_DUMPED of waitid(2).
+    let exit = match number("ExecMainCode")? {
+        1 => Some(Exit::Status(status)),
+        2 | 3 => Some(Exit::Signal(status)),
+        _ => None,
+    };
+    let active = match value("ActiveState")? {
+        "active" => Active::Active,
+        "reloading" => Active::Reloading,
+        "inactive" => Active::Inactive,
+        "failed" => Active::Failed,
+        "activating" => Active::Activating,
+        "deactivating" => Active::Deactivating,
+        _ => Active::Unknown,
+    };
+    let result = value("Result")?.to_owned();
+    Ok(State {
+        unit,
+        active,
+        sub: value("SubState")?.to_owned(),
+        is_loaded: value("LoadState")? == "loaded",
+        is_enabled: value("UnitFileState")? == "enabled",
+        main_pid,
+        exit: exit.filter(|_| main_pid.is_none()),
+        hit_start_limit: result == "start-limit-hit" || value("StartLimit").is_ok(),
+        result,
+        restarts: u32::try_from(number("NRestarts")?).unwrap_or(0),
+        since: value("StateChangeTimestamp")?
+            .strip_prefix('@')
+            .and_then(|seconds| Timestamp::from_second(seconds.parse().ok()?).ok()),
+        memory: value("MemoryCurrent")?.parse().ok(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // As systemd 252 prints them.
+    const FAILED: &str = "MainPID=0\nResult=exit-code\nNRestarts=0\nExecMainCode=1\nExecMainStatus=78\nMemoryCurrent=[not set]\nId=cfg.service\n\
+        LoadState=loaded\nActiveState=failed\nSubState=failed\nUnitFileState=static\nStateChangeTimestamp=@1794720777\n";
+    const RUNNING: &str = "MainPID=32\nResult=success\nNRestarts=2\nExecMainCode=0\nExecMainStatus=0\nMemoryCurrent=7340032\nId=ssh.service\n\
+        LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nStateChangeTimestamp=@1794720777\n";
+    const MISSING: &str = "MainPID=0\nResult=success\nNRestarts=0\nExecMainCode=0\nExecMainStatus=0\nMemoryCurrent=[not set]\nId=no.service\n\
+        LoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\nStateChangeTimestamp=\n";
+
+    #[test]
+    fn states_are_read_from_what_systemctl_prints() {
+        let states = parse(&format!("{FAILED}\n{RUNNING}\n{MISSING}\n{FAILED}StartLimit=yes\n\n")).unwrap();
+        let [refused, running, missing, given_up] = states.as_slice() else { panic!("{states:?}") };
+        assert!(refused.refused_its_config() && !refused.is_running() && !refused.hit_start_limit);
+        assert_eq!(refused.told(), "exit-code, exit status 78");
+        assert!(running.is_running() && running.is_enabled);
+        assert_eq!((running.main_pid, running.restarts, running.memory), (Some(32), 2, Some(7340032)));
+        assert_eq!(running.since.map(|at| at.as_second()), Some(1794720777));
+        assert!(!missing.is_loaded && missing.exit.is_none() && missing.since.is_none());
+        assert!(given_up.hit_start_limit);
+    }
+
+    #[test]
+    fn what_is_no_state_is_refused() {
+        assert!(parse("Id=a.service\nActiveState=active\n").is_err());
+        assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn names_of_units_are_safe_as_arguments_and_paths() {
+        assert_eq!(Unit::parse("openclaw-a.b_1@x").unwrap().as_str(), "openclaw-a.b_1@x.service");
+        assert_eq!(Unit::parse("a.service").unwrap().path(), "/etc/systemd/system/a.service");
+        for bad in ["", ".service", "-a", "../x", "a/b", "a b", "a\n", "ä", "$(id)", &"x".repeat(201)] {
+            assert!(Unit::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Sockets to a host's own loopback, through its connection.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use remote::host::{Command, Error, Host, Target};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::kit::{Fleet, Sshd, said, sh, unique};
+use crate::on_hosts;
+
+/// A server on the host's loopback: it echoes, or floods when told `flood`.
+struct Echo {
+    port: u16,
+    unit: String,
+}
+
+impl Echo {
+    async fn start(host: &Host) -> Echo {
+        let unit = unique("echo");
+        let program = r#"
+import socketserver, sys
+class H(socketserver.BaseRequestHandler):
+    def handle(self):
+        data = self.request.recv(65536)
+        if data.startswith(b"flood"):
+            try:
+                while True: self.request.sendall(b"x" * 65536)
+            except OSError: return
+        while data:
+            self.request.sendall(data)
+            data = self.request.recv(65536)
+class S(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 256
+s = S(("127.0.0.1", 0), H)
+open(sys.argv[1], "w").write(str(s.server_address[1]))
+s.serve_forever()
+"#;
+        let script = r#"systemd-run -q --unit="$1" python3 -c "$2" "/run/$1" && for i in $(seq 200); do [ -s "/run/$1" ] && exec cat "/run/$1"; sleep 0.05; done"#;
+        let port = said(host, sh(script).args([unit.as_str(), program])).await.parse().unwrap();
+        Echo { port, unit }
+    }
+
+    async fn stop(self, host: &Host) {
+        host.succeed(&Command::new("systemctl").args(["stop", &self.unit])).await.unwrap();
+    }
+}
+
+async fn echoes(host: &Host, port: u16, size: usize) {
+    let (mut read, mut write) = tokio::io::split(host.forward(port).await.unwrap());
+    let sent: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+    let writing = async {
+        write.write_all(&sent).await.unwrap();
+        write.shutdown().await.unwrap();
+    };
+    let mut got = vec![];
+    let (_, read) = tokio::join!(writing, read.read_to_end(&mut got));
+    read.unwrap();
+    assert!(got == sent, "{} of {size} bytes", got.len());
+}
+
+on_hosts! {
+    async fn bytes_pass_both_ways_and_ends_are_seen(fleet: Fleet) {
+        for login in ["root", "guest"] {
+            let (root, host) = (fleet.host("h1"), fleet.host_as("h1", login));
+            let server = Echo::start(&root).await;
+            echoes(&host, server.port, 5).await;
+            echoes(&host, server.port, 5_000_000).await;
+            server.stop(&root).await;
+        }
+    }
+
+    async fn many_sockets_share_the_connection(fleet: Fleet) {
+        let host = fleet.host("h1");
+        let server = Echo::start(&host).await;
+        let began = Instant::now();
+        join_all((0..100).map(|_| echoes(&host, server.port, 10_000))).await;
+        eprintln!("measured: 100 forwarded sockets in {:?}", began.elapsed());
+        server.stop(&host).await;
+    }
+
+    async fn a_port_that_nobody_has_is_closed(fleet: Fleet) {
+        let error = fleet.host("h1").forward(1).await.err().unwrap();
+        assert_eq!(error, Error::PortClosed { port: 1 });
+    }
+
+    async fn a_server_that_forbids_it_is_told_apart(fleet: Fleet) {
+        let root = fleet.host("h3");
+        let sshd = Sshd::start(&root, &["AllowTcpForwarding=no"]).await;
+        let mut address = fleet.address("h3", "root");
+        address.port = sshd.port;
+        let error = Host::new(Target::Ssh(address)).forward(22).await.err().unwrap();
+        assert_eq!(error, Error::NoForwarding);
+        sshd.stop().await;
+    }
+
+    async fn a_reader_that_is_too_slow_is_cut_and_nobody_else_notices(fleet: Fleet) {
+        let host = fleet.host("h3");
+        let server = Echo::start(&host).await;
+        let mut slow = host.forward(server.port).await.unwrap();
+        slow.write_all(b"flood").await.unwrap();
+        let began = Instant::now();
+        for _ in 0..20 {
+            let began = Instant::now();
+            echoes(&host, server.port, 1000).await;
+            assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(began.elapsed() > Duration::from_secs(2));
+        let mut got = vec![];
+        let error = slow.read_to_end(&mut got).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert!((1 << 20..=17 << 20).contains(&got.len()), "{}", got.len());
+        server.stop(&host).await;
+    }
+
+    async fn a_socket_that_is_dropped_is_closed_on_the_host(fleet: Fleet) {
+        let host = fleet.host("h1");
+        let server = Echo::start(&host).await;
+        let open = async || said(&host, sh(r#"ss -Htn state established "sport = :$1" | wc -l"#).arg(server.port.to_string())).await;
+        let mut socket = host.forward(server.port).await.unwrap();
+        socket.write_all(b"x").await.unwrap();
+        assert_eq!(socket.read_u8().await.unwrap(), b'x');
+        assert_eq!(open().await, "1");
+        drop(socket);
+        crate::kit::until("it is closed", Duration::from_secs(3), async || open().await == "0").await;
+        server.stop(&host).await;
+    }
+}

@@ -1,0 +1,96 @@
+//! The machine itself, by the same verbs.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use remote::host::file::{Expect, Hash, Write, Written};
+use remote::host::{Actor, Command, Error, Host, metrics};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+fn own(command: Command) -> Command {
+    command.by(Actor::Login)
+}
+
+#[tokio::test]
+async fn commands_run_with_their_words_input_and_status() {
+    let host = Host::local();
+    let words = ["$(id)", "a'b", "\\", "", "x\ny"];
+    let output = host.run(&own(Command::new("printf").arg(r"%s\0").args(words))).await.unwrap();
+    assert_eq!(output.stdout, words.map(|word| format!("{word}\0")).concat().as_bytes());
+    let output = host.run(&own(Command::script("cat; echo oops >&2; exit 3").stdin("in"))).await.unwrap();
+    assert_eq!((output.status, output.text().as_str(), output.stderr.as_slice()), (3, "in", b"oops\n".as_slice()));
+    let output = host.run(&own(Command::script("yes").limit(Duration::from_secs(1)).keep(100))).await;
+    assert!(matches!(output, Err(Error::CommandTimedOut { .. })), "{output:?}");
+    let output = host.run(&own(Command::new("true").stdin(vec![0; 4 << 20]))).await.unwrap();
+    assert!(output.succeeded());
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_ends() {
+    let host = Host::local();
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("pid");
+    let command = own(Command::script(r#"echo $$ >"$1"; exec sleep 50"#).arg(mark.to_str().unwrap()));
+    assert!(tokio::time::timeout(Duration::from_millis(500), host.run(&command)).await.is_err());
+    let pid = std::fs::read_to_string(&mark).unwrap().trim().to_owned();
+    let began = Instant::now();
+    while std::path::Path::new("/proc").join(&pid).exists() {
+        assert!(began.elapsed() < Duration::from_secs(5), "{pid} lives");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_leaves_something_running_is_not_waited_for() {
+    let began = Instant::now();
+    let output = Host::local().run(&own(Command::script("sleep 5 & echo started"))).await.unwrap();
+    assert_eq!(output.text(), "started\n");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn files_are_written_whole_with_versions_and_never_against_a_change() {
+    let host = Host::local();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a b.json");
+    let name = path.to_str().unwrap();
+    let write = |text: &str, expect: Expect| Write::new(name, text, expect).by(Actor::Login);
+    assert_eq!(host.read(name, 100, Actor::Login).await.unwrap(), None);
+    assert_eq!(host.write(&write("one", Expect::Absent)).await.unwrap(), Written::New);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(host.write(&write("one", Expect::Any)).await.unwrap(), Written::Same);
+    for number in 0..7 {
+        let now = host.read(name, 100, Actor::Login).await.unwrap().unwrap();
+        let written = host.write(&write(&number.to_string(), Expect::Unchanged(Hash::of(&now)))).await.unwrap();
+        assert!(matches!(written, Written::Replaced { .. }));
+    }
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 6);
+    let stale = host.write(&write("x", Expect::Unchanged(Hash::of(b"one")))).await.unwrap_err();
+    assert_eq!(stale, Error::ChangedMeanwhile { path: name.to_owned() });
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "6");
+}
+
+#[tokio::test]
+async fn sockets_lines_and_metrics_are_to_be_had() {
+    let host = Host::local();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let byte = stream.read_u8().await.unwrap();
+        stream.write_u8(byte + 1).await.unwrap();
+    });
+    let mut socket = host.forward(port).await.unwrap();
+    socket.write_u8(1).await.unwrap();
+    assert_eq!(socket.read_u8().await.unwrap(), 2);
+
+    let mut lines = host.lines(&own(Command::script("echo a; echo b; exec cat >/dev/null"))).await.unwrap();
+    assert_eq!(lines.next().await.unwrap().unwrap(), b"a");
+    assert_eq!(lines.next().await.unwrap().unwrap(), b"b");
+    let mut failed = host.lines(&own(Command::script("exit 4"))).await.unwrap();
+    assert!(matches!(failed.next().await, Err(Error::Failed { status: 4, .. })));
+
+    assert!(metrics::collect(&host).await.unwrap().memory_total > 0);
+    assert_eq!(host.contact().await.unwrap(), None);
+}

@@ -1,0 +1,3 @@
+//! Parts of the outside world, simulated on real sockets: for tests, the demo, and measuring.
+
+pub mod llm;

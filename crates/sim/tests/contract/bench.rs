@@ -1,0 +1,346 @@
+//! What a case stands on: a gateway of some kind and release on some database, two of our processes that talk to it, and
+//! its log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Kind as Fault, Secret};
+use remote::llm::{Gateway, Kind, NewKey, RemoteKey, Settings};
+use serde_json::{Value, json};
+pub use sim::llm::Schema;
+use sim::llm::tables::Tables;
+use sim::llm::{Running, litellm, new_api, one_api};
+use sim::with;
+use store::foreign::{ForeignLog, ForeignRow, LogKind};
+use tempfile::TempDir;
+
+use crate::embedded::Embedded;
+use crate::trace;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    Sqlite,
+    Mariadb,
+    Postgres,
+}
+
+/// Which gateway a case runs against.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub kind: &'static str,
+    pub server: Server,
+    pub schema: Schema,
+    /// Of new-api.
+    pub version: (u32, u32, u32),
+    pub quota_per_unit: f64,
+    pub separate_log: bool,
+    /// litellm: how long it hesitates before it takes an alias, in milliseconds.
+    pub hesitation: u64,
+}
+
+pub const fn setup(kind: &'static str, server: Server) -> Setup {
+    Setup {
+        kind,
+        server,
+        schema: Schema::Current,
+        version: (1, 0, 21),
+        quota_per_unit: 500_000.0,
+        separate_log: false,
+        hesitation: 0,
+    }
+}
+
+pub struct Bench {
+    pub setup: Setup,
+    pub gateway: Arc<dyn Gateway>,
+    /// The same gateway, from another process of ours.
+    pub twin: Arc<dyn Gateway>,
+    /// A gateway of somebody else, and its log.
+    foreign: Option<(Running, ForeignLog)>,
+    /// Or our own.
+    embedded: Option<Embedded>,
+    pub http: reqwest::Client,
+    pub database: Secret,
+    _folders: Vec<TempDir>,
+}
+
+/// A database of its own; `None` (a counted skip) where there is no such server.
+async fn database(server: Server, case: &str) -> Option<(Secret, Option<TempDir>)> {
+    if server == Server::Sqlite {
+        let folder = tempfile::tempdir().unwrap();
+        let url = Secret::new(format!("sqlite:{}", folder.path().join("one-api.db").display()));
+        return Some((url, Some(folder)));
+    }
+    let (variable, more) = match server {
+        Server::Postgres => ("TIDEPOOL_TEST_PG_URL", ""),
+        _ => ("TIDEPOOL_TEST_MARIADB_URL", " CHARACTER SET utf8mb4"),
+    };
+    let Ok(url) = std::env::var(variable) else {
+        trace::skip(case, &format!("no {server:?}: {variable} is not set"));
+        return None;
+    };
+    let name = format!("t_{}", base::id::fresh().replace('-', ""));
+    let tables = Tables::open(&Secret::new(&url)).await.unwrap();
+    tables.run(&format!("CREATE DATABASE {name}{more}"), vec![]).await.unwrap();
+    tables.close().await;
+    let (server, _) = url.rsplit_once('/').unwrap();
+    Some((Secret::new(format!("{server}/{name}")), None))
+}
+
+impl Bench {
+    /// `case` is the test's name; of the runner's names the crate is no part.
+    pub async fn start(setup: Setup, case: &str) -> Option<Bench> {
+        let case = case.strip_prefix("contract::").unwrap_or(case);
+        let (url, folder) = database(setup.server, case).await?;
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        if setup.kind == "embedded" {
+            let own = Embedded::start(&url).await;
+            return Some(Bench {
+                setup,
+                gateway: own.gateway.clone(),
+                twin: own.twin.clone(),
+                foreign: None,
+                embedded: Some(own),
+                http,
+                database: url,
+                _folders: folder.into_iter().collect(),
+            });
+        }
+        let log_database = match setup.separate_log {
+            true => Some(database(setup.server, case).await?),
+            false => None,
+        };
+        let options = one_api::Options {
+            schema: setup.schema,
+            quota_per_unit: setup.quota_per_unit,
+            version: setup.version,
+            log_database: log_database.as_ref().map(|(url, _)| url.clone()),
+            ..one_api::Options::new(url.clone())
+        };
+        let sim = match setup.kind {
+            "one-api" => one_api::start(options).await.unwrap(),
+            "new-api" => new_api::start(options).await.unwrap(),
+            _ => {
+                let options = litellm::Options {
+                    schema: setup.schema,
+                    flush_every: Duration::from_millis(50),
+                    hesitation: Duration::from_millis(setup.hesitation),
+                    ..litellm::Options::new(url.clone())
+                };
+                litellm::start(options).await.unwrap()
+            }
+        };
+        trace::used_secret(sim.admin_token.expose());
+        let log = ForeignLog::open(LogKind::find(setup.kind).unwrap(), &sim.log_url).await.unwrap();
+        Some(Bench {
+            setup,
+            gateway: open(setup.kind, &sim.url, &sim.admin_token),
+            twin: open(setup.kind, &sim.url, &sim.admin_token),
+            http,
+            database: url,
+            _folders: folder.into_iter().chain(log_database.and_then(|(_, folder)| folder)).collect(),
+            foreign: Some((sim, log)),
+            embedded: None,
+        })
+    }
+
+    /// The gateway of somebody else: only cases that are about one ask for it.
+    pub fn sim(&self) -> &Running {
+        &self.foreign.as_ref().unwrap().0
+    }
+
+    pub fn log(&self) -> &ForeignLog {
+        &self.foreign.as_ref().unwrap().1
+    }
+
+    /// The address below which the gateway is.
+    pub fn url(&self) -> &str {
+        match &self.embedded {
+            Some(own) => &own.url,
+            None => &self.sim().url,
+        }
+    }
+
+    pub fn is(&self, kind: &str) -> bool {
+        self.setup.kind == kind
+    }
+
+    /// Whether rows are counted (and tokens are rows of a table called so).
+    pub fn family(&self) -> bool {
+        self.is("one-api") || self.is("new-api")
+    }
+
+    pub async fn create(&self, name: &str, quota: Option<i64>) -> RemoteKey {
+        let key = self.gateway.create_key(&new_key(name, quota)).await.unwrap();
+        trace::used_secret(key.key.as_ref().unwrap().expose());
+        key
+    }
+
+    /// A key that somebody made behind our back, of whatever name; answers its id.
+    pub async fn smuggle(&self, name: &str, enabled: bool) -> String {
+        let tables = &self.sim().tables;
+        let secret = base::id::fresh().replace('-', "").repeat(2)[..48].to_owned();
+        if !self.family() {
+            let id = litellm::hash(&secret);
+            let sql = "INSERT INTO \"LiteLLM_VerificationToken\" (token, key_alias, blocked) VALUES (?, ?, ?)";
+            tables.run(sql, with![id.as_str(), name, !enabled]).await.unwrap();
+            return id;
+        }
+        let key = tables.quoted("key");
+        let sql = format!(
+            "INSERT INTO tokens (user_id, {key}, status, name, created_time, accessed_time, unlimited_quota, \
+             remain_quota) VALUES (1, ?, ?, ?, 0, 0, ?, 5)"
+        );
+        tables.run(&sql, with![secret.as_str(), if enabled { 1i64 } else { 2 }, name, false]).await.unwrap();
+        let sql = format!("SELECT id FROM tokens WHERE {key} = ?");
+        tables.number(&sql, with![secret]).await.unwrap().to_string()
+    }
+
+    /// One chat; answers the status and the body.
+    pub async fn chat(&self, key: &Secret, model: &str, text: &str, stream: bool) -> (u16, String) {
+        let body = json!({"model": model, "messages": [{"role": "user", "content": text}], "stream": stream});
+        let request = self.http.post(self.gateway.chat_url()).bearer_auth(key.expose()).json(&body);
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    pub async fn say(&self, key: &RemoteKey, text: &str) -> Value {
+        let (status, body) = self.chat(key.key.as_ref().unwrap(), "gpt-4o-mini", text, false).await;
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    pub async fn written(&self) {
+        match &self.embedded {
+            Some(own) => drop(own.app.feed.pull().await),
+            None => self.sim().switches.written().await,
+        }
+    }
+
+    /// Every row of the log, in its order, read in small pieces.
+    pub async fn rows(&self) -> Vec<ForeignRow> {
+        let mut rows = vec![];
+        let mut position = self.log().start();
+        loop {
+            let some = self.log().after(&position, 3).await.unwrap();
+            let Some(last) = some.last() else { return rows };
+            assert!(some.len() <= 3);
+            position = last.position.clone();
+            rows.extend(some);
+        }
+    }
+
+    /// A row written by hand: columns and values as SQL.
+    pub async fn log_row(&self, columns: &str, values: &str) {
+        self.sim().log.run(&format!("INSERT INTO logs ({columns}) VALUES ({values})"), vec![]).await.unwrap();
+    }
+}
+
+pub fn open(kind: &str, url: &str, token: &Secret) -> Arc<dyn Gateway> {
+    let settings = Settings { url: url.to_owned(), admin_token: token.clone() };
+    (Kind::find(kind).unwrap().open)(&settings).unwrap()
+}
+
+pub fn new_key(name: &str, quota: Option<i64>) -> NewKey {
+    // Of the name, so that a repeat says the same; where the gateway makes its own it is not used.
+    let value = Secret::new(format!("sk-test-{}", litellm::hash(name)));
+    NewKey { name: name.to_owned(), quota, value: Some(value) }
+}
+
+/// An error as everybody may see it: kept for the search for secrets.
+pub fn fault<T: std::fmt::Debug>(result: base::Result<T>) -> (Fault, String) {
+    let error = result.unwrap_err();
+    trace::told(&format!("{error} / {error:?}"));
+    (error.kind, error.to_string())
+}
+
+/// Runs each case against every kind of gateway, our own included, on every database that each can use.
+#[macro_export]
+macro_rules! on_every_kind {
+    ($($(#[$meta:meta])* async fn $name:ident($bench:ident: Bench) $body:block)*) => {$(
+        $crate::cases! {
+            $(#[$meta])* $name($bench) $body
+            embedded_sqlite = setup("embedded", Server::Sqlite);
+            embedded_postgres = setup("embedded", Server::Postgres);
+            one_api_sqlite = setup("one-api", Server::Sqlite);
+            one_api_mariadb = setup("one-api", Server::Mariadb);
+            one_api_postgres = setup("one-api", Server::Postgres);
+            new_api_sqlite = setup("new-api", Server::Sqlite);
+            new_api_mariadb = setup("new-api", Server::Mariadb);
+            new_api_postgres = setup("new-api", Server::Postgres);
+            new_api_rc22_postgres = Setup { version: (1, 0, 22), ..setup("new-api", Server::Postgres) };
+            new_api_v011_sqlite = Setup { version: (0, 11, 0), ..setup("new-api", Server::Sqlite) };
+            new_api_v010_mariadb = Setup { version: (0, 10, 0), ..setup("new-api", Server::Mariadb) };
+            new_api_v08_sqlite = Setup { version: (0, 8, 0), ..setup("new-api", Server::Sqlite) };
+            litellm_postgres = setup("litellm", Server::Postgres);
+        }
+    )*};
+}
+
+/// Runs each case against every kind and release of foreign gateway, on every database that each can use.
+#[macro_export]
+macro_rules! on_every_gateway {
+    ($($(#[$meta:meta])* async fn $name:ident($bench:ident: Bench) $body:block)*) => {$(
+        $crate::cases! {
+            $(#[$meta])* $name($bench) $body
+            one_api_sqlite = setup("one-api", Server::Sqlite);
+            one_api_mariadb = setup("one-api", Server::Mariadb);
+            one_api_postgres = setup("one-api", Server::Postgres);
+            new_api_sqlite = setup("new-api", Server::Sqlite);
+            new_api_mariadb = setup("new-api", Server::Mariadb);
+            new_api_postgres = setup("new-api", Server::Postgres);
+            new_api_rc22_postgres = Setup { version: (1, 0, 22), ..setup("new-api", Server::Postgres) };
+            new_api_v011_sqlite = Setup { version: (0, 11, 0), ..setup("new-api", Server::Sqlite) };
+            new_api_v010_mariadb = Setup { version: (0, 10, 0), ..setup("new-api", Server::Mariadb) };
+            new_api_v08_sqlite = Setup { version: (0, 8, 0), ..setup("new-api", Server::Sqlite) };
+            litellm_postgres = setup("litellm", Server::Postgres);
+        }
+    )*};
+}
+
+/// Runs each case against every kind of log, with the tables of today and with those of an old installation.
+#[macro_export]
+macro_rules! on_every_log {
+    ($($(#[$meta:meta])* async fn $name:ident($bench:ident: Bench) $body:block)*) => {$(
+        $crate::cases! {
+            $(#[$meta])* $name($bench) $body
+            one_api_sqlite = setup("one-api", Server::Sqlite);
+            one_api_mariadb = setup("one-api", Server::Mariadb);
+            one_api_postgres = setup("one-api", Server::Postgres);
+            one_api_old_sqlite = Setup { schema: Schema::Old, ..setup("one-api", Server::Sqlite) };
+            one_api_old_mariadb = Setup { schema: Schema::Old, ..setup("one-api", Server::Mariadb) };
+            one_api_old_postgres = Setup { schema: Schema::Old, ..setup("one-api", Server::Postgres) };
+            new_api_sqlite = setup("new-api", Server::Sqlite);
+            new_api_mariadb = setup("new-api", Server::Mariadb);
+            new_api_postgres = setup("new-api", Server::Postgres);
+            new_api_old_sqlite = Setup { schema: Schema::Old, ..setup("new-api", Server::Sqlite) };
+            new_api_old_mariadb = Setup { schema: Schema::Old, ..setup("new-api", Server::Mariadb) };
+            new_api_old_postgres = Setup { schema: Schema::Old, ..setup("new-api", Server::Postgres) };
+            litellm_postgres = setup("litellm", Server::Postgres);
+            litellm_old_postgres = Setup { schema: Schema::Old, ..setup("litellm", Server::Postgres) };
+        }
+    )*};
+}
+
+#[macro_export]
+macro_rules! cases {
+    ($(#[$meta:meta])* $name:ident($bench:ident) $body:block $($test:ident = $setup:expr;)*) => {
+        $(#[$meta])*
+        mod $name {
+            use super::*;
+            #[allow(unused_imports, reason = "not every list of gateways has an old one")]
+            use $crate::bench::{Schema, Server, Setup, setup};
+
+            async fn case($bench: &Bench) $body
+
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $test() {
+                    if let Some(bench) = Bench::start($setup, concat!(module_path!(), "::", stringify!($test))).await {
+                        case(&bench).await;
+                    }
+                }
+            )*
+        }
+    };
+}

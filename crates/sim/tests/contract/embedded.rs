@@ -1,0 +1,73 @@
+//! Our own gateway, served in this process, as one more kind that keeps the contract.
+
+use std::sync::Arc;
+
+use base::{Clock, Secret, Zone};
+use domain::App;
+use domain::app::{Newcomers, Side};
+use domain::hashing::Hasher;
+use domain::llm::Llm;
+use domain::quota::Quotas;
+use domain::token::{Audience, TokenKey};
+use gateway::log::Log;
+use gateway::provider::Settings;
+use jiff::SignedDuration;
+use remote::llm::Gateway;
+use store::seal::Sealer;
+use store::{Db, migrate};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+pub struct Embedded {
+    pub url: String,
+    pub gateway: Arc<dyn Gateway>,
+    /// The same, from another process of ours.
+    pub twin: Arc<dyn Gateway>,
+    pub app: Arc<App>,
+    _stop: watch::Sender<bool>,
+    _folder: TempDir,
+}
+
+impl Embedded {
+    /// Serves it with the echo for a provider.
+    pub async fn start(database: &Secret) -> Embedded {
+        let db = Db::open(database).await.unwrap();
+        migrate::run(&db).await.unwrap();
+        let (clock, zone) = (Clock::default(), Zone::UTC);
+        store::model::fill(&db, clock.now()).await.unwrap();
+        let sealer = Arc::new(Sealer::new(&Sealer::generate().unwrap()).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let timing = gateway::log::Timing::default();
+        let log = Log::open(folder.path(), db.clone(), clock.clone(), zone.clone(), timing).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let open = |db: Db| Llm::embedded(db, clock.clone(), sealer.clone(), &url).unwrap();
+        let (llm, twin) = (open(db.clone()), open(Db::open(database).await.unwrap()));
+        let side = |audience| Side {
+            tokens: TokenKey::new(&Secret::new(base::id::fresh()), audience, SignedDuration::from_hours(1)),
+            sso: None,
+            newcomers: Newcomers::default(),
+        };
+        let gateway = llm.gateway.clone();
+        let app = Arc::new(App {
+            db,
+            clock,
+            zone,
+            sealer,
+            hasher: Hasher::default(),
+            employee: side(Audience::Employee),
+            admin: side(Audience::Admin),
+            proxy: None,
+            audit_retention_days: 90,
+            llm,
+            quotas: Quotas::new(log.replica()),
+            feed: log.clone(),
+        });
+        let settings = Settings { echo: true, ..Settings::default() };
+        let served = gateway::Gateway::open(app.clone(), log, &settings, gateway::Timing::default()).await.unwrap();
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(served.serve(listener, stopped));
+        Embedded { url, gateway, twin: twin.gateway, app, _stop: stop, _folder: folder }
+    }
+}

@@ -1,0 +1,131 @@
+//! LiteLLM's table "LiteLLM_SpendLogs", in PostgreSQL. Rows have no number: they are ordered by when the request began,
+//! and become visible when it has ended, in batches. Money is dollars in a float, made units here and only here, so that
+//! a row and a sum round alike.
+
+use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused};
+
+pub const KIND: LogKind =
+    LogKind { name: "litellm", servers: &[Server::Postgres], statements, tables: &[LOGS, TOKENS] };
+
+const LOGS: &str = "LiteLLM_SpendLogs";
+const TOKENS: &str = "LiteLLM_VerificationToken";
+
+/// A row's dollars in units, 500,000 to one.
+const QUOTA: &str = "CAST(ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 500000) AS BIGINT)";
+
+fn statements(_: Server, tables: &Tables) -> Result<Statements> {
+    if !tables.has(LOGS, "request_id") {
+        return Err(refused(&KIND, "has a table \"LiteLLM_SpendLogs\", this database has none"));
+    }
+    let sql = Sql { tables };
+    let rows = sql.rows();
+    let token = |condition: &str| tables.exists(TOKENS).then(|| sql.token(condition));
+    Ok(Statements {
+        newest: format!("{rows} ORDER BY s.\"startTime\" DESC, s.request_id DESC LIMIT 1"),
+        // The order of both columns is the database's own, so a position is where it says.
+        after: format!(
+            "{rows} WHERE (s.\"startTime\", s.request_id) > \
+             (TIMESTAMP '1970-01-01' + CAST(? AS BIGINT) * INTERVAL '1 millisecond', CAST(? AS TEXT)) \
+             ORDER BY s.\"startTime\", s.request_id LIMIT ?"
+        ),
+        by_id: None,
+        sums: sql.sums(),
+        token_by_id: token("t.token = ?"),
+        token_by_name: token("t.key_alias = ?"),
+        time: Clockwork::Milliseconds,
+    })
+}
+
+struct Sql<'a> {
+    tables: &'a Tables,
+}
+
+impl Sql<'_> {
+    /// The key's alias at the time; where the row does not say, the alias that it has now.
+    fn token_name(&self) -> &'static str {
+        if self.tables.has(TOKENS, "key_alias") {
+            "COALESCE(NULLIF(s.metadata->>'user_api_key_alias', ''), t.key_alias, '')"
+        } else {
+            "COALESCE(s.metadata->>'user_api_key_alias', '')"
+        }
+    }
+
+    fn from(&self) -> &'static str {
+        if self.tables.has(TOKENS, "key_alias") {
+            "FROM \"LiteLLM_SpendLogs\" s LEFT JOIN \"LiteLLM_VerificationToken\" t ON t.token = s.api_key"
+        } else {
+            "FROM \"LiteLLM_SpendLogs\" s"
+        }
+    }
+
+    /// Rows from before the column was there have no status, and were successes.
+    fn is_failure(&self) -> &'static str {
+        if self.tables.has(LOGS, "status") { "COALESCE(s.status, '') = 'failure'" } else { "FALSE" }
+    }
+
+    fn rows(&self) -> String {
+        let int = |expression: &str| format!("CAST({expression} AS BIGINT)");
+        let ms = |time: &str| int(&format!("ROUND(EXTRACT(EPOCH FROM {time}) * 1000)"));
+        let took = "ROUND(EXTRACT(EPOCH FROM s.\"endTime\" - s.\"startTime\") * 1000)";
+        let took = match self.tables.has(LOGS, "request_duration_ms") {
+            true => format!("COALESCE(s.request_duration_ms, {took})"),
+            false => took.to_owned(),
+        };
+        let failure = self.is_failure();
+        let columns = [
+            int("0"),
+            ms("s.\"startTime\""),
+            "s.request_id".to_owned(),
+            self.token_name().to_owned(),
+            "COALESCE(NULLIF(s.model_group, ''), s.model, '')".to_owned(),
+            int("0"),
+            "COALESCE(s.custom_llm_provider, '')".to_owned(),
+            int(&format!("CASE WHEN {failure} THEN 5 ELSE 2 END")),
+            // There is no such column: a stream's first token comes before its end.
+            int("CASE WHEN s.\"completionStartTime\" < s.\"endTime\" THEN 1 ELSE 0 END"),
+            int("COALESCE(s.prompt_tokens, 0)"),
+            int("COALESCE(s.completion_tokens, 0)"),
+            QUOTA.to_owned(),
+            int(&took),
+            format!(
+                "CASE WHEN {failure} THEN \
+                 COALESCE(SUBSTR(s.metadata->'error_information'->>'error_message', 1, 1000), '') ELSE '' END"
+            ),
+            ms("s.\"endTime\""),
+        ];
+        format!("SELECT {} {}", columns.join(", "), self.from())
+    }
+
+    /// By the end of the request, which is when it was logged. Only the beginning has an index: a request that took
+    /// longer than a day is not found by it.
+    fn sums(&self) -> String {
+        let at = |ms: &str| format!("TIMESTAMP '1970-01-01' + CAST({ms} AS BIGINT) * INTERVAL '1 millisecond'");
+        format!(
+            "SELECT {name}, COUNT(*), CAST(SUM(COALESCE(s.prompt_tokens, 0)) AS BIGINT), \
+             CAST(SUM(COALESCE(s.completion_tokens, 0)) AS BIGINT), CAST(SUM({QUOTA}) AS BIGINT) {from} \
+             WHERE NOT ({failure}) AND s.\"endTime\" >= {begin} AND s.\"endTime\" < {end} \
+             AND s.\"startTime\" >= {begin} - INTERVAL '1 day' AND s.\"startTime\" < {end} GROUP BY 1",
+            name = self.token_name(),
+            from = self.from(),
+            failure = self.is_failure(),
+            begin = at("{from}"),
+            end = at("{to}"),
+        )
+    }
+
+    fn token(&self, condition: &str) -> String {
+        let units = |usd: &str| format!("CAST(ROUND(CAST({usd} AS NUMERIC) * 500000) AS BIGINT)");
+        // `spend` begins anew with each budget period; the column that does not is newer.
+        let spent = if self.tables.has(TOKENS, "total_spend") {
+            "GREATEST(COALESCE(t.spend, 0), COALESCE(t.total_spend, 0))"
+        } else {
+            "COALESCE(t.spend, 0)"
+        };
+        format!(
+            "SELECT COALESCE(t.key_alias, ''), {used}, {remain}, CAST(NULL AS BIGINT) \
+             FROM \"LiteLLM_VerificationToken\" t WHERE {condition} LIMIT 100",
+            used = units(spent),
+            remain = units("t.max_budget - COALESCE(t.spend, 0)"),
+        )
+    }
+}

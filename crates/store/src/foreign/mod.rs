@@ -1,0 +1,275 @@
+//! The log of an LLM gateway that somebody else runs: read, never written. One file per kind carries its SELECTs; which
+//! columns there are is looked at once, when the log is opened, since old installations lack some.
+
+use std::ops::RangeInclusive;
+
+use base::Secret;
+use jiff::Timestamp;
+
+use crate::row::Value;
+use crate::{Error, Result, args};
+
+mod litellm;
+mod new_api;
+mod one_api;
+mod position;
+mod source;
+
+pub use position::Position;
+pub use source::Server;
+use source::Source;
+
+/// A gateway whose log we can read.
+pub struct LogKind {
+    /// The word of the setting.
+    pub name: &'static str,
+    pub servers: &'static [Server],
+    /// Of `servers` the statements that fit the columns there are, or why this is not such a log.
+    statements: fn(Server, &Tables) -> Result<Statements>,
+    tables: &'static [&'static str],
+}
+
+pub const KINDS: &[LogKind] = &[one_api::KIND, new_api::KIND, litellm::KIND];
+
+/// The SELECTs of a kind, for one database with its columns. Every row has the columns of `ForeignRow`, in that order.
+struct Statements {
+    /// One row: the newest in cursor order.
+    newest: String,
+    /// Arguments: the position, then the number of rows.
+    after: String,
+    /// Rows of whose ids the condition is still to be written, where ids count up.
+    by_id: Option<String>,
+    /// Between the numbers for `{from}` and `{to}`. Rows: token name, requests, prompt tokens, completion tokens, quota.
+    sums: String,
+    /// Argument: the gateway's id of a token, or its name. Rows: name, used, remaining or NULL, the owner's or NULL.
+    token_by_id: Option<String>,
+    token_by_name: Option<String>,
+    /// How this kind counts time.
+    time: Clockwork,
+}
+
+#[derive(Clone, Copy)]
+enum Clockwork {
+    Seconds,
+    Milliseconds,
+}
+
+impl Clockwork {
+    /// The first tick that is not before `at`.
+    fn tick(self, at: Timestamp) -> i64 {
+        let ms = at.as_millisecond();
+        match self {
+            Clockwork::Seconds => ms.div_euclid(1000) + i64::from(ms.rem_euclid(1000) > 0),
+            Clockwork::Milliseconds => ms,
+        }
+    }
+}
+
+/// A request as the foreign log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignRow {
+    pub position: Position,
+    /// Empty where the installation is older than the column. Attempts of one request can share it.
+    pub request_id: String,
+    pub token_name: String,
+    pub model: String,
+    /// `ch-<channel>`, or the provider's name; empty when the log does not say.
+    pub provider: String,
+    /// 2 is a success, 6 (new-api) a refund, 5 (new-api, litellm) a failure; the rest are no requests.
+    pub kind: i64,
+    pub is_stream: bool,
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+    /// In the gateway's units: `base::PerUsd` makes ours of them. litellm has none, so these are ours.
+    pub quota: i64,
+    pub duration_ms: i64,
+    /// Of failures; empty for the rest.
+    pub error_message: String,
+    pub created_at: Timestamp,
+}
+
+/// What the log says of one token over a time: successes, with refunds taken off the quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sums {
+    pub token_name: String,
+    pub requests: i64,
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+    pub quota: i64,
+}
+
+/// What the gateway itself counts of a token, beside its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenUse {
+    pub name: String,
+    pub used_quota: i64,
+    /// `None` is no limit.
+    pub remain_quota: Option<i64>,
+    /// What is left to the account that it draws from; `None` where there is none, or no limit.
+    pub owner_quota: Option<i64>,
+}
+
+/// Which token is meant.
+#[derive(Clone, Copy, Debug)]
+pub enum Token<'a> {
+    /// By the gateway's own id.
+    Id(&'a str),
+    Name(&'a str),
+}
+
+/// The columns of each table that a kind looks at; none for a table that is not there.
+struct Tables(Vec<(&'static str, Vec<String>)>);
+
+impl Tables {
+    fn has(&self, table: &str, column: &str) -> bool {
+        self.0.iter().any(|(name, columns)| *name == table && columns.iter().any(|c| c == column))
+    }
+
+    fn exists(&self, table: &str) -> bool {
+        self.0.iter().any(|(name, columns)| *name == table && !columns.is_empty())
+    }
+
+    /// The column, or what stands for it where an old installation has none.
+    fn or<'a>(&self, table: &str, column: &'a str, otherwise: &'a str) -> &'a str {
+        if self.has(table, column) { column } else { otherwise }
+    }
+}
+
+pub struct ForeignLog {
+    kind: &'static LogKind,
+    source: Source,
+    statements: Statements,
+}
+
+impl std::fmt::Debug for ForeignLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} log on {:?}", self.kind.name, self.source.server())
+    }
+}
+
+impl LogKind {
+    pub fn find(name: &str) -> Option<&'static LogKind> {
+        KINDS.iter().find(|kind| kind.name == name)
+    }
+}
+
+impl ForeignLog {
+    /// Opens the log of a gateway of this kind, to read it. `sqlite:`, `mysql:`, `mariadb:` or `postgres:`.
+    pub async fn open(kind: &'static LogKind, url: &Secret) -> Result<ForeignLog> {
+        let source = Source::open(url, kind.name).await?;
+        if !kind.servers.contains(&source.server()) {
+            let names: Vec<_> = kind.servers.iter().map(|server| server.name()).collect();
+            return Err(refused(kind, format_args!("keeps its log in {} only", names.join(", "))));
+        }
+        let mut tables = vec![];
+        for table in kind.tables {
+            tables.push((*table, source.columns(table).await?));
+        }
+        let statements = (kind.statements)(source.server(), &Tables(tables))?;
+        Ok(ForeignLog { kind, source, statements })
+    }
+
+    pub fn kind(&self) -> &'static LogKind {
+        self.kind
+    }
+
+    pub fn server(&self) -> Server {
+        self.source.server()
+    }
+
+    /// Whether ids count up, so that a missing one can be seen and asked for.
+    pub fn counts(&self) -> bool {
+        self.statements.by_id.is_some()
+    }
+
+    /// Where the log begins: everything is after it.
+    pub fn start(&self) -> Position {
+        if self.counts() {
+            Position::Id(0)
+        } else {
+            Position::Time { at: Timestamp::UNIX_EPOCH, request_id: String::new() }
+        }
+    }
+
+    /// The newest row's position; `None` for an empty log.
+    pub async fn newest(&self) -> Result<Option<Position>> {
+        let rows = self.source.rows(&self.statements.newest, vec![]).await?;
+        Ok(rows.into_iter().next().map(|row| row.position))
+    }
+
+    /// The rows after a position, in order.
+    pub async fn after(&self, position: &Position, limit: usize) -> Result<Vec<ForeignRow>> {
+        let mut args = match (position, self.counts()) {
+            (Position::Id(id), true) => args![*id],
+            (Position::Time { at, request_id }, false) => args![at.as_millisecond(), request_id],
+            _ => return Err(refused(self.kind, format_args!("has no position {position}"))),
+        };
+        args.push(Value::from(limit));
+        self.source.rows(&self.statements.after, args).await
+    }
+
+    /// Those rows of these ids that are there (now), in order.
+    pub async fn between(&self, ids: &[RangeInclusive<i64>], limit: usize) -> Result<Vec<ForeignRow>> {
+        let Some(by_id) = &self.statements.by_id else { return Ok(vec![]) };
+        let mut found = vec![];
+        // A statement has room for a few hundred arguments everywhere.
+        for some in ids.chunks(100) {
+            if found.len() >= limit {
+                break;
+            }
+            let condition = vec!["id BETWEEN ? AND ?"; some.len()].join(" OR ");
+            let sql = format!("{by_id} WHERE {condition} ORDER BY id LIMIT ?");
+            let mut args: Vec<_> = some.iter().flat_map(|range| args![*range.start(), *range.end()]).collect();
+            args.push(Value::from(limit - found.len()));
+            found.extend(self.source.rows(&sql, args).await?);
+        }
+        Ok(found)
+    }
+
+    /// What a plain SUM says of rows that were logged from `from` on and before `to`, per token, to compare with ours.
+    pub async fn sums(&self, from: Timestamp, to: Timestamp) -> Result<Vec<Sums>> {
+        let tick = |at| self.statements.time.tick(at).to_string();
+        let sql = self.statements.sums.replace("{from}", &tick(from)).replace("{to}", &tick(to));
+        self.source.sums(&sql, vec![]).await
+    }
+
+    /// The gateway's own count of a token. `None` where this database holds the log only.
+    pub async fn token_used(&self, token: Token<'_>) -> Result<Option<TokenUse>> {
+        let (sql, arg) = match token {
+            Token::Id(id) => (&self.statements.token_by_id, id),
+            Token::Name(name) => (&self.statements.token_by_name, name),
+        };
+        let Some(sql) = sql else { return Ok(None) };
+        let arg = match (token, self.counts()) {
+            // Ids are numbers where rows are counted: what is none is nobody's.
+            (Token::Id(id), true) => match id.parse::<i64>() {
+                Ok(id) => args![id],
+                Err(_) => return Ok(None),
+            },
+            _ => args![arg],
+        };
+        let found = self.source.tokens(sql, arg).await?;
+        // MySQL compares names without case and without blanks at the end; we do not.
+        let mut found = found.into_iter().filter(|t| !matches!(token, Token::Name(name) if t.name != name));
+        Ok(found.next())
+    }
+
+    pub async fn close(&self) {
+        self.source.close().await;
+    }
+}
+
+fn refused(kind: &LogKind, why: impl std::fmt::Display) -> Error {
+    Error::Refused(format!("gateway_log_url: {} {why}", kind.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_seconds_begins_at_the_next_whole_one() {
+        let at = |ms| Clockwork::Seconds.tick(Timestamp::from_millisecond(ms).unwrap());
+        assert_eq!((at(0), at(1), at(1000), at(-1), at(-1000)), (0, 1, 1, 0, -1));
+    }
+}

@@ -1,0 +1,222 @@
+//! Sub keys of the LLM gateway: one per instance, and some with a name of their own.
+
+use base::id::{InstanceId, KeyId, UserId};
+use base::{Listing, Page, Secret, Sort};
+use jiff::Timestamp;
+
+use crate::db::Record as _;
+use crate::filter::Filter;
+use crate::seal::{Place, Sealer};
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    /// What an administrator wants of a key.
+    pub enum Status {
+        Active = "active",
+        Disabled = "disabled",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct GatewayKey {
+        pub id: String,
+        pub instance_id: Option<String>,
+        /// The token name in the request log.
+        pub name: String,
+        /// The token's id at a foreign gateway.
+        pub gateway_id: String,
+        /// Sealed: see `key`.
+        pub secret: String,
+        pub status: Status,
+        pub user_revoked: bool,
+        pub quota_spent: bool,
+        /// Quota units; `None` means no limit.
+        pub quota: Option<i64>,
+        pub used_quota: i64,
+        pub logged_quota: i64,
+        /// What keys of this name that are gone had used.
+        pub carried_quota: i64,
+        pub dirty: bool,
+        pub rotate: bool,
+        pub last_checked_at: Option<Timestamp>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+}
+
+impl GatewayKey {
+    pub fn key(&self, sealer: &Sealer) -> Result<Secret> {
+        sealer.open(place(&self.id), &self.secret)
+    }
+
+    /// How far apart what the gateway says was used and what the log sums up to are.
+    pub fn drift(&self) -> i64 {
+        self.used_quota + self.carried_quota - self.logged_quota
+    }
+
+    /// Whether the gateway should let it through.
+    pub fn enabled(&self) -> bool {
+        self.status == Status::Active && !self.user_revoked && !self.quota_spent
+    }
+}
+
+pub fn place(id: &str) -> Place<'_> {
+    Place { table: "gateway_key", column: "secret", id }
+}
+
+/// Fails with `Taken` when the name, the key or the instance's key is there already.
+pub async fn insert(tx: &mut Tx, key: &GatewayKey, hash: &str) -> Result<()> {
+    let sql = "INSERT INTO gateway_key (id, instance_id, name, gateway_id, secret, secret_hash, status, user_revoked, quota_spent, \
+        quota, used_quota, logged_quota, carried_quota, dirty, rotate, last_checked_at, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let args = args![
+        &key.id,
+        key.instance_id.as_ref(),
+        &key.name,
+        &key.gateway_id,
+        &key.secret,
+        hash,
+        key.status,
+        key.user_revoked,
+        key.quota_spent,
+        key.quota,
+        key.used_quota,
+        key.logged_quota,
+        key.carried_quota,
+        key.dirty,
+        key.rotate,
+        key.last_checked_at,
+        key.created_at,
+        key.updated_at
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+fn select() -> String {
+    format!("SELECT {} FROM gateway_key WHERE deleted_at IS NULL", GatewayKey::COLUMNS)
+}
+
+pub async fn find(conn: impl Into<Conn<'_>>, id: &KeyId) -> Result<Option<GatewayKey>> {
+    conn.into().first(&format!("{} AND id = ?", select()), args![id.as_str()]).await
+}
+
+/// The same, held until the transaction ends.
+pub async fn lock(tx: &mut Tx, id: &KeyId) -> Result<Option<GatewayKey>> {
+    let sql = format!("{} AND id = ?{}", select(), tx.dialect().for_update());
+    tx.first(&sql, args![id.as_str()]).await
+}
+
+pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Result<Option<GatewayKey>> {
+    conn.into().first(&format!("{} AND instance_id = ?", select()), args![instance.as_str()]).await
+}
+
+pub async fn named(conn: impl Into<Conn<'_>>, name: &str) -> Result<Option<GatewayKey>> {
+    conn.into().first(&format!("{} AND name = ?", select()), args![name]).await
+}
+
+/// By the keyed hash of the key itself.
+pub async fn by_hash(conn: impl Into<Conn<'_>>, hash: &str) -> Result<Option<GatewayKey>> {
+    conn.into().first(&format!("{} AND secret_hash = ?", select()), args![hash]).await
+}
+
+pub const SORTS: &[&str] = &["created_at", "name", "used_quota"];
+
+pub async fn list(db: &Db, text: Option<&str>, sort: Sort, page: Page) -> Result<Listing<GatewayKey>> {
+    let filter = Filter::of(db.dialect()).must("deleted_at IS NULL").search(&["name"], text);
+    filter.list(db, GatewayKey::COLUMNS, "gateway_key", sort, "id", page).await
+}
+
+/// Every key that is not what the gateway has yet.
+pub async fn dirty(db: &Db) -> Result<Vec<GatewayKey>> {
+    db.all(&format!("{} AND dirty = 1 ORDER BY created_at, id", select()), args![]).await
+}
+
+/// Writes what may change about a key.
+pub async fn update(tx: &mut Tx, key: &GatewayKey) -> Result<()> {
+    let sql = "UPDATE gateway_key SET gateway_id = ?, status = ?, user_revoked = ?, quota_spent = ?, quota = ?, used_quota = ?, \
+        carried_quota = ?, dirty = ?, rotate = ?, last_checked_at = ?, updated_at = ? WHERE id = ?";
+    let args = args![
+        &key.gateway_id,
+        key.status,
+        key.user_revoked,
+        key.quota_spent,
+        key.quota,
+        key.used_quota,
+        key.carried_quota,
+        key.dirty,
+        key.rotate,
+        key.last_checked_at,
+        key.updated_at,
+        &key.id
+    ];
+    tx.run(sql, args).await.map(drop)
+}
+
+/// Gives a record another key.
+pub async fn set_secret(tx: &mut Tx, id: &str, sealed: &str, hash: &str, at: Timestamp) -> Result<()> {
+    let sql = "UPDATE gateway_key SET secret = ?, secret_hash = ?, updated_at = ? WHERE id = ?";
+    tx.run(sql, args![sealed, hash, at, id]).await.map(drop)
+}
+
+/// What the log sums up to for a token that had no record until now. What its key has not used was used by keys before it.
+pub async fn set_logged(tx: &mut Tx, id: &str) -> Result<()> {
+    let sql = "UPDATE gateway_key SET logged_quota = COALESCE((SELECT CAST(SUM(u.quota) AS BIGINT) FROM usage_daily u \
+        WHERE u.token_name = gateway_key.name), 0) WHERE id = ?";
+    tx.run(sql, args![id]).await?;
+    let sql = "UPDATE gateway_key SET carried_quota = logged_quota - used_quota WHERE id = ?";
+    tx.run(sql, args![id]).await.map(drop)
+}
+
+pub async fn delete(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
+    tx.run("UPDATE gateway_key SET deleted_at = ? WHERE id = ?", args![at, id]).await.map(drop)
+}
+
+/// Marks the keys of all instances that a user holds as off, or on again; answers which changed.
+pub async fn mark_revoked(tx: &mut Tx, user: &UserId, revoked: bool, at: Timestamp) -> Result<Vec<GatewayKey>> {
+    let held = "instance_id IN (SELECT instance_id FROM binding WHERE user_id = ? AND ended_at IS NULL)";
+    let sql = format!("{} AND {held} AND user_revoked <> ?{}", select(), tx.dialect().for_update());
+    let keys: Vec<GatewayKey> = tx.all(&sql, args![user.as_str(), revoked]).await?;
+    for key in &keys {
+        let sql = "UPDATE gateway_key SET user_revoked = ?, dirty = 1, updated_at = ? WHERE id = ?";
+        tx.run(sql, args![revoked, at, &key.id]).await?;
+    }
+    Ok(keys)
+}
+
+record! {
+    /// Whom a key speaks for: what the gateway must know before it lets a request through.
+    #[derive(Clone, Debug)]
+    pub struct Holder {
+        pub key_id: String,
+        pub name: String,
+        pub instance_id: Option<String>,
+        pub model: Option<String>,
+        pub status: Status,
+        pub user_revoked: bool,
+        pub quota_spent: bool,
+        pub quota: Option<i64>,
+        pub user_id: Option<String>,
+        pub user_status: Option<String>,
+        pub quota_daily: Option<i64>,
+    }
+}
+
+impl Holder {
+    pub fn enabled(&self) -> bool {
+        self.status == Status::Active
+            && !self.user_revoked
+            && !self.quota_spent
+            && self.user_status.as_deref().is_none_or(|status| status == "active")
+    }
+}
+
+/// The holder of the key with this hash.
+pub async fn holder(db: &Db, hash: &str) -> Result<Option<Holder>> {
+    let sql = "SELECT k.id AS key_id, k.name AS name, k.instance_id AS instance_id, i.model AS model, k.status AS status, \
+        k.user_revoked AS user_revoked, k.quota_spent AS quota_spent, k.quota AS quota, u.id AS user_id, u.status AS user_status, \
+        u.quota_daily AS quota_daily FROM gateway_key k LEFT JOIN instance i ON i.id = k.instance_id \
+        LEFT JOIN users u ON u.id = i.assigned_user_id \
+        WHERE k.deleted_at IS NULL AND k.secret_hash = ? AND (k.instance_id IS NULL OR i.deleted_at IS NULL)";
+    db.first(sql, args![hash]).await
+}

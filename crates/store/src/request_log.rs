@@ -1,0 +1,224 @@
+//! Every request of the LLM gateway. Rows come in only by `add`, which keeps the sums beside them true.
+
+use base::id::InstanceId;
+use base::{Page, Zone};
+use jiff::Timestamp;
+
+use crate::db::{Number, Value};
+use crate::usage;
+use crate::{Conn, Db, Result, Tx, args, record};
+
+/// The type of a row that counts: everything else is an error, save a refund.
+pub const SUCCESS: i64 = 2;
+/// The type that the embedded gateway, and our own forwarding, give to a failed request.
+pub const ERROR: i64 = 5;
+/// Money given back, in a gateway that does so: taken off the sums.
+pub const REFUND: i64 = 6;
+
+/// Rows per `INSERT`: 13 values each, and SQLite takes 32,766 in one statement.
+const BATCH: usize = 500;
+
+/// A request that is to be written down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRequest {
+    pub request_id: String,
+    pub token_name: String,
+    pub model: String,
+    pub provider: String,
+    pub kind: i64,
+    pub is_stream: bool,
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+    pub quota: i64,
+    pub duration_ms: i64,
+    pub error_message: String,
+    pub estimated: bool,
+    pub created_at: Timestamp,
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Request {
+        pub id: i64,
+        pub request_id: String,
+        pub token_name: String,
+        pub model: String,
+        pub provider: String,
+        pub r#type: i64,
+        pub is_stream: bool,
+        pub prompt_tokens: i64,
+        pub completion_tokens: i64,
+        pub quota: i64,
+        pub duration_ms: i64,
+        pub error_message: String,
+        pub estimated: bool,
+        pub created_at: Timestamp,
+    }
+}
+
+impl Request {
+    pub fn succeeded(&self) -> bool {
+        self.r#type == SUCCESS
+    }
+}
+
+const COLUMNS: &str = "id, request_id, token_name, model, provider, type, is_stream, prompt_tokens, completion_tokens, quota, \
+    duration_ms, error_message, estimated, created_at";
+
+/// Writes requests down and adds them to the sums, in one transaction. Rows without a token name are no requests.
+pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()> {
+    let requests: Vec<&NewRequest> = requests.iter().filter(|r| !r.token_name.is_empty()).collect();
+    for batch in requests.chunks(BATCH) {
+        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
+        let sql = format!(
+            "INSERT INTO request_log (request_id, token_name, model, provider, type, is_stream, prompt_tokens, \
+             completion_tokens, quota, duration_ms, error_message, estimated, created_at) VALUES {marks}"
+        );
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 13);
+        for request in batch {
+            args.extend(args![
+                storable(&request.request_id),
+                storable(&request.token_name),
+                storable(&request.model),
+                storable(&request.provider),
+                request.kind,
+                request.is_stream,
+                request.prompt_tokens,
+                request.completion_tokens,
+                request.quota,
+                request.duration_ms,
+                storable(&request.error_message),
+                request.estimated,
+                request.created_at
+            ]);
+        }
+        tx.run(&sql, args).await?;
+    }
+    usage::add(tx, zone, &requests).await
+}
+
+/// PostgreSQL's texts have no NUL.
+pub(crate) fn storable(text: &str) -> String {
+    if text.contains('\0') { text.replace('\0', "") } else { text.to_owned() }
+}
+
+/// One instance's requests from an instant on, newest first.
+pub async fn of_instance(db: &Db, instance: &InstanceId, since: Timestamp, page: Page) -> Result<Vec<Request>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM request_log WHERE token_name = ? AND created_at >= ? \
+         ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+    );
+    db.all(&sql, args![instance.as_str(), since, page.limit, page.offset]).await
+}
+
+/// What a list of requests is asked for. Every part narrows it.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub since: Option<Timestamp>,
+    /// Up to but without this instant.
+    pub until: Option<Timestamp>,
+    /// Token names: any of these.
+    pub tokens: Option<Vec<String>>,
+    pub model: Option<String>,
+    pub succeeded: Option<bool>,
+    pub text: Option<Text>,
+}
+
+/// A text that is looked for in what a list shows.
+#[derive(Clone, Debug, Default)]
+pub struct Text {
+    pub text: String,
+    /// Tokens whose instance's name or own name has it.
+    pub tokens: Vec<String>,
+    /// Tokens whose user's e-mail has it, from the instant on from which the user's requests count.
+    pub users_tokens: Vec<(String, Timestamp)>,
+}
+
+impl Asked {
+    fn clause(&self, dialect: crate::Dialect) -> (String, Vec<Value>) {
+        let mut clauses: Vec<String> = vec![];
+        let mut args: Vec<Value> = vec![];
+        if let Some(since) = self.since {
+            clauses.push("created_at >= ?".into());
+            args.push(since.into());
+        }
+        if let Some(until) = self.until {
+            clauses.push("created_at < ?".into());
+            args.push(until.into());
+        }
+        if let Some(tokens) = &self.tokens {
+            clauses.push(among("token_name", tokens.len()));
+            args.extend(tokens.iter().map(Value::from));
+        }
+        if let Some(model) = &self.model {
+            clauses.push("model = ?".into());
+            args.push(model.into());
+        }
+        match self.succeeded {
+            Some(true) => clauses.push("type = 2".into()),
+            Some(false) => clauses.push("type <> 2".into()),
+            None => {}
+        }
+        if let Some(text) = &self.text {
+            let (contains, pattern) = (dialect.contains(), dialect.containing(&text.text));
+            let mut any = vec![format!("model {contains}"), format!("error_message {contains}")];
+            args.extend([Value::from(&pattern), Value::from(&pattern)]);
+            any.push(among("token_name", text.tokens.len()));
+            args.extend(text.tokens.iter().map(Value::from));
+            for (token, since) in &text.users_tokens {
+                any.push("(token_name = ? AND created_at >= ?)".into());
+                args.extend(args![token, *since]);
+            }
+            clauses.push(format!("({})", any.join(" OR ")));
+        }
+        let sql = if clauses.is_empty() { String::new() } else { format!(" WHERE {}", clauses.join(" AND ")) };
+        (sql, args)
+    }
+}
+
+fn among(column: &str, count: usize) -> String {
+    match count {
+        0 => "1 = 0".into(),
+        _ => format!("{column} IN ({})", vec!["?"; count].join(", ")),
+    }
+}
+
+/// One page of what is asked for, newest first.
+pub async fn list(db: &Db, asked: &Asked, page: Page) -> Result<Vec<Request>> {
+    let (clause, mut args) = asked.clause(db.dialect());
+    let sql = format!("SELECT {COLUMNS} FROM request_log{clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
+    args.extend(args![page.limit, page.offset]);
+    db.all(&sql, args).await
+}
+
+/// How many there are, counted no further than `most`.
+pub async fn count(db: &Db, asked: &Asked, most: i64) -> Result<i64> {
+    let (clause, mut args) = asked.clause(db.dialect());
+    let sql = format!("SELECT COUNT(*) AS n FROM (SELECT 1 AS one FROM request_log{clause} LIMIT ?) AS counted");
+    args.push(most.into());
+    let number: Number = Conn::from(db).one(&sql, args).await?;
+    Ok(number.n)
+}
+
+/// Sums by model straight from the rows: what the sums beside them must agree with.
+pub async fn sum_again(db: &Db, since: Timestamp) -> Result<Vec<usage::Keyed>> {
+    let totals = usage::ROW_TOTALS;
+    let sql = format!("SELECT model AS key, {totals} FROM request_log WHERE created_at >= ? GROUP BY model");
+    db.all(&sql, args![since]).await
+}
+
+/// All token names that ever asked for anything.
+pub async fn token_names(db: &Db) -> Result<Vec<String>> {
+    record! { struct Name { token_name: String } }
+    let names: Vec<Name> = db.all("SELECT DISTINCT token_name FROM usage_daily", args![]).await?;
+    Ok(names.into_iter().map(|n| n.token_name).collect())
+}
+
+/// Deletes requests older than `before`, at most `limit` at once; answers how many went. A row stays while it stands in
+/// a quarter of an hour in which somebody's binding ended: there the sums alone cannot tell the two users apart.
+pub async fn delete_before(db: &Db, before: Timestamp, limit: i64) -> Result<u64> {
+    let sql = "DELETE FROM request_log WHERE id IN (SELECT r.id FROM request_log r WHERE r.created_at < ? AND NOT EXISTS \
+        (SELECT 1 FROM binding b WHERE b.instance_id = r.token_name AND b.ended_at IS NOT NULL \
+         AND b.ended_at / 900000 = r.created_at / 900000) ORDER BY r.created_at, r.id LIMIT ?)";
+    db.run(sql, args![before, limit]).await
+}

@@ -1,0 +1,544 @@
+//! Sums of the request log: by quarters of an hour, kept for ever, and by local days, made from them.
+//!
+//! The sums are facts about rows; whose use they are is decided when somebody asks, from the bindings of that
+//! moment. Any span of time is days, quarters of an hour at its ends, and single rows where it begins or ends within one.
+
+use std::collections::BTreeMap;
+
+use base::Zone;
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use crate::db::{Number, Record, Row, Value};
+use crate::request_log::{NewRequest, REFUND, SUCCESS, storable};
+use crate::{Conn, Db, Result, Tx, args, record};
+
+/// A quarter of an hour: the offset of every zone is a multiple of it.
+pub const SLOT_MS: i64 = 15 * 60 * 1000;
+/// Sums per statement.
+const BATCH: usize = 200;
+
+/// Sums over requests. Everything but `errors` is about successful ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    pub requests: i64,
+    pub errors: i64,
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+    pub quota: i64,
+}
+
+impl Sums {
+    /// What one row adds.
+    pub fn of(request: &NewRequest) -> Sums {
+        match request.kind {
+            SUCCESS => Sums {
+                requests: 1,
+                errors: 0,
+                prompt_tokens: request.prompt_tokens,
+                completion_tokens: request.completion_tokens,
+                quota: request.quota,
+            },
+            REFUND => Sums { errors: 1, quota: -request.quota, ..Sums::default() },
+            _ => Sums { errors: 1, ..Sums::default() },
+        }
+    }
+
+    pub fn tokens(&self) -> i64 {
+        self.prompt_tokens + self.completion_tokens
+    }
+
+    /// Rows of the log, successful or not.
+    pub fn rows(&self) -> i64 {
+        self.requests + self.errors
+    }
+}
+
+impl std::ops::AddAssign for Sums {
+    fn add_assign(&mut self, other: Sums) {
+        self.requests += other.requests;
+        self.errors += other.errors;
+        self.prompt_tokens += other.prompt_tokens;
+        self.completion_tokens += other.completion_tokens;
+        self.quota += other.quota;
+    }
+}
+
+impl std::ops::SubAssign for Sums {
+    fn sub_assign(&mut self, other: Sums) {
+        self.requests -= other.requests;
+        self.errors -= other.errors;
+        self.prompt_tokens -= other.prompt_tokens;
+        self.completion_tokens -= other.completion_tokens;
+        self.quota -= other.quota;
+    }
+}
+
+/// `SUM` of the sums, as integers on both databases.
+const TOTALS: &str = "CAST(COALESCE(SUM(requests), 0) AS BIGINT) AS requests, CAST(COALESCE(SUM(errors), 0) AS BIGINT) AS errors, \
+    CAST(COALESCE(SUM(prompt_tokens), 0) AS BIGINT) AS prompt_tokens, \
+    CAST(COALESCE(SUM(completion_tokens), 0) AS BIGINT) AS completion_tokens, CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS quota";
+
+/// The same over rows of the log.
+pub(crate) const ROW_TOTALS: &str = "CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS requests, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN 0 ELSE 1 END), 0) AS BIGINT) AS errors, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN prompt_tokens ELSE 0 END), 0) AS BIGINT) AS prompt_tokens, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN completion_tokens ELSE 0 END), 0) AS BIGINT) AS completion_tokens, \
+    CAST(COALESCE(SUM(CASE WHEN type = 2 THEN quota WHEN type = 6 THEN -quota ELSE 0 END), 0) AS BIGINT) AS quota";
+
+fn sums(row: &Row) -> Result<Sums> {
+    Ok(Sums {
+        requests: row.get("requests")?,
+        errors: row.get("errors")?,
+        prompt_tokens: row.get("prompt_tokens")?,
+        completion_tokens: row.get("completion_tokens")?,
+        quota: row.get("quota")?,
+    })
+}
+
+/// Sums of one model and provider on one local day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Empty where days were summed up together.
+    pub date: String,
+    pub model: String,
+    pub provider: String,
+    pub sums: Sums,
+}
+
+struct DayRow(Group);
+impl Record for DayRow {
+    const COLUMNS: &'static str = "date, model, provider";
+    fn from_row(row: &Row) -> Result<DayRow> {
+        let (date, model) = (row.get("date")?, row.get("model")?);
+        Ok(DayRow(Group { date, model, provider: row.get("provider")?, sums: sums(row)? }))
+    }
+}
+
+struct SlotRow {
+    at: Timestamp,
+    model: String,
+    provider: String,
+    sums: Sums,
+}
+impl Record for SlotRow {
+    const COLUMNS: &'static str = "at, model, provider";
+    fn from_row(row: &Row) -> Result<SlotRow> {
+        let (at, model) = (row.get("at")?, row.get("model")?);
+        Ok(SlotRow { at, model, provider: row.get("provider")?, sums: sums(row)? })
+    }
+}
+
+/// The beginning of the quarter of an hour that an instant lies in.
+pub fn slot_of(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond().div_euclid(SLOT_MS) * SLOT_MS).unwrap_or(at)
+}
+
+/// The first beginning of a quarter of an hour at or after an instant.
+fn slot_from(at: Timestamp) -> Timestamp {
+    let ms = at.as_millisecond();
+    let up = ms.div_euclid(SLOT_MS) + i64::from(ms.rem_euclid(SLOT_MS) != 0);
+    Timestamp::from_millisecond(up * SLOT_MS).unwrap_or(at)
+}
+
+type Key = (String, i64, String, String);
+
+/// Adds rows to the sums. The keys are written in one order everywhere, so that two processes cannot block each other.
+pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> Result<()> {
+    let mut slots: BTreeMap<Key, Sums> = BTreeMap::new();
+    for request in requests {
+        let slot = slot_of(request.created_at).as_millisecond();
+        let key = (storable(&request.token_name), slot, storable(&request.model), storable(&request.provider));
+        *slots.entry(key).or_default() += Sums::of(request);
+    }
+    let mut days: BTreeMap<(String, String, String, String), Sums> = BTreeMap::new();
+    let mut tokens: BTreeMap<&str, i64> = BTreeMap::new();
+    for ((token, slot, model, provider), sums) in &slots {
+        let date = date_of(zone, *slot);
+        *days.entry((date, token.clone(), model.clone(), provider.clone())).or_default() += *sums;
+        *tokens.entry(token).or_default() += sums.quota;
+    }
+    let rows = slots.iter().map(|((token, slot, model, provider), sums)| {
+        ([Value::from(token), Value::from(*slot), Value::from(model), Value::from(provider)], *sums)
+    });
+    upsert(tx, "usage_slot", "token_name, slot, model, provider", rows.collect()).await?;
+    let rows = days.iter().map(|((date, token, model, provider), sums)| {
+        ([Value::from(date), Value::from(token), Value::from(model), Value::from(provider)], *sums)
+    });
+    upsert(tx, "usage_daily", "date, token_name, model, provider", rows.collect()).await?;
+    for (token, quota) in tokens {
+        if quota != 0 {
+            let sql = "UPDATE gateway_key SET logged_quota = logged_quota + ? WHERE name = ? AND deleted_at IS NULL";
+            tx.run(sql, args![quota, token]).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn upsert(tx: &mut Tx, table: &str, key: &str, rows: Vec<([Value; 4], Sums)>) -> Result<()> {
+    for batch in rows.chunks(BATCH) {
+        let marks = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; batch.len()].join(", ");
+        let add = ["requests", "errors", "prompt_tokens", "completion_tokens", "quota"]
+            .map(|column| format!("{column} = {table}.{column} + excluded.{column}"))
+            .join(", ");
+        let sql = format!(
+            "INSERT INTO {table} ({key}, requests, errors, prompt_tokens, completion_tokens, quota) VALUES {marks} \
+             ON CONFLICT ({key}) DO UPDATE SET {add}"
+        );
+        let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 9);
+        for (key, sums) in batch {
+            args.extend(key.iter().cloned());
+            args.extend(args![sums.requests, sums.errors, sums.prompt_tokens, sums.completion_tokens, sums.quota]);
+        }
+        tx.run(&sql, args).await?;
+    }
+    Ok(())
+}
+
+fn date_of(zone: &Zone, slot: i64) -> String {
+    Timestamp::from_millisecond(slot).map(|at| zone.date(at).to_string()).unwrap_or_default()
+}
+
+/// A span of time: from an instant (or the beginning) up to but without another (or without end).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+}
+
+/// A span cut into what whole days answer, what quarters of an hour answer, and single rows at its ends.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Cut {
+    days: Option<(Option<Date>, Option<Date>)>,
+    slots: Vec<(Timestamp, Timestamp)>,
+    rows: Vec<(Timestamp, Timestamp)>,
+}
+
+fn cut(zone: &Zone, span: Span) -> Cut {
+    let mut cut = Cut::default();
+    if let (Some(from), Some(to)) = (span.from, span.to)
+        && from >= to
+    {
+        return cut;
+    }
+    let first = span.from.map(slot_from);
+    let last = span.to.map(slot_of);
+    if let (Some(first), Some(last), Some(from), Some(to)) = (first, last, span.from, span.to)
+        && first > last
+    {
+        // Both ends lie within one quarter of an hour.
+        cut.rows.push((from, to));
+        return cut;
+    }
+    if let (Some(from), Some(first)) = (span.from, first)
+        && from < first
+    {
+        cut.rows.push((from, first));
+    }
+    if let (Some(last), Some(to)) = (last, span.to)
+        && last < to
+    {
+        cut.rows.push((last, to));
+    }
+    let day_from = first.map(|first| match zone.midnight(first) {
+        midnight if midnight == first => midnight,
+        _ => zone.next_midnight(first),
+    });
+    let day_to = last.map(|last| zone.midnight(last));
+    match (first, day_from, last, day_to) {
+        (Some(first), Some(day_from), Some(last), Some(day_to)) if day_from > day_to => {
+            push(&mut cut.slots, first, last);
+        }
+        _ => {
+            if let (Some(first), Some(day_from)) = (first, day_from) {
+                push(&mut cut.slots, first, day_from);
+            }
+            if let (Some(day_to), Some(last)) = (day_to, last) {
+                push(&mut cut.slots, day_to, last);
+            }
+            cut.days = Some((day_from.map(|at| zone.date(at)), day_to.map(|at| zone.date(at))));
+        }
+    }
+    cut
+}
+
+fn push(spans: &mut Vec<(Timestamp, Timestamp)>, from: Timestamp, to: Timestamp) {
+    if from < to {
+        spans.push((from, to));
+    }
+}
+
+/// A token's sums within a span, by day, model and provider. Days before `together` come as one, without a date.
+pub async fn of_token(db: &Db, zone: &Zone, token: &str, span: Span, together: Option<Date>) -> Result<Vec<Group>> {
+    let cut = cut(zone, span);
+    let mut groups: BTreeMap<(String, String, String), Sums> = BTreeMap::new();
+    let early = |date: &str| together.is_some_and(|d| date < d.to_string().as_str());
+    if let Some((first, last)) = cut.days {
+        let mut clause = String::from("token_name = ?");
+        let mut args = args![token];
+        for (operator, date) in [(">=", first), ("<", last)] {
+            if let Some(date) = date {
+                clause.push_str(&format!(" AND date {operator} ?"));
+                args.push(date.to_string().into());
+            }
+        }
+        let mut sql = format!(
+            "SELECT date, model, provider, {TOTALS} FROM usage_daily WHERE {clause} AND date >= ? GROUP BY date, model, provider"
+        );
+        let mut all = args.clone();
+        match together {
+            Some(date) => {
+                sql.push_str(&format!(
+                    " UNION ALL SELECT '' AS date, model, provider, {TOTALS} FROM usage_daily WHERE {clause} AND date < ? \
+                     GROUP BY model, provider"
+                ));
+                all.push(date.to_string().into());
+                all.extend(args);
+                all.push(date.to_string().into());
+            }
+            None => all.push("".into()),
+        }
+        for DayRow(group) in db.all::<DayRow>(&sql, all).await? {
+            *groups.entry((group.date, group.model, group.provider)).or_default() += group.sums;
+        }
+    }
+    let mut parts = vec![];
+    for (from, to) in cut.slots {
+        let sql = format!(
+            "SELECT slot AS at, model, provider, {TOTALS} FROM usage_slot WHERE token_name = ? AND slot >= ? AND slot < ? \
+             GROUP BY slot, model, provider"
+        );
+        parts.extend(db.all::<SlotRow>(&sql, args![token, from, to]).await?);
+    }
+    for (from, to) in cut.rows {
+        let sql = format!(
+            "SELECT MIN(created_at) AS at, model, provider, {ROW_TOTALS} FROM request_log \
+             WHERE token_name = ? AND created_at >= ? AND created_at < ? GROUP BY model, provider"
+        );
+        parts.extend(db.all::<SlotRow>(&sql, args![token, from, to]).await?);
+    }
+    for SlotRow { at, model, provider, sums } in parts {
+        let date = zone.date(at).to_string();
+        let date = if early(&date) { String::new() } else { date };
+        *groups.entry((date, model, provider)).or_default() += sums;
+    }
+    let group = |((date, model, provider), sums)| Group { date, model, provider, sums };
+    Ok(groups.into_iter().map(group).collect())
+}
+
+/// What sums can be grouped by, straight from the table of days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Model,
+    Provider,
+    Token,
+    Date,
+}
+
+impl By {
+    fn column(self) -> &'static str {
+        match self {
+            By::Model => "model",
+            By::Provider => "provider",
+            By::Token => "token_name",
+            By::Date => "date",
+        }
+    }
+}
+
+/// Sums of one value of what was grouped by.
+#[derive(Clone, Debug)]
+pub struct Keyed {
+    pub key: String,
+    pub sums: Sums,
+}
+impl Record for Keyed {
+    const COLUMNS: &'static str = "key";
+    fn from_row(row: &Row) -> Result<Keyed> {
+        Ok(Keyed { key: row.get("key")?, sums: sums(row)? })
+    }
+}
+
+/// All sums since a local day, grouped.
+pub async fn since(db: &Db, first: Date, by: By) -> Result<Vec<Keyed>> {
+    let column = by.column();
+    let sql = format!("SELECT {column} AS key, {TOTALS} FROM usage_daily WHERE date >= ? GROUP BY {column}");
+    db.all(&sql, args![first.to_string()]).await
+}
+
+/// Sums of one instance on one day, over models and providers.
+#[derive(Clone, Debug)]
+pub struct TokenDay {
+    pub date: String,
+    pub token_name: String,
+    pub sums: Sums,
+}
+impl Record for TokenDay {
+    const COLUMNS: &'static str = "date, token_name";
+    fn from_row(row: &Row) -> Result<TokenDay> {
+        Ok(TokenDay { date: row.get("date")?, token_name: row.get("token_name")?, sums: sums(row)? })
+    }
+}
+
+/// Sums by day and token since a local day, newest first.
+pub async fn daily(db: &Db, first: Date, token: Option<&str>) -> Result<Vec<TokenDay>> {
+    let (clause, mut args) = match token {
+        Some(token) => (" AND token_name = ?", args![token]),
+        None => ("", args![]),
+    };
+    args.insert(0, first.to_string().into());
+    let sql = format!(
+        "SELECT date, token_name, {TOTALS} FROM usage_daily WHERE date >= ?{clause} GROUP BY date, token_name \
+         ORDER BY date DESC, token_name"
+    );
+    db.all(&sql, args).await
+}
+
+/// Sums of every token since ever: what the instances' totals are made of.
+pub async fn totals(db: &Db) -> Result<Vec<Keyed>> {
+    let sql = format!("SELECT token_name AS key, {TOTALS} FROM usage_daily GROUP BY token_name");
+    db.all(&sql, args![]).await
+}
+
+/// All that a token ever used.
+pub async fn of_all_time(conn: impl Into<Conn<'_>>, token: &str) -> Result<Sums> {
+    let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE token_name = ?");
+    let keyed: Keyed = conn.into().one(&sql, args![token]).await?;
+    Ok(keyed.sums)
+}
+
+/// Copies the sums into the instances' totals; answers how many changed.
+pub async fn copy_totals(db: &Db) -> Result<u64> {
+    let sql = "UPDATE instance SET \
+        total_requests = COALESCE((SELECT CAST(SUM(u.requests) AS BIGINT) FROM usage_daily u WHERE u.token_name = instance.id), 0), \
+        total_tokens = COALESCE((SELECT CAST(SUM(u.prompt_tokens + u.completion_tokens) AS BIGINT) FROM usage_daily u \
+            WHERE u.token_name = instance.id), 0) \
+        WHERE total_requests <> COALESCE((SELECT SUM(u.requests) FROM usage_daily u WHERE u.token_name = instance.id), 0) \
+        OR total_tokens <> COALESCE((SELECT SUM(u.prompt_tokens + u.completion_tokens) FROM usage_daily u \
+            WHERE u.token_name = instance.id), 0)";
+    db.run(sql, args![]).await
+}
+
+/// How many rows of the log there are that fulfil this, by the sums: exact where the span's ends are whole quarters.
+pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>, model: Option<&str>) -> Result<Sums> {
+    let mut clause = String::from("date >= ? AND date <= ?");
+    let mut args = args![first.to_string(), last.to_string()];
+    if let Some(tokens) = tokens {
+        if tokens.is_empty() {
+            return Ok(Sums::default());
+        }
+        clause.push_str(&format!(" AND token_name IN ({})", vec!["?"; tokens.len()].join(", ")));
+        args.extend(tokens.iter().map(Value::from));
+    }
+    if let Some(model) = model {
+        clause.push_str(" AND model = ?");
+        args.push(model.into());
+    }
+    let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE {clause}");
+    let keyed: Keyed = Conn::from(db).one(&sql, args).await?;
+    Ok(keyed.sums)
+}
+
+record! { struct Setting { value: String } }
+
+/// The zone that the days were made in.
+pub async fn zone_of_days(db: &Db) -> Result<Option<String>> {
+    let zone: Option<Setting> = db.first("SELECT value FROM setting WHERE name = 'usage_zone'", args![]).await?;
+    Ok(zone.map(|z| z.value))
+}
+
+/// Since when the rows of the log are kept: older ones are sums only.
+pub async fn rows_since(db: &Db) -> Result<Timestamp> {
+    let since: Option<Setting> =
+        db.first("SELECT value FROM setting WHERE name = 'request_log_since'", args![]).await?;
+    let ms = since.and_then(|s| s.value.parse().ok());
+    Ok(ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// From now on lists begin here; what is older may be deleted bit by bit.
+pub async fn keep_rows_since(db: &Db, since: Timestamp) -> Result<()> {
+    let sql = "INSERT INTO setting (name, value) VALUES ('request_log_since', ?) \
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    db.run(sql, args![since.as_millisecond().to_string()]).await.map(drop)
+}
+
+/// Makes the days anew from the quarters of an hour, for another zone.
+pub async fn make_days(db: &Db, zone: &Zone) -> Result<()> {
+    let mut tx = db.begin().await?;
+    tx.lock(crate::db::Lock::UsageDays).await?;
+    tx.run("DELETE FROM usage_daily", args![]).await?;
+    let ends = "SELECT MIN(slot) AS n FROM usage_slot HAVING COUNT(*) > 0";
+    let first: Option<Number> = tx.first(ends, args![]).await?;
+    let last: Option<Number> = tx.first("SELECT MAX(slot) AS n FROM usage_slot HAVING COUNT(*) > 0", args![]).await?;
+    if let (Some(first), Some(last)) = (first, last) {
+        let at = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MIN);
+        let (mut date, end) = (zone.date(at(first.n)), zone.date(at(last.n)));
+        while date <= end {
+            let (from, to) = zone.span(date);
+            let sql = format!(
+                "INSERT INTO usage_daily (date, token_name, model, provider, requests, errors, prompt_tokens, completion_tokens, quota) \
+                 SELECT '{date}', token_name, model, provider, {TOTALS} FROM usage_slot WHERE slot >= ? AND slot < ? \
+                 GROUP BY token_name, model, provider"
+            );
+            tx.run(&sql, args![from, to]).await?;
+            date = date.tomorrow().unwrap_or(Date::MAX);
+            if date == Date::MAX {
+                break;
+            }
+        }
+    }
+    let sql = "INSERT INTO setting (name, value) VALUES ('usage_zone', ?) \
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    tx.run(sql, args![zone.name()]).await?;
+    tx.commit().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_span_is_days_quarters_and_rows() {
+        let zone = Zone::named("Asia/Kathmandu").unwrap();
+        let span = Span { from: Some(at("2026-11-01T10:07:00Z")), to: Some(at("2026-11-03T10:15:00Z")) };
+        let cut = cut(&zone, span);
+        assert_eq!(cut.rows, [(at("2026-11-01T10:07:00Z"), at("2026-11-01T10:15:00Z"))]);
+        assert_eq!(
+            cut.slots,
+            [
+                (at("2026-11-01T10:15:00Z"), at("2026-11-01T18:15:00Z")),
+                (at("2026-11-02T18:15:00Z"), at("2026-11-03T10:15:00Z")),
+            ]
+        );
+        let day = |d| Some(jiff::civil::date(2026, 11, d));
+        assert_eq!(cut.days, Some((day(2), day(3))), "the second of November alone");
+    }
+
+    proptest! {
+        /// The parts cover the span once, without holes.
+        #[test]
+        fn the_parts_of_a_span_are_the_span(from in 1_790_000_000_000i64..1_800_000_000_000, length in 0i64..400_000_000,
+            zone in prop::sample::select(vec!["UTC", "Asia/Kathmandu", "Europe/Berlin", "America/St_Johns", "Asia/Beirut", "Pacific/Chatham"])) {
+            let zone = Zone::named(zone).unwrap();
+            let time = |ms| Timestamp::from_millisecond(ms).unwrap();
+            let span = Span { from: Some(time(from)), to: Some(time(from + length)) };
+            let cut = cut(&zone, span);
+            let mut parts: Vec<(Timestamp, Timestamp)> = cut.slots.iter().chain(&cut.rows).copied().collect();
+            if let Some((Some(first), Some(last))) = cut.days && first < last {
+                parts.push((zone.start(first), zone.start(last)));
+            }
+            parts.sort();
+            let mut reached = time(from);
+            for (start, end) in parts {
+                prop_assert_eq!(start, reached);
+                reached = end;
+            }
+            prop_assert_eq!(reached, time(from + length));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Usage at 10 thousand, 1 million and 10 million rows of the log: the same answers, as fast. Beside them the naive sum.
+
+use std::time::{Duration, Instant};
+
+use base::{Clock, Result};
+use domain::admin_user::Role;
+use domain::audit::By;
+use domain::{claim, login};
+use jiff::{SignedDuration, Timestamp};
+use store::request_log::{self, NewRequest};
+
+use super::pages::{get, timed};
+use super::site::Site;
+use super::{millis, percentile, report};
+use crate::config::Values;
+use crate::serve::Running;
+
+const INSTANCES: usize = 100;
+const DAYS: i64 = 90;
+/// Rows per transaction while the log is made.
+const BATCH: usize = 20_000;
+const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-4o", "gemini-2.5-flash"];
+
+/// How many rows there are at each measurement.
+fn sizes(largest: Option<u64>) -> Vec<u64> {
+    [10_000, 1_000_000, 10_000_000].into_iter().filter(|size| largest.is_none_or(|most| *size <= most)).collect()
+}
+
+pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
+    let mut values = values.clone();
+    for name in ["employee_listen", "admin_listen"] {
+        values.set(name, super::start::free_address()?);
+    }
+    values.set("roles", "employee,admin");
+    let site = Site::open(&values).await?;
+    site.instances(INSTANCES).await?;
+    let employee = site.employees(1).await?.remove(0);
+    let claimed = claim::instance(site.app(), &employee, None).await?;
+    let account = domain::user::find(site.app(), &employee.id).await?;
+    let token = login::open_employee(site.app(), account)?.token;
+    let new = domain::admin_user::New {
+        email: "bench@example.com".parse()?,
+        name: "Bench".into(),
+        role: Role::SuperAdmin,
+        password: None,
+    };
+    let admin = domain::admin_user::create(site.app(), &By::system(), new).await?;
+    let admin_token = login::admin_token(site.app(), &admin)?;
+    let kind = site.kind();
+    let (employee_url, admin_url) = (site.config.employee.listen, site.config.admin.listen);
+    let Site { opened, config, folder: _kept } = site;
+    let running = Running::start(&config, opened).await?;
+    let app = running.app.clone();
+    let http = remote::http::client()?;
+    let (mut rows, mut first) = (0, vec![]);
+    for size in sizes(largest) {
+        let began = Instant::now();
+        let added = size - rows;
+        while rows < size {
+            let count = BATCH.min((size - rows) as usize);
+            let batch: Vec<NewRequest> = (0..count).map(|i| row(rows + i as u64)).collect();
+            let mut tx = app.db.begin().await?;
+            request_log::add(&mut tx, &app.zone, &batch).await?;
+            tx.commit().await?;
+            rows += count as u64;
+        }
+        let speed = added as f64 / began.elapsed().as_secs_f64();
+        report(&format!("rows written with their sums, {kind}"), format!("{speed:.0}/s"), format!("up to {size} rows"));
+        let api = format!("http://{employee_url}/api/v1");
+        let paths = [
+            ("summary", format!("{api}/me/usage/summary")),
+            ("daily, 30 days", format!("{api}/me/usage/daily?days=30")),
+            ("first page of the log", format!("{api}/me/usage/logs?instance_id={}", claimed.instance_id)),
+        ];
+        for (place, (name, url)) in paths.iter().enumerate() {
+            let times = timed(async || get(&http, url, token.expose()).await).await?;
+            let p50 = percentile(&times, 0.5);
+            if first.len() <= place {
+                first.push(p50);
+            }
+            let grown = p50.as_secs_f64() / first[place].as_secs_f64();
+            report(
+                &format!("{name} of {size} rows, {kind}"),
+                format!("p50 {}, p99 {}", millis(p50), millis(percentile(&times, 0.99))),
+                format!("{grown:.2} × that of 10 k rows; goal p99 10 ms, 1.5 ×"),
+            );
+        }
+        let url = format!("http://{admin_url}/api/v1/llm-stats?days=30");
+        let times = timed(async || get(&http, &url, admin_token.expose()).await).await?;
+        let naive = naively(&app).await?;
+        let p50 = percentile(&times, 0.5);
+        report(
+            &format!("/llm-stats, 30 days of {size} rows, {kind}"),
+            format!("p50 {}, p99 {}", millis(p50), millis(percentile(&times, 0.99))),
+            format!("naive {}: {:.0} ×, goal 100 × at 10 M", millis(naive), naive.as_secs_f64() / p50.as_secs_f64()),
+        );
+    }
+    running.stop().await;
+    Ok(())
+}
+
+/// The best of three plain sums over the log.
+async fn naively(app: &domain::App) -> Result<Duration> {
+    let since = app.zone.start(domain::usage::first_day(app, 30));
+    let mut best = Duration::MAX;
+    for _ in 0..3 {
+        let began = Instant::now();
+        request_log::sum_again(&app.db, since).await?;
+        best = best.min(began.elapsed());
+    }
+    Ok(best)
+}
+
+/// The nth row: spread over instances, models and the last days, in no order that helps.
+fn row(n: u64) -> NewRequest {
+    let mixed = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    let instance = mixed % INSTANCES as u64;
+    let back = SignedDuration::from_millis((mixed / 7 % (DAYS as u64 * 86_400_000)) as i64);
+    let now = Clock::default().now();
+    NewRequest {
+        request_id: format!("bench-{n:016x}"),
+        token_name: format!("bench-0-{instance}"),
+        model: MODELS[(mixed / 3 % 3) as usize].to_owned(),
+        provider: "bench".to_owned(),
+        kind: if mixed.is_multiple_of(50) { request_log::ERROR } else { request_log::SUCCESS },
+        is_stream: mixed.is_multiple_of(2),
+        prompt_tokens: (mixed % 4_000) as i64,
+        completion_tokens: (mixed % 900) as i64,
+        quota: (mixed % 20_000) as i64,
+        duration_ms: (mixed % 30_000) as i64,
+        error_message: String::new(),
+        estimated: false,
+        created_at: Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now) - back,
+    }
+}

@@ -1,0 +1,78 @@
+//! The LLM gateway's part of the configuration.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use base::{Error, Result, Secret};
+use gateway::provider;
+use store::model::ProviderKind;
+
+use super::{Values, setting};
+
+#[derive(Debug)]
+pub struct GatewayConfig {
+    /// embedded, one-api, new-api or litellm.
+    pub kind: String,
+    /// Where the embedded gateway listens.
+    pub listen: SocketAddr,
+    /// The address below which `/v1/chat/completions` is.
+    pub url: String,
+    /// The same as assistants see it.
+    pub public_url: String,
+    /// The embedded gateway's providers.
+    pub providers: provider::Settings,
+    /// What a gateway that somebody else runs needs.
+    pub foreign: Option<Foreign>,
+}
+
+#[derive(Debug)]
+pub struct Foreign {
+    pub admin_token: Secret,
+    /// The database that holds its request log.
+    pub log_url: Secret,
+}
+
+impl Values {
+    pub(super) fn gateway(&self) -> Result<GatewayConfig> {
+        let kind = self.text("gateway_kind").unwrap_or("embedded").to_owned();
+        let listen: SocketAddr = match self.text("gateway_listen").map(str::parse) {
+            Some(address) => address.map_err(Error::internal)?,
+            None => setting::default_address("gateway_listen").ok_or_else(|| Error::internal("no default address"))?,
+        };
+        let foreign = if kind == "embedded" {
+            None
+        } else {
+            let because = format!("gateway_kind is {kind}");
+            self.needed("gateway_url", &because)?;
+            Some(Foreign {
+                admin_token: Secret::new(self.needed("gateway_admin_token", &because)?),
+                log_url: Secret::new(self.needed("gateway_log_url", &because)?),
+            })
+        };
+        let url = self.text("gateway_url").map_or_else(|| format!("http://{}", reached(listen)), str::to_owned);
+        let public_url = self.text("gateway_public_url").unwrap_or(&url).to_owned();
+        let providers = provider::Settings {
+            anthropic: self.provider(ProviderKind::Anthropic),
+            openai: self.provider(ProviderKind::Openai),
+            google: self.provider(ProviderKind::Google),
+            echo: self.text("provider_echo") == Some("true"),
+        };
+        Ok(GatewayConfig { kind, listen, url, public_url, providers, foreign })
+    }
+
+    /// A provider that there is a key for.
+    fn provider(&self, kind: ProviderKind) -> Option<provider::Access> {
+        let named = |what: &str| self.text(&format!("provider_{}_{what}", kind.as_str()));
+        let url = named("url").unwrap_or_else(|| provider::public_url(kind)).to_owned();
+        named("key").map(|key| provider::Access { url, key: Secret::new(key) })
+    }
+}
+
+/// Where a listener on every address is reached on this machine.
+fn reached(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}

@@ -1,0 +1,69 @@
+//! A month in which the company's assistants were used: more on working days than on Sundays, now and then an error.
+
+use base::money::Price;
+use base::{Page, Result, Sort};
+use domain::App;
+use jiff::civil::Weekday;
+use jiff::{SignedDuration, Span};
+use store::instance::{self, Wanted};
+use store::request_log::{self, NewRequest};
+
+const DAYS: i64 = 30;
+
+/// Writes the month into the request log, as the embedded gateway would have.
+pub async fn month(app: &App) -> Result<()> {
+    let sort = Sort { column: "i.created_at", descending: false };
+    let wanted = Wanted { assigned: Some(true), ..Wanted::default() };
+    let now = app.clock.now();
+    let today = app.zone.date(now);
+    let mut rows = vec![];
+    for (place, listed) in instance::list(&app.db, wanted, sort, Page::ALL).await?.list.into_iter().enumerate() {
+        let instance = listed.instance;
+        for back in 0..DAYS {
+            let date = today.saturating_sub(Span::new().days(back));
+            let mut seed = (place as u64 + 1) * 7919 + back as u64 * 104_729;
+            let mut some = |below: u64| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (seed >> 33) % below.max(1)
+            };
+            let busy = if matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday) { 2 } else { 9 };
+            for _ in 0..some(busy) + busy / 3 {
+                let at = app.zone.start(date) + SignedDuration::from_secs(8 * 3600 + some(10 * 3600) as i64);
+                if at > now {
+                    continue;
+                }
+                let failed = some(25) == 0;
+                let (prompt, completion) = (400 + some(3_000) as i64, 60 + some(900) as i64);
+                let tokens = |n: i64| if failed { 0 } else { n };
+                rows.push(NewRequest {
+                    request_id: format!("sample-{place}-{back}-{}", some(u64::MAX)),
+                    token_name: instance.id.clone(),
+                    provider: provider(&instance.model).to_owned(),
+                    kind: if failed { request_log::ERROR } else { request_log::SUCCESS },
+                    is_stream: some(3) > 0,
+                    prompt_tokens: tokens(prompt),
+                    completion_tokens: tokens(completion),
+                    quota: Price::of(&instance.model).quota(tokens(prompt + completion)),
+                    duration_ms: 600 + some(9_000) as i64,
+                    error_message: if failed { "the provider answered 529: overloaded".into() } else { String::new() },
+                    estimated: false,
+                    created_at: at,
+                    model: instance.model.clone(),
+                });
+            }
+        }
+    }
+    let mut tx = app.db.begin().await?;
+    request_log::add(&mut tx, &app.zone, &rows).await?;
+    tx.commit().await?;
+    store::usage::copy_totals(&app.db).await?;
+    Ok(())
+}
+
+fn provider(model: &str) -> &'static str {
+    match model.split('-').next() {
+        Some("claude") => "anthropic",
+        Some("gemini") => "google",
+        _ => "openai",
+    }
+}

@@ -1,0 +1,103 @@
+//! The embedded LLM gateway as a part of the product.
+
+use domain::usage::spent;
+use gateway::provider::Settings;
+use serde_json::{Value, json};
+
+use crate::kit::{Database, Gateway, Options, Process, Site, run};
+
+fn echo() -> Options {
+    Options { gateway: Gateway::Served(Settings { echo: true, ..Settings::default() }), ..Options::default() }
+}
+
+async fn chat(site: &Site, key: &str, text: &str) -> (u16, Value) {
+    let body = json!({"model": "gpt-4o", "messages": [{"role": "user", "content": text}]});
+    let url = format!("{}/v1/chat/completions", site.gateway.as_deref().unwrap());
+    let answer = site.admin.http.post(url).bearer_auth(key).json(&body).send().await.unwrap();
+    (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+/// An employee's assistant asks with its sub key: what it uses is the employee's, and the employee's limit binds it.
+async fn an_assistants_requests_are_its_users(database: Database) {
+    let site = Site::with(database, echo()).await;
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    site.admin.patch(&format!("/users/{user}"), json!({"quota_daily": 10})).token(&site.root).ok().await;
+    let instance = site.instances("one", 1).await.remove(0);
+    let assign = json!({"instance_id": instance});
+    site.admin.post(&format!("/users/{user}/assign-instance"), assign).token(&site.root).ok().await;
+    let key = site.key(&instance, Some(&instance), None).await;
+    let (status, answer) = chat(&site, &key, "two words").await;
+    assert_eq!((status, &answer["choices"][0]["message"]["content"]), (200, &json!("two words")));
+    assert!(!site.app.feed.pull().await.stale);
+    let user = base::id::UserId::named(user);
+    let midnight = site.app.zone.midnight(site.app.clock.now());
+    assert_eq!(spent(&site.app, &user, midnight).await.unwrap(), 4);
+    let live = site.admin.get("/llm-live").token(&site.root).ok().await;
+    assert_eq!(live["total"], 0, "nothing is under way: {live}");
+    for key in site.admin.get("/keys?q=admin-token").token(&site.root).ok().await["list"].as_array().unwrap() {
+        assert_eq!(key["name"], "admin-token", "the platform's own, made at first need");
+    }
+    assert_eq!(chat(&site, &key, "and some words more").await.0, 200, "this one crosses the limit");
+    let (status, refused) = chat(&site, &key, "no").await;
+    assert_eq!((status, &refused["error"]["code"]), (429, &json!("insufficient_quota")));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("limit 10 tokens, used 12"), "{refused}");
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assistants_requests_are_its_users_sqlite() {
+    an_assistants_requests_are_its_users(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assistants_requests_are_its_users_postgres() {
+    if let Some(database) = Database::postgres("gateway::an_assistants_requests_are_its_users_postgres").await {
+        an_assistants_requests_are_its_users(database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_binary_serves_a_gateway_when_it_is_the_embedded_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), &[("TIDEPOOL_PROVIDER_OPENAI_KEY", "a-key-of-no-provider")]);
+    server.ready().await;
+    let http = server.admin.http.clone();
+    let url = format!("http://{}", server.gateway);
+    assert!(http.get(format!("{url}/healthz")).send().await.unwrap().status().is_success());
+    let answer = http.get(format!("{url}/v1/models")).bearer_auth("sk-nobody").send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 401);
+    assert_eq!(std::fs::read_dir(folder.path().join("data/gateway")).unwrap().count(), 1, "its replica's folder");
+    server.terminate();
+    let (status, text) = server.end();
+    assert!(status.success(), "{text}");
+    assert_eq!(std::fs::read_dir(folder.path().join("data/gateway")).unwrap().count(), 0, "given up at the end");
+    // Another gateway, or another role: nobody listens.
+    let foreign = [
+        ("TIDEPOOL_GATEWAY_KIND", "litellm"),
+        ("TIDEPOOL_GATEWAY_URL", "http://127.0.0.1:9"),
+        ("TIDEPOOL_GATEWAY_ADMIN_TOKEN", "of-no-gateway"),
+        ("TIDEPOOL_GATEWAY_LOG_URL", "postgres://127.0.0.1:9/none"),
+    ];
+    for environment in [&foreign[..], &[("TIDEPOOL_ROLES", "employee,admin")]] {
+        let mut server = Process::serve(folder.path(), environment);
+        server.ready().await;
+        assert!(http.get(format!("http://{}/healthz", server.gateway)).send().await.is_err());
+    }
+}
+
+#[test]
+fn check_says_who_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |environment: &[(&str, &str)]| {
+        let output = run(folder.path(), &["check"], environment);
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said(&[]).contains("embedded, on 127.0.0.1:8082, as http://127.0.0.1:8082"));
+    assert!(said(&[]).contains("none has a key"));
+    let keys = [("TIDEPOOL_PROVIDER_OPENAI_KEY", "of-openai"), ("TIDEPOOL_PROVIDER_GOOGLE_KEY", "of-google")];
+    let shown = said(&keys);
+    assert!(shown.contains("openai, google") && !shown.contains("of-openai"), "{shown}");
+    assert!(said(&[("TIDEPOOL_PROVIDER_ECHO", "true")]).contains("repeating"));
+    assert!(said(&[("TIDEPOOL_GATEWAY_LISTEN", "0.0.0.0:9000")]).contains("http://127.0.0.1:9000"));
+}
