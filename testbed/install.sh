@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
-#   postgres mariadb chromium netns mmdebstrap     Debian packages (needs root)
+#   postgres mariadb chromium netns mmdebstrap nginx   Debian packages (needs root)
 #   web idp                                        npm packages, from their lock files
 #   openclaw                                       OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB)
 #   schemathesis nextest                           into the cache folder, from PyPI and crates.io
@@ -63,6 +63,9 @@ get_postgres() { apt_install postgresql; }
 
 have_mariadb() { [ -x /usr/sbin/mariadbd ]; }
 get_mariadb() { apt_install mariadb-server; }
+
+have_nginx() { [ -x /usr/sbin/nginx ]; }
+get_nginx() { apt_install nginx; }
 
 have_netns() { { command -v ip && command -v unshare; } >/dev/null; }
 get_netns() { apt_install iproute2 util-linux; }

@@ -52,7 +52,8 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
     let now = app.clock.now();
     binding::end(tx, &id, now).await?;
     instance::set_holder(tx, &id, None).await?;
-    key::freed(app, tx, &id).await?;
+    // Whoever had it may know its key, and nobody's quota binds it now.
+    key::rotate(app, tx, &id, "instance released").await?;
     if traces == Traces::Clean {
         rotate_token(app, tx, instance).await?;
         chat_binding::delete_all(tx, &id, now).await?;
@@ -63,11 +64,10 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
 }
 
-/// A new gateway token and a new sub key: the old ones are worth nothing once these are on the host.
+/// A new gateway token: the old one is worth nothing once it is on the host.
 async fn rotate_token(app: &App, tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sealed = app.sealer.seal(token_place(&instance.id), &random_token()?)?;
-    instance::set_token(tx, &instance.id(), &sealed).await?;
-    key::rotate(app, tx, &instance.id(), "instance released").await
+    Ok(instance::set_token(tx, &instance.id(), &sealed).await?)
 }
 
 async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<()> {

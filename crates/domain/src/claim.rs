@@ -117,7 +117,8 @@ pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()>
 
 /// The user's row, held: two claims of one user at one moment come one after the other.
 async fn lock_user(tx: &mut Tx, id: &UserId) -> Result<()> {
-    user::lock(tx, id).await?.ok_or(Kind::Unauthorized)?;
+    // Revoked between the look at the token and here: as if it had been before.
+    user::lock(tx, id).await?.filter(|user| user.status == user::Status::Active).ok_or(Kind::Unauthorized)?;
     Ok(())
 }
 

@@ -53,6 +53,9 @@ pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
 
 pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let id = new.id.id();
+    if id.as_str() == key::PLATFORM || store::gateway_key::named(&app.db, id.as_str()).await?.is_some() {
+        return Err(Error::conflict("a sub key of the LLM gateway has this name"));
+    }
     // Its id is its token's name at the LLM gateway.
     let limit = app.llm.gateway.kind().name_limit;
     if id.as_str().len() > limit {

@@ -57,6 +57,9 @@ pub struct Synced {
 /// Takes over a foreign gateway's models, and has the list copied to instances: to those named, or to all.
 pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Result<Synced> {
     let offered = if app.llm.embedded { vec![] } else { app.llm.gateway.models().await? };
+    if !app.llm.embedded && offered.is_empty() {
+        return Err(Error::new(Kind::Gateway, "the LLM gateway offers no model at all"));
+    }
     let ids: Vec<InstanceId> = match instances {
         Some(ids) => ids,
         None => {

@@ -68,7 +68,7 @@ impl Subject {
             Subject::User { id, midnight, .. } => spent_in(db, zone, id, *midnight).await,
             Subject::Key { id, .. } => {
                 let key = gateway_key::find(db, id).await?;
-                Ok(key.map_or(0, |key| key.logged_quota))
+                Ok(key.map_or(0, |key| key.logged_quota - key.carried_quota))
             }
         }
     }
@@ -94,6 +94,8 @@ pub struct Quotas {
     replica: Arc<str>,
     accounts: Mutex<HashMap<String, Arc<Account>>>,
     deciding: Arc<Semaphore>,
+    /// Whether more is granted than a request needs, for the next ones.
+    ahead: bool,
 }
 
 struct Account {
@@ -154,7 +156,13 @@ impl Quotas {
     /// The replica's name tells its grants from those of other processes.
     pub fn new(replica: impl Into<String>) -> Quotas {
         let deciding = Arc::new(Semaphore::new(AT_ONCE));
-        Quotas { replica: replica.into().into(), accounts: Mutex::default(), deciding }
+        Quotas { replica: replica.into().into(), accounts: Mutex::default(), deciding, ahead: true }
+    }
+
+    /// Asks the database for every request: where use does not come off the grant but appears in a log that somebody
+    /// else writes, what is left of a grant says nothing.
+    pub fn asking_always(self) -> Quotas {
+        Quotas { ahead: false, ..self }
     }
 
     pub fn replica(&self) -> &str {
@@ -183,6 +191,7 @@ impl Quotas {
             estimate: estimate.max(1),
             replica: self.replica.clone(),
             deciding: self.deciding.clone(),
+            ahead: self.ahead,
         };
         match asked.known() {
             Known::Reserved(reservation) => Ok(reservation),
@@ -260,6 +269,7 @@ struct Asked {
     estimate: i64,
     replica: Arc<str>,
     deciding: Arc<Semaphore>,
+    ahead: bool,
 }
 
 /// What the database decided.
@@ -280,7 +290,7 @@ impl Asked {
         {
             return Known::UsedUp(used);
         }
-        if state.free - state.beyond < self.estimate {
+        if !self.ahead || state.free - state.beyond < self.estimate {
             return Known::Nothing;
         }
         Known::Reserved(self.take(&mut state))
@@ -336,7 +346,7 @@ impl Asked {
             return Ok(Decided::UsedUp(used));
         }
         let room = self.subject.limit() - used - self.estimate;
-        let block = (room / PART).clamp(0, BLOCK);
+        let block = if self.ahead { (room / PART).clamp(0, BLOCK) } else { 0 };
         // Below 0 when the limit was lowered: the block is cut down.
         let more = self.estimate + block - free;
         quota_grant::add(&mut tx, &self.name, &self.replica, more, clock.now()).await?;

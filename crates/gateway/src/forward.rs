@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderName, HeaderValue,
     PROXY_AUTHENTICATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Request, Response};
@@ -118,11 +118,11 @@ async fn forward(
     let _room = match room_for(gateway, &body).await {
         Ok(room) => room,
         Err(refusal) => {
-            discard(body).await;
+            discard(&head.headers, body).await;
             return Err(refusal.into());
         }
     };
-    let body = match timeout(gateway.timing.body, read_body(body)).await {
+    let body = match timeout(gateway.timing.body, read_body(&head.headers, body)).await {
         Ok(body) => body?,
         Err(_) => return Err(Refusal::slow_body().into()),
     };
@@ -197,7 +197,11 @@ async fn room_for<'a>(gateway: &'a Gateway, body: &Incoming) -> Result<Option<Se
 pub const ROOM: usize = 256 * 1024 * 1024 / SMALL_BODY as usize;
 
 /// Takes what a client still sends, within limits. A connection that is closed over unread bytes takes the answer with it.
-pub async fn discard(mut body: Incoming) {
+/// A client that asks before it sends is spared the sending.
+pub async fn discard(headers: &HeaderMap, mut body: Incoming) {
+    if headers.contains_key(EXPECT) {
+        return;
+    }
     let mut left = 2 * BODY_LIMIT;
     let discarding = async {
         while let Some(Ok(frame)) = body.frame().await {
@@ -210,7 +214,7 @@ pub async fn discard(mut body: Incoming) {
     timeout(DISCARD, discarding).await.ok();
 }
 
-async fn read_body(mut body: Incoming) -> Result<Bytes, Refusal> {
+async fn read_body(headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Refusal> {
     let mut pieces: VecDeque<Bytes> = VecDeque::new();
     let mut size = 0;
     while let Some(frame) = body.frame().await {
@@ -218,7 +222,7 @@ async fn read_body(mut body: Incoming) -> Result<Bytes, Refusal> {
         let Ok(piece) = frame.into_data() else { continue };
         size += piece.len();
         if size > BODY_LIMIT {
-            discard(body).await;
+            discard(headers, body).await;
             return Err(Refusal::too_large(BODY_LIMIT));
         }
         pieces.push_back(piece);

@@ -135,7 +135,8 @@ async fn route(gateway: &Arc<Gateway>, request: Request<Incoming>) -> Result<Res
     let caller = match authenticate(gateway, request.headers()).await {
         Ok(caller) => caller,
         Err(refusal) => {
-            forward::discard(request.into_body()).await;
+            let (head, body) = request.into_parts();
+            forward::discard(&head.headers, body).await;
             return Err(refusal);
         }
     };

@@ -217,6 +217,14 @@ impl Tx {
         Ok(())
     }
 
+    /// Holds `lock` together with others who hold it so, and against whoever holds it alone.
+    pub async fn lock_shared(&mut self, lock: Lock) -> Result<()> {
+        if self.dialect() == Dialect::Postgres {
+            self.run("SELECT pg_advisory_xact_lock_shared(?)", args![lock as i64]).await?;
+        }
+        Ok(())
+    }
+
     /// The same for a thing that has a name: what two processes must not decide about at once.
     pub async fn lock_name(&mut self, name: &str) -> Result<()> {
         if self.dialect() == Dialect::Postgres {

@@ -60,6 +60,15 @@ impl Dialect {
         }
     }
 
+    /// How long to wait, and how often, before what is passed over counts as not there. PostgreSQL takes back a refused
+    /// request's transaction a moment after its answer, and holds its rows until then; SQLite has nobody to wait for.
+    pub fn second_looks(self) -> &'static [u64] {
+        match self {
+            Dialect::Sqlite => &[],
+            Dialect::Postgres => &[20, 60],
+        }
+    }
+
     /// The same for one table of several, by its short name.
     pub fn skip_locked_of(self, table: &str) -> String {
         match self {

@@ -111,6 +111,12 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
     conn.into().first(&format!("{} AND instance_id = ?", select()), args![instance.as_str()]).await
 }
 
+/// The same, held until the transaction ends.
+pub async fn lock_of_instance(tx: &mut Tx, instance: &InstanceId) -> Result<Option<GatewayKey>> {
+    let sql = format!("{} AND instance_id = ?{}", select(), tx.dialect().for_update());
+    tx.first(&sql, args![instance.as_str()]).await
+}
+
 pub async fn named(conn: impl Into<Conn<'_>>, name: &str) -> Result<Option<GatewayKey>> {
     conn.into().first(&format!("{} AND name = ?", select()), args![name]).await
 }
@@ -175,13 +181,20 @@ pub async fn delete(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
 /// Marks the keys of all instances that a user holds as off, or on again; answers which changed.
 pub async fn mark_revoked(tx: &mut Tx, user: &UserId, revoked: bool, at: Timestamp) -> Result<Vec<GatewayKey>> {
     let held = "instance_id IN (SELECT instance_id FROM binding WHERE user_id = ? AND ended_at IS NULL)";
-    let sql = format!("{} AND {held} AND user_revoked <> ?{}", select(), tx.dialect().for_update());
+    let sql = format!("{} AND {held} AND user_revoked <> ? ORDER BY name{}", select(), tx.dialect().for_update());
     let keys: Vec<GatewayKey> = tx.all(&sql, args![user.as_str(), revoked]).await?;
     for key in &keys {
         let sql = "UPDATE gateway_key SET user_revoked = ?, dirty = 1, updated_at = ? WHERE id = ?";
         tx.run(sql, args![revoked, at, &key.id]).await?;
     }
     Ok(keys)
+}
+
+/// A key that is made for an instance of a revoked user is born switched off; answers whether it is.
+pub async fn mark_if_revoked(tx: &mut Tx, id: &str) -> Result<bool> {
+    let sql = "UPDATE gateway_key SET user_revoked = 1, dirty = 1 WHERE id = ? AND instance_id IN (SELECT i.id FROM instance i \
+        JOIN users u ON u.id = i.assigned_user_id WHERE u.status = 'revoked')";
+    Ok(tx.run(sql, args![id]).await? > 0)
 }
 
 record! {

@@ -110,7 +110,14 @@ pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
         Instance::COLUMNS,
         tx.dialect().skip_locked()
     );
-    tx.first(&sql, args![]).await
+    let mut instance = tx.first(&sql, args![]).await?;
+    for wait in tx.dialect().second_looks() {
+        if instance.is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(*wait)).await;
+            instance = tx.first(&sql, args![]).await?;
+        }
+    }
+    Ok(instance)
 }
 
 /// For `ORDER BY`: the states from the best to the worst.

@@ -59,7 +59,14 @@ pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<
          ORDER BY {}, e.created_at, e.id LIMIT 1{lock}",
         crate::instance::HEALTHIEST_FIRST.replace("health_status", "i.health_status")
     );
-    tx.first(&sql, args![profession.as_str()]).await
+    let mut entry = tx.first(&sql, args![profession.as_str()]).await?;
+    for wait in tx.dialect().second_looks() {
+        if entry.is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(*wait)).await;
+            entry = tx.first(&sql, args![profession.as_str()]).await?;
+        }
+    }
+    Ok(entry)
 }
 
 pub async fn held_by(tx: &mut Tx, profession: &ProfessionId, user: &UserId) -> Result<bool> {

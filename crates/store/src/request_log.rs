@@ -169,10 +169,22 @@ impl Asked {
                 any.push("(token_name = ? AND created_at >= ?)".into());
                 args.extend(args![token, *since]);
             }
-            clauses.push(format!("({})", any.join(" OR ")));
+            clauses.push(any_of(&any));
         }
         let sql = if clauses.is_empty() { String::new() } else { format!(" WHERE {}", clauses.join(" AND ")) };
         (sql, args)
+    }
+}
+
+/// `OR` over many, as a tree: SQLite takes expressions of 1,000 levels only.
+fn any_of(clauses: &[String]) -> String {
+    match clauses {
+        [] => "1 = 0".into(),
+        [one] => one.clone(),
+        many => {
+            let (left, right) = many.split_at(many.len() / 2);
+            format!("({} OR {})", any_of(left), any_of(right))
+        }
     }
 }
 

@@ -211,6 +211,13 @@ pub async fn cancel_all(tx: &mut Tx, instance: &InstanceId, why: &str, now: Time
     tx.run(sql, args![why, now, instance.as_str()]).await
 }
 
+/// Whether a task of this type and payload waits or runs.
+pub async fn is_waiting(db: &Db, kind: &str, payload: &str) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM task WHERE type = ? AND payload = ? AND status IN ('pending', 'processing', 'failed')";
+    let number: Number = Conn::from(db).one(sql, args![kind, payload]).await?;
+    Ok(number.n > 0)
+}
+
 /// When the next task that is not due yet becomes so, for a worker that has nothing to do.
 pub async fn next_due(db: &Db, types: &[&str], now: Timestamp) -> Result<Option<Timestamp>> {
     record! { struct Due { due: Option<Timestamp> } }

@@ -145,6 +145,8 @@ type Key = (String, i64, String, String);
 
 /// Adds rows to the sums. The keys are written in one order everywhere, so that two processes cannot block each other.
 pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> Result<()> {
+    // While the days are made anew, nothing is added to them.
+    tx.lock_shared(crate::db::Lock::UsageDays).await?;
     let mut slots: BTreeMap<Key, Sums> = BTreeMap::new();
     for request in requests {
         let slot = slot_of(request.created_at).as_millisecond();

@@ -47,7 +47,10 @@ pub async fn serving(config: &Config) -> Result<Opened> {
         Some(_) => config.runs(Role::Employee),
     };
     let folder = config.data_dir.join("gateway");
-    open_with(config, reserves.then_some(folder)).await
+    let opened = open_with(config, reserves.then_some(folder)).await?;
+    // Here only: a command in somebody's shell may have another zone than the server.
+    domain::usage::fit_zone(&opened.app).await?;
+    Ok(opened)
 }
 
 async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opened> {
@@ -70,6 +73,8 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         (None, Some(log)) => log.clone(),
         (None, None) => Arc::new(Local(Clock::default())),
     };
+    // What was granted of quotas is told from others' by this name.
+    let replica = log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned());
     let app = App {
         db,
         clock: Clock::default(),
@@ -88,10 +93,12 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         },
         audit_retention_days: config.audit_retention_days,
         llm,
-        quotas: Quotas::new(log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned())),
+        quotas: match config.gateway.foreign {
+            None => Quotas::new(replica),
+            Some(_) => Quotas::new(replica).asking_always(),
+        },
         feed,
     };
-    domain::usage::fit_zone(&app).await?;
     Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }
 

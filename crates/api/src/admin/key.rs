@@ -123,7 +123,7 @@ pub struct NewKey {
 ///
 /// A key without an instance is told whole in `secret`, now and never again: somebody must be able to use it.
 /// A key without an instance is a super_admin's to make. A name that is taken: 409.
-#[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, responses((status = 200, body = MadeKey)))]
+#[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, responses((status = 200, body = MadeKey), (status = 404, description = "no such instance")))]
 async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<MadeKey> {
     if body.quota.is_some_and(|quota| quota < 0) {
         return Err(Error::field("quota", "must be 0 or more").into());

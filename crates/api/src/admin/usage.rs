@@ -302,7 +302,7 @@ pub struct LlmLogsOf {
 }
 
 /// Single requests with all that is known of each, newest first.
-#[utoipa::path(get, path = "/llm-logs", tag = "usage", params(LlmLogsOf, Paging), responses((status = 200, body = Requests<RequestDetail>)))]
+#[utoipa::path(get, path = "/llm-logs", tag = "usage", params(LlmLogsOf, Paging), responses((status = 200, body = Requests<RequestDetail>), (status = 404, description = "no such key")))]
 async fn llm_logs(
     _: Admin,
     api: State,
@@ -389,7 +389,7 @@ pub struct LiveRequest {
 }
 
 /// Requests that are under way at the embedded gateway (beyond the spec). Foreign gateways have no such list: 404.
-#[utoipa::path(get, path = "/llm-live", tag = "usage", responses((status = 200, body = Listing<LiveRequest>)))]
+#[utoipa::path(get, path = "/llm-live", tag = "usage", responses((status = 200, body = Listing<LiveRequest>), (status = 404, description = "a foreign gateway has no such list")))]
 async fn live(_: Admin, api: State) -> Answer<Listing<LiveRequest>> {
     let list = domain::llm::live(&api.app).await?.into_iter().map(|request| LiveRequest {
         id: request.id,

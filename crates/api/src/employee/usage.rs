@@ -52,7 +52,7 @@ pub struct Summary {
 /// Successful requests of the own instances, from the LLM gateway's request log.
 ///
 /// An instance counts while it is bound to you, from the end of the last binding to anybody else on.
-#[utoipa::path(get, path = "/me/usage/summary", tag = "usage", params(Of), responses((status = 200, body = Summary)))]
+#[utoipa::path(get, path = "/me/usage/summary", tag = "usage", params(Of), responses((status = 200, body = Summary), (status = 404, description = "not one's own instance")))]
 async fn summary(who: Employee, api: State, Query(of): Query<Of>) -> Answer<Summary> {
     let (own, fresh) = own(&api, &who, of.instance_id).await?;
     let Windows { today, week, month, all_time } = own.summary(&api.app).await?;
@@ -79,7 +79,7 @@ pub struct Daily {
 }
 
 /// Successful requests by local day, newest first; only days that have requests, unless `fill` is set.
-#[utoipa::path(get, path = "/me/usage/daily", tag = "usage", params(DaysOf), responses((status = 200, body = Daily)))]
+#[utoipa::path(get, path = "/me/usage/daily", tag = "usage", params(DaysOf), responses((status = 200, body = Daily), (status = 404, description = "not one's own instance")))]
 async fn daily(who: Employee, api: State, Query(of): Query<DaysOf>) -> Answer<Daily> {
     let first = first_day(&api.app, days(of.days)?);
     let (own, fresh) = own(&api, &who, of.instance_id).await?;
@@ -112,7 +112,7 @@ pub struct Logs {
 }
 
 /// Single requests of the own instances, successful or not, newest first, as far back as the log is kept.
-#[utoipa::path(get, path = "/me/usage/logs", tag = "usage", params(Of, Paging), responses((status = 200, body = Logs)))]
+#[utoipa::path(get, path = "/me/usage/logs", tag = "usage", params(Of, Paging), responses((status = 200, body = Logs), (status = 404, description = "not one's own instance")))]
 async fn logs(who: Employee, api: State, Query(of): Query<Of>, paging: Paging) -> Answer<Logs> {
     let page = paging.page(20)?;
     let (own, fresh) = own(&api, &who, of.instance_id).await?;

@@ -53,7 +53,9 @@ async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
             carried = old.used_quota;
         }
         gateway.delete_key(&key.gateway_id).await?;
-        let new = NewKey { name: key.name.clone(), quota: key.quota, value: Some(fresh_value()?) };
+        // What its predecessors used is not given again.
+        let quota = key.quota.map(|quota| (quota - key.carried_quota - carried).max(0));
+        let new = NewKey { name: key.name.clone(), quota, value: Some(fresh_value()?) };
         let made = gateway.create_key(&new).await?;
         let told = made
             .key
@@ -73,11 +75,17 @@ async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
             task::enqueue(app, &mut tx, &payload, "key changed", None).await?;
         }
     }
-    // What changed in the meantime has a task of its own.
-    let same = now.enabled() == key.enabled();
+    // What was asked for in the meantime is still to be done, whatever became of the task that was made for it.
+    let changed = now.updated_at != key.updated_at;
     now.carried_quota += carried;
-    (now.gateway_id, now.rotate, now.dirty, now.updated_at) = (gateway_id, false, !same, app.clock.now());
+    (now.gateway_id, now.rotate, now.dirty) = (gateway_id, changed && now.rotate, changed);
+    if !changed {
+        now.updated_at = app.clock.now();
+    }
     gateway_key::update(&mut tx, &now).await?;
+    if changed {
+        super::follow(app, &mut tx, &now, "changed meanwhile").await?;
+    }
     tx.notify(Notice::new(Topic::Key, &key.id)).await?;
     tx.commit().await?;
     Ok(done)

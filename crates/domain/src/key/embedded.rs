@@ -37,16 +37,18 @@ impl Embedded {
     }
 
     fn shown(&self, key: GatewayKey) -> Result<RemoteKey> {
+        // Of keys of this name that are gone the log knows too.
+        let used = key.logged_quota - key.carried_quota;
         Ok(RemoteKey {
             key: Some(key.key(&self.sealer)?),
             status: match (key.enabled(), key.quota) {
                 (false, _) => KeyStatus::Disabled,
-                (true, Some(quota)) if key.logged_quota >= quota => KeyStatus::Exhausted,
+                (true, Some(quota)) if used >= quota => KeyStatus::Exhausted,
                 (true, _) => KeyStatus::Enabled,
             },
-            remain_quota: key.quota.map(|quota| (quota - key.logged_quota).max(0)),
+            remain_quota: key.quota.map(|quota| (quota - used).max(0)),
             quota: key.quota,
-            used_quota: key.logged_quota,
+            used_quota: used,
             gateway_id: key.id,
             name: key.name,
         })
@@ -183,7 +185,9 @@ impl Gateway for Embedded {
         Box::pin(async move {
             match gateway_key::holder(&self.db, &self.sealer.hash(key)).await {
                 Ok(Some(holder)) if holder.enabled() => match gateway_key::named(&self.db, &holder.name).await {
-                    Ok(Some(key)) if key.quota.is_some_and(|quota| key.logged_quota >= quota) => KeyState::Exhausted,
+                    Ok(Some(key)) if key.quota.is_some_and(|quota| key.logged_quota - key.carried_quota >= quota) => {
+                        KeyState::Exhausted
+                    }
                     _ => KeyState::Valid,
                 },
                 Ok(_) => KeyState::Invalid,

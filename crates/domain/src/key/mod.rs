@@ -10,7 +10,7 @@ mod watch;
 pub use apply::{ApplyKey, sync};
 pub use embedded::Embedded;
 pub use need::{of_instance, platform};
-pub use watch::{look, watch_quotas};
+pub use watch::{look, remind, watch_quotas};
 
 use base::id::{InstanceId, KeyId, UserId};
 use base::secret::random_token;
@@ -124,13 +124,16 @@ pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -
 
 /// The instance goes to somebody else, or to nobody: whoever knew its key knows it no more.
 pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
-    let Some(mut key) = gateway_key::of_instance(&mut *tx, instance).await? else { return Ok(()) };
+    let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
     let now = app.clock.now();
-    key.updated_at = now;
+    // What held for whoever had it does not hold for the next.
+    (key.user_revoked, key.quota_spent, key.updated_at) = (false, false, now);
     if app.llm.embedded {
         let secret = fresh_value()?;
         let sealed = app.sealer.seal(gateway_key::place(&key.id), &secret)?;
         gateway_key::set_secret(tx, &key.id, &sealed, &app.sealer.hash(&secret), now).await?;
+        let payload = task::SyncKeyToInstance { instance_id: instance.as_str().to_owned() };
+        task::enqueue(app, tx, &payload, source, None).await?;
     } else {
         (key.rotate, key.dirty) = (true, true);
     }
@@ -138,20 +141,9 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
     follow(app, tx, &key, source).await
 }
 
-/// Nobody has the instance any more: what held for whoever had it is over.
-pub async fn freed(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
-    let Some(mut key) = gateway_key::of_instance(&mut *tx, instance).await? else { return Ok(()) };
-    if !key.user_revoked && !key.quota_spent {
-        return Ok(());
-    }
-    (key.user_revoked, key.quota_spent, key.dirty, key.updated_at) = (false, false, true, app.clock.now());
-    gateway_key::update(tx, &key).await?;
-    follow(app, tx, &key, "instance released").await
-}
-
 /// The instance is gone for good: its key opens nothing any more.
 pub async fn retire(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
-    let Some(mut key) = gateway_key::of_instance(&mut *tx, instance).await? else { return Ok(()) };
+    let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
     (key.status, key.dirty, key.updated_at) = (Status::Disabled, true, app.clock.now());
     gateway_key::update(tx, &key).await?;
     follow(app, tx, &key, "instance deleted").await

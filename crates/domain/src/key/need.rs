@@ -72,11 +72,15 @@ pub(super) async fn make(
             // Somebody else was quicker. (PostgreSQL needs the failed transaction out of the way.)
             drop(tx);
             let made = gateway_key::named(&app.db, name).await?;
-            return made.ok_or_else(|| Error::conflict("there is a key like this"));
+            let same = |key: &GatewayKey| key.instance_id.as_deref() == instance.map(InstanceId::as_str);
+            return made.filter(same).ok_or_else(|| Error::conflict("the name is another key's"));
         }
         Err(other) => return Err(other.into()),
     }
     gateway_key::set_logged(&mut tx, &key.id).await?;
+    if gateway_key::mark_if_revoked(&mut tx, &key.id).await? {
+        super::follow(app, &mut tx, &key, "user status").await?;
+    }
     let detail = match quota {
         Some(quota) => format!("made, quota {quota}"),
         None => "made".to_owned(),

@@ -25,7 +25,33 @@ pub async fn watch_quotas(app: &App) {
         if let Err(error) = look(app).await {
             tracing::warn!(%error, "quotas could not be compared");
         }
+        if let Err(error) = remind(app).await {
+            tracing::warn!(%error, "keys could not be looked through");
+        }
     }
+}
+
+/// A key that the gateway does not follow for so long gets another task: the last one may be dead.
+const OVERDUE: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+
+/// Sees to it that every change reaches the gateway, however long that was away; answers how many tasks were made.
+pub async fn remind(app: &App) -> Result<usize> {
+    let mut made = 0;
+    for key in gateway_key::dirty(&app.db).await? {
+        let overdue = app.clock.now().duration_since(key.updated_at) > OVERDUE;
+        let payload =
+            serde_json::to_string(&super::ApplyKey { key_id: key.id.clone() }).map_err(base::Error::internal)?;
+        if !overdue
+            || store::task::is_waiting(&app.db, <super::ApplyKey as crate::task::Payload>::TYPE, &payload).await?
+        {
+            continue;
+        }
+        let mut tx = app.db.begin().await?;
+        super::follow(app, &mut tx, &key, "reminder").await?;
+        tx.commit().await?;
+        made += 1;
+    }
+    Ok(made)
 }
 
 /// Looks once at every key that belongs to somebody; answers how many were switched.

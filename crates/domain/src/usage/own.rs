@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::id::{InstanceId, UserId};
-use base::{Kind, Page, Result};
+use base::{Error, Kind, Page, Result};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use store::binding::{self, Of, Tenure};
@@ -11,6 +11,9 @@ use store::request_log::{self, Request};
 use store::usage::{self, Group, Span, Sums};
 
 use crate::App;
+
+/// How far the requests of several instances are paged together: each page costs as much as all before it.
+const FARTHEST: i64 = 10_000;
 
 /// Instances and since when their use counts.
 pub struct Own {
@@ -144,6 +147,9 @@ impl Own {
     /// One page of single requests, newest first, and how many there are.
     pub async fn requests(&self, app: &App, page: Page) -> Result<(Vec<Request>, i64)> {
         let kept = usage::rows_since(&app.db).await?;
+        if self.tenures.len() > 1 && page.offset > FARTHEST {
+            return Err(Error::field("page", "is too far: name an instance_id to go further back"));
+        }
         // Each instance's newest, as many as could stand on the page, then the newest of all.
         let each = Page { offset: 0, limit: page.offset.saturating_add(page.limit) };
         let (mut rows, mut total) = (vec![], 0);

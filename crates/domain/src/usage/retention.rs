@@ -36,7 +36,9 @@ pub async fn forget_old(app: &App) -> Result<u64> {
     let now = app.clock.now();
     let first = app.zone.date(now).saturating_sub(app.audit_retention_days.days());
     // What is gone does not come back with a longer period.
-    let since = app.zone.start(first).max(usage::rows_since(&app.db).await?);
+    let kept = usage::rows_since(&app.db).await?;
+    // A clock that was ahead once must not hide everything for ever.
+    let since = app.zone.start(first).max(if kept > now { jiff::Timestamp::UNIX_EPOCH } else { kept });
     usage::keep_rows_since(&app.db, since).await?;
     let mut gone = 0;
     loop {

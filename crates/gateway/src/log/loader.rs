@@ -43,6 +43,13 @@ impl Progress {
     }
 }
 
+/// What became of lines.
+enum Written {
+    All,
+    /// They were written before: the segment is read to here.
+    Before(u64),
+}
+
 /// Whose segments are read.
 #[derive(Clone, Copy)]
 pub struct Of<'a> {
@@ -62,7 +69,7 @@ impl Loader {
         let id = of.id(progress.part);
         let mut at = match progress.loaded {
             Some(at) => at,
-            None => u64::try_from(log_segment::loaded(&self.db, &id).await?).unwrap_or_default(),
+            None => known(log_segment::loaded(&self.db, &id).await?),
         };
         progress.loaded = None;
         while at < progress.part.length {
@@ -77,8 +84,10 @@ impl Loader {
             if piece.read == 0 {
                 break;
             }
-            self.write(of, &id, at, piece.requests).await?;
-            at += piece.read as u64;
+            at = match self.write(of, &id, at, piece.requests).await? {
+                Written::All => at + piece.read as u64,
+                Written::Before(known) => known,
+            };
             if piece.damaged > 0 {
                 metrics::counter!("tidepool_gateway_log_damaged_total").increment(piece.damaged as u64);
             }
@@ -112,14 +121,15 @@ impl Loader {
         Ok(())
     }
 
-    /// Writes lines that begin at `from`. When the database refuses their values, ever smaller parts are tried, so that
-    /// one bad line holds up nobody.
-    async fn write(&self, of: Of<'_>, id: &str, from: u64, lines: Vec<Line>) -> Result<()> {
+    /// Writes the lines of a piece that begins at `from`. When the database refuses their values, ever smaller parts are
+    /// tried, so that one bad line holds up nobody.
+    async fn write(&self, of: Of<'_>, id: &str, from: u64, lines: Vec<Line>) -> Result<Written> {
         let mut waiting = vec![lines];
         waiting.retain(|lines| !lines.is_empty());
         while let Some(mut lines) = waiting.pop() {
             match self.write_batch(of, id, from, &lines).await {
-                Ok(()) => {}
+                Ok(Written::All) => {}
+                Ok(before) => return Ok(before),
                 Err(error) if error.is_about_values() && lines.len() > 1 => {
                     let second = lines.split_off(lines.len() / 2);
                     waiting.extend([second, lines]);
@@ -133,10 +143,10 @@ impl Loader {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        Ok(Written::All)
     }
 
-    async fn write_batch(&self, of: Of<'_>, id: &str, from: u64, lines: &[Line]) -> store::Result<()> {
+    async fn write_batch(&self, of: Of<'_>, id: &str, from: u64, lines: &[Line]) -> store::Result<Written> {
         let now = self.clock.now();
         let mut used: BTreeMap<&str, i64> = BTreeMap::new();
         for (subject, amount) in lines.iter().flat_map(|line| &line.holds) {
@@ -144,6 +154,13 @@ impl Loader {
         }
         let requests: Vec<_> = lines.iter().map(|line| line.request.clone()).collect();
         let mut tx = self.db.begin().await?;
+        // A transaction that we, or a process that is dead by now, let go of in the middle of its commit may still be on
+        // its way: it is waited for, and only then is known how far the segment is read.
+        tx.lock_name(id).await?;
+        let known = known(log_segment::loaded(&mut tx, id).await?);
+        if known > from + lines.first().map_or(0, |line| line.start as u64) {
+            return Ok(Written::Before(known));
+        }
         // Whoever decides about a quota sees its rows and its grant both before this, or both after.
         for subject in used.keys() {
             tx.lock_name(subject).await?;
@@ -155,7 +172,8 @@ impl Loader {
             }
         }
         note(&mut tx, of, id, from, lines, now).await?;
-        tx.commit().await
+        tx.commit().await?;
+        Ok(Written::All)
     }
 
     /// Puts lines aside that will never be taken.
@@ -168,6 +186,10 @@ impl Loader {
         }
         Ok(())
     }
+}
+
+fn known(loaded: i64) -> u64 {
+    u64::try_from(loaded).unwrap_or_default()
 }
 
 /// Notes that the segment is read to the end of these lines.

@@ -120,7 +120,8 @@ pub struct Piece {
 pub struct Line {
     pub request: NewRequest,
     pub holds: Vec<(String, i64)>,
-    /// Where the line ends in the piece, its newline included.
+    /// Where the line begins in the piece, and where it ends, its newline included.
+    pub start: usize,
     pub end: usize,
 }
 
@@ -130,7 +131,8 @@ pub fn read(piece: &[u8], most: usize) -> Piece {
     while out.requests.len() < most
         && let Some(length) = memchr::memchr(b'\n', &piece[out.read..])
     {
-        let line = &piece[out.read..out.read + length];
+        let start = out.read;
+        let line = &piece[start..start + length];
         out.read += length + 1;
         match Record::decode(line) {
             // A blank line is how a full disk is tried again.
@@ -142,6 +144,7 @@ pub fn read(piece: &[u8], most: usize) -> Piece {
             Ok(record) => out.requests.push(Line {
                 request: record.request(),
                 holds: record.holds.iter().map(|(subject, used)| (subject.to_string(), *used)).collect(),
+                start,
                 end: out.read,
             }),
         }

@@ -54,6 +54,12 @@ on_both! {
         assert!(becomes(&client, 200).await < Duration::from_millis(2500), "not told, and not soon");
         site.change("free", false, |key| key.user_revoked = true).await;
         assert!(becomes(&client, 401).await < Duration::from_millis(2500));
+        // Nobody asked for two seconds: the very first who does is refused.
+        site.change("free", false, |key| key.user_revoked = false).await;
+        becomes(&client, 200).await;
+        site.change("free", false, |key| key.user_revoked = true).await;
+        tokio::time::sleep(Duration::from_millis(2050)).await;
+        assert_eq!(status(&client).await, 401);
         site.change("free", false, |key| (key.user_revoked, key.quota_spent) = (false, true)).await;
         assert!(becomes(&client, 429).await < Duration::from_millis(2500));
         client.chat(&ask("gpt-4o", "x")).await.refused(429, "insufficient_quota");

@@ -152,6 +152,33 @@ on_both! {
         site
     }
 
+    async fn a_load_that_is_broken_off_anywhere_loads_nothing_twice(database: Database) {
+        let timing = gateway::log::Timing { rotate_bytes: 3000, ..only_when_asked() };
+        let site = Site::start(database, Options { log: timing, ..Options::echo() }).await;
+        let mut appended = 0;
+        for i in 0..150u64 {
+            for _ in 0..3 {
+                site.log.append(&record(appended, &[("user:u:1", 1)])).unwrap();
+                appended += 1;
+            }
+            let log = site.log.clone();
+            let loading = tokio::spawn(async move { log.load().await.map(drop) });
+            tokio::time::sleep(Duration::from_micros(i * 40)).await;
+            loading.abort();
+            loading.await.ok();
+            if i % 3 == 0 {
+                // At once, while what was broken off may still be on its way.
+                site.log.load().await.unwrap();
+            }
+        }
+        let rows = site.rows().await;
+        let mut ids: Vec<&str> = rows.iter().map(|row| row.request_id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((rows.len(), ids.len()), (appended as usize, appended as usize), "each once");
+        site
+    }
+
     async fn segments_give_way_to_the_next_and_go_when_they_are_loaded(database: Database) {
         let timing = gateway::log::Timing { rotate_bytes: 2000, ..gateway::log::Timing::default() };
         let site = Site::start(database, Options { log: timing, ..Options::echo() }).await;

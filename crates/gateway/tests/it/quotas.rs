@@ -180,8 +180,9 @@ on_both! {
         let subject = Subject::user(&site.app, &user, 1_000_000_000).unwrap();
         for i in 0..60u64 {
             let (app, subject) = (site.app.clone(), subject.clone());
-            // More than any block, so that the database is asked every time.
-            let reserving = tokio::spawn(async move { app.quotas.reserve(&app, &subject, 200_000).await.map(drop) });
+            // Each more than all before left over, so that the database is asked every time.
+            let estimate = 200_000 * (i as i64 + 1);
+            let reserving = tokio::spawn(async move { app.quotas.reserve(&app, &subject, estimate).await.map(drop) });
             tokio::time::sleep(Duration::from_micros(i * 60)).await;
             reserving.abort();
         }
@@ -190,6 +191,20 @@ on_both! {
         let mut tx = site.app.db.begin().await.unwrap();
         assert_eq!(quota_grant::granted(&mut tx, &subject.name()).await.unwrap(), 0);
         tx.commit().await.unwrap();
+        site
+    }
+
+    async fn what_is_left_over_beyond_the_limit_lets_nobody_in(database: Database) {
+        let openai = Provider::start(answer("ok", 600, 400)).await;
+        let site = Site::start(database, Options::with(None, Some(&openai), None)).await;
+        let (_, _, key) = site.employee("ida", 1_000).await;
+        let client = site.client(&key);
+        let mut question = ask("gpt-4o", "hello");
+        question["max_tokens"] = serde_json::json!(50_000);
+        assert_eq!(client.chat(&question).await.status, 200, "it crosses the limit by far");
+        question["max_tokens"] = serde_json::json!(1);
+        client.chat(&question).await.refused(429, "insufficient_quota");
+        assert_eq!(openai.count(), 1);
         site
     }
 

@@ -204,6 +204,18 @@ impl Bench {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
+    /// A chat with a key that was switched off. Our own gateway hears of it a moment later; the others at once.
+    pub async fn refused(&self, key: &Secret) -> (u16, String) {
+        for _ in 0..40 {
+            let answer = self.chat(key, "gpt-4o-mini", "hello", false).await;
+            if answer.0 != 200 || self.embedded.is_none() {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        self.chat(key, "gpt-4o-mini", "hello", false).await
+    }
+
     pub async fn say(&self, key: &RemoteKey, text: &str) -> Value {
         let (status, body) = self.chat(key.key.as_ref().unwrap(), "gpt-4o-mini", text, false).await;
         assert_eq!(status, 200, "{body}");

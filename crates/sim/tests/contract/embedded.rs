@@ -68,6 +68,8 @@ impl Embedded {
         let served = gateway::Gateway::open(app.clone(), log, &settings, gateway::Timing::default()).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(served.serve(listener, stopped));
+        let listening = app.db.clone();
+        tokio::spawn(async move { listening.relay_notices().await });
         Embedded { url, gateway, twin: twin.gateway, app, _stop: stop, _folder: folder }
     }
 }

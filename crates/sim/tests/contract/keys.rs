@@ -64,7 +64,7 @@ on_every_kind! {
         assert_eq!(off.status, KeyStatus::Disabled);
         assert_eq!((&off.name, off.quota, off.remain_quota), (&before.name, before.quota, before.remain_quota));
         assert_eq!(gateway.check_key(secret).await, KeyState::Invalid);
-        let (status, body) = bench.chat(secret, "gpt-4o-mini", "hello", false).await;
+        let (status, body) = bench.refused(secret).await;
         assert_eq!(status, 401, "{body}");
         // An adopted key stays as it is: whoever switched it off had a reason.
         assert_eq!(bench.create("inst-off", None).await.status, KeyStatus::Disabled);
@@ -88,7 +88,7 @@ on_every_kind! {
         assert!(gateway.read_key(&key.gateway_id).await.unwrap().is_none());
         assert!(gateway.find_key("inst-gone").await.unwrap().is_none());
         assert_eq!(gateway.check_key(key.key.as_ref().unwrap()).await, KeyState::Invalid);
-        assert_eq!(bench.chat(key.key.as_ref().unwrap(), "gpt-4o-mini", "hello", false).await.0, 401);
+        assert_eq!(bench.refused(key.key.as_ref().unwrap()).await.0, 401);
         // Not there is what was asked for.
         for id in [key.gateway_id.as_str(), "987654321", "no number", ""] {
             gateway.delete_key(id).await.unwrap();

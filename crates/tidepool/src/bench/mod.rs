@@ -3,6 +3,7 @@
 //! Everything runs in a temporary folder, on loopback, bounded in count, and ends by itself.
 
 mod claims;
+mod forward;
 mod pages;
 mod site;
 mod start;
@@ -17,7 +18,7 @@ use clap::ArgMatches;
 use crate::config::Values;
 
 /// What can be measured, in the order in which it is.
-pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage"];
+pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward"];
 
 pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
     let wanted: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
@@ -27,7 +28,8 @@ pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
             "claims" => claims::run(&values).await?,
             "tasks" => tasks::run(&values).await?,
             "pages" => pages::run(&values).await?,
-            _ => usage::run(&values, args.get_one::<u64>("rows").copied()).await?,
+            "usage" => usage::run(&values, args.get_one::<u64>("rows").copied()).await?,
+            _ => forward::run(&values).await?,
         }
     }
     Ok(())

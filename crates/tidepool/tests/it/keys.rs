@@ -66,10 +66,11 @@ on_both! {
         assert!(holder().await.0);
         site.admin.delete(&path).token(&site.root).ok().await;
         assert!(!holder().await.0);
-        // Nobody has it: what held for whoever had it is over. Another gets it: whoever knew the key knows it no more.
+        // Nobody has it: what held for whoever had it is over, and so is the key that they may know.
         site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
-        assert!(holder().await.0);
-        assert_eq!(holder().await.1, first, "kept for the same user");
+        let (enabled, freed) = holder().await;
+        assert!(enabled && freed != first, "whoever was revoked cannot come back by being unassigned");
+        assert!(store::gateway_key::holder(&site.app.db, &site.app.sealer.hash(&first)).await.unwrap().is_none());
         let (other, _) = site.quick_employee("bob@example.com").await;
         site.admin.patch("/instances/a0/assign", json!({"user_id": other})).token(&site.root).ok().await;
         let (enabled, second) = holder().await;
@@ -192,6 +193,40 @@ async fn a_foreign_gateway_follows_our_record_of_a_key() {
 
     site.admin.delete(&format!("/keys/{}", kept.id)).token(&site.root).ok().await;
     assert!(world.tokens("a0").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_a_gateway_missed_reaches_it_later() {
+    let world = foreign().await;
+    let site = &world.site;
+    site.instances("a", 1).await;
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
+    site.admin.patch(&format!("/users/{user}"), json!({"status": "revoked"})).token(&site.root).ok().await;
+    // The gateway was away for so long that the task is dead.
+    let tasks = site.admin.get("/tasks?type=apply_key").token(&site.root).ok().await;
+    let id = tasks["list"][0]["id"].as_str().unwrap();
+    site.admin.post(&format!("/tasks/{id}/cancel"), json!({})).token(&site.root).ok().await;
+    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 0, "not yet");
+    site.wait(Duration::from_secs(90));
+    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 1);
+    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 0, "one is enough");
+    world.work().await;
+    assert_eq!(world.tokens("a0").await[0].0, 2, "off at the gateway");
+    // A key that is made for a revoked user's instance is born switched off.
+    let key = site.admin.get("/keys").token(&site.root).ok().await["list"][0]["id"].as_str().unwrap().to_owned();
+    site.admin.delete(&format!("/keys/{key}")).token(&site.root).ok().await;
+    let again = site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
+    assert_eq!((again["enabled"].as_bool(), again["user_revoked"].as_bool()), (Some(false), Some(true)));
+    world.work().await;
+    assert_eq!(world.tokens("a0").await[0].0, 2);
+    // And no instance takes the name of somebody's key.
+    site.admin.post("/keys", json!({"name": "ci"})).token(&site.root).ok().await;
+    for id in ["ci", "admin-token"] {
+        let body = json!({"id": id, "name": "x", "server_id": "srv-a"});
+        site.admin.post("/assistant-instances", body).token(&site.root).refused("4090").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

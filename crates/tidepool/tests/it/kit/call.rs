@@ -75,13 +75,18 @@ impl Call {
     }
 
     pub async fn send(self) -> Reply {
-        let response = self.request.send().await.unwrap();
+        self.try_send().await.expect("no answer")
+    }
+
+    /// `None` when the connection ended without an answer.
+    pub async fn try_send(self) -> Option<Reply> {
+        let response = self.request.send().await.ok()?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let text = response.text().await.unwrap();
+        let text = response.text().await.ok()?;
         trace::answered(&text);
         let reply = Reply { status, headers, text };
         reply.check();
-        reply
+        Some(reply)
     }
 
     /// The data of a success.

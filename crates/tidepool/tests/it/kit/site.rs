@@ -139,6 +139,7 @@ impl Site {
         let gateway_folder = tempfile::tempdir().unwrap();
         let mut feed: Arc<dyn Feed> = Arc::new(Local(clock.clone()));
         let (mut replica, mut served) = ("site".to_owned(), None);
+        let foreign = matches!(options.gateway, Gateway::Foreign(_));
         let llm = match options.gateway {
             Gateway::Absent => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap(),
             Gateway::Embedded(url) => Llm::embedded(db.clone(), clock.clone(), sealer.clone(), &url).unwrap(),
@@ -173,7 +174,7 @@ impl Site {
             proxy: options.proxy,
             audit_retention_days: 90,
             llm,
-            quotas: Quotas::new(replica),
+            quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },
             feed,
         });
         let (stop, stopped) = watch::channel(false);

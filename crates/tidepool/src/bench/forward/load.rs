@@ -1,0 +1,119 @@
+//! Asks as fast as a number of connections can, and measures what that took: of time here, of CPU there.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use base::{Error, Result, Secret};
+use bytes::Bytes;
+use http::{Method, Request, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::bench::percentile;
+
+const WARM_UP: Duration = Duration::from_millis(500);
+const TIME: Duration = Duration::from_secs(3);
+
+/// Who is asked, and which processes that costs.
+pub struct Target {
+    pub address: SocketAddr,
+    pub pids: Vec<u32>,
+    pub key: Secret,
+    pub stream: bool,
+}
+
+#[derive(Clone)]
+pub struct Measured {
+    /// Requests a second.
+    pub rate: f64,
+    pub p50: Duration,
+    pub p99: Duration,
+    /// CPU of the target's processes a request.
+    pub cpu_us: f64,
+}
+
+pub async fn measure(target: &Target, connections: usize) -> Result<Measured> {
+    let body = Bytes::from(question(target.stream));
+    let mut asking = JoinSet::new();
+    let counts_from = Instant::now() + WARM_UP;
+    let until = counts_from + TIME;
+    for _ in 0..connections {
+        asking.spawn(ask(target.address, target.key.clone(), body.clone(), counts_from, until));
+    }
+    tokio::time::sleep_until(counts_from.into()).await;
+    let before = cpu(&target.pids)?;
+    let mut times = vec![];
+    tokio::time::sleep_until(until.into()).await;
+    let spent = cpu(&target.pids)? - before;
+    while let Some(ended) = asking.join_next().await {
+        times.extend(ended.map_err(Error::internal)??);
+    }
+    times.sort_unstable();
+    let count = times.len().max(1) as f64;
+    Ok(Measured {
+        rate: count / TIME.as_secs_f64(),
+        p50: percentile(&times, 0.5),
+        p99: percentile(&times, 0.99),
+        cpu_us: spent.as_secs_f64() * 1e6 / count,
+    })
+}
+
+fn question(stream: bool) -> String {
+    let text =
+        "A question of a usual length, with some words that nobody reads, so that the body is neither empty nor large.";
+    let usage = if stream { ",\"stream\":true,\"stream_options\":{\"include_usage\":true}" } else { "" };
+    format!(
+        "{{\"model\":\"gpt-4o\",\"messages\":[{{\"role\":\"system\",\"content\":\"Be brief.\"}},{{\"role\":\"user\",\"content\":\"{text}\"}}],\"temperature\":0.7,\"max_tokens\":256{usage}}}"
+    )
+}
+
+/// One connection's requests; answers how long each took that began in time.
+async fn ask(address: SocketAddr, key: Secret, body: Bytes, from: Instant, until: Instant) -> Result<Vec<Duration>> {
+    let socket = TcpStream::connect(address).await.map_err(Error::internal)?;
+    socket.set_nodelay(true).map_err(Error::internal)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(Error::internal)?;
+    let connection = tokio::spawn(connection);
+    let mut times = Vec::with_capacity(100_000);
+    loop {
+        let began = Instant::now();
+        if began >= until {
+            break;
+        }
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/v1/chat/completions")
+            .header(header::HOST, "bench")
+            .header(header::AUTHORIZATION, format!("Bearer {}", key.expose()))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body.clone()))
+            .map_err(Error::internal)?;
+        let answer = sender.send_request(request).await.map_err(Error::internal)?;
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await.map_err(Error::internal)?.to_bytes();
+        if !status.is_success() || bytes.len() < 300 {
+            return Err(Error::internal(format_args!("{status}: {}", String::from_utf8_lossy(&bytes))));
+        }
+        if began >= from {
+            times.push(began.elapsed());
+        }
+    }
+    connection.abort();
+    Ok(times)
+}
+
+/// What the processes have used of the CPU since they began.
+fn cpu(pids: &[u32]) -> Result<Duration> {
+    let tick = Duration::from_secs(1) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100);
+    let mut ticks = 0;
+    for pid in pids {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(Error::internal)?;
+        // The name before it is in parentheses and may hold anything; user and system time are the 12th and 13th behind.
+        let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        ticks += fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum::<u32>();
+    }
+    Ok(tick * ticks)
+}

@@ -1,0 +1,188 @@
+//! Chat completions through the gateway with keys, quotas and the log on, beside the bare upstream and nginx as a plain proxy.
+
+mod load;
+mod nginx;
+mod upstream;
+
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
+use base::{Error, Result, Secret};
+use domain::audit::By;
+use domain::{App, instance, server, user};
+use store::gateway_key::{self, GatewayKey, Status};
+
+use super::report;
+use super::site::Site;
+use crate::config::Values;
+use load::{Measured, Target};
+use nginx::Nginx;
+use upstream::Upstream;
+
+const CONNECTIONS: &[usize] = &[1, 32, 128];
+/// Each of the three is measured so often in turn, so that what else the machine does meets all of them.
+const ROUNDS: usize = 3;
+/// More than is ever used: the limits are looked at and never reached.
+const PLENTY: i64 = 1_000_000_000_000;
+
+pub async fn run(values: &Values) -> Result<()> {
+    let site = Site::open(values).await?;
+    let key = people(site.app()).await?;
+    let upstream = Upstream::start().await?;
+    let gateway = Gateway::start(&site, &upstream).await?;
+    let nginx = Nginx::start(site.folder.path(), upstream.address)?;
+    if nginx.is_none() {
+        println!("no nginx on this machine: nothing to compare with but the bare upstream");
+    }
+    for stream in [false, true] {
+        for connections in CONNECTIONS {
+            let target = |address: SocketAddr, pids: Vec<u32>| Target { address, pids, key: key.clone(), stream };
+            let mut all = vec![target(upstream.address, vec![]), target(gateway.address, vec![gateway.child.id()])];
+            if let Some(nginx) = &nginx {
+                all.push(target(nginx.address, nginx.pids()));
+            }
+            let mut best: Vec<Option<Measured>> = vec![None; all.len()];
+            for _ in 0..ROUNDS {
+                for (target, best) in all.iter().zip(&mut best) {
+                    let measured = load::measure(target, *connections).await?;
+                    if best.as_ref().is_none_or(|best| measured.rate > best.rate) {
+                        *best = Some(measured);
+                    }
+                }
+            }
+            let best: Vec<Measured> = best.into_iter().flatten().collect();
+            told(*connections, stream, &best);
+        }
+    }
+    Ok(())
+}
+
+fn told(connections: usize, stream: bool, best: &[Measured]) {
+    let [direct, gateway, rest @ ..] = best else { return };
+    let what = if stream { "stream" } else { "whole" };
+    let shown = |m: &Measured| format!("{:.0}/s, p50 {}, p99 {}", m.rate, super::millis(m.p50), super::millis(m.p99));
+    report(&format!("{what}, {connections} connections, bare upstream"), shown(direct), "");
+    for nginx in rest {
+        let cpu = format!("{:.1} µs of CPU a request", nginx.cpu_us);
+        report(&format!("{what}, {connections} connections, nginx"), shown(nginx), cpu);
+    }
+    let mut beside = format!("{:.1} µs of CPU a request", gateway.cpu_us);
+    if let Some(nginx) = rest.first() {
+        let added = gateway.p99.as_secs_f64() - nginx.p99.as_secs_f64();
+        let ratio = gateway.cpu_us / nginx.cpu_us;
+        beside =
+            format!("{beside}, {ratio:.2} × nginx (goal 3 ×); p99 {:+.2} ms beside nginx (goal 2 ms)", added * 1e3);
+    }
+    report(&format!("{what}, {connections} connections, gateway"), shown(gateway), beside);
+}
+
+/// A user with an instance and a key, both with limits.
+async fn people(app: &App) -> Result<Secret> {
+    let by = By::system();
+    let new = user::New {
+        email: "bench@example.com".parse()?,
+        name: "Bench".into(),
+        department: "Bench".into(),
+        quota_daily: PLENTY,
+        password: None,
+    };
+    let user = UserId::named(user::create(app, &by, new).await?.id);
+    let new = server::New {
+        id: Some("bench".into()),
+        name: "Bench".into(),
+        host: "192.0.2.1".into(),
+        ssh_port: 22,
+        ssh_user: "root".into(),
+        ssh_key_path: String::new(),
+        ssh_key: None,
+        base_dir: None,
+        notes: String::new(),
+    };
+    let server = server::create(app, &by, new).await?.id;
+    let new = instance::New {
+        id: NewInstanceId::parse("bench-1")?,
+        name: "Bench".into(),
+        server_id: ServerId::named(server),
+        gateway_port: None,
+        gateway_url: None,
+        gateway_token: None,
+        model: "gpt-4o".into(),
+        config_json: "{}".into(),
+        notes: String::new(),
+        is_main: false,
+        home: String::new(),
+        unit: String::new(),
+        provision: false,
+    };
+    let id = InstanceId::named(instance::create(app, &by, new).await?.instance.id);
+    instance::assign(app, &by, &id, Some(&user)).await?;
+    let secret = Secret::new(format!("sk-{}", base::secret::random_token()?.expose()));
+    let (key_id, now) = (base::id::fresh(), app.clock.now());
+    let key = GatewayKey {
+        secret: app.sealer.seal(gateway_key::place(&key_id), &secret)?,
+        id: key_id,
+        instance_id: Some(id.as_str().to_owned()),
+        name: id.as_str().to_owned(),
+        gateway_id: String::new(),
+        status: Status::Active,
+        user_revoked: false,
+        quota_spent: false,
+        quota: Some(PLENTY),
+        used_quota: 0,
+        logged_quota: 0,
+        carried_quota: 0,
+        dirty: false,
+        rotate: false,
+        last_checked_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut tx = app.db.begin().await?;
+    gateway_key::insert(&mut tx, &key, &app.sealer.hash(&secret)).await?;
+    tx.commit().await?;
+    Ok(secret)
+}
+
+/// This binary as a process of its own that is nothing but the gateway.
+struct Gateway {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Gateway {
+    async fn start(site: &Site, upstream: &Upstream) -> Result<Gateway> {
+        let listen = super::start::free_address()?;
+        let binary = std::env::current_exe().map_err(Error::internal)?;
+        let child = Command::new(binary)
+            .arg("serve")
+            .env("TIDEPOOL_DATA_DIR", site.folder.path())
+            .env("TIDEPOOL_DATABASE_URL", site.config.database_url.expose())
+            .env("TIDEPOOL_ROLES", "gateway")
+            .env("TIDEPOOL_GATEWAY_LISTEN", &listen)
+            .env("TIDEPOOL_PROVIDER_OPENAI_URL", format!("http://{}", upstream.address))
+            .env("TIDEPOOL_PROVIDER_OPENAI_KEY", "of-nobody")
+            .env("TIDEPOOL_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(Error::internal)?;
+        let gateway = Gateway { child, address: listen.parse().map_err(Error::internal)? };
+        let (http, began) = (remote::http::client()?, Instant::now());
+        while !http.get(format!("http://{listen}/healthz")).send().await.is_ok_and(|a| a.status().is_success()) {
+            if began.elapsed() > Duration::from_secs(30) {
+                return Err(Error::internal("the gateway did not come up"));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(gateway)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
