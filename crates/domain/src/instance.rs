@@ -88,6 +88,8 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         is_main: new.is_main,
         home: new.home,
         unit: new.unit,
+        openclaw_version: String::new(),
+        config_hash: String::new(),
         traces_of: None,
         created_at: now,
         updated_at: now,

@@ -2,6 +2,7 @@
 
 pub mod admin_user;
 pub mod app;
+pub mod assistant;
 pub mod audit;
 pub mod binding;
 pub mod bootstrap;
@@ -9,6 +10,7 @@ pub mod chat;
 pub mod chat_binding;
 pub mod claim;
 pub mod hashing;
+pub mod host;
 pub mod install;
 pub mod instance;
 pub mod key;

@@ -13,6 +13,7 @@ use domain::quota::Quotas;
 use domain::token::{Audience, TokenKey};
 use domain::usage::Local;
 use jiff::SignedDuration;
+use remote::host::Hosts;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
 use store::key_check;
@@ -60,6 +61,8 @@ pub async fn open(config: &Config) -> Result<Opened> {
         llm,
         quotas: Quotas::new(base::id::fresh()),
         feed: Arc::new(Local(Clock::default())),
+        hosts: Hosts::new(),
+        assistants: config.assistants.clone(),
     };
     Ok(Opened { app: Arc::new(app), applied, _in_use: in_use })
 }

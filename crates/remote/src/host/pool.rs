@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::command::{Command, Login};
@@ -104,22 +106,22 @@ impl Remote {
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
         let sessions = |connection: &Connection| connection.sessions.clone();
         self.commands
-            .turn(sessions, async |connection, permit| session::run(connection, permit, line.clone(), command).await)
+            .turn(sessions, |connection, permit| session::run(connection, permit, line.clone(), command).boxed())
             .await
     }
 
     pub async fn feed(&self, line: String, command: &Command) -> Result<Lines> {
         let sessions = |connection: &Connection| connection.sessions.clone();
         self.streams
-            .turn(sessions, async |connection, permit| {
-                session::feed(connection, permit, line.clone(), command, &self.login).await
+            .turn(sessions, |connection, permit| {
+                session::feed(connection, permit, line.clone(), command, &self.login).boxed()
             })
             .await
     }
 
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
         let sockets = |connection: &Connection| connection.sockets.clone();
-        self.streams.turn(sockets, async |connection, permit| forward::open(connection, permit, port).await).await
+        self.streams.turn(sockets, |connection, permit| forward::open(connection, permit, port).boxed()).await
     }
 
     pub async fn close(&self) {
@@ -198,10 +200,12 @@ impl Link {
 
     /// Does something on the connection when it is its turn. What the server was not asked yet may be asked again on a new connection;
     /// what it was asked is never repeated.
-    async fn turn<T>(
+    ///
+    /// The work's future is boxed: whether that of an async closure can be sent to another thread, the compiler does not see from afar.
+    async fn turn<'a, T>(
         &self,
         gate: impl Fn(&Connection) -> Arc<Semaphore>,
-        work: impl AsyncFn(Arc<Connection>, tokio::sync::OwnedSemaphorePermit) -> Result<T, Fault>,
+        work: impl Fn(Arc<Connection>, OwnedSemaphorePermit) -> BoxFuture<'a, Result<T, Fault>>,
     ) -> Result<T> {
         let last = Instant::now() + QUEUE;
         let mut lost = 0;

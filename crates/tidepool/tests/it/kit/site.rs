@@ -66,6 +66,7 @@ pub struct Options {
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
     pub gateway: Gateway,
+    pub assistants: domain::assistant::Defaults,
 }
 
 /// The LLM gateway of a site.
@@ -151,6 +152,8 @@ impl Site {
             llm,
             quotas: domain::quota::Quotas::new("site"),
             feed: Arc::new(domain::usage::Local(clock.clone())),
+            hosts: remote::host::Hosts::new(),
+            assistants: options.assistants,
         });
         let (stop, stopped) = watch::channel(false);
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
