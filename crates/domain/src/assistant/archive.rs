@@ -54,12 +54,16 @@ fi
 
 /// The user of an instance that is gone for good goes too; what is kept becomes root's.
 pub async fn forget_user(assistant: &Assistant) -> Result<()> {
-    let user = super::place::user_of(&assistant.instance, &assistant.place.home);
     const DEED: &str = r#"
+home=$4
+shift 5
 chown -hR root:root -- "$archive"
-if id -u "$6" >/dev/null 2>&1; then userdel -- "$6" >/dev/null 2>&1 || echo "user $6 stays"; fi
+for user; do
+  if [ "$(getent passwd "$user" | cut -d: -f6)" = "$home" ]; then userdel -- "$user" >/dev/null 2>&1 || echo "$user stays"; fi
+done
 "#;
-    assistant.host.succeed(&script(DEED, assistant, "").arg(user)).await?;
+    let users = super::place::users_of(&assistant.instance, &assistant.place.home);
+    assistant.host.succeed(&script(DEED, assistant, "").args(users)).await?;
     Ok(())
 }
 

@@ -9,19 +9,27 @@ use store::user::User;
 
 use super::{Assistant, place};
 
-// The base folder is root's, so that nobody but root can replace a home.
+// The base folder is root's, so that nobody but root can replace a home. A user of the name that has another home is somebody else's.
 const MAKE: &str = r#"
 set -eu
-home=$1 user=$2
+home=$1 login=$2
+shift 2
 mkdir -p -m 755 -- "${home%/*}"
 exec 9<"${home%/*}"
 flock -w 20 9
 if [ ! -d "$home" ]; then
-  if ! id -u "$user" >/dev/null 2>&1; then
-    useradd --system --user-group --no-create-home --home-dir "$home" --shell /usr/sbin/nologin -- "$user" || user=$3
-  fi
+  owner=$login
+  for user; do
+    if ! id -u "$user" >/dev/null 2>&1; then
+      useradd --system --user-group --no-create-home --home-dir "$home" --shell /usr/sbin/nologin -- "$user" || continue
+    elif [ "$(getent passwd "$user" | cut -d: -f6)" != "$home" ]; then
+      continue
+    fi
+    owner=$user
+    break
+  done
   mkdir -m 700 -- "$home"
-  chown -h -- "$user:$(id -gn "$user")" "$home"
+  chown -h -- "$owner:$(id -gn "$owner")" "$home"
 fi
 stat -c %U -- "$home"
 "#;
@@ -32,10 +40,10 @@ const FOLDERS: &str =
 /// Makes the home, its user and its folders, where they are missing. Answers whose home it is now.
 pub async fn make_home(assistant: &Assistant) -> Result<String> {
     let home = &assistant.place.home;
-    let user = place::user_of(&assistant.instance, home);
-    let login = if assistant.server.ssh_user.is_empty() { "root" } else { &assistant.server.ssh_user };
     // Where the server lets no user be made, whoever logs in runs it.
-    let output = assistant.host.succeed(&Command::script(MAKE).args([home.as_str(), &user, login])).await?;
+    let login = if assistant.server.ssh_user.is_empty() { "root" } else { &assistant.server.ssh_user };
+    let command = Command::script(MAKE).args([home.as_str(), login]).args(place::users_of(&assistant.instance, home));
+    let output = assistant.host.succeed(&command).await?;
     let owner = output.text().trim().to_owned();
     let folders = Command::script(FOLDERS).arg(home).by(remote::host::Actor::User(owner.clone()));
     assistant.host.succeed(&folders).await?;

@@ -102,14 +102,13 @@ pub async fn give_home(app: &App, instance: &Instance) -> Result<Instance> {
     Ok(instance)
 }
 
-/// The name of the Unix user of an instance's own: its home's number, or where the home has none, what its id comes to.
-pub fn user_of(instance: &Instance, home: &str) -> String {
+/// Names for the Unix user of an instance's own, the first that is free: by its home's number, and by what its id comes to.
+pub fn users_of(instance: &Instance, home: &str) -> Vec<String> {
     let last = home.rsplit('/').next().unwrap_or_default();
-    if !last.is_empty() && last.len() <= 10 && last.bytes().all(|b| b.is_ascii_digit()) {
-        return format!("assistant-{last}");
-    }
+    let is_number = !last.is_empty() && last.len() <= 10 && last.bytes().all(|b| b.is_ascii_digit());
     let hash = remote::host::file::Hash::of(instance.id.as_bytes());
-    format!("assistant-{}", &hash.as_str()[..12])
+    let by_id = format!("assistant-x{}", &hash.as_str()[..12]);
+    if is_number { vec![format!("assistant-{last}"), by_id] } else { vec![by_id] }
 }
 
 fn is_below(path: &str, folder: &str) -> bool {

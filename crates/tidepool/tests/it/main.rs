@@ -14,6 +14,8 @@ mod coverage;
 mod database;
 mod envelope;
 mod fleet;
+mod handlers;
+mod hosts;
 mod installs;
 mod keys;
 mod kit;
