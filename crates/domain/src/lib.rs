@@ -9,6 +9,7 @@ pub mod bootstrap;
 pub mod chat;
 pub mod chat_binding;
 pub mod claim;
+pub mod container;
 pub mod hashing;
 pub mod host;
 pub mod install;

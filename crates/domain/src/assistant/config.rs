@@ -11,7 +11,7 @@ use remote::host::Command;
 use remote::host::file::{Expect, Hash, Write};
 use store::instance;
 
-use super::{Assistant, install, service};
+use super::{Assistant, install, service, settings};
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
 use crate::task::Context;
@@ -36,6 +36,32 @@ pub async fn read(assistant: &Assistant) -> Result<Option<Found>> {
     let path = assistant.place.config_path();
     let Some(bytes) = assistant.host.read(&path, MAX_BYTES, assistant.place.actor()).await? else { return Ok(None) };
     Ok(Some(Found { document: Document::from_bytes(&bytes)?, hash: Hash::of(&bytes) }))
+}
+
+/// The configuration on the server as it may be shown, and how it differs from what it should be.
+pub struct Look {
+    pub version: Version,
+    /// Secrets are masked.
+    pub masked: serde_json::Value,
+    pub hash: String,
+    /// Whether it is what we wrote last, to the byte.
+    pub untouched: bool,
+    /// What writing it would change now.
+    pub drift: Vec<Change>,
+}
+
+pub async fn look(app: &App, assistant: &Assistant) -> Result<Look> {
+    let version = install::of_instance(app, assistant).await?;
+    let found = read(assistant).await?.ok_or_else(|| Error::conflict("there is no configuration on the server"))?;
+    let (all, wishes) = (settings::known(app, assistant).await?, settings::wishes(&assistant.instance)?);
+    let mut should = found.document.clone();
+    let drift = config::edit(&mut should, &version, |document| {
+        settings::merge(document, &wishes)?;
+        all.apply(document, &version).map(drop)
+    })?;
+    let hash = found.document.hash();
+    let untouched = hash == assistant.instance.config_hash;
+    Ok(Look { version, masked: found.document.masked(), hash, untouched, drift })
 }
 
 /// What an edit came to.

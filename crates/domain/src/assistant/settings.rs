@@ -5,18 +5,32 @@ use openclaw::config::{Access, Background, Bind, Bot, Delivery, Gateway, Model, 
 use openclaw::document::{Document, Path};
 use serde_json::Value;
 use store::instance::Instance;
-use store::{chat_binding, model};
+use store::{chat_binding, gateway_key, model};
 
 use super::{Assistant, Place};
 use crate::{App, key};
 
-/// Everything of an instance, as our records have it now.
+/// Everything of an instance, as our records have it now. A key is made where there is none yet.
 pub async fn of(app: &App, assistant: &Assistant) -> Result<Settings> {
+    let access = access(app, &assistant.instance).await?;
+    with(app, assistant, access).await
+}
+
+/// The same for who only looks: no key is made.
+pub async fn known(app: &App, assistant: &Assistant) -> Result<Settings> {
+    let access = match gateway_key::of_instance(&app.db, &assistant.id()).await? {
+        Some(_) => access(app, &assistant.instance).await?,
+        None => None,
+    };
+    with(app, assistant, access).await
+}
+
+async fn with(app: &App, assistant: &Assistant, access: Option<Access>) -> Result<Settings> {
     let instance = &assistant.instance;
     let background = if instance.assigned_user_id.is_some() { Background::On } else { Background::Off };
     Ok(Settings {
         gateway: gateway(app, instance, &assistant.place)?,
-        access: access(app, instance).await?,
+        access,
         background,
         bot: bot(app, instance).await?,
     })

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::hosts::{CURRENT, Ground};
+use crate::kit::hosts::{CURRENT, Ground, OLDER};
 use crate::kit::used_secret;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +77,7 @@ async fn an_instance_lives_from_its_making_to_its_end() {
 
     // A skill.
     let files = json!([{"path": "skills/tides/SKILL.md", "scope": "workspace", "content": "---\nname: tides\ndescription: when the water comes\n---\n"},
-        {"path": "openclaw.json", "scope": "config", "content": "{\"messages\": {\"skill\": true}, \"gateway\": {\"controlUi\": {\"basePath\": \"/x\"}}}"}]);
+        {"path": "openclaw.json", "scope": "config", "content": "{\"messages\": {\"skill\": true}}"}]);
     let item =
         json!({"type": "skill", "name": "Tides", "description": "", "icon": "🌊", "version": "1.0", "files": files});
     let item = ground.site.admin.post("/marketplace-items", item).token(&ground.site.root).send().await;
@@ -158,6 +158,139 @@ async fn an_instance_lives_from_its_making_to_its_end() {
     for secret in [&key, cleaned["gateway"]["auth"]["token"].as_str().unwrap()] {
         assert!(!tasks.contains(secret) && !audit.contains(secret));
     }
-    assert_eq!(CURRENT, "2026.9.6");
+    ground.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profession_instance_gets_its_role_pack() {
+    let Some(mut ground) = Ground::new("handlers::a_profession_instance_gets_its_role_pack").await else { return };
+    let id = ground.provisioned(json!({})).await;
+    let files = json!([{"path": "SOUL.md", "scope": "workspace", "content": "You know the tides.\n"}]);
+    let pack = json!({"type": "role_pack", "name": "Sailor", "description": "", "icon": "⛵", "version": "1.0", "files": files});
+    let pack = ground.site.admin.post("/marketplace-items", pack).token(&ground.site.root).ok().await;
+    let (profession, _) = ground.site.profession("sailor", std::slice::from_ref(&id)).await;
+    let body = json!({"role_pack_id": pack["id"]});
+    ground.site.admin.patch(&format!("/professions/{profession}"), body).token(&ground.site.root).ok().await;
+    let (_, employee) = ground.site.employee("ada@example.com").await;
+    let claimed = ground
+        .site
+        .employee
+        .post(&format!("/me/professions/{profession}/claim"), json!({}))
+        .token(&employee)
+        .ok()
+        .await;
+    let task = base::id::TaskId::named(claimed["task_id"].as_str().unwrap());
+    ground.done(&task).await;
+    let home = ground.home(&id).await;
+    let workspace = ground.sh("cd \"$1/.openclaw/workspace\" && ls && cat SOUL.md", &[&home]).await;
+    assert_eq!(workspace, "BOOTSTRAP.md\nSOUL.md\nYou know the tides.");
+    ground.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_is_accepted_after_a_chat_and_taken_back_without() {
+    let name = "handlers::an_upgrade_is_accepted_after_a_chat_and_taken_back_without";
+    let Some(mut ground) = Ground::with(name, std::time::Duration::from_secs(8)).await else { return };
+    let id = ground.instance(json!({})).await;
+    let db = ground.site.app.db.clone();
+    store::instance::set_version(&db, &base::id::InstanceId::named(&id), OLDER).await.unwrap();
+    ground.run("provision_instance", json!({"instance_id": id})).await;
+    let home = ground.home(&id).await;
+    let boots = |ground: &Ground| {
+        let (host, home) = (ground.host.clone(), home.clone());
+        async move {
+            let command = remote::host::Command::new("cat").arg(format!("{home}/.openclaw/state/boots"));
+            host.succeed(&command).await.unwrap().text()
+        }
+    };
+    assert_eq!(boots(&ground).await, format!("{OLDER}\n"));
+
+    // The new version does not start: everything is as it was, and the task does not try it again.
+    ground.wrong(&id, json!({"crash": [CURRENT]})).await;
+    let failed = ground.fails("upgrade_instance", json!({"instance_id": id, "version": CURRENT})).await;
+    assert!(failed.told.contains("was taken back"), "{}", failed.told);
+    assert_eq!(boots(&ground).await, format!("{OLDER}\n{OLDER}\n"), "the state of before, and one more start");
+    let pid = ground.main_pid(&id).await;
+    ground.site.wait(std::time::Duration::from_secs(60));
+    let again = ground.failed_times(&base::id::TaskId::named(&failed.id), 2).await;
+    assert!(again.told.contains("taken back"), "{}", again.told);
+    assert_eq!(ground.main_pid(&id).await, pid, "it is left alone");
+
+    // It starts, but answers nobody.
+    ground.wrong(&id, json!({"unready": true})).await;
+    let failed = ground.fails("upgrade_instance", json!({"instance_id": id, "version": CURRENT})).await;
+    assert!(failed.error.contains("not ready"), "{}", failed.error);
+    ground.sh("rm -- \"$1/.openclaw/standin.json\"", &[&home]).await;
+    ground.run("restart_instance", json!({"instance_id": id})).await;
+
+    let body = json!({"version": CURRENT});
+    let asked = ground.site.admin.post(&format!("/instances/{id}/upgrade"), body).token(&ground.site.root).ok().await;
+    ground.done(&base::id::TaskId::named(asked["task_id"].as_str().unwrap())).await;
+    assert!(boots(&ground).await.ends_with(&format!("{OLDER}\n{CURRENT}\n")));
+    let exec = ground.sh("grep ^ExecStart= /etc/systemd/system/openclaw-$1.service", &[&id]).await;
+    assert!(exec.contains(CURRENT) && !exec.contains(OLDER), "{exec}");
+    let bad = json!({"version": "2026.1.1"});
+    ground.site.admin.post(&format!("/instances/{id}/upgrade"), bad).token(&ground.site.root).refused("4000").await;
+    ground.end().await;
+}
+
+// A registry on the host itself, with a Node that is a shell and an npm that unpacks one package.
+const REGISTRY: &str = r#"
+set -eu
+dir=$(mktemp -d); cd "$dir"
+arch=$(case $(uname -m) in x86_64) echo x64 ;; *) echo arm64 ;; esac)
+pack() { mkdir -p "$1/-"; tar -czf "$1/-/$1-$2.tgz" package; rm -rf package; }
+mkdir -p package/bin; printf '#!/bin/sh\nexec sh "$@"\n' >package/bin/node; chmod 755 package/bin/node; pack node-linux-$arch 26.10.0
+mkdir -p package/bin; cat >package/bin/npm-cli.js <<'NPM'
+set -eu
+for word; do last=$word; done
+while [ "$1" != --prefix ]; do shift; done; prefix=$2
+while [ "$1" != --registry ]; do shift; done; registry=$2
+mkdir -p "$prefix/node_modules/openclaw"
+curl -fsS "$registry/openclaw/-/openclaw-${last#openclaw@}.tgz" | tar -xz -C "$prefix/node_modules/openclaw" --strip-components=1
+NPM
+pack npm 11.21.1
+mkdir -p package; printf 'echo "OpenClaw %s (packed)"\n' "$1" >package/openclaw.mjs; pack openclaw "$1"
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+systemd-run -q --unit="registry-$2" -p WorkingDirectory="$dir" python3 -m http.server --bind 127.0.0.1 "$port"
+for i in $(seq 100); do curl -fs -o /dev/null "http://127.0.0.1:$port/" && break; sleep 0.05; done
+echo "$port"
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_prepared_from_the_registry() {
+    let Some(fleet) = crate::kit::hosts::fleet("handlers::a_server_is_prepared_from_the_registry") else { return };
+    // Nobody else has this version, nor this host.
+    let (version, unit, host) = ("2026.8.2", base::id::fresh(), fleet.host("h2"));
+    let script = remote::host::Command::script(REGISTRY).args([version, &unit]);
+    let port = host.succeed(&script).await.unwrap().text();
+    let assistants = domain::assistant::Defaults {
+        version: version.parse().unwrap(),
+        npm_registry: format!("http://127.0.0.1:{}/", port.trim()),
+        ..Default::default()
+    };
+    let ground = Ground::on(fleet, "h2", assistants).await;
+    let asked = ground
+        .site
+        .admin
+        .post(&format!("/servers/{}/prepare", ground.server), json!({}))
+        .token(&ground.site.root)
+        .ok()
+        .await;
+    let task = ground.done(&base::id::TaskId::named(asked["task_id"].as_str().unwrap())).await;
+    assert_eq!(task.result, format!("OpenClaw {version} (packed)"));
+    let detail =
+        ground.site.admin.get(&format!("/servers/{}/detail", ground.server)).token(&ground.site.root).ok().await;
+    assert_eq!((detail["openclaw_version"].as_str(), detail["prepared_at"].is_string()), (Some(version), true));
+    // Again, and two at once: nothing more is fetched.
+    ground.sh("systemctl stop \"registry-$1\"", &[&unit]).await;
+    let payload = json!({"server_id": ground.server});
+    tokio::join!(ground.run("prepare_server", payload.clone()), ground.run("prepare_server", payload.clone()));
+    // A version that cannot be fetched leaves nothing behind.
+    ground.sh("rm -rf /opt/tidepool/openclaw/2026.8.2", &[]).await;
+    let failed = ground.fails("prepare_server", payload).await;
+    assert!(failed.told.contains("command on the server failed"), "{}", failed.told);
+    assert_eq!(ground.sh("ls /opt/tidepool/openclaw | grep -F 2026.8.2; true", &[]).await, "");
+    ground.sh("rm -rf /opt/tidepool/node", &[]).await;
     ground.end().await;
 }

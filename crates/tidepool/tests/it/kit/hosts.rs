@@ -27,6 +27,7 @@ pub struct Machine {
     pub relay: String,
     pub port: u16,
     pub host_key: String,
+    pub docker: bool,
 }
 
 /// The hosts of this run; `None` (a counted skip) where there are none.
@@ -88,11 +89,14 @@ impl Ground {
 
     /// `start_limit`: how long an assistant may take to start.
     pub async fn with(name: &str, start_limit: Duration) -> Option<Ground> {
-        let fleet = fleet(name)?;
         let gateway_url = "http://10.0.0.1:8082".into();
         let assistants = Defaults { start_limit, gateway_url, least_memory: 64 << 20, ..Defaults::default() };
+        Some(Ground::on(fleet(name)?, "h1", assistants).await)
+    }
+
+    pub async fn on(fleet: Fleet, machine: &str, assistants: Defaults) -> Ground {
         let site = Site::with(Database::sqlite(), Options { assistants, ..Options::default() }).await;
-        let host = fleet.host("h1");
+        let host = fleet.host(machine);
         for version in [CURRENT, OLDER] {
             let folder = format!("/opt/tidepool/openclaw/{version}");
             host.succeed(&Command::new("mkdir").args(["-p", &folder])).await.unwrap();
@@ -101,7 +105,7 @@ impl Ground {
             host.write(&standin).await.unwrap();
         }
         let (server, base_dir) = (base::id::fresh(), format!("/srv/t-{}", base::id::fresh()));
-        let machine = fleet.machine("h1");
+        let machine = fleet.machine(machine);
         let body = json!({"id": server, "name": "A real one", "host": machine.relay, "ssh_port": machine.port,
             "ssh_key_path": fleet.key, "base_dir": base_dir});
         site.admin.post("/servers", body).token(&site.root).ok().await;
@@ -110,7 +114,7 @@ impl Ground {
         let worker = Some(tokio::spawn(worker.run(stopped)));
         // Cases share the host: each has ports of its own, away from those that the kernel gives out.
         let random = u16::from_le_bytes(base::secret::random_bytes::<2>().unwrap());
-        Some(Ground { site, fleet, host, server, base_dir, port: 2000 + random % 2900 * 10, stop, worker })
+        Ground { site, fleet, host, server, base_dir, port: 2000 + random % 2900 * 10, stop, worker }
     }
 
     /// Adds an instance and makes it on the server.
@@ -150,10 +154,28 @@ impl Ground {
         task
     }
 
+    /// Waits until so many attempts have failed.
+    pub async fn failed_times(&self, id: &TaskId, times: i64) -> Task {
+        let began = Instant::now();
+        loop {
+            let task = task::show(&self.site.app, id).await.unwrap();
+            if task.failures >= times {
+                return task;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "{} failures", task.failures);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     pub async fn done(&self, id: &TaskId) -> Task {
         let task = self.ended(id).await;
         assert_eq!(task.status, Status::Done, "{} {}: {:#?}", task.r#type, task.error, self.log(id).await);
         task
+    }
+
+    /// Whether it went well, whichever.
+    pub async fn failed_or_done(&self, id: &TaskId) -> bool {
+        self.ended(id).await.status == Status::Done
     }
 
     async fn ended(&self, id: &TaskId) -> Task {

@@ -2,7 +2,8 @@
 """Stands in for OpenClaw in the tests: its version, its validation, a gateway with its health pages, and two RPCs.
 
 Its version is the name of the folder it lies in. What it shall do wrong stands in `standin.json` in the state folder:
-{"delay": seconds before it listens, "unready": true, "crash": [versions that exit 1], "mute": [versions that answer no chat], "deaf": true (no reload)}
+{"delay": seconds before it listens, "unready": true, "crash": [versions that exit 1], "refuse": true (exit 78),
+ "mute": [versions that answer no chat], "deaf": true (no reload)}
 """
 import http.server
 import json
@@ -88,6 +89,9 @@ def gateway(port):
     found = issues()
     if found:
         print(f"Gateway failed to start: Invalid config at {CONFIG}: {found[0]['message']}", flush=True)
+        sys.exit(78)
+    if wrong("refuse"):
+        print("Gateway failed to start: Invalid config, as it was told to say", flush=True)
         sys.exit(78)
     if VERSION in (wrong("crash") or []):
         print("Gateway failed to start: as it was told to", flush=True)
