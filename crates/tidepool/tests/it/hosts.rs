@@ -13,6 +13,7 @@ macro_rules! on_host {
         #[tokio::test(flavor = "multi_thread")]
         async fn $name() {
             let limit = Duration::from_secs(8);
+            #[allow(unused_mut)]
             if let Some(mut $ground) = Ground::with(concat!("hosts::", stringify!($name)), limit).await {
                 $body
                 $ground.end().await;
