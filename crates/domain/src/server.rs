@@ -150,7 +150,9 @@ pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
     server::delete(&mut tx, id, app.clock.now()).await?;
     let detail = format!("server {} deleted", server.name);
     audit::record(app, &mut tx, by, Deed::warn(Action::ServerAction, &server.id, &detail)).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    app.hosts.forget(&server.id);
+    Ok(())
 }
 
 pub async fn latest_metric(app: &App, id: &ServerId) -> Result<Option<Metric>> {

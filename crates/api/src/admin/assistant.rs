@@ -42,19 +42,19 @@ pub struct LogsWanted {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct LogLine {
+pub struct JournalLine {
     time: String,
     text: String,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct LogLines {
+pub struct JournalLines {
     /// Oldest first.
-    list: Vec<LogLine>,
+    list: Vec<JournalLine>,
 }
 
-fn line(api: &Api, line: Line) -> LogLine {
-    LogLine { time: api.zone().show(line.at), text: line.text }
+fn line(api: &Api, line: Line) -> JournalLine {
+    JournalLine { time: api.zone().show(line.at), text: line.text }
 }
 
 /// The last lines that the instance wrote, read on its server now (beyond the spec).
@@ -63,7 +63,7 @@ fn line(api: &Api, line: Line) -> LogLine {
 /// hour at the latest, or with an event `error` that carries the envelope.
 #[utoipa::path(get, path = "/instances/{id}/logs", tag = "instances", params(("id" = String, Path), LogsWanted), responses(
     (status = 200, description = "the lines, or with `follow` an event stream", content(
-        (LogLines = "application/json"),
+        (JournalLines = "application/json"),
         (String = "text/event-stream"),
     )),
     (status = 503, description = "the server cannot be reached"),
@@ -86,7 +86,7 @@ async fn read_logs(
     let veil = Veil::of(&api.app, &assistant).await?;
     let found = logs::last(&assistant, lines).await?;
     let list = found.into_iter().map(|found| line(&api, veil.over(found))).collect();
-    Ok(Data(LogLines { list }).into_response())
+    Ok(Data(JournalLines { list }).into_response())
 }
 
 fn events(api: State, following: Stream) -> Response {

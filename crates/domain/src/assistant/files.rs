@@ -50,6 +50,12 @@ pub async fn make_home(assistant: &Assistant) -> Result<String> {
     Ok(owner)
 }
 
+/// Whether anything of the instance is there.
+pub async fn has_state(assistant: &Assistant) -> Result<bool> {
+    let look = Command::new("test").args(["-e", &assistant.place.state_dir()]);
+    Ok(assistant.host.run(&look).await?.succeeded())
+}
+
 /// What an instance's workspace says to whoever begins with it.
 pub const GUIDE: &str = "BOOTSTRAP.md";
 

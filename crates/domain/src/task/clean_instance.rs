@@ -19,7 +19,7 @@ impl Run for CleanInstance {
         };
         let version = install::of_instance(app, &assistant).await?;
         let has_unit = systemd::state(&assistant.host, &assistant.place.unit).await?.is_loaded;
-        if !has_unit && assistant.place.owner.is_none() {
+        if !has_unit && !files::has_state(&assistant).await? {
             return Ok("it is not on its server: there is nothing to clean".into());
         }
         if has_unit {

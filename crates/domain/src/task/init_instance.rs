@@ -22,14 +22,14 @@ impl Run for InitInstance {
 pub(super) async fn init(context: &Context, instance_id: &str, user_id: &str, pack: &[File]) -> Result<String> {
     let app = &context.app;
     let began = Instant::now();
-    let assistant = Assistant::open(app, &InstanceId::named(instance_id)).await?;
+    let mut assistant = Assistant::open(app, &InstanceId::named(instance_id)).await?;
     if assistant.instance.assigned_user_id.as_deref() != Some(user_id) {
         return Ok("the instance is not theirs any more: nothing was done".into());
     }
     let user = user::find(&app.db, &UserId::named(user_id)).await?.ok_or(Kind::NotFound)?;
     service::state(&assistant).await?;
     let version = install::of_instance(app, &assistant).await?;
-    files::make_home(&assistant).await?;
+    assistant.place.owner = Some(files::make_home(&assistant).await?);
 
     let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
     let told = |document: &mut openclaw::Document| {

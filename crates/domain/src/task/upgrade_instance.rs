@@ -53,6 +53,9 @@ impl Run for UpgradeInstance {
         let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
         service::state(&assistant).await?;
         let current = install::of_instance(app, &assistant).await?;
+        if current == target {
+            return Ok(format!("it runs {target} already"));
+        }
         let name = format!("upgrade-{}", context.task.id);
         if let Some(kept) = archive::find(&assistant, &name).await? {
             // An attempt of this very task. One that was taken back is not made again: it would only be down again.
@@ -62,9 +65,6 @@ impl Run for UpgradeInstance {
             context.log("an attempt was broken off: back to before it").await?;
             back(&context, &assistant, &name).await?;
             return Err(Error::conflict("the upgrade was broken off and taken back"));
-        }
-        if current == target {
-            return Ok(format!("it runs {target} already"));
         }
         let said = install::ensure(app, &assistant.server, &assistant.host, &target).await?;
         context.log(&said).await?;

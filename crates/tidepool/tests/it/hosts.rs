@@ -213,6 +213,57 @@ for n in range(1, 21):
         ground.site.admin.get("/servers/no-key/containers").token(&ground.site.root).refused("4090").await;
     }
 
+    async fn a_user_with_sudo_is_enough_and_one_without_is_told(ground: Ground) {
+        let machine = ground.fleet.machine("h1").clone();
+        let key = std::fs::read_to_string(&ground.fleet.key).unwrap();
+        for user in ["fisher", "guest"] {
+            // The key itself, kept sealed.
+            let body = json!({"id": user, "name": user, "host": machine.relay, "ssh_port": machine.port, "ssh_user": user,
+                "ssh_key": key, "base_dir": format!("{}/{user}", ground.base_dir)});
+            ground.site.admin.post("/servers", body).token(&ground.site.root).ok().await;
+        }
+        let id = ground.provisioned(json!({"server_id": "fisher"})).await;
+        let owner = ground.sh("stat -c %U \"$1\"", &[&ground.home(&id).await]).await;
+        assert!(owner.starts_with("assistant-"), "{owner}");
+        let failed = ground.instance(json!({"server_id": "guest"})).await;
+        let failed = ground.fails("provision_instance", of(&failed)).await;
+        assert_eq!(failed.told, "the server's user may not use sudo");
+
+        // The main instance lives in the home of whoever logs in, and takes nothing else from there.
+        let main = ground.provisioned(json!({"server_id": "fisher", "is_main": true})).await;
+        let unit = ground.sh("systemctl show -p User,WorkingDirectory --value \"openclaw-$1\"; echo kept >/home/fisher/kept", &[&main]).await;
+        assert_eq!(unit, "/home/fisher\nfisher");
+        ground.run("clean_instance", of(&main)).await;
+        assert_eq!(ground.sh("ls -A /home/fisher.archive | wc -l; cat /home/fisher/kept; systemctl is-active \"openclaw-$1\"", &[&main]).await, "1\nkept\nactive");
+        ground.site.admin.delete(&format!("/assistant-instances/{main}")).token(&ground.site.root).ok().await;
+        let tasks = ground.site.admin.get("/tasks?type=retire_instance").token(&ground.site.root).ok().await;
+        ground.done(&base::id::TaskId::named(tasks["list"][0]["id"].as_str().unwrap())).await;
+        let left = ground.sh("id -un fisher; ls -A /home/fisher | grep -v '^\\.[^o]'; rm -rf /home/fisher.archive /home/fisher/kept", &[]).await;
+        assert_eq!(left, "fisher\nkept");
+    }
+
+    async fn a_server_without_memory_takes_no_more_assistants(ground: Ground) {
+        let assistants = domain::assistant::Defaults { least_memory: 1 << 60, ..Default::default() };
+        let mut full = Ground::on(ground.fleet.clone(), "h1", assistants).await;
+        let id = full.instance(json!({})).await;
+        let failed = full.fails("provision_instance", of(&id)).await;
+        assert!(failed.told.contains("MiB of memory free"), "{}", failed.told);
+        assert_eq!(full.sh("ls \"$1\" 2>/dev/null; true", &[&full.base_dir]).await, "");
+        full.end().await;
+        // Homes and odd names that cannot be are refused before anything is made.
+        for (n, bad) in [json!({"home": "relative"}), json!({"home": "/srv/../etc"}), json!({"home": "/srv/x\nUser=root"}), json!({"unit": "a b"}), json!({"unit": "../x"})].into_iter().enumerate() {
+            let id = ground.instance(bad.clone()).await;
+            let failed = ground.fails("provision_instance", of(&id)).await;
+            assert!(failed.told.contains("home") || failed.told.contains("unit"), "{n} {bad}: {}", failed.told);
+        }
+        // An odd home that can be is a home like any other.
+        let odd = format!("{}/a b'$(id)\"%h", ground.base_dir);
+        let id = ground.provisioned(json!({"home": odd})).await;
+        assert_eq!(ground.config(&id).await["logging"]["file"], format!("{odd}/.openclaw/logs/openclaw.jsonl"));
+        assert_eq!(ground.sh("systemctl is-active \"openclaw-$1\"", &[&id]).await, "active");
+        ground.run("clean_instance", of(&id)).await;
+    }
+
     async fn containers_are_seen_and_only_four_things_are_done_to_them(ground: Ground) {
         let path = format!("/servers/{}/containers", ground.server);
         let call = |path: String| ground.site.admin.post(&path, json!({})).token(&ground.site.root);
