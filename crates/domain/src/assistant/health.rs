@@ -103,7 +103,10 @@ pub async fn chat(assistant: &Assistant, version: &Version, limit: Duration) -> 
 
 async fn replies(assistant: &Assistant, version: &Version) -> Result<usize> {
     let history = call(assistant, version, "chat.history", &json!({"sessionKey": SESSION})).await?;
-    let is_reply = |message: &&Value| message["role"] == "assistant" && message["content"] != json!([]);
+    // A turn that failed may leave a message too.
+    let is_reply = |message: &&Value| {
+        message["role"] == "assistant" && message["content"] != json!([]) && message["stopReason"] != "error"
+    };
     Ok(history["messages"].as_array().map_or(0, |list| list.iter().filter(is_reply).count()))
 }
 

@@ -304,7 +304,8 @@ async fn the_real_openclaw_is_provisioned_and_steered() {
         return skip(name, "the real OpenClaw is not on h2");
     }
     let gateway_url = "http://10.0.0.1:8082".into();
-    let assistants = domain::assistant::Defaults { gateway_url, ..Default::default() };
+    let start_limit = std::time::Duration::from_secs(280);
+    let assistants = domain::assistant::Defaults { gateway_url, start_limit, ..Default::default() };
     let mut ground = Ground::on(fleet, "h2", assistants).await;
     let id = ground.provisioned(json!({"config_json": {"ui": {}}})).await;
     let seen = ground.site.admin.get(&format!("/instances/{id}/config")).token(&ground.site.root).ok().await;
