@@ -14,7 +14,7 @@ use crate::extract::{Admin, Answer, Path, State};
 use crate::state::{Api, Shared};
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list)).routes(routes!(act))
+    OpenApiRouter::default().routes(routes!(list_containers)).routes(routes!(act_on_container))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -53,7 +53,7 @@ pub struct Containers {
     (status = 200, body = Containers),
     (status = 503, description = "the server cannot be reached, or has no working Docker"),
 ))]
-async fn list(_: Admin, api: State, Path(id): Path<String>) -> Answer<Containers> {
+async fn list_containers(_: Admin, api: State, Path(id): Path<String>) -> Answer<Containers> {
     let found = container::list(&api.app, &ServerId::named(id)).await?;
     Ok(Data(Containers { list: found.into_iter().map(|one| item(&api, one)).collect() }))
 }
@@ -76,7 +76,7 @@ pub struct ContainerAnswer {
     (status = 200, body = ContainerAnswer),
     (status = 503, description = "the server cannot be reached, or has no working Docker"),
 ))]
-async fn act(
+async fn act_on_container(
     who: Admin,
     api: State,
     Path((id, cid, action)): Path<(String, String, String)>,

@@ -69,10 +69,13 @@ for n in range(1, 21):
         if done {
             assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool/claude-sonnet-4-6", "and what we wrote");
         }
-        // In peace both are there for sure.
+        // Between the reading and the writing, for sure: both are there.
+        ground.site.admin.patch(&format!("/assistant-instances/{id}"), json!({"model": "gpt-4o-mini"})).token(&ground.site.root).ok().await;
+        ground.wrong(&id, json!({"hand": {"talk": {"by": "hand"}}})).await;
         ground.run("sync_models_to_instance", of(&id)).await;
         let config = ground.config(&id).await;
-        assert_eq!((&config["ui"]["n"], &config["agents"]["defaults"]["model"]["primary"]), (&json!(20), &json!("tidepool/claude-sonnet-4-6")));
+        assert_eq!(config["agents"]["defaults"]["model"]["primary"], "tidepool/gpt-4o-mini");
+        assert_eq!((&config["ui"]["n"], &config["talk"]["by"]), (&json!(20), &json!("hand")));
     }
 
     async fn a_stranger_on_the_port_is_left_alone(ground: Ground) {

@@ -118,11 +118,26 @@ def call(method, params):
     return {"messages": messages}
 
 
+def meddle():
+    """Somebody's hand in the instance's own file, at the very moment between its being read and written: `hand` in standin.json, once."""
+    state = os.path.dirname(os.path.dirname(read_json(CONFIG, {}).get("logging", {}).get("file", "/x/y")))
+    flags = os.path.join(state, "standin.json")
+    told = read_json(flags, {})
+    if "hand" in told:
+        real = os.path.join(state, "openclaw.json")
+        for path, content in ((real, {**read_json(real, {}), **told.pop("hand")}), (flags, told)):
+            with open(path + ".new", "w") as file:
+                json.dump(content, file)
+            os.replace(path + ".new", path)
+
+
 def main(arguments):
     if arguments == ["--version"]:
         print(f"OpenClaw {VERSION} (standin)")
     elif arguments[:2] == ["config", "validate"]:
         found = issues()
+        if not found:
+            meddle()
         print(json.dumps({"valid": not found, "path": CONFIG, "issues": found}))
         sys.exit(1 if found else 0)
     elif arguments[:2] == ["gateway", "run"]:
