@@ -12,7 +12,8 @@
 # DIR/hosts.json lists names, addresses and host keys; DIR/id is the key that logs in everywhere; DIR/hK/root is a host's file tree.
 # The hosts live in a network namespace without a way out. Inside it they are 10.77.n.(10+K):22 (the bridge 10.77.n.1), from the machine
 # itself 127.77.n.(10+K):22, through hosts_relay.py; n is a free number, so that several runs can go on at once.
-# The hosts in HOSTS_DOCKER (default "h1") run a Docker engine. Needs root; packages by testbed/install.sh hosts.
+# The hosts in HOSTS_DOCKER (default "h1") run a Docker engine. HOSTS_OPENCLAW names folders by testbed/install.sh openclaw, with colons
+# between them: h4 has those releases and their Node where prepare_server puts them. Needs root; packages by testbed/install.sh hosts.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 self=$here/hosts.sh
@@ -24,6 +25,7 @@ packages=systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,openssh-serv
 # What stands in the tree besides the packages has a version too.
 made=3:$suite:$packages
 docker=${HOSTS_DOCKER-h1}
+IFS=: read -r -a openclaws <<<"${HOSTS_OPENCLAW-}"
 readonly UNAVAILABLE=69
 cgroups=/sys/fs/cgroup/unified
 [ -e $cgroups/cgroup.procs ] || cgroups=/sys/fs/cgroup
@@ -187,6 +189,15 @@ prepare() { # K: its disk, host key, name, and who may log in
     ln -s /lib/systemd/system/docker.service "$root/etc/systemd/system/multi-user.target.wants/docker.service"
     ln -s /lib/systemd/system/docker.socket "$root/etc/systemd/system/sockets.target.wants/docker.socket"
   fi
+  local folder version node
+  for folder in "${openclaws[@]}"; do
+    [ "$1" = 4 ] || break
+    read -r version node <"$folder/installed.txt"
+    mkdir -p "$root/opt/tidepool/node/$node/bin" "$root/opt/tidepool/openclaw/$version/node_modules"
+    printf '#!/bin/sh\nunset NODE_OPTIONS\nexec /opt/tidepool/node/%s/bin/node /opt/tidepool/openclaw/%s/node_modules/openclaw/openclaw.mjs "$@"\n' \
+      "$node" "$version" >"$root/opt/tidepool/openclaw/$version/openclaw"
+    chmod 755 "$root/opt/tidepool/openclaw/$version/openclaw"
+  done
   mkfifo "$d/control"
 }
 
@@ -198,6 +209,14 @@ keep_host() {
     options=(--bind="$d/disk/docker:/var/lib/docker" --capability=CAP_NET_ADMIN --system-call-filter='add_key keyctl bpf')
     export SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
   fi
+  local folder version node
+  for folder in "${openclaws[@]}"; do
+    [ "$1" = 4 ] || break
+    read -r version node <"$folder/installed.txt"
+    options+=(--bind-ro="$folder/node_modules:/opt/tidepool/openclaw/$version/node_modules")
+    [[ "${options[*]}" == *":/opt/tidepool/node/$node/bin"* ]] ||
+      options+=(--bind-ro="$folder/node_modules/node/bin:/opt/tidepool/node/$node/bin")
+  done
   if [ "$(stat -fc %T /sys/fs/cgroup)" != cgroup2fs ]; then
     umount -R /sys/fs/cgroup
     mount -t cgroup2 none /sys/fs/cgroup

@@ -3,7 +3,7 @@
 #   postgres mariadb chromium netns mmdebstrap nginx   Debian packages (needs root)
 #   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
-#   openclaw                                       OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB)
+#   openclaw older                                 OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB); older releases of it
 #   schemathesis nextest                           into the cache folder, from PyPI and crates.io
 # Exit codes: 0 all there; 69 it takes apt, root or Debian and this machine has not got that (testbed/run.py records a
 # named skip); 1 the installation broke. One line on standard output says which part and why.
@@ -102,20 +102,29 @@ get_idp() {
   npm_ci "$cache/idp"
 }
 
-# The release that the suite runs with, and a Node that it accepts.
-readonly OPENCLAW=2026.9.6 NODE=26.10.0
-have_openclaw() { [ "$(cat "$cache/openclaw/installed.txt" 2>/dev/null)" = "$OPENCLAW $NODE" ]; }
-get_openclaw() {
-  local dir=$cache/openclaw log=$cache/npm.log
+# The release that the suite runs with, older ones that are upgraded to it, and a Node that all accept.
+readonly OPENCLAW=2026.9.6 OLDER=(2026.5.28 2026.8.2) NODE=26.10.0
+has_openclaw() { [ "$(cat "$2/installed.txt" 2>/dev/null)" = "$1 $NODE" ]; }
+install_openclaw() { # VERSION FOLDER
+  local dir=$2 log=$cache/npm.log
   command -v npm >/dev/null || broke "npm is not installed (Node 20.19 or newer is needed)"
-  say "npm install node@$NODE openclaw@$OPENCLAW"
+  say "npm install node@$NODE openclaw@$1"
   rm -rf "$dir" && mkdir -p "$dir"
   echo '{"private": true}' >"$dir/package.json"
   # Its own Node first: OpenClaw refuses older ones, and npm asks the Node that runs it.
   (cd "$dir" && npm install --no-audit --no-fund --loglevel=error "node@$NODE" &&
-    PATH=$dir/node_modules/node/bin:$PATH npm install --no-audit --no-fund --loglevel=error "openclaw@$OPENCLAW") >"$log" 2>&1 9>&- ||
+    PATH=$dir/node_modules/node/bin:$PATH npm install --no-audit --no-fund --loglevel=error "openclaw@$1") >"$log" 2>&1 9>&- ||
     broke "npm install openclaw failed: $(reason "$log" -i error)"
-  echo "$OPENCLAW $NODE" >"$dir/installed.txt"
+  echo "$1 $NODE" >"$dir/installed.txt"
+}
+have_openclaw() { has_openclaw "$OPENCLAW" "$cache/openclaw"; }
+get_openclaw() { install_openclaw "$OPENCLAW" "$cache/openclaw"; }
+have_older() { local version; for version in "${OLDER[@]}"; do has_openclaw "$version" "$cache/openclaw-$version" || return 1; done; }
+get_older() {
+  local version
+  for version in "${OLDER[@]}"; do
+    has_openclaw "$version" "$cache/openclaw-$version" || install_openclaw "$version" "$cache/openclaw-$version"
+  done
 }
 
 have_schemathesis() { cmp -s "$here/schemathesis.txt" "$cache/schemathesis/installed.txt" && [ -x "$cache/schemathesis/bin/schemathesis" ]; }

@@ -22,11 +22,11 @@ WEB = ROOT / "web"
 NEEDS: dict[str, tuple[str, ...]] = {
     "setup": (),
     "web": ("web",),
-    "rust": ("nextest", "postgres", "mariadb", "idp", "hosts"),
+    "rust": ("nextest", "postgres", "mariadb", "idp", "openclaw", "hosts"),
     "api": ("netns", "schemathesis"),
     "browser": ("web", "chromium", "idp"),
     "secrets": (),
-    "real": ("nextest", "openclaw"),
+    "real": ("nextest", "openclaw", "older", "hosts"),
 }
 
 # What `make test` leaves out: too slow, or too large to install.
@@ -89,7 +89,7 @@ def rust(run: Run, result: Result) -> None:
 
 def real(run: Run, result: Result) -> None:
     """The tests that need the real OpenClaw."""
-    if not run.install_or_skip(result, "openclaw"):
+    if not run.install_or_skip(result, "openclaw", "older", "hosts"):
         return
     junit = ROOT / "target" / "nextest" / "real" / "junit.xml"
     junit.unlink(missing_ok=True)

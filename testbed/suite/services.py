@@ -12,12 +12,12 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from .machine import TESTBED, Run
+from .machine import CACHE, TESTBED, Run
 from .processes import die_with_parent, end_group, wait_until
 
 _PORT_TRIES = 5
-# h1 and h3 for tests that leave them as they were, h2 for those that crash it.
-_HOSTS = 3
+# h1 and h3 for tests that leave them as they were, h2 for those that crash it, h4 with the real OpenClaw.
+_HOSTS = 4
 
 
 class ServiceBroke(Exception):
@@ -84,7 +84,10 @@ def start_hosts(run: Run, stack: ExitStack) -> str:
     folder = Path(tempfile.mkdtemp(prefix=f"tidepool-hosts-{os.getpid()}-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     log = run.log("hosts")
-    process = _start(run, stack, [TESTBED / "hosts.sh", "run", str(_HOSTS), folder], log, signal.SIGTERM)
+    command: list[str | Path] = [TESTBED / "hosts.sh", "run", str(_HOSTS), folder]
+    real = [str(found.parent) for found in sorted(CACHE.glob("openclaw*/installed.txt"))]  # what one of them has
+    command = ["env", f"HOSTS_OPENCLAW={':'.join(real)}", *command]
+    process = _start(run, stack, command, log, signal.SIGTERM)
     if wait_until(lambda: (folder / "hosts.json").exists(), process, 120):
         return str(folder)
     raise ServiceBroke(f"the hosts did not start: {_tail(log)}")

@@ -16,8 +16,8 @@ use crate::task::Context;
 
 /// How often a starting gateway is looked at.
 const LOOK: Duration = Duration::from_millis(500);
-/// Most edits are taken over within a second.
-const RELOAD: Duration = Duration::from_secs(6);
+/// Most edits are taken over within a second, on a busy server within some.
+const RELOAD: Duration = Duration::from_secs(15);
 
 /// The unit's state; an instance without a unit cannot be started or stopped.
 pub async fn state(assistant: &Assistant) -> Result<State> {
@@ -192,6 +192,7 @@ async fn reloaded(assistant: &Assistant, mark: u64) -> Result<String> {
     "#;
     let tries = (RELOAD.as_millis() / 200).to_string();
     let command = Command::script(SCRIPT).args([assistant.place.log_file(), mark.to_string(), tries]);
-    let output = assistant.host.succeed(&command.by(assistant.place.actor())).await?;
+    let command = command.limit(RELOAD * 3).by(assistant.place.actor());
+    let output = assistant.host.succeed(&command).await?;
     Ok(output.text().trim().to_owned())
 }

@@ -18,7 +18,7 @@ pub use llm::{Access, Found, Model, PROVIDER, Problem, base_url, reference, set_
 pub use migrate::{Migrated, migrate};
 pub use reload::{Doubt, doubt, needs_restart};
 pub use telegram::{Bot, Delivery, Senders, Telegram, WEBHOOK_PATH, webhook_port};
-pub use validation::{Issue, Removal, Validation, remove_unknown};
+pub use validation::{Issue, Removal, Validation, is_routine, remove_unknown};
 
 use crate::document::{Change, Document};
 use crate::version::{Support, Version};

@@ -265,3 +265,25 @@ fn a_sync_of_the_key_touches_nothing_but_the_key() {
     let unchanged = edit(&mut document, &Version::TESTED, |d| set_key(d, &Secret::new("new-key"))).unwrap();
     assert_eq!((unchanged, document.get(["models", "x"])), (vec![], None::<Value>));
 }
+
+#[test]
+fn only_what_cannot_make_a_file_invalid_is_routine() {
+    let base = r#"{cron: {enabled: false}, gateway: {auth: {token: "a"}, port: 1}}"#;
+    let after = |text: &str| {
+        let (before, after) = (Document::parse(base).unwrap(), Document::parse(text).unwrap());
+        is_routine(&before.diff(&after))
+    };
+    assert!(after(base), "nothing changed");
+    assert!(after(r#"{gateway: {auth: {token: "b"}, port: 1}}"#), "cron given back, another token");
+    let off = r#"{cron: {enabled: false}, agents: {defaults: {heartbeat: {every: "0m"}}}, gateway: {auth: {token: "a"}, port: 1}}"#;
+    assert!(after(off), "heartbeats off");
+    for odd in [
+        r#"{cron: {enabled: "no"}, gateway: {auth: {token: "a"}, port: 1}}"#,
+        r#"{cron: {enabled: false}, gateway: {auth: {token: {x: 1}}, port: 1}}"#,
+        r#"{cron: {enabled: false}, gateway: {auth: {token: "a"}, port: 2}}"#,
+        r#"{cron: {enabled: false, more: 1}, gateway: {auth: {token: "a"}, port: 1}}"#,
+        r#"{cron: {enabled: false}, gateway: {auth: {token: "a"}, port: 1}, bogus: 1}"#,
+    ] {
+        assert!(!after(odd), "{odd}");
+    }
+}

@@ -2,8 +2,10 @@
 
 use base::{Error, Kind, Result};
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::document::{Document, Path};
+use super::PROVIDER;
+use crate::document::{Change, Document, Path};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Validation {
@@ -126,6 +128,29 @@ fn named(names: &str, keys: &[String]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Keys that change with every owner, and whose values cannot make a valid file invalid.
+const ROUTINE: &[&[&str]] = &[
+    &["cron", "enabled"],
+    &["agents", "defaults", "heartbeat", "every"],
+    &["gateway", "auth", "token"],
+    &["models", "providers", PROVIDER, "apiKey"],
+];
+
+/// Whether a file that was valid is so after these changes, without asking OpenClaw, which takes some seconds.
+pub fn is_routine(changes: &[Change]) -> bool {
+    let plain = |value: &Value| value.is_boolean() || value.is_string();
+    changes.iter().all(|change| {
+        let is_ours = ROUTINE.iter().any(|keys| change.path.is_at_or_below(keys));
+        // What appears is of the kind that was there: else somebody's wish has gone into it.
+        let fits = match (&change.before, &change.after) {
+            (_, None) => true,
+            (None, Some(after)) => *after == Value::Bool(false) || *after == "0m",
+            (Some(before), Some(after)) => plain(after) && before.is_string() == after.is_string(),
+        };
+        is_ours && fits
+    })
 }
 
 #[cfg(test)]

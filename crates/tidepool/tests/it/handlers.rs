@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::hosts::{CURRENT, Ground, OLDER, fleet, is_real};
-use crate::kit::{skip, used_secret};
+use crate::kit::hosts::{CURRENT, Ground, OLDER};
+use crate::kit::used_secret;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_lives_from_its_making_to_its_end() {
@@ -261,7 +261,7 @@ echo "$port"
 async fn a_server_is_prepared_from_the_registry() {
     let Some(fleet) = crate::kit::hosts::fleet("handlers::a_server_is_prepared_from_the_registry") else { return };
     // Nobody else has this version, nor this host.
-    let (version, unit, host) = ("2026.8.2", base::id::fresh(), fleet.host("h2"));
+    let (version, unit, host) = ("2026.8.2", base::id::fresh(), fleet.host("h3"));
     let script = remote::host::Command::script(REGISTRY).args([version, &unit]);
     let port = host.succeed(&script).await.unwrap().text();
     let assistants = domain::assistant::Defaults {
@@ -269,7 +269,7 @@ async fn a_server_is_prepared_from_the_registry() {
         npm_registry: format!("http://127.0.0.1:{}/", port.trim()),
         ..Default::default()
     };
-    let ground = Ground::on(fleet, "h2", assistants).await;
+    let ground = Ground::on(fleet, "h3", assistants).await;
     let asked = ground
         .site
         .admin
@@ -292,66 +292,5 @@ async fn a_server_is_prepared_from_the_registry() {
     assert!(failed.told.contains("command on the server failed"), "{}", failed.told);
     assert_eq!(ground.sh("ls /opt/tidepool/openclaw | grep -F 2026.8.2; true", &[]).await, "");
     ground.sh("rm -rf /opt/tidepool/node", &[]).await;
-    ground.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs the real OpenClaw on h2, installed as prepare_server does"]
-async fn the_real_openclaw_is_provisioned_and_steered() {
-    let name = "handlers::the_real_openclaw_is_provisioned_and_steered";
-    let Some(fleet) = fleet(name) else { return };
-    if !is_real(&fleet.host("h2"), CURRENT).await {
-        return skip(name, "the real OpenClaw is not on h2");
-    }
-    let gateway_url = "http://10.0.0.1:8082".into();
-    let start_limit = std::time::Duration::from_secs(280);
-    let assistants = domain::assistant::Defaults { gateway_url, start_limit, ..Default::default() };
-    let mut ground = Ground::on(fleet, "h2", assistants).await;
-    let id = ground.provisioned(json!({"config_json": {"ui": {}}})).await;
-    let seen = ground.site.admin.get(&format!("/instances/{id}/config")).token(&ground.site.root).ok().await;
-    assert_eq!((&seen["drift"], &seen["version"]), (&json!([]), &json!(CURRENT)), "{seen}");
-    // Another model, taken over while it runs.
-    let pid = ground.main_pid(&id).await;
-    ground
-        .site
-        .admin
-        .patch(&format!("/assistant-instances/{id}"), json!({"model": "claude-sonnet-4-6"}))
-        .token(&ground.site.root)
-        .ok()
-        .await;
-    let task = ground.run("sync_models_to_instance", json!({"instance_id": id})).await;
-    let log = ground.log(&base::id::TaskId::named(&task.id)).await;
-    assert_eq!(ground.main_pid(&id).await, pid, "{log:?}");
-    // A key that it does not know is refused before it is written.
-    let set = ground
-        .site
-        .admin
-        .patch(&format!("/instances/{id}/config"), json!({"config_json": {"bogus": 1}}))
-        .token(&ground.site.root)
-        .ok()
-        .await;
-    let failed = ground.failed_times(&base::id::TaskId::named(set["task_id"].as_str().unwrap()), 1).await;
-    assert!(failed.told.contains("Unrecognized key: \"bogus\""), "{}", failed.told);
-    ground
-        .site
-        .admin
-        .patch(&format!("/instances/{id}/config"), json!({"config_json": {}}))
-        .token(&ground.site.root)
-        .ok()
-        .await;
-    // Claimed: its file lives through the restart.
-    let (_, employee) = ground.site.employee("ada@example.com").await;
-    let claimed =
-        ground.site.employee.post("/me/instances/claim", json!({"instance_id": id})).token(&employee).ok().await;
-    let task = base::id::TaskId::named(claimed["task_id"].as_str().unwrap());
-    ground.done(&task).await;
-    let log = ground.log(&task).await;
-    let seconds =
-        log.iter().find_map(|line| line.strip_prefix("prepared in ")?.strip_suffix(" s")?.parse::<f32>().ok());
-    eprintln!("init with the real OpenClaw: {log:#?}");
-    assert!(seconds.unwrap() < 10.0, "{log:?}");
-    ground.site.employee.delete(&format!("/me/instances/{id}/claim")).token(&employee).ok().await;
-    let cleaning = ground.site.admin.get("/tasks?type=clean_instance").token(&ground.site.root).ok().await;
-    ground.done(&base::id::TaskId::named(cleaning["list"][0]["id"].as_str().unwrap())).await;
     ground.end().await;
 }

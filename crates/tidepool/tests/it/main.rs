@@ -25,6 +25,7 @@ mod login_limits;
 mod marketplace;
 mod model;
 mod openapi;
+mod openclaw;
 mod queue;
 mod queue_crash;
 mod real;

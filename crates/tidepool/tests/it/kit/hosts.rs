@@ -41,6 +41,10 @@ pub fn fleet(name: &str) -> Option<Fleet> {
 }
 
 impl Fleet {
+    pub fn has(&self, name: &str) -> bool {
+        self.hosts.iter().any(|machine| machine.name == name)
+    }
+
     pub fn machine(&self, name: &str) -> &Machine {
         self.hosts.iter().find(|machine| machine.name == name).unwrap()
     }
@@ -171,7 +175,7 @@ impl Ground {
             if task.failures >= times {
                 return task;
             }
-            assert!(began.elapsed() < Duration::from_secs(60), "{} failures", task.failures);
+            assert!(began.elapsed() < Duration::from_secs(300), "{} failures", task.failures);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -1,5 +1,6 @@
 //! What the tests stand on: a running site, calls that check the envelope, and honest skips.
 
+pub mod assistant;
 mod call;
 pub mod hosts;
 mod process;

@@ -1,0 +1,44 @@
+# A model server in OpenAI's shape: says which model it was asked for, and what it was ever told to remember. Usage: model.py PORT
+import http.server, json, re, sys
+
+
+def text_of(content):
+    return content if isinstance(content, str) else " ".join(p.get("text", "") for p in content or [])
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        told = [text_of(m.get("content")) for m in asked["messages"] if m["role"] == "user"]
+        kept = " ".join(re.findall(r"remember the (\w+)", " ".join(told)))
+        words = f"{asked['model']} remembers: {kept or 'nothing'}"
+        base = {"id": "chatcmpl-1", "created": 1, "model": asked["model"]}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        if not asked.get("stream"):
+            message = {"role": "assistant", "content": words}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return self.answer("application/json", json.dumps({**base, "object": "chat.completion", "choices": [choice], "usage": usage}))
+        events = [{"role": "assistant", "content": ""}] + [{"content": word + " "} for word in words.split(" ")]
+        chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in events]
+        chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
+        lines = [f"data: {json.dumps({**base, 'object': 'chat.completion.chunk', **chunk})}\n\n" for chunk in chunks]
+        return self.answer("text/event-stream", "".join(lines) + "data: [DONE]\n\n")
+
+    def do_GET(self):
+        self.answer("application/json", '{"object":"list","data":[]}')
+
+    def answer(self, kind, body):
+        body = body.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -1,0 +1,93 @@
+//! The real OpenClaw in a host: provisioned, claimed, talked to over its WebSocket, with a model server beside it.
+
+use base::id::TaskId;
+use openclaw::frame::Request;
+use serde_json::json;
+
+use crate::kit::assistant::{START, Talk, model_server};
+use crate::kit::hosts::{CURRENT, Ground, fleet, is_real};
+use crate::kit::{skip, used_secret};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught() {
+    let name = "openclaw::heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught";
+    let Some(fleet) = fleet(name) else { return };
+    if !fleet.has("h4") || !is_real(&fleet.host("h4"), CURRENT).await {
+        return skip(name, "the real OpenClaw is not on h4");
+    }
+    let gateway_url = model_server(&fleet.host("h4")).await;
+    let assistants =
+        domain::assistant::Defaults { gateway_url, start_limit: START, least_memory: 64 << 20, ..Default::default() };
+    let mut ground = Ground::on(fleet, "h4", assistants).await;
+    let id = ground.provisioned(json!({})).await;
+    let seen = ground.site.admin.get(&format!("/instances/{id}/config")).token(&ground.site.root).ok().await;
+    assert_eq!((&seen["drift"], &seen["version"]), (&json!([]), &json!(CURRENT)), "{seen}");
+
+    // Claimed: what comes before its own start is quick.
+    let (_, employee) = ground.site.employee("ada@example.com").await;
+    let claim = ground.site.employee.post("/me/instances/claim", json!({"instance_id": id}));
+    let claimed = claim.token(&employee).ok().await;
+    let task = TaskId::named(claimed["task_id"].as_str().unwrap());
+    ground.done(&task).await;
+    let log = ground.log(&task).await;
+    let prepared =
+        log.iter().find_map(|line| line.strip_prefix("prepared in ")?.strip_suffix(" s")?.parse::<f32>().ok());
+    assert!(prepared.unwrap() < 10.0, "{log:?}");
+
+    // A chat over its WebSocket.
+    let shown = ground.show(&id).await;
+    let (port, token) = (shown["gateway_port"].as_u64().unwrap(), shown["gateway_token"].as_str().unwrap());
+    used_secret(token);
+    let port = u16::try_from(port).unwrap();
+    let mut talk = Talk::open(&ground.host, port, token).await;
+    let (reply, pieces) = talk.say("remember the shore").await;
+    assert_eq!(reply.trim(), "gpt-4o remembers: shore");
+    assert!(pieces > 0, "the reply came as a stream");
+
+    // Another model: taken over while it runs, or by a restart where it is too busy to say so in time.
+    let change = ground.site.admin.patch(&format!("/assistant-instances/{id}"), json!({"model": "claude-sonnet-4-6"}));
+    change.token(&ground.site.root).ok().await;
+    ground.run("sync_models_to_instance", json!({"instance_id": id})).await;
+    let mut talk = Talk::open(&ground.host, port, token).await;
+    let (reply, _) = talk.say("and now?").await;
+    assert_eq!(reply.trim(), "claude-sonnet-4-6 remembers: shore", "the same conversation");
+
+    // A key that it does not know is refused before it is written.
+    let path = format!("/instances/{id}/config");
+    let set = ground.site.admin.patch(&path, json!({"config_json": {"bogus": 1}})).token(&ground.site.root).ok().await;
+    let failed = ground.failed_times(&TaskId::named(set["task_id"].as_str().unwrap()), 1).await;
+    assert!(failed.told.contains("Unrecognized key: \"bogus\""), "{}", failed.told);
+    ground.site.admin.patch(&path, json!({"config_json": {}})).token(&ground.site.root).ok().await;
+
+    // A skill, and OpenClaw lists it.
+    let content = "---\nname: tides\ndescription: when the water comes\n---\n# Tides\n";
+    let files = json!([{"path": "skills/tides/SKILL.md", "scope": "workspace", "content": content}]);
+    let item =
+        json!({"type": "skill", "name": "Tides", "description": "", "icon": "🌊", "version": "1.0", "files": files});
+    let item = ground.site.admin.post("/marketplace-items", item).token(&ground.site.root).ok().await;
+    let install = format!("/marketplace/items/{}/install", item["id"].as_str().unwrap());
+    let install = ground.site.employee.post(&install, json!({"instance_id": id})).token(&employee).ok().await;
+    ground.done(&TaskId::named(install["task_id"].as_str().unwrap())).await;
+    let mut talk = Talk::open(&ground.host, port, token).await;
+    let skills = talk.ask(|id| Request::new(id, "skills.status", json!({}))).await;
+    let listed = skills["skills"].as_array().unwrap().iter().any(|skill| skill["name"] == "tides");
+    assert!(listed, "{skills}");
+    // What was said before the restart is still there.
+    let history = talk.ask(|id| Request::chat_history(id, "agent:main:main", None)).await;
+    let said = history["messages"].to_string();
+    assert!(said.contains("remember the shore") && said.contains("claude-sonnet-4-6 remembers"), "{said}");
+    drop(talk);
+
+    // Given back: the next one finds nothing of it.
+    ground.site.employee.delete(&format!("/me/instances/{id}/claim")).token(&employee).ok().await;
+    let cleaning = ground.site.admin.get("/tasks?type=clean_instance").token(&ground.site.root).ok().await;
+    ground.done(&TaskId::named(cleaning["list"][0]["id"].as_str().unwrap())).await;
+    let shown = ground.show(&id).await;
+    let token = shown["gateway_token"].as_str().unwrap();
+    used_secret(token);
+    let mut talk = Talk::open(&ground.host, port, token).await;
+    let history = talk.ask(|id| Request::chat_history(id, "agent:main:main", None)).await;
+    assert!(!history.to_string().contains("shore"), "{history}");
+    ground.sh("systemctl stop 'model-*' || true", &[]).await;
+    ground.end().await;
+}

@@ -1,0 +1,4 @@
+//! What needs the real OpenClaw and too much time or space for every run: `make test-real`.
+
+mod gateway;
+mod upgrade;
