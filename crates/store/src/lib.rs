@@ -1,9 +1,11 @@
 //! Every table, and the one database handle that reads and writes them. The only crate with SQL.
 
 pub mod admin_user;
+pub mod alert;
 pub mod audit;
 pub mod backup;
 pub mod binding;
+pub mod change;
 pub mod chat_binding;
 pub mod chat_message;
 pub mod container;
@@ -15,10 +17,14 @@ pub mod error;
 pub mod filter;
 pub mod foreign;
 pub mod gateway_key;
+pub mod guardian;
 pub mod install;
 pub mod instance;
+pub mod instance_health;
 pub mod invariant;
+pub mod job_run;
 pub mod key_check;
+pub mod lease;
 pub mod lock;
 pub mod log_segment;
 pub mod marketplace;
@@ -29,6 +35,7 @@ pub mod pool;
 pub mod profession;
 pub mod quota_grant;
 pub mod rekey;
+pub mod repair;
 pub mod request_log;
 pub mod row;
 pub mod seal;

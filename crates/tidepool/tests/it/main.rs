@@ -10,6 +10,7 @@ mod chat;
 mod chat_bindings;
 mod claims;
 mod cli;
+mod clock;
 mod coverage;
 mod database;
 mod envelope;
