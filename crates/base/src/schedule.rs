@@ -128,7 +128,12 @@ mod tests {
         let autumn = slots(daily, &berlin, "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
         assert_eq!(autumn, ["10-24T02:30", "10-25T02:30", "10-26T02:30"]);
         // Beirut's day begins at 01:00.
-        let beirut = slots(When::Daily { hour: 0, minute: 10 }, &zone("Asia/Beirut"), "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
+        let beirut = slots(
+            When::Daily { hour: 0, minute: 10 },
+            &zone("Asia/Beirut"),
+            "2026-03-28T12:00:00Z",
+            "2026-03-30T12:00:00Z",
+        );
         assert_eq!(beirut, ["03-28T00:10", "03-29T01:10", "03-30T00:10"]);
     }
 
@@ -142,6 +147,9 @@ mod tests {
         let spring = slots(When::hourly(20), &howe, "2026-10-03T13:00:00Z", "2026-10-03T18:00:00Z");
         assert_eq!(spring, ["10-03T23:20", "10-04T00:20", "10-04T01:20", "10-04T03:20", "10-04T04:20"]);
         let autumn = slots(When::hourly(50), &howe, "2026-04-04T12:30:00Z", "2026-04-04T18:00:00Z");
-        assert_eq!(autumn, ["04-04T22:50", "04-04T23:50", "04-05T00:50", "04-05T01:50", "04-05T01:50", "04-05T02:50", "04-05T03:50"]);
+        assert_eq!(
+            autumn,
+            ["04-04T22:50", "04-04T23:50", "04-05T00:50", "04-05T01:50", "04-05T01:50", "04-05T02:50", "04-05T03:50"]
+        );
     }
 }

@@ -70,7 +70,8 @@ pub async fn listen(app: &Arc<App>, last: Option<i64>) -> Result<Listener> {
     let mut waiting = vec![];
     if let Some(last) = last {
         let last = Timestamp::from_millisecond(last).unwrap_or(Timestamp::UNIX_EPOCH);
-        let changed = if now.duration_since(last) > LONGEST { None } else { change::since(&app.db, last - OVERLAP).await? };
+        let changed =
+            if now.duration_since(last) > LONGEST { None } else { change::since(&app.db, last - OVERLAP).await? };
         let id = now.as_millisecond();
         match changed {
             None => waiting.push(Event { id, kind: RESET, of: String::new() }),

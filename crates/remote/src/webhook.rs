@@ -51,7 +51,9 @@ impl Webhooks {
         let (host, port) = (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(443));
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let found = tokio::time::timeout(LIMIT, tokio::net::lookup_host((bare.as_str(), port))).await;
-        let away = |why: &dyn std::fmt::Display| Error::new(Kind::Unavailable, "the webhook cannot be reached").with_operator(why);
+        let away = |why: &dyn std::fmt::Display| {
+            Error::new(Kind::Unavailable, "the webhook cannot be reached").with_operator(why)
+        };
         let addresses: Vec<SocketAddr> = found.map_err(|e| away(&e))?.map_err(|e| away(&e))?.collect();
         if addresses.is_empty() || (!self.allow_private && !addresses.iter().all(|a| is_public(a.ip()))) {
             return Err(Error::conflict("the webhook's name leads to a private address, which is not allowed"));
@@ -134,9 +136,28 @@ mod tests {
             assert!(is_public(open.parse().unwrap()), "{open}");
         }
         for closed in [
-            "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "198.18.0.1",
-            "224.0.0.1", "255.255.255.255", "192.0.2.1", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1",
-            "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1", "2001::1", "::7f00:1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "192.0.2.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+            "2001::1",
+            "::7f00:1",
         ] {
             assert!(!is_public(closed.parse().unwrap()), "{closed}");
         }
@@ -146,8 +167,17 @@ mod tests {
     fn what_cannot_be_delivered_to_is_refused() {
         let strict = Webhooks::default();
         for bad in [
-            "", "x", "ftp://a/", "https://u:p@a.example/", "http://127.0.0.1/", "http://[::1]:8/", "http://localhost/",
-            "http://0x7f.1/", "http://2130706433/", "http://169.254.169.254/latest", "file:///etc/passwd",
+            "",
+            "x",
+            "ftp://a/",
+            "https://u:p@a.example/",
+            "http://127.0.0.1/",
+            "http://[::1]:8/",
+            "http://localhost/",
+            "http://0x7f.1/",
+            "http://2130706433/",
+            "http://169.254.169.254/latest",
+            "file:///etc/passwd",
         ] {
             assert!(strict.check(&Secret::new(bad)).is_err(), "{bad}");
         }

@@ -67,15 +67,15 @@ record! {
 
 /// False where one is open for the same rule and subject.
 pub async fn open(tx: &mut Tx, alert: &Alert) -> Result<bool> {
-    let sql = "INSERT INTO alert (id, rule, subject, message, created_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    let sql =
+        "INSERT INTO alert (id, rule, subject, message, created_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
     let args = args![&alert.id, &alert.rule, &alert.subject, &alert.message, alert.created_at];
     Ok(tx.run(sql, args).await? == 1)
 }
 
 /// The alert that is open for a rule and subject.
 pub async fn open_one(conn: impl Into<Conn<'_>>, rule: &str, subject: &str) -> Result<Option<Alert>> {
-    let sql =
-        format!("SELECT {} FROM alert WHERE rule = ? AND subject = ? AND resolved_at IS NULL", Alert::COLUMNS);
+    let sql = format!("SELECT {} FROM alert WHERE rule = ? AND subject = ? AND resolved_at IS NULL", Alert::COLUMNS);
     conn.into().first(&sql, args![rule, subject]).await
 }
 
@@ -111,7 +111,8 @@ pub struct Wanted<'a> {
 pub const SORTABLE: &[&str] = &["created_at", "rule", "subject"];
 
 pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Alert>> {
-    let filter = Filter::of(db.dialect()).when("rule = ?", wanted.rule).search(&["subject", "message", "rule"], wanted.q);
+    let filter =
+        Filter::of(db.dialect()).when("rule = ?", wanted.rule).search(&["subject", "message", "rule"], wanted.q);
     let filter = match wanted.open {
         Some(true) => filter.must("resolved_at IS NULL"),
         Some(false) => filter.must("resolved_at IS NOT NULL"),
@@ -127,7 +128,8 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
 
 /// How many instances are unhealthy or without a key that works.
 pub async fn unhealthy(tx: &mut Tx) -> Result<i64> {
-    let sql = "SELECT COUNT(*) AS n FROM instance WHERE deleted_at IS NULL AND health_status IN ('unhealthy', 'key_invalid')";
+    let sql =
+        "SELECT COUNT(*) AS n FROM instance WHERE deleted_at IS NULL AND health_status IN ('unhealthy', 'key_invalid')";
     let number: Number = Conn::from(tx).one(sql, args![]).await?;
     Ok(number.n)
 }

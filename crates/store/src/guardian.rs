@@ -88,7 +88,8 @@ record! {
 
 /// How many events there were since then.
 pub async fn counts(db: &Db, since: Timestamp) -> Result<Vec<Count>> {
-    let sql = "SELECT dimension, status, COUNT(*) AS n FROM guardian_event WHERE created_at >= ? GROUP BY dimension, status";
+    let sql =
+        "SELECT dimension, status, COUNT(*) AS n FROM guardian_event WHERE created_at >= ? GROUP BY dimension, status";
     db.all(sql, args![since]).await
 }
 

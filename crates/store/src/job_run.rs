@@ -45,8 +45,7 @@ pub struct New<'a> {
 pub async fn begin(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
     let sql = "INSERT INTO job_run (job_name, slot, status, message, holder, lease_until, created_at) \
         VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
-    let args =
-        args![new.job_name, new.slot, new.status, new.message, new.holder, new.lease_until, new.created_at];
+    let args = args![new.job_name, new.slot, new.status, new.message, new.holder, new.lease_until, new.created_at];
     match tx.first::<Number>(sql, args).await {
         Ok(row) => Ok(row.map(|row| row.n)),
         Err(Error::Taken) => Ok(None),
@@ -109,10 +108,8 @@ pub async fn list(
 
 /// The latest run of a job.
 pub async fn latest(db: &Db, job: &str) -> Result<Option<JobRun>> {
-    let sql = format!(
-        "SELECT {} FROM job_run WHERE job_name = ? ORDER BY created_at DESC, id DESC LIMIT 1",
-        JobRun::COLUMNS
-    );
+    let sql =
+        format!("SELECT {} FROM job_run WHERE job_name = ? ORDER BY created_at DESC, id DESC LIMIT 1", JobRun::COLUMNS);
     db.first(&sql, args![job]).await
 }
 

@@ -41,6 +41,7 @@ pub mod row;
 pub mod seal;
 pub mod server;
 pub mod server_metric;
+pub mod spend_day;
 pub mod table;
 pub mod task;
 pub mod task_log;

@@ -47,8 +47,7 @@ pub struct New<'a> {
 pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
     let sql = "INSERT INTO repair (rule, instance_id, status, before, action, after, created_at) \
         VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
-    let args =
-        args![new.rule, new.instance_id, new.status, new.before, new.action, new.after, new.created_at];
+    let args = args![new.rule, new.instance_id, new.status, new.before, new.action, new.after, new.created_at];
     match tx.first::<Number>(sql, args).await {
         Ok(row) => Ok(row.map(|row| row.n)),
         Err(Error::Taken) => Ok(None),
@@ -72,14 +71,16 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: i64) -> Result<Option<Repair>> 
 
 /// How often a rule's repair was begun on an instance since then.
 pub async fn count(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<i64> {
-    let sql = "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status <> 'alert'";
+    let sql =
+        "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status <> 'alert'";
     let number: Number = Conn::from(tx).one(sql, args![instance, rule, since]).await?;
     Ok(number.n)
 }
 
 /// Whether somebody was told of this since then.
 pub async fn told(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<bool> {
-    let sql = "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status = 'alert'";
+    let sql =
+        "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status = 'alert'";
     let number: Number = Conn::from(tx).one(sql, args![instance, rule, since]).await?;
     Ok(number.n > 0)
 }

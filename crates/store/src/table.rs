@@ -47,7 +47,8 @@ pub const TABLES: &[&str] = &[
 ];
 
 /// Tables whose key counts up by itself.
-pub const COUNTED: &[&str] = &["audit_log", "server_metric", "task_log", "request_log", "job_run", "repair", "guardian_event"];
+pub const COUNTED: &[&str] =
+    &["audit_log", "server_metric", "task_log", "request_log", "job_run", "repair", "guardian_event"];
 
 /// A column that holds a sealed secret, and the column that holds its keyed hash, if any.
 pub struct Sealed {

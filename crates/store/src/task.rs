@@ -224,7 +224,8 @@ record! {
 
 /// The instances that something is at work on, or is about to be.
 pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
-    let sql = "SELECT DISTINCT instance_id FROM task WHERE status IN ('pending', 'processing') AND instance_id IS NOT NULL";
+    let sql =
+        "SELECT DISTINCT instance_id FROM task WHERE status IN ('pending', 'processing') AND instance_id IS NOT NULL";
     let rows: Vec<Busy> = db.all(sql, args![]).await?;
     Ok(rows.into_iter().map(|row| row.instance_id).collect())
 }

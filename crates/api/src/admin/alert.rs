@@ -66,12 +66,8 @@ pub struct Wanted {
 async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AlertItem>> {
     let newest = Sort { column: "created_at", descending: true };
     let sort = Sort::asked(wanted.sort.as_deref(), alert::SORTABLE, newest)?;
-    let filter = alert::Wanted {
-        q: wanted.q.as_deref(),
-        rule: wanted.rule.as_deref(),
-        open: wanted.open,
-        acked: wanted.acked,
-    };
+    let filter =
+        alert::Wanted { q: wanted.q.as_deref(), rule: wanted.rule.as_deref(), open: wanted.open, acked: wanted.acked };
     let found = alert::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|alert| item(&api, alert))))
 }

@@ -77,7 +77,9 @@ impl Stream {
             self.looked = Instant::now();
         }
         match self.listener.next(QUIET).await {
-            Next::Event(Event { id, kind, of }) => Some(format!("id: {id}\nevent: {kind}\ndata: {}\n\n", json!({"id": of}))),
+            Next::Event(Event { id, kind, of }) => {
+                Some(format!("id: {id}\nevent: {kind}\ndata: {}\n\n", json!({"id": of})))
+            }
             Next::Quiet => Some(": nothing new\n\n".into()),
             Next::End => None,
         }

@@ -13,11 +13,7 @@ use crate::state::{Api, Shared};
 use crate::words::RunStatus;
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list))
-        .routes(routes!(run))
-        .routes(routes!(jobs))
-        .routes(routes!(pause))
+    OpenApiRouter::default().routes(routes!(list)).routes(routes!(run)).routes(routes!(jobs)).routes(routes!(pause))
 }
 
 #[derive(Serialize, ToSchema)]

@@ -18,6 +18,7 @@ mod pool;
 mod profession;
 mod repair;
 mod server;
+mod spend_day;
 mod task;
 mod usage;
 mod user;
@@ -47,6 +48,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(marketplace::routes())
         .merge(audit::routes())
         .merge(usage::routes())
+        .merge(spend_day::routes())
         .merge(key::routes())
         .merge(model::routes())
 }

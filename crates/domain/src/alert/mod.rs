@@ -60,7 +60,13 @@ fn set_of(app: &App, rule: Rule, found: Option<AlertRule>) -> Result<Set> {
         return Ok(Set { rule, enabled: true, threshold: rule.threshold(), channel: None, signing_secret: None });
     };
     let channel = found.url(&app.sealer)?;
-    Ok(Set { rule, enabled: found.enabled, threshold: found.threshold.or(rule.threshold()), channel, signing_secret: None })
+    Ok(Set {
+        rule,
+        enabled: found.enabled,
+        threshold: found.threshold.or(rule.threshold()),
+        channel,
+        signing_secret: None,
+    })
 }
 
 /// The threshold that holds; `None` where the rule is switched off.
@@ -159,7 +165,8 @@ pub async fn resolve(app: &App, tx: &mut Tx, rule: Rule, subject: &str) -> Resul
     if !stored::resolve(tx, &alert.id, app.clock.now()).await? {
         return Ok(false);
     }
-    let channel = stored::rule(&mut *tx, rule.as_str()).await?.is_some_and(|rule| rule.enabled && rule.channel.is_some());
+    let channel =
+        stored::rule(&mut *tx, rule.as_str()).await?.is_some_and(|rule| rule.enabled && rule.channel.is_some());
     tell(app, tx, &alert, deliver::RESOLVED, channel).await?;
     Ok(true)
 }

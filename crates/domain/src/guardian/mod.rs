@@ -176,7 +176,9 @@ where
         }
         let looked = match sweep::look(&app, &post, limits).await {
             Ok(looked) => Arc::new(looked),
-            Err(error) => return vec![Finding::new(&post.server.id, format!("the server cannot be reached: {}", error.client))],
+            Err(error) => {
+                return vec![Finding::new(&post.server.id, format!("the server cannot be reached: {}", error.client))];
+            }
         };
         let mut asks = vec![];
         for (number, member) in post.instances.iter().enumerate() {

@@ -11,12 +11,8 @@ use super::{Dimension, Finding, brief, document, each_instance};
 use crate::App;
 use crate::health::sweep;
 
-pub(super) const DIMENSION: Dimension = Dimension {
-    name: "guardian_port",
-    label: "Ports",
-    when: When::hourly(5),
-    check: |app| Box::pin(check(app)),
-};
+pub(super) const DIMENSION: Dimension =
+    Dimension { name: "guardian_port", label: "Ports", when: When::hourly(5), check: |app| Box::pin(check(app)) };
 
 const YOUNG: Duration = Duration::from_secs(90);
 

@@ -27,12 +27,17 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
         };
         let units = post.instances.iter().filter_map(|member| sweep::unit(&member.instance).ok());
         let services: HashSet<String> = units.map(|unit| unit.service()).collect();
-        let stray = looked.sweep.server.gateways.iter().filter(|p| p.service.as_ref().is_none_or(|s| !services.contains(s)));
+        let stray =
+            looked.sweep.server.gateways.iter().filter(|p| p.service.as_ref().is_none_or(|s| !services.contains(s)));
         stray
             .map(|process| {
                 let service = process.service.as_deref().unwrap_or("no service");
-                let mut finding = Finding::new(&id, format!("gateway process {} of {service} is no registered instance's", process.pid));
-                finding.extra = json!({"pid": process.pid, "service": process.service, "config_path": process.config_path});
+                let mut finding = Finding::new(
+                    &id,
+                    format!("gateway process {} of {service} is no registered instance's", process.pid),
+                );
+                finding.extra =
+                    json!({"pid": process.pid, "service": process.service, "config_path": process.config_path});
                 finding
             })
             .collect()

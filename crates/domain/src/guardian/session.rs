@@ -33,7 +33,9 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
         }
         match look(&app, &looked, &member).await {
             Ok(found) => found,
-            Err(error) => vec![Finding::new(&member.instance.id, format!("its sessions cannot be read: {}", error.client))],
+            Err(error) => {
+                vec![Finding::new(&member.instance.id, format!("its sessions cannot be read: {}", error.client))]
+            }
         }
     })
     .await
@@ -70,7 +72,8 @@ async fn look(app: &App, looked: &Looked, member: &Member) -> Result<Vec<Finding
 
 async fn stuck(app: &App, rpc: &mut Rpc) -> Result<Vec<Session>> {
     let answer = rpc.call(|id| Request::sessions_list(id, None)).await?;
-    let list = List::deserialize(&answer).map_err(|e| Error::new(base::Kind::Gateway, "its answer makes no sense").with_operator(e))?;
+    let list = List::deserialize(&answer)
+        .map_err(|e| Error::new(base::Kind::Gateway, "its answer makes no sense").with_operator(e))?;
     let before = (app.clock.now() - STUCK).as_millisecond();
     let is_stuck = |session: &Session| {
         session.status.as_deref() == Some("running")

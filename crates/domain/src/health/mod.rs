@@ -105,9 +105,10 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
 /// One instance, layer by layer.
 pub async fn look(app: &App, looked: &Looked, number: usize, member: &Member) -> Seen {
     let seen = layers(app, looked, number, member).await;
-    let started_at = looked.of(number).and_then(|answer| answer.running_for(&looked.sweep.server)).and_then(|age| {
-        app.clock.now().checked_sub(SignedDuration::try_from(age).ok()?).ok()
-    });
+    let started_at = looked
+        .of(number)
+        .and_then(|answer| answer.running_for(&looked.sweep.server))
+        .and_then(|age| app.clock.now().checked_sub(SignedDuration::try_from(age).ok()?).ok());
     Seen { started_at, ..seen }
 }
 
@@ -215,7 +216,9 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
             Seen { latency_ms, ..Seen::new(Found::Passed, "http", format!("{away}; /healthz answers")) }
         }
-        Ok(answer) => Seen::new(Found::Failed, "http", format!("{away}; /healthz answers {}", answer.status().as_u16())),
+        Ok(answer) => {
+            Seen::new(Found::Failed, "http", format!("{away}; /healthz answers {}", answer.status().as_u16()))
+        }
         Err(_) => Seen::new(Found::Failed, "http", format!("{away}; /healthz does not answer")),
     }
 }
@@ -229,7 +232,8 @@ fn health_url(gateway_url: &str, local: bool) -> Option<String> {
     };
     let authority = rest.split(['/', '?', '#']).next().filter(|a| !a.is_empty() && !a.contains('@'))?;
     // Our own loopback is not the server's.
-    let loopback = authority.starts_with("127.") || authority.starts_with("localhost") || authority.starts_with("[::1]");
+    let loopback =
+        authority.starts_with("127.") || authority.starts_with("localhost") || authority.starts_with("[::1]");
     (local || !loopback).then(|| format!("{scheme}://{authority}/healthz"))
 }
 
@@ -261,13 +265,7 @@ async fn record(app: &App, post: &Post, seen: Vec<Seen>) -> Result<Vec<Report>> 
 }
 
 /// Judges one instance and writes it down, with an audit entry where its state changed.
-pub async fn write(
-    app: &App,
-    tx: &mut store::Tx,
-    instance: &Instance,
-    seen: &Seen,
-    now: Timestamp,
-) -> Result<Report> {
+pub async fn write(app: &App, tx: &mut store::Tx, instance: &Instance, seen: &Seen, now: Timestamp) -> Result<Report> {
     let id = instance.id();
     let known = instance_health::find(&mut *tx, &id).await?;
     let memory_out_at = known.and_then(|known| known.memory_out_at);
@@ -284,7 +282,9 @@ pub async fn write(
         let told = format!("{} → {}: {detail}", instance.health_status.as_str(), status.as_str());
         let deed = match status {
             Health::Healthy | Health::Unknown => Deed::info(Action::InstanceHealth, &instance.id, &told),
-            Health::KeyInvalid => Deed { level: audit::Level::Error, ..Deed::warn(Action::InstanceHealth, &instance.id, &told) },
+            Health::KeyInvalid => {
+                Deed { level: audit::Level::Error, ..Deed::warn(Action::InstanceHealth, &instance.id, &told) }
+            }
             _ => Deed::warn(Action::InstanceHealth, &instance.id, &told),
         };
         audit::record(app, tx, &By::system(), deed).await?;
@@ -332,7 +332,16 @@ mod tests {
         assert_eq!(health_url("wss://a.example:8443/x?y", false).as_deref(), Some("https://a.example:8443/healthz"));
         assert_eq!(health_url("http://10.0.0.2:18789", false).as_deref(), Some("http://10.0.0.2:18789/healthz"));
         assert_eq!(health_url("ws://127.0.0.1:18789", true).as_deref(), Some("http://127.0.0.1:18789/healthz"));
-        for none in ["ws://127.0.0.1:18789", "http://localhost:1", "ws://[::1]:1", "", "x", "ftp://a", "http://u:p@h/", "http:///x"] {
+        for none in [
+            "ws://127.0.0.1:18789",
+            "http://localhost:1",
+            "ws://[::1]:1",
+            "",
+            "x",
+            "ftp://a",
+            "http://u:p@h/",
+            "http:///x",
+        ] {
             assert_eq!(health_url(none, false), None, "{none}");
         }
     }

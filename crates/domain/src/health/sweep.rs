@@ -121,8 +121,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits) -> Result<Looked> {
         }
     }
     let script = sweep::script(&targets, &[&post.server.base_dir], limits)?;
-    let command =
-        Command::new("sh").arg("-s").stdin(script).keep(limits.output_bytes(targets.len())).limit(SERVER);
+    let command = Command::new("sh").arg("-s").stdin(script).keep(limits.output_bytes(targets.len())).limit(SERVER);
     let output = host.run(&command).await?;
     Ok(Looked { sweep: sweep::parse(&output.stdout, &targets), host, places })
 }

@@ -4,12 +4,17 @@
 
 mod auto_recovery;
 mod health_check;
+mod key_balance_alert;
+mod key_validity_check;
+mod llm_self_heal;
 mod log_scan;
 mod queue_worker;
 mod retention;
 mod run;
 mod scheduler;
 mod server_metrics;
+mod spend_comparison;
+mod sync_llm_spend;
 mod token_usage_sync;
 
 use std::sync::Arc;
@@ -17,13 +22,13 @@ use std::time::Duration;
 
 use base::{Kind, Listing, Page, Result, Sort, When};
 use futures_util::future::BoxFuture;
+use store::job_run;
 pub use store::job_run::{JobRun, Status};
 use store::notice::{Notice, Topic};
-use store::job_run;
 
 use crate::App;
-use crate::guardian::{self, DIMENSIONS};
 use crate::audit::{self, Action, By, Deed};
+use crate::guardian::{self, DIMENSIONS};
 pub use run::run_now;
 pub use scheduler::{Scheduler, Timing};
 
@@ -69,6 +74,16 @@ pub const JOBS: &[Job] = &[
     job("log_scan", "Log scan", When::minutes(5), |app| Box::pin(log_scan::run(app))),
     job("server_metrics", "Server metrics", When::minutes(5), |app| Box::pin(server_metrics::run(app))),
     job("token_usage_sync", "Token usage", When::minutes(15), |app| Box::pin(token_usage_sync::run(app))),
+    job("key_validity_check", "Key validity", When::minutes(30), |app| Box::pin(key_validity_check::run(app))),
+    Job {
+        paused: true,
+        ..job("key_balance_alert", "Key balance", When::hourly(0), |app| Box::pin(key_balance_alert::run(app)))
+    },
+    job("llm_self_heal", "LLM self-heal", When::minutes(5), |app| Box::pin(llm_self_heal::run(app))),
+    job("sync_llm_spend", "LLM spend", When::minutes(10), |app| Box::pin(sync_llm_spend::run(app))),
+    job("spend_comparison", "Spend comparison", When::Daily { hour: 3, minute: 20 }, |app| {
+        Box::pin(spend_comparison::run(app))
+    }),
     job("audit_cleanup", "Audit cleanup", When::Daily { hour: 0, minute: 10 }, |app| Box::pin(retention::run(app))),
     guard!(0),
     guard!(1),

@@ -28,7 +28,12 @@ pub(super) struct Begun {
 }
 
 /// Begins a run; `None` where the slot has one, or another run of the job goes on.
-pub(super) async fn begin(app: &App, job: &'static Job, slot: Option<Timestamp>, holder: &str) -> Result<Option<Begun>> {
+pub(super) async fn begin(
+    app: &App,
+    job: &'static Job,
+    slot: Option<Timestamp>,
+    holder: &str,
+) -> Result<Option<Begun>> {
     let now = app.clock.now();
     let new = New {
         job_name: job.name,

@@ -8,8 +8,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use remote::host::metrics;
 use store::notice::{Notice, Topic};
-use store::server_metric::{self, Metric};
 use store::server::{self, Server};
+use store::server_metric::{self, Metric};
 
 use crate::{App, host};
 
@@ -28,8 +28,10 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
         .buffer_unordered(AT_ONCE)
         .collect::<Vec<_>>()
         .await;
-    let away: Vec<String> =
-        measured.iter().filter_map(|(done, name)| done.as_ref().err().map(|e| format!("{name}: {}", e.client))).collect();
+    let away: Vec<String> = measured
+        .iter()
+        .filter_map(|(done, name)| done.as_ref().err().map(|e| format!("{name}: {}", e.client)))
+        .collect();
     let told = format!("{} of {all} servers measured", all - away.len());
     Ok(if away.is_empty() { told } else { format!("{told}; {}", away.join("; ")) })
 }

@@ -9,6 +9,7 @@ use crate::App;
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let as_of = app.feed.pull().await;
     let copied = store::usage::copy_totals(&app.db).await?;
-    let stale = if as_of.stale { "; the gateway's log cannot be read now, these are the last known numbers" } else { "" };
+    let stale =
+        if as_of.stale { "; the gateway's log cannot be read now, these are the last known numbers" } else { "" };
     Ok(format!("totals of {copied} instances changed{stale}"))
 }

@@ -32,7 +32,8 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
         crate::assistant::health::stage(&assistant.host, assistant.port()?).await?,
         crate::assistant::health::Stage::Ready(_)
     );
-    let down = state.active == Active::Failed || i64::from(state.restarts) >= RESTARTS || state.active == Active::Activating;
+    let down =
+        state.active == Active::Failed || i64::from(state.restarts) >= RESTARTS || state.active == Active::Activating;
     if alive || !down {
         return Ok(Proof::Refuted);
     }

@@ -26,11 +26,11 @@ use store::notice::{Notice, Topic};
 pub use store::repair::{Repair, SORTABLE, Status, Tally, Wanted};
 use store::{Tx, repair};
 
+use crate::App;
 use crate::alert;
 use crate::assistant::Assistant;
 use crate::audit::{self, Action, By, Deed};
 use crate::task::{self, Context};
-use crate::App;
 pub use recover::{AUTO_RECOVERY, recover};
 pub use run::RepairInstance;
 pub use scan::{Planned, Scanned, preview, scan};
@@ -127,7 +127,8 @@ async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, 
             created_at: now,
         };
         repair::insert(tx, &new).await?;
-        audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &format!("{rule}: {why}"))).await?;
+        audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &format!("{rule}: {why}")))
+            .await?;
         tx.notify(Notice::new(Topic::Repair, instance)).await?;
     }
     let message = format!("{instance}: {rule}: {why}");

@@ -15,9 +15,9 @@ use super::{begin, open, subject};
 use crate::App;
 use crate::alert::{self, Rule};
 use crate::assistant::{config, health as pages, service};
+use crate::health;
 use crate::health::judge::{Found, MOST_FAILURES};
 use crate::health::sweep::{self, Member, Post};
-use crate::health;
 use crate::task::Context;
 
 /// Its word in the ledger.
@@ -68,7 +68,8 @@ async fn consider(app: &App, member: &Member) -> Result<bool> {
         let told = format!("{} failed again {minutes} minutes after it was restarted: {detail}", instance.name);
         alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject(&instance.id, AUTO_RECOVERY), &told).await?;
     }
-    let begun = begin(app, &mut tx, &instance.id, AUTO_RECOVERY, &before, "restart the service, look again after 10 s").await?;
+    let begun =
+        begin(app, &mut tx, &instance.id, AUTO_RECOVERY, &before, "restart the service, look again after 10 s").await?;
     tx.commit().await?;
     Ok(begun)
 }

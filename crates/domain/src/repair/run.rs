@@ -38,7 +38,11 @@ impl Run for RepairInstance {
             return Ok("it is over already".into());
         }
         let began = Instant::now();
-        let done = if repair.rule == AUTO_RECOVERY { recover::restart(&context, &repair).await } else { mend(&context, &repair).await };
+        let done = if repair.rule == AUTO_RECOVERY {
+            recover::restart(&context, &repair).await
+        } else {
+            mend(&context, &repair).await
+        };
         let ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (status, action, after) = match done {
             Ok((action, after)) => (Status::Success, action, after),
@@ -69,7 +73,9 @@ async fn mend(context: &Context, found: &Repair) -> Result<(String, String)> {
     let case = Case { document: document.as_ref(), ..case };
     match (handler.confirm)(&case, None).await? {
         Proof::Refuted => {}
-        Proof::Confirmed(still) | Proof::HandsOff(still) => return Err(base::Error::conflict(format!("still: {still}"))),
+        Proof::Confirmed(still) | Proof::HandsOff(still) => {
+            return Err(base::Error::conflict(format!("still: {still}")));
+        }
     }
     let stage = health::stage(&assistant.host, assistant.port()?).await?;
     Ok((done, format!("it is {}", told(&stage))))
@@ -94,7 +100,8 @@ async fn end(context: &Context, of: &Repair, status: Status, action: &str, after
         alert::resolve(app, &mut tx, AlertRule::InstancesUnhealthy, &subject).await?;
         audit::record(app, &mut tx, &By::system(), Deed::info(Action::InstanceHealth, &of.instance_id, &told)).await?;
     } else {
-        alert::raise(app, &mut tx, AlertRule::InstancesUnhealthy, &subject, &format!("{}: {told}", of.instance_id)).await?;
+        alert::raise(app, &mut tx, AlertRule::InstancesUnhealthy, &subject, &format!("{}: {told}", of.instance_id))
+            .await?;
         audit::record(app, &mut tx, &By::system(), Deed::warn(Action::InstanceHealth, &of.instance_id, &told)).await?;
     }
     instance_health::set_restarted(&mut tx, &of.instance_id, app.clock.now()).await?;

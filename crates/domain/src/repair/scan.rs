@@ -77,7 +77,12 @@ pub async fn preview(app: &Arc<App>, only: Option<String>) -> Result<Vec<Planned
                     Proof::HandsOff(why) => (why, "tell somebody".to_owned()),
                     Proof::Refuted => continue,
                 };
-                planned.push(Planned { instance_id: member.instance.id.clone(), rule: found.handler.rule, before, plan });
+                planned.push(Planned {
+                    instance_id: member.instance.id.clone(),
+                    rule: found.handler.rule,
+                    before,
+                    plan,
+                });
             }
         }
         planned
@@ -88,7 +93,8 @@ pub async fn preview(app: &Arc<App>, only: Option<String>) -> Result<Vec<Planned
 
 fn limits(app: &App, post: &Post) -> Limits {
     let now = app.clock.now().as_millisecond();
-    let oldest = post.instances.iter().filter_map(|m| m.known.as_ref()).map(|k| k.journal_at).filter(|at| *at > 0).min();
+    let oldest =
+        post.instances.iter().filter_map(|m| m.known.as_ref()).map(|k| k.journal_at).filter(|at| *at > 0).min();
     let since = oldest.map_or(0, |at| ((now - at) / 1000 + 30).clamp(0, LONGEST));
     let journal = WINDOW.max(Duration::from_secs(since.unsigned_abs()));
     Limits { journal, ..Limits::default() }
@@ -149,8 +155,13 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member) -> 
         bind: Bind::for_url(&member.instance.gateway_url),
         bot: bot.iter().any(|binding| binding.is_active && binding.platform == "telegram"),
     };
-    let evidence =
-        Evidence { now, lines: &lines, document: document.as_ref(), state: Some((server, answer)), expected: &expected };
+    let evidence = Evidence {
+        now,
+        lines: &lines,
+        document: document.as_ref(),
+        state: Some((server, answer)),
+        expected: &expected,
+    };
     let mut found = vec![];
     for (rule, detect) in RULES {
         let Some(finding) = detect(&evidence) else { continue };
@@ -214,7 +225,15 @@ async fn act(app: &App, member: &Member, look: Look, scanned: &mut Scanned) -> R
                 let now = app.clock.now();
                 instance_health::set_memory_out(&mut tx, &instance.id, Some(found.at.unwrap_or(now))).await?;
                 instance::set_health(&mut tx, &id, Health::Unhealthy, instance.health_fail_count, now).await?;
-                tell(app, &mut tx, &instance.id, rule.as_str(), seen, "it ran out of memory: give it more, or find out why").await?;
+                tell(
+                    app,
+                    &mut tx,
+                    &instance.id,
+                    rule.as_str(),
+                    seen,
+                    "it ran out of memory: give it more, or find out why",
+                )
+                .await?;
                 scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
             }
             (Proof::Confirmed(seen) | Proof::HandsOff(seen), Rule::RateLimited) => {
@@ -223,7 +242,8 @@ async fn act(app: &App, member: &Member, look: Look, scanned: &mut Scanned) -> R
                 if instance.health_status != Health::Unhealthy {
                     instance::set_health(&mut tx, &id, Health::RateLimited, instance.health_fail_count, now).await?;
                 }
-                tell(app, &mut tx, &instance.id, rule.as_str(), seen, "the model provider's rate limit was reached").await?;
+                tell(app, &mut tx, &instance.id, rule.as_str(), seen, "the model provider's rate limit was reached")
+                    .await?;
                 scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
             }
             (Proof::HandsOff(why), _) => {

@@ -31,7 +31,8 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
     let removal = remove_unknown(&mut document.clone(), &validation)?;
     let told: Vec<String> = removal.removed.iter().map(ToString::to_string).collect();
     Ok(if told.is_empty() {
-        let issues: Vec<String> = validation.issues.iter().take(5).map(|i| format!("{}: {}", i.path, i.message)).collect();
+        let issues: Vec<String> =
+            validation.issues.iter().take(5).map(|i| format!("{}: {}", i.path, i.message)).collect();
         Proof::HandsOff(format!("the configuration is not valid: {}", issues.join("; ")))
     } else {
         Proof::Confirmed(format!("OpenClaw does not know: {}", told.join(", ")))

@@ -34,8 +34,16 @@ async fn replica(site: &Site) -> Arc<App> {
         zone: of.zone.clone(),
         sealer: of.sealer.clone(),
         hasher: Default::default(),
-        employee: domain::app::Side { tokens: key(domain::token::Audience::Employee), sso: None, newcomers: Default::default() },
-        admin: domain::app::Side { tokens: key(domain::token::Audience::Admin), sso: None, newcomers: Default::default() },
+        employee: domain::app::Side {
+            tokens: key(domain::token::Audience::Employee),
+            sso: None,
+            newcomers: Default::default(),
+        },
+        admin: domain::app::Side {
+            tokens: key(domain::token::Audience::Admin),
+            sso: None,
+            newcomers: Default::default(),
+        },
         proxy: None,
         audit_retention_days: 90,
         quotas: domain::quota::Quotas::new("other"),
@@ -140,6 +148,76 @@ on_both! {
     }
 }
 
+on_both! {
+    async fn budgets_and_the_nightly_comparison(site: Site) {
+        use store::request_log::{NewRequest, add};
+        let key = site.key("some-key", None, Some(1000)).await;
+        assert!(!key.is_empty());
+        let app = &site.app;
+        let yesterday = app.zone.midnight(app.clock.now()) - SignedDuration::from_hours(5);
+        let request = |quota: i64, at: jiff::Timestamp| NewRequest {
+            request_id: base::id::fresh(),
+            token_name: "some-key".into(),
+            model: "gpt-4o".into(),
+            provider: "openai".into(),
+            kind: 2,
+            is_stream: false,
+            prompt_tokens: 10,
+            completion_tokens: 5,
+            quota,
+            duration_ms: 1,
+            error_message: String::new(),
+            estimated: false,
+            created_at: at,
+        };
+        let mut tx = app.db.begin().await.unwrap();
+        add(&mut tx, &app.zone, &[request(700, yesterday), request(50, app.clock.now())]).await.unwrap();
+        tx.commit().await.unwrap();
+        let run = async |name: &str| {
+            site.admin.post(&format!("/job-runs/{name}/run"), json!({})).token(&site.root).ok().await;
+            for _ in 0..400 {
+                if runs(site, name).await[0]["status"] != "running" {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let run = runs(site, name).await[0].clone();
+            assert_eq!(run["status"], "success", "{run}");
+            run["message"].as_str().unwrap().to_owned()
+        };
+        let told = run("sync_llm_spend").await;
+        assert!(told.starts_with("today $0.000100, this month") && told.ends_with("0 budgets near their limit"), "{told}");
+        let mut tx = app.db.begin().await.unwrap();
+        add(&mut tx, &app.zone, &[request(100, app.clock.now())]).await.unwrap();
+        tx.commit().await.unwrap();
+        for _ in 0..2 {
+            assert!(run("sync_llm_spend").await.ends_with("1 budgets near their limit"));
+        }
+        let alerts = site.admin.get("/alerts?rule=budget_near_limit").token(&site.root).ok().await;
+        assert_eq!((alerts["total"].as_i64(), alerts["list"][0]["subject"].as_str()), (Some(1), Some("key:some-key")));
+        let warned = site.admin.get("/audit-logs?level=WARN&action=key.sync").token(&site.root).ok().await;
+        assert_eq!(warned["total"], 1, "{warned}");
+        // Paused by default, and can be run and switched on. This gateway's account has no limit; the key has little left.
+        let jobs = site.admin.get("/jobs").token(&site.root).ok().await;
+        let paused: Vec<&str> = jobs["list"].as_array().unwrap().iter().filter(|j| j["paused"] == true).map(|j| j["name"].as_str().unwrap()).collect();
+        assert_eq!(paused, ["key_balance_alert"]);
+        assert!(run("key_balance_alert").await.contains("key:some-key has $0.00 left"));
+        // The comparison of yesterday: everything agrees, until somebody changes a sum.
+        assert!(run("spend_comparison").await.ends_with("drift 0"));
+        app.db.run("UPDATE usage_daily SET quota = quota + 3 WHERE quota = 700", args![]).await.unwrap();
+        assert!(run("spend_comparison").await.ends_with("sums 703, rows 700, the gateway's count apart by unknown; drift 3"));
+        let days = site.admin.get("/spend-days").token(&site.root).ok().await;
+        assert_eq!((days["total"].as_i64(), days["list"][0]["drift"].as_i64()), (Some(1), Some(3)));
+        // The gateway is away: more than half of the keys fail, told once.
+        for _ in 0..2 {
+            run("llm_self_heal").await;
+        }
+        let alerts = site.admin.get("/alerts?rule=gateway_down").token(&site.root).ok().await;
+        assert_eq!((alerts["total"].as_i64(), alerts["list"][0]["subject"].as_str()), (Some(1), Some("keys")), "{alerts}");
+        assert!(run("key_validity_check").await.starts_with("1 keys asked about, 0 refused"));
+    }
+}
+
 /// Three processes on one PostgreSQL; the leader is frozen past its lease, another leads, the first comes back.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_three_replicas_one_leads_and_every_slot_runs_once() {
@@ -154,7 +232,8 @@ async fn of_three_replicas_one_leads_and_every_slot_runs_once() {
         site.wait(Duration::from_secs(1));
         let frozen = (second / 100) as usize % 4;
         let looks = all.iter().enumerate().filter(|(i, _)| *i != frozen);
-        let looked = futures_util::future::join_all(looks.map(|(i, s)| async move { (i, s.tick().await.unwrap()) })).await;
+        let looked =
+            futures_util::future::join_all(looks.map(|(i, s)| async move { (i, s.tick().await.unwrap()) })).await;
         let leaders: Vec<usize> = looked.iter().filter(|(_, led)| led.is_some()).map(|(i, _)| *i).collect();
         assert!(leaders.len() <= 1, "{leaders:?} lead at once");
         for i in leaders {

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod admins;
+mod alerts;
 mod audit;
 mod chat;
 mod chat_bindings;
@@ -17,7 +18,9 @@ mod envelope;
 mod fleet;
 mod gateway;
 mod gateway_crash;
+mod guardian;
 mod handlers;
+mod health;
 mod hosts;
 mod installs;
 mod keys;
@@ -29,6 +32,7 @@ mod openapi;
 mod queue;
 mod queue_crash;
 mod real;
+mod repairs;
 mod sso;
 mod storm;
 mod usage;
