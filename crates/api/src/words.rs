@@ -51,6 +51,16 @@ words! {
     TaskStatus of store::task::Status {
         Pending = "pending", Processing = "processing", Done = "done", Failed = "failed", Dead = "dead",
     }
+    RunStatus of store::job_run::Status {
+        Running = "running", Success = "success", Failed = "failed", Skipped = "skipped",
+    }
+    RepairStatus of store::repair::Status {
+        Running = "running", Success = "success", Failed = "failed", Alert = "alert",
+    }
+    EventStatus of store::guardian::Status { Success = "success", Failed = "failed" }
+    DimensionStatus of store::guardian::State {
+        Healthy = "healthy", Warning = "warning", Abnormal = "abnormal", Unknown = "unknown",
+    }
     KeyStatus of store::gateway_key::Status { Active = "active", Disabled = "disabled" }
     ProviderKind of store::model::ProviderKind {
         Anthropic = "anthropic", Openai = "openai", Google = "google", Echo = "echo",

@@ -26,6 +26,10 @@ impl Zone {
         self.0.iana_name().unwrap_or("local")
     }
 
+    pub(crate) fn time_zone(&self) -> &TimeZone {
+        &self.0
+    }
+
     pub fn date(&self, at: Timestamp) -> Date {
         at.to_zoned(self.0.clone()).date()
     }

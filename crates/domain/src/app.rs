@@ -6,6 +6,7 @@ use base::{Clock, Zone};
 use remote::host::Hosts;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
+use remote::webhook::Webhooks;
 use store::Db;
 use store::seal::Sealer;
 
@@ -35,6 +36,8 @@ pub struct App {
     /// The servers that this process talks to.
     pub hosts: Hosts,
     pub assistants: assistant::Defaults,
+    /// Where alerts may be delivered to.
+    pub webhooks: Webhooks,
 }
 
 /// How one of the two kinds of accounts logs in.

@@ -56,6 +56,16 @@ pub async fn connect(app: &App, server: &Server) -> Result<Host> {
     }
 }
 
+/// The same for who looks every few minutes: that a server is away is told by what is found about its instances.
+pub async fn reach(app: &App, server: &Server) -> Result<Host> {
+    let host = app.hosts.host(&server.id, &target(app, server)?);
+    match host.contact().await? {
+        Some(key) if server.host_key.is_empty() => pin(app, server, &key).await?,
+        _ => {}
+    }
+    Ok(host)
+}
+
 async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
     let id = ServerId::named(&server.id);
     if server::pin(&app.db, &id, &key.to_string()).await? {

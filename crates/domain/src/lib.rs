@@ -1,6 +1,7 @@
-//! What the product can do. Two ways lead in: people (`api`) and time (`clock`).
+//! What the product can do. Two ways lead in: people (`api`) and time (`job`).
 
 pub mod admin_user;
+pub mod alert;
 pub mod app;
 pub mod assistant;
 pub mod audit;
@@ -10,10 +11,14 @@ pub mod chat;
 pub mod chat_binding;
 pub mod claim;
 pub mod container;
+pub mod event;
+pub mod guardian;
 pub mod hashing;
+pub mod health;
 pub mod host;
 pub mod install;
 pub mod instance;
+pub mod job;
 pub mod key;
 pub mod llm;
 pub mod login;
@@ -22,6 +27,7 @@ pub mod model;
 pub mod pool;
 pub mod profession;
 pub mod quota;
+pub mod repair;
 pub mod server;
 pub mod session;
 pub mod sso;

@@ -5,3 +5,4 @@ pub mod http;
 pub mod jwks;
 pub mod llm;
 pub mod sso;
+pub mod webhook;

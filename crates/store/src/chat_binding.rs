@@ -76,3 +76,14 @@ pub async fn delete_all(tx: &mut Tx, instance: &InstanceId, at: Timestamp) -> Re
     let sql = "UPDATE chat_binding SET deleted_at = ? WHERE instance_id = ? AND deleted_at IS NULL";
     tx.run(sql, args![at, instance.as_str()]).await
 }
+
+record! {
+    struct Hashed { instance_id: String, bot_token_hash: String }
+}
+
+/// The instance and the keyed hash of the token of every live binding.
+pub async fn hashes(db: &Db) -> Result<Vec<(String, String)>> {
+    let sql = "SELECT instance_id, bot_token_hash FROM chat_binding WHERE deleted_at IS NULL ORDER BY created_at, id";
+    let rows: Vec<Hashed> = db.all(sql, args![]).await?;
+    Ok(rows.into_iter().map(|row| (row.instance_id, row.bot_token_hash)).collect())
+}

@@ -67,3 +67,9 @@ pub async fn newest(db: &Db, instance: &str, limit: i64) -> Result<Vec<ChatMessa
     );
     db.all(&sql, args![instance, limit]).await
 }
+
+/// Whether the table can be read at all.
+pub async fn look(db: &Db) -> Result<()> {
+    let _: Option<crate::db::Number> = db.first("SELECT tokens AS n FROM chat_message LIMIT 1", args![]).await?;
+    Ok(())
+}

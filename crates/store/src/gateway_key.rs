@@ -159,6 +159,16 @@ pub async fn update(tx: &mut Tx, key: &GatewayKey) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
+/// Writes what the gateway said of a key; answers whether it said something else before. Nothing said before counts as valid.
+pub async fn set_state(tx: &mut Tx, id: &str, state: &str, at: Timestamp) -> Result<bool> {
+    let sql = "UPDATE gateway_key SET state = ?, last_checked_at = ? WHERE id = ? AND state <> ? AND NOT (state = '' AND ? = 'valid')";
+    if tx.run(sql, args![state, at, id, state, state]).await? == 1 {
+        return Ok(true);
+    }
+    tx.run("UPDATE gateway_key SET state = ?, last_checked_at = ? WHERE id = ?", args![state, at, id]).await?;
+    Ok(false)
+}
+
 /// Gives a record another key.
 pub async fn set_secret(tx: &mut Tx, id: &str, sealed: &str, hash: &str, at: Timestamp) -> Result<()> {
     let sql = "UPDATE gateway_key SET secret = ?, secret_hash = ?, updated_at = ? WHERE id = ?";

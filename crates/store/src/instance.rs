@@ -104,6 +104,12 @@ pub async fn find_even_deleted(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Re
     conn.into().first(&format!("SELECT {} FROM instance WHERE id = ?", Instance::COLUMNS), args![id.as_str()]).await
 }
 
+/// Every instance that is not deleted.
+pub async fn all_live(db: &Db) -> Result<Vec<Instance>> {
+    let sql = format!("SELECT {} FROM instance WHERE deleted_at IS NULL ORDER BY id", Instance::COLUMNS);
+    db.all(&sql, args![]).await
+}
+
 /// The instance as it is, held until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
     let lock = tx.dialect().for_update();

@@ -23,16 +23,38 @@ pub enum Topic {
     Instance,
     /// A sub key of the LLM gateway, or what it may do.
     Key,
+    /// A run of a job began or ended.
+    Job,
+    /// A guardian event.
+    Guardian,
+    /// A server was measured.
+    Metric,
+    Alert,
+    Repair,
 }
 
 impl Topic {
-    const ALL: &[Topic] = &[Topic::Task, Topic::Instance, Topic::Key];
+    const ALL: &[Topic] = &[
+        Topic::Task,
+        Topic::Instance,
+        Topic::Key,
+        Topic::Job,
+        Topic::Guardian,
+        Topic::Metric,
+        Topic::Alert,
+        Topic::Repair,
+    ];
 
-    fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Topic::Task => "task",
             Topic::Instance => "instance",
             Topic::Key => "key",
+            Topic::Job => "job",
+            Topic::Guardian => "guardian",
+            Topic::Metric => "metric",
+            Topic::Alert => "alert",
+            Topic::Repair => "repair",
         }
     }
 }

@@ -47,3 +47,7 @@ pub async fn averages(db: &Db, server: &ServerId, from: Timestamp, step_ms: i64)
         GROUP BY created_at / ? ORDER BY MAX(created_at)";
     db.all(sql, args![server.as_str(), from, step_ms]).await
 }
+
+pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
+    db.run("DELETE FROM server_metric WHERE created_at < ?", args![before]).await
+}

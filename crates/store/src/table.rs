@@ -34,10 +34,21 @@ pub const TABLES: &[&str] = &[
     "log_segment",
     "quota_grant",
     "chat_message",
+    "lease",
+    "job",
+    "job_run",
+    "instance_health",
+    "repair",
+    "guardian_event",
+    "guardian_check",
+    "alert_rule",
+    "alert",
+    "spend_day",
 ];
 
 /// Tables whose key counts up by itself.
-pub const COUNTED: &[&str] = &["audit_log", "server_metric", "task_log", "request_log"];
+pub const COUNTED: &[&str] =
+    &["audit_log", "server_metric", "task_log", "request_log", "job_run", "repair", "guardian_event"];
 
 /// A column that holds a sealed secret, and the column that holds its keyed hash, if any.
 pub struct Sealed {
@@ -53,6 +64,8 @@ pub const SEALED: &[Sealed] = &[
     Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
     Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },
     Sealed { table: "gateway_key", id: "id", column: "secret", hash: Some("secret_hash") },
+    Sealed { table: "alert_rule", id: "id", column: "channel", hash: None },
+    Sealed { table: "alert_rule", id: "id", column: "secret", hash: None },
 ];
 
 /// How many rows one of `TABLES` has.

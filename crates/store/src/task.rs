@@ -218,6 +218,30 @@ pub async fn is_waiting(db: &Db, kind: &str, payload: &str) -> Result<bool> {
     Ok(number.n > 0)
 }
 
+record! {
+    struct Busy { instance_id: String }
+}
+
+/// The instances that something is at work on, or is about to be.
+pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
+    let sql =
+        "SELECT DISTINCT instance_id FROM task WHERE status IN ('pending', 'processing') AND instance_id IS NOT NULL";
+    let rows: Vec<Busy> = db.all(sql, args![]).await?;
+    Ok(rows.into_iter().map(|row| row.instance_id).collect())
+}
+
+/// How many tasks were due before this instant and nobody has taken.
+pub async fn late(db: &Db, types: &[&str], before: Timestamp) -> Result<i64> {
+    let marks = vec!["?"; types.len().max(1)].join(", ");
+    let sql = format!(
+        "SELECT COUNT(*) AS n FROM task WHERE status IN ('pending', 'failed') AND next_attempt_at < ? AND type IN ({marks})"
+    );
+    let mut args = args![before];
+    args.extend(types.iter().map(|t| Value::from(*t)));
+    let number: crate::db::Number = Conn::from(db).one(&sql, args).await?;
+    Ok(number.n)
+}
+
 /// When the next task that is not due yet becomes so, for a worker that has nothing to do.
 pub async fn next_due(db: &Db, types: &[&str], now: Timestamp) -> Result<Option<Timestamp>> {
     record! { struct Due { due: Option<Timestamp> } }

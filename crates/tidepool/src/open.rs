@@ -17,6 +17,7 @@ use jiff::SignedDuration;
 use remote::host::Hosts;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
+use remote::webhook::Webhooks;
 use store::key_check;
 use store::lock::InUse;
 use store::seal::Sealer;
@@ -101,6 +102,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         feed,
         hosts: Hosts::new(),
         assistants: config.assistants.clone(),
+        webhooks: Webhooks { allow_private: config.webhook_allow_private },
     };
     Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }

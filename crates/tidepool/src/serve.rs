@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use api::state::Api;
 use base::{Error, Result};
+use domain::job::{JOBS, Scheduler, Timing};
 use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
@@ -115,18 +116,18 @@ impl Running {
             running.tasks.spawn(worker.run(stopped.clone()));
         }
         if config.runs(Role::Scheduler) {
+            let scheduler = Scheduler::new(running.app.clone(), JOBS, Timing::default());
+            running.tasks.spawn(scheduler.run(stopped.clone()));
             let (app, mut stopped) = (running.app.clone(), stopped.clone());
             running.tasks.spawn(async move {
                 tokio::select! {
                     () = domain::usage::reader::follow(&*app.feed) => {}
-                    () = domain::usage::keep_totals(&app) => {}
                     () = domain::key::watch_quotas(&app) => {}
-                    () = domain::usage::keep_retention(&app) => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }
             });
         }
-        if config.runs(Role::Worker) || serves_gateway {
+        if config.runs(Role::Worker) || config.runs(Role::Admin) || serves_gateway {
             let (db, mut stopped) = (running.app.db.clone(), stopped.clone());
             running.tasks.spawn(async move {
                 // Hears what other processes enqueue and change.

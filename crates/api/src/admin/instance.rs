@@ -18,6 +18,7 @@ use crate::words::{EntryStatus, Health, KeyStatus, Origin};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
+        .routes(routes!(health_check))
         .routes(routes!(list))
         .routes(routes!(show))
         .routes(routes!(create))
@@ -350,4 +351,45 @@ async fn assign(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
     let user = body.user_id.flatten().map(|u| UserId::named(u.as_str()));
     instance::assign(&api.app, &who.by, &id, user.as_ref()).await?;
     whole(&api, &id).await
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct HealthReport {
+    id: String,
+    name: String,
+    server_id: String,
+    health_status: Health,
+    health_fail_count: i64,
+    /// What decided: ssh, service, http, websocket, key, or none where nothing was asked.
+    #[schema(example = "key")]
+    layer: String,
+    detail: String,
+    /// Of the handshake and one call; null where it did not come to that.
+    latency_ms: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct HealthReports {
+    checked_at: String,
+    list: Vec<HealthReport>,
+}
+
+/// Checks all instances now and answers how each is.
+///
+/// It is the same check as the one every five minutes: the service over SSH, then /healthz, a WebSocket handshake with one call,
+/// and the sub key at the LLM gateway. Only where SSH does not get there is the instance asked by its own address, for 5 s.
+#[utoipa::path(get, path = "/instances/health-check", tag = "instances", responses((status = 200, body = HealthReports)))]
+async fn health_check(_: Admin, api: State) -> Answer<HealthReports> {
+    let reports = domain::health::check(&api.app).await?;
+    let list = reports.into_iter().map(|report| HealthReport {
+        id: report.id,
+        name: report.name,
+        server_id: report.server_id,
+        health_status: report.status.into(),
+        health_fail_count: report.fails,
+        layer: report.layer,
+        detail: report.detail,
+        latency_ms: report.latency_ms,
+    });
+    Ok(Data(HealthReports { checked_at: api.zone().show(api.app.clock.now()), list: list.collect() }))
 }

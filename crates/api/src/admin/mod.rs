@@ -1,18 +1,24 @@
 //! The administration API. One file per noun; each has its `routes()`.
 
 mod admin_user;
+mod alert;
 mod assistant;
 mod audit;
 mod auth;
 mod chat_binding;
 mod container;
+mod event;
+mod guardian;
 mod instance;
+mod job_run;
 mod key;
 mod marketplace;
 mod model;
 mod pool;
 mod profession;
+mod repair;
 mod server;
+mod spend_day;
 mod task;
 mod usage;
 mod user;
@@ -34,9 +40,15 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(profession::routes())
         .merge(pool::routes())
         .merge(task::routes())
+        .merge(job_run::routes())
+        .merge(guardian::routes())
+        .merge(alert::routes())
+        .merge(repair::routes())
+        .merge(event::routes())
         .merge(marketplace::routes())
         .merge(audit::routes())
         .merge(usage::routes())
+        .merge(spend_day::routes())
         .merge(key::routes())
         .merge(model::routes())
 }

@@ -3,6 +3,7 @@
 //! Our record says what should be; with a foreign gateway a task makes it so. The embedded gateway reads the record itself.
 
 mod apply;
+pub mod check;
 mod embedded;
 mod need;
 mod watch;

@@ -19,7 +19,9 @@ mod upgrade_instance;
 mod worker;
 mod write_config;
 
+use crate::alert::DeliverAlert;
 use crate::key::ApplyKey;
+use crate::repair::RepairInstance;
 pub use apply_marketplace_item::ApplyMarketplaceItem;
 pub use bootstrap_profession_instance::BootstrapProfessionInstance;
 pub use kind::{Context, Payload, Run, TaskType};
@@ -48,4 +50,6 @@ pub const TYPES: &[TaskType] = &[
     TaskType::run_by::<WriteConfig>(),
     TaskType::run_by::<UpgradeInstance>(),
     TaskType::run_by::<ApplyKey>(),
+    TaskType::run_by::<DeliverAlert>(),
+    TaskType::run_by::<RepairInstance>(),
 ];

@@ -14,7 +14,7 @@ mod stats;
 pub use feed::{AsOf, Feed, Local};
 pub use own::{Day, Own, Window, Windows};
 pub use requests::{Item, Items, Wanted, requests};
-pub use retention::{forget_old, keep_retention};
+pub use retention::forget_old;
 pub use spent::spent;
 pub(crate) use spent::spent_in;
 pub use stats::{Grouping, Stat, TokenDay, days, department, stats};
@@ -27,20 +27,6 @@ pub const MAX_DAYS: i64 = 366;
 pub fn first_day(app: &crate::App, days: i64) -> jiff::civil::Date {
     let back = jiff::Span::new().days(days.clamp(1, MAX_DAYS) - 1);
     app.zone.date(app.clock.now()).saturating_sub(back)
-}
-
-/// How often the instances' totals are brought up to date.
-const TOTALS: std::time::Duration = std::time::Duration::from_secs(15 * 60);
-
-/// Copies the sums into the instances' totals from time to time, for as long as it runs.
-pub async fn keep_totals(app: &crate::App) {
-    loop {
-        app.feed.pull().await;
-        if let Err(error) = store::usage::copy_totals(&app.db).await {
-            tracing::warn!(%error, "the instances' totals are not brought up to date");
-        }
-        tokio::time::sleep(TOTALS).await;
-    }
 }
 
 /// Makes the sums of days anew if they were made in another zone than the configured one.

@@ -14,23 +14,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A grant that nobody touched for so long is of a day that is over, or of a process that is.
 const GRANT: SignedDuration = SignedDuration::from_hours(48);
 
-/// Midnight itself belongs to whoever counts days.
-const AFTER_MIDNIGHT: Duration = Duration::from_secs(10 * 60);
-
-/// Deletes old requests now and soon after every midnight, for as long as it runs.
-pub async fn keep_retention(app: &App) {
-    loop {
-        match forget_old(app).await {
-            Ok(0) => {}
-            Ok(gone) => tracing::info!(gone, "old requests are deleted"),
-            Err(error) => tracing::warn!(%error, "old requests are not deleted"),
-        }
-        let now = app.clock.now();
-        let left = app.zone.next_midnight(now).duration_since(now).unsigned_abs();
-        tokio::time::sleep(left + AFTER_MIDNIGHT).await;
-    }
-}
-
 /// Deletes what is older than the retention period; answers how many requests went.
 pub async fn forget_old(app: &App) -> Result<u64> {
     let now = app.clock.now();

@@ -65,6 +65,7 @@ impl Embedded {
             feed: log.clone(),
             hosts: remote::host::Hosts::new(),
             assistants: domain::assistant::Defaults::default(),
+            webhooks: remote::webhook::Webhooks::default(),
         });
         let settings = Settings { echo: true, ..Settings::default() };
         let served = gateway::Gateway::open(app.clone(), log, &settings, gateway::Timing::default()).await.unwrap();

@@ -143,6 +143,7 @@ impl Site {
             feed: log.clone(),
             hosts: remote::host::Hosts::new(),
             assistants: domain::assistant::Defaults::default(),
+            webhooks: remote::webhook::Webhooks::default(),
         });
         let access = |url: Option<String>| url.map(|url| Access { url, key: Secret::new(PROVIDER_KEY) });
         let providers = Settings {

@@ -1,10 +1,16 @@
 #!/usr/bin/env python3
-"""Stands in for OpenClaw in the tests: its version, its validation, a gateway with its health pages, and two RPCs.
+"""Stands in for OpenClaw in the tests: its version, its validation, its doctor, a gateway with its health pages and the handshake of
+its WebSocket, and some RPCs.
 
 Its version is the name of the folder it lies in. What it shall do wrong stands in `standin.json` in the state folder:
 {"delay": seconds before it listens, "unready": true, "crash": [versions that exit 1], "refuse": true (exit 78),
- "mute": [versions that answer no chat], "deaf": true (no reload)}
+ "mute": [versions that answer no chat], "deaf": true (no reload), "wedged": true (pages, but no WebSocket),
+ "loop": true (exit 1 until the doctor was there), "oom": true (out of memory),
+ "sessions": what sessions.list answers}
 """
+import base64
+import ctypes
+import hashlib
 import http.server
 import json
 import os
@@ -68,7 +74,11 @@ def wrong(key):
 
 
 class Pages(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
     def do_GET(self):
+        if self.headers.get("Upgrade", "").lower() == "websocket":
+            return self.talk()
         answers = {
             "/healthz": (200, {"ok": True, "status": "live"}),
             "/readyz": (503, {"ready": False, "failing": ["startup"]}) if wrong("unready") else (200, {"ready": True, "failing": []}),
@@ -76,15 +86,70 @@ class Pages(http.server.BaseHTTPRequestHandler):
         }
         status, body = answers.get(self.path, (404, {}))
         self.send_response(status)
+        text = json.dumps(body).encode()
         self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
+        self.wfile.write(text)
+        self.close_connection = True
+
+    def talk(self):
+        """The WebSocket: a challenge, the token, and one answer per question."""
+        self.close_connection = True
+        if wrong("wedged"):
+            time.sleep(30)
+            return
+        accept = base64.b64encode(hashlib.sha1((self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest())
+        self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + accept + b"\r\n\r\n")
+        self.say({"type": "event", "event": "connect.challenge", "payload": {"nonce": "n", "ts": 0}})
+        while True:
+            request = self.hear()
+            if request is None:
+                return
+            answer = {"type": "res", "id": request["id"], "ok": True, "payload": self.answer(request)}
+            if answer["payload"] is None:
+                answer = {"type": "res", "id": request["id"], "ok": False, "error": {"code": "UNAUTHORIZED", "message": "token mismatch"}}
+            self.say(answer)
+
+    def answer(self, request):
+        method, params = request["method"], request.get("params") or {}
+        if method == "connect":
+            if params["auth"]["token"] != read_json(CONFIG, {})["gateway"]["auth"]["token"]:
+                return None
+            return {"protocol": 4, "server": {"version": VERSION}, "features": {"methods": [], "events": []}, "auth": {"scopes": params["scopes"]}}
+        if method == "sessions.list":
+            return {"sessions": wrong("sessions") or []}
+        if method in ("sessions.reset", "sessions.delete"):
+            log("asked for " + method + " " + params["key"])
+        return {"ok": True}
+
+    def hear(self):
+        head = self.rfile.read(2)
+        if len(head) < 2 or head[0] & 15 == 8:
+            return None
+        size = head[1] & 127
+        if size == 126:
+            size = int.from_bytes(self.rfile.read(2), "big")
+        elif size == 127:
+            size = int.from_bytes(self.rfile.read(8), "big")
+        mask = self.rfile.read(4)
+        data = self.rfile.read(size)
+        return json.loads(bytes(b ^ mask[i % 4] for i, b in enumerate(data)))
+
+    def say(self, frame):
+        data = json.dumps(frame).encode()
+        size = bytes([len(data)]) if len(data) < 126 else bytes([126]) + len(data).to_bytes(2, "big")
+        self.wfile.write(b"\x81" + size + data)
+        self.wfile.flush()
 
     def log_message(self, *_):
         pass
 
 
 def gateway(port):
+    # As a real gateway calls itself; the kernel cuts it.
+    ctypes.CDLL(None).prctl(15, b"openclaw-gatewa", 0, 0, 0)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     found = issues()
     if found:
@@ -93,6 +158,12 @@ def gateway(port):
     if wrong("refuse"):
         print("Gateway failed to start: Invalid config, as it was told to say", flush=True)
         sys.exit(78)
+    if wrong("oom"):
+        print("FATAL ERROR: Ineffective mark-compacts near heap limit Allocation failed - JavaScript heap out of memory", flush=True)
+        os.abort()
+    if wrong("loop"):
+        print("Gateway failed to start: Refusing to run automatic gateway startup migrations (config validity changed)", flush=True)
+        sys.exit(1)
     if VERSION in (wrong("crash") or []):
         print("Gateway failed to start: as it was told to", flush=True)
         sys.exit(1)
@@ -102,7 +173,10 @@ def gateway(port):
     time.sleep(wrong("delay") or 0)
     threading.Thread(target=watch, daemon=True).start()
     print(f"listening on ws://127.0.0.1:{port}", flush=True)
-    http.server.ThreadingHTTPServer(("127.0.0.1", port), Pages).serve_forever()
+    address = "0.0.0.0" if read_json(CONFIG, {}).get("gateway", {}).get("bind") == "lan" else "127.0.0.1"
+    server = http.server.ThreadingHTTPServer((address, port), Pages)
+    server.daemon_threads = True
+    server.serve_forever()
 
 
 def call(method, params):
@@ -140,6 +214,14 @@ def main(arguments):
             meddle()
         print(json.dumps({"valid": not found, "path": CONFIG, "issues": found}))
         sys.exit(1 if found else 0)
+    elif arguments[:2] == ["doctor", "--fix"]:
+        flags = os.path.join(STATE, "standin.json")
+        told = read_json(flags, {})
+        told.pop("loop", None)
+        with open(flags + ".new", "w") as file:
+            json.dump(told, file)
+        os.replace(flags + ".new", flags)
+        print("Doctor complete.")
     elif arguments[:2] == ["gateway", "run"]:
         gateway(int(arguments[arguments.index("--port") + 1]))
     elif arguments[:2] == ["gateway", "call"]:

@@ -179,6 +179,7 @@ impl Site {
             feed,
             hosts: remote::host::Hosts::new(),
             assistants: options.assistants,
+            webhooks: remote::webhook::Webhooks { allow_private: true },
         });
         let (stop, stopped) = watch::channel(false);
         let gateway = match served {

@@ -1,0 +1,146 @@
+//! What the platform repaired by itself.
+
+use base::{Listing, Sort};
+use domain::repair::{self, Repair, Tally};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::envelope::Data;
+use crate::extract::{Admin, Answer, Body, Paging, Query, State};
+use crate::state::{Api, Shared};
+use crate::words::RepairStatus;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list)).routes(routes!(preview))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct RepairItem {
+    id: i64,
+    /// One of the nine rules, or auto_recovery.
+    #[schema(example = "no_api_key")]
+    rule: String,
+    instance_id: String,
+    /// `alert`: nothing may be done by itself, or it was done three times within the hour: somebody was told.
+    status: RepairStatus,
+    /// What was seen before anything was done.
+    before: String,
+    action: String,
+    /// How it was afterwards, or why it failed.
+    after: String,
+    took_ms: i64,
+    /// The task that does it.
+    task_id: Option<String>,
+    created_at: String,
+}
+
+fn item(api: &Api, repair: Repair) -> RepairItem {
+    RepairItem {
+        id: repair.id,
+        rule: repair.rule,
+        instance_id: repair.instance_id,
+        status: repair.status.into(),
+        before: repair.before,
+        action: repair.action,
+        after: repair.after,
+        took_ms: repair.took_ms,
+        task_id: repair.task_id,
+        created_at: api.zone().show(repair.created_at),
+    }
+}
+
+/// How the repairs of a rule went.
+#[derive(Serialize, ToSchema)]
+pub struct RuleTally {
+    rule: String,
+    success: i64,
+    failed: i64,
+    /// 0 to 100.
+    success_rate: f64,
+    /// Of those that succeeded; null where none did.
+    mean_time_to_repair_ms: Option<i64>,
+}
+
+fn tally(tally: Tally) -> RuleTally {
+    let all = (tally.success + tally.failed).max(1) as f64;
+    RuleTally {
+        success_rate: (tally.success as f64 * 10000.0 / all).round() / 100.0,
+        rule: tally.rule,
+        success: tally.success,
+        failed: tally.failed,
+        mean_time_to_repair_ms: tally.mean_ms.map(|ms| ms.round() as i64),
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Repairs {
+    list: Vec<RepairItem>,
+    total: i64,
+    /// Over all repairs that are kept, whatever is asked for.
+    rules: Vec<RuleTally>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Wanted {
+    rule: Option<String>,
+    instance_id: Option<String>,
+    status: Option<RepairStatus>,
+    /// Text in instance, rule, before, action or after.
+    q: Option<String>,
+    /// created_at, rule, instance_id, status or took_ms; a `-` in front turns it around.
+    sort: Option<String>,
+}
+
+/// The ledger of automatic repairs, newest first (beyond the spec). Kept for a year.
+#[utoipa::path(get, path = "/repairs", tag = "repairs", params(Wanted, Paging), responses((status = 200, body = Repairs)))]
+async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Repairs> {
+    let newest = Sort { column: "created_at", descending: true };
+    let sort = Sort::asked(wanted.sort.as_deref(), repair::SORTABLE, newest)?;
+    let filter = repair::Wanted {
+        q: wanted.q.as_deref(),
+        rule: wanted.rule.as_deref(),
+        instance_id: wanted.instance_id.as_deref(),
+        status: wanted.status.map(Into::into),
+    };
+    let (found, tallies) = repair::list(&api.app, filter, sort, paging.page(50)?).await?;
+    let list = found.list.into_iter().map(|repair| item(&api, repair)).collect();
+    Ok(Data(Repairs { list, total: found.total, rules: tallies.into_iter().map(tally).collect() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct PreviewWanted {
+    /// One instance; all when omitted.
+    instance_id: Option<String>,
+}
+
+/// Something that would be repaired.
+#[derive(Serialize, ToSchema)]
+pub struct PlannedRepair {
+    rule: String,
+    #[schema(example = 1)]
+    rule_number: u8,
+    instance_id: String,
+    before: String,
+    /// What would be done.
+    action: String,
+}
+
+/// Scans all instances now and answers what would be repaired (beyond the spec). Nothing is done, and no log counts as read.
+#[utoipa::path(post, path = "/repairs/preview", tag = "repairs", request_body = PreviewWanted, responses((status = 200, body = Listing<PlannedRepair>)))]
+async fn preview(_: Admin, api: State, Body(body): Body<PreviewWanted>) -> Answer<Listing<PlannedRepair>> {
+    let planned = repair::preview(&api.app, body.instance_id).await?;
+    let list: Vec<PlannedRepair> = planned
+        .into_iter()
+        .map(|one| PlannedRepair {
+            rule: one.rule.as_str().to_owned(),
+            rule_number: one.rule.number(),
+            instance_id: one.instance_id,
+            before: one.before,
+            action: one.plan,
+        })
+        .collect();
+    Ok(Data(Listing { total: list.len() as i64, list }))
+}

@@ -1,0 +1,53 @@
+//! guardian_inst_auth: an instance has its key where this release looks for it, and its models are our provider's.
+
+use std::sync::Arc;
+
+use base::{Result, When};
+use openclaw::config::{Found, Problem};
+use openclaw::sweep::{Answer, ConfigFile};
+use store::gateway_key;
+
+use super::{Dimension, Finding, brief, document, each_instance};
+use crate::App;
+use crate::health::sweep::Member;
+
+pub(super) const DIMENSION: Dimension = Dimension {
+    name: "guardian_inst_auth",
+    label: "Instance keys",
+    when: When::minutes(5),
+    check: |app| Box::pin(check(app)),
+};
+
+async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
+    each_instance(&app, brief(), |app, _, member, answer| async move { look(&app, &member, &answer).await }).await
+}
+
+async fn look(app: &App, member: &Member, answer: &Answer) -> Vec<Finding> {
+    let id = &member.instance.id;
+    let mut found = vec![];
+    match &answer.config {
+        Some(ConfigFile::Missing) => found.push(Finding::new(id, "there is no configuration on the server")),
+        Some(ConfigFile::Unreadable) => found.push(Finding::new(id, "the configuration on the server cannot be read")),
+        _ => {}
+    }
+    if answer.legacy_auth {
+        found.push(Finding::new(id, "there is an auth-profiles.json, which newer releases stumble over"));
+    }
+    match document(app, member, answer).await {
+        Ok(None) => {}
+        Ok(Some(document)) => {
+            let is = Found::read(&document);
+            if is.problems().contains(&Problem::ForeignPrimary) {
+                found.push(Finding::new(id, "its primary model is not one of the platform's provider"));
+            }
+            let stored = gateway_key::of_instance(&app.db, &member.instance.id()).await.ok().flatten();
+            if let Some(key) = stored.and_then(|key| key.key(&app.sealer).ok())
+                && is.key.is_none_or(|is| is.expose() != key.expose())
+            {
+                found.push(Finding::new(id, "its key is not the stored one"));
+            }
+        }
+        Err(error) => found.push(Finding::new(id, error.client)),
+    }
+    found
+}

@@ -1,0 +1,42 @@
+//! guardian_models_check: an instance has models, and its primary model is one of them.
+
+use std::sync::Arc;
+
+use base::{Result, When};
+use openclaw::config::{Found, Problem};
+
+use super::{Dimension, Finding, brief, each_instance};
+use crate::App;
+use crate::assistant::{Assistant, config};
+
+pub(super) const DIMENSION: Dimension = Dimension {
+    name: "guardian_models_check",
+    label: "Models",
+    when: When::hourly(15),
+    check: |app| Box::pin(check(app)),
+};
+
+async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
+    each_instance(&app, brief(), |app, _, member, _| async move {
+        let id = &member.instance.id;
+        let read = async {
+            let assistant = Assistant::open(&app, &member.instance.id()).await?;
+            Ok::<_, base::Error>(config::read(&assistant).await?.map(|found| found.document))
+        };
+        let document = match read.await {
+            Ok(Some(document)) => document,
+            Ok(None) => return vec![],
+            Err(error) => return vec![Finding::new(id, error.client)],
+        };
+        let told = |problem: Problem| match problem {
+            Problem::NoModels => Some("its list of models is empty"),
+            Problem::NoPrimary => Some("it has no primary model"),
+            Problem::UnlistedPrimary => Some("its primary model is not in its list"),
+            Problem::NoProvider => Some("it has no entry for the platform's provider"),
+            // Those are guardian_inst_auth's.
+            Problem::NoKey | Problem::ForeignPrimary => None,
+        };
+        Found::read(&document).problems().into_iter().filter_map(told).map(|told| Finding::new(id, told)).collect()
+    })
+    .await
+}

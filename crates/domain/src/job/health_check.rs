@@ -1,0 +1,20 @@
+//! health_check: one look at the whole fleet.
+
+use std::sync::Arc;
+
+use base::Result;
+use store::instance::Health;
+
+use crate::{App, health};
+
+pub(super) async fn run(app: Arc<App>) -> Result<String> {
+    let reports = health::check(&app).await?;
+    let of = |status: Health| reports.iter().filter(|r| r.status == status).count();
+    let mut told = format!("{} instances: {} healthy", reports.len(), of(Health::Healthy));
+    for status in [Health::Unhealthy, Health::KeyInvalid, Health::RateLimited, Health::Unknown] {
+        if of(status) > 0 {
+            told += &format!(", {} {}", of(status), status.as_str());
+        }
+    }
+    Ok(told)
+}

@@ -1,0 +1,25 @@
+//! key_validity_check: every sub key opens the gateway, and every instance has its own.
+
+use std::sync::Arc;
+
+use base::Result;
+
+use crate::App;
+use crate::key::check;
+
+pub(super) async fn run(app: Arc<App>) -> Result<String> {
+    let checked = check::ask_all(&app).await?;
+    for one in &checked {
+        check::note(&app, one).await?;
+    }
+    let refused: Vec<&str> = checked.iter().filter(|one| one.is_refused()).map(|one| one.key.name.as_str()).collect();
+    let rewritten = check::rewrite_wrong(&app).await?;
+    let mut told = format!("{} keys asked about, {} refused", checked.len(), refused.len());
+    if !refused.is_empty() {
+        told += &format!(": {}", refused.join(", "));
+    }
+    if !rewritten.is_empty() {
+        told += &format!("; written again to {}", rewritten.join(", "));
+    }
+    Ok(told)
+}

@@ -1,0 +1,32 @@
+//! llm_self_heal: sub keys that a foreign gateway refuses are brought in line again. When more than half of all fail, somebody is told,
+//! once; and once when that is over.
+
+use std::sync::Arc;
+
+use base::Result;
+
+use crate::App;
+use crate::alert::{self, Rule};
+use crate::key::check;
+
+/// The alert's subject, beside the gateway itself.
+const SUBJECT: &str = "keys";
+
+pub(super) async fn run(app: Arc<App>) -> Result<String> {
+    let checked = check::ask_all(&app).await?;
+    let failing = checked.iter().filter(|one| one.fails()).count();
+    for one in &checked {
+        check::note(&app, one).await?;
+        if one.is_refused() {
+            check::heal(&app, &one.key).await?;
+        }
+    }
+    let most = failing * 2 > checked.len();
+    let told = format!("{failing} of {} sub keys fail", checked.len());
+    let changed = alert::set_state(&app, Rule::GatewayDown, SUBJECT, most.then_some(told.as_str())).await?;
+    Ok(match (most, changed) {
+        (true, true) => format!("{told}: somebody was told"),
+        (false, true) => format!("{told}: that is over"),
+        _ => told,
+    })
+}

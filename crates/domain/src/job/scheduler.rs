@@ -1,0 +1,127 @@
+//! Lets jobs run when they are due. Every process with the role has one; a lease says whose turn it is. Should two
+//! believe it for a moment, the row of (job, slot) is written by one of them only.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::Result;
+use jiff::{SignedDuration, Timestamp};
+use store::{job_run, lease};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::{Job, run};
+use crate::App;
+
+const NAME: &str = "scheduler";
+
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// How often it is looked whether something is due.
+    pub look: Duration,
+    /// How long a leader that says nothing stays the leader.
+    pub lease: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing { look: Duration::from_secs(1), lease: Duration::from_secs(15) }
+    }
+}
+
+pub struct Scheduler {
+    app: Arc<App>,
+    jobs: &'static [Job],
+    timing: Timing,
+    holder: String,
+    /// The last slot of each job that is known to have its row.
+    done: Mutex<HashMap<&'static str, Timestamp>>,
+    runs: Mutex<JoinSet<()>>,
+}
+
+impl Scheduler {
+    pub fn new(app: Arc<App>, jobs: &'static [Job], timing: Timing) -> Scheduler {
+        let holder = base::id::fresh();
+        Scheduler { app, jobs, timing, holder, done: Mutex::default(), runs: Mutex::default() }
+    }
+
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        loop {
+            if let Err(error) = self.tick().await {
+                tracing::error!(%error, "the scheduler cannot look what is due");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(self.timing.look) => {}
+                _ = stop.wait_for(|stop| *stop) => break,
+            }
+        }
+        // What was begun ends with the process; its row says so when its lease has run out.
+        let mut runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = async { while runs.join_next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_secs(4), ended).await.ok();
+        if let Err(error) = lease::release(&self.app.db, NAME, &self.holder).await {
+            tracing::warn!(%error, "the scheduler's lease is not given back; it will run out");
+        }
+    }
+
+    /// Looks once. Answers how many runs it began; `None` where another process leads.
+    pub async fn tick(&self) -> Result<Option<usize>> {
+        let now = self.app.clock.now();
+        let ttl = SignedDuration::try_from(self.timing.lease).unwrap_or(SignedDuration::from_secs(15));
+        if !lease::hold(&self.app.db, NAME, &self.holder, now, now + ttl).await? {
+            return Ok(None);
+        }
+        job_run::abandon(&self.app.db, now).await?;
+        let mut begun = 0;
+        for job in self.jobs {
+            let slot = job.when.slot(&self.app.zone, now);
+            if self.is_done(job, slot) {
+                continue;
+            }
+            if job_run::paused(&self.app.db, job.name).await?.unwrap_or(job.paused) {
+                continue;
+            }
+            begun += usize::from(self.start(job, slot).await?);
+        }
+        Ok(Some(begun))
+    }
+
+    /// Only the last slot counts: however many were missed, there is one run.
+    async fn start(&self, job: &'static Job, slot: Timestamp) -> Result<bool> {
+        let app = &self.app;
+        if job_run::of_slot(&app.db, job.name, slot).await?.is_some() {
+            self.set_done(job, slot);
+            return Ok(false);
+        }
+        if let Some(begun) = run::begin(app, job, Some(slot), &self.holder).await? {
+            self.set_done(job, slot);
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            while runs.try_join_next().is_some() {}
+            runs.spawn(run::finish(app.clone(), begun));
+            return Ok(true);
+        }
+        // A run of another slot goes on, or one that somebody asked for.
+        if job_run::running(&app.db, job.name).await?.is_some_and(|run| run.slot != Some(slot)) {
+            run::skip(app, job, slot, &self.holder).await?;
+            self.set_done(job, slot);
+        }
+        Ok(false)
+    }
+
+    fn is_done(&self, job: &Job, slot: Timestamp) -> bool {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        // A clock that was set back does not make old slots due again.
+        done.get(job.name).is_some_and(|last| *last >= slot)
+    }
+
+    fn set_done(&self, job: &Job, slot: Timestamp) {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(job.name, slot);
+    }
+
+    /// Waits until everything that was begun has ended.
+    pub async fn settled(&self) {
+        let mut runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        while runs.join_next().await.is_some() {}
+    }
+}

@@ -1,0 +1,72 @@
+//! sync_llm_spend: what was spent today and this month is always the sum over the log since local midnight and the first, so that nothing
+//! need be set back. Here the log is taken in, and budgets are held against it: a key's quota, and a user's day.
+
+use std::sync::Arc;
+
+use base::id::UserId;
+use base::{Page, Result, Sort};
+use store::gateway_key;
+use store::user::{self, Status};
+
+use crate::alert::{self, Rule};
+use crate::audit::{self, Action, By, Deed};
+use crate::{App, usage};
+
+pub(super) async fn run(app: Arc<App>) -> Result<String> {
+    app.feed.pull().await;
+    let now = app.clock.now();
+    let today = app.zone.date(now);
+    let days = store::usage::daily(&app.db, today.first_of_month(), None).await?;
+    let (mut of_today, mut of_month) = (0, 0);
+    for day in &days {
+        of_month += day.sums.quota;
+        if day.date == today.to_string() {
+            of_today += day.sums.quota;
+        }
+    }
+    let near = match alert::threshold(&app, Rule::BudgetNearLimit).await? {
+        Some(percent) => budgets(&app, percent).await?,
+        None => 0,
+    };
+    let dollars = |quota: i64| quota as f64 / 500_000.0;
+    Ok(format!(
+        "today ${:.6}, this month ${:.6}; {near} budgets near their limit",
+        dollars(of_today),
+        dollars(of_month)
+    ))
+}
+
+async fn budgets(app: &App, percent: f64) -> Result<usize> {
+    let mut near = 0;
+    let sort = Sort { column: "created_at", descending: false };
+    for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
+        let Some(quota) = key.quota.filter(|quota| *quota > 0) else { continue };
+        near += usize::from(budget(app, &format!("key:{}", key.name), key.logged_quota, quota, percent).await?);
+    }
+    let wanted = user::Wanted { status: Some(Status::Active), ..user::Wanted::default() };
+    let midnight = app.zone.midnight(app.clock.now());
+    for one in user::list(&app.db, wanted, Sort { column: "created_at", descending: false }, Page::ALL).await?.list {
+        if one.quota_daily > 0 {
+            let used = usage::spent(app, &UserId::named(&one.id), midnight).await?;
+            near += usize::from(budget(app, &format!("user:{}", one.email), used, one.quota_daily, percent).await?);
+        }
+    }
+    Ok(near)
+}
+
+/// Raises or ends the alert of one budget; a new one is a warning in the audit log.
+async fn budget(app: &App, subject: &str, used: i64, limit: i64, percent: f64) -> Result<bool> {
+    let share = used as f64 * 100.0 / limit as f64;
+    let is_near = share >= percent;
+    let mut tx = app.db.begin().await?;
+    if is_near {
+        let told = format!("{subject} has used {used} of {limit} ({share:.0} %)");
+        if alert::raise(app, &mut tx, Rule::BudgetNearLimit, subject, &told).await? {
+            audit::record(app, &mut tx, &By::system(), Deed::warn(Action::KeySync, subject, &told)).await?;
+        }
+    } else {
+        alert::resolve(app, &mut tx, Rule::BudgetNearLimit, subject).await?;
+    }
+    tx.commit().await?;
+    Ok(is_near)
+}

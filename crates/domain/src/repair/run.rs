@@ -1,0 +1,110 @@
+//! The task that does a repair: proves it once more, does it, and writes into the ledger what came of it.
+
+use std::time::Instant;
+
+use base::id::InstanceId;
+use base::{Kind, Result};
+use serde::{Deserialize, Serialize};
+use store::notice::{Notice, Topic};
+use store::repair::{self, Repair, Status};
+use store::{Tx, instance_health};
+
+use super::{AUTO_RECOVERY, Case, Proof, handler, open, recover};
+use crate::alert::{self, Rule as AlertRule};
+use crate::assistant::{config, health};
+use crate::audit::{self, Action, By, Deed};
+use crate::task::{Context, Payload, Run};
+
+/// A repair that was begun must be done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RepairInstance {
+    pub instance_id: String,
+    pub repair_id: i64,
+}
+
+impl Payload for RepairInstance {
+    const TYPE: &'static str = "repair_instance";
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+}
+
+impl Run for RepairInstance {
+    /// A repair that fails is not tried again by the queue: the next scan decides that, within its budget.
+    async fn run(self, context: Context) -> Result<String> {
+        let repair = repair::find(&context.app.db, self.repair_id).await?.ok_or(Kind::NotFound)?;
+        if repair.status != Status::Running {
+            return Ok("it is over already".into());
+        }
+        let began = Instant::now();
+        let done = if repair.rule == AUTO_RECOVERY {
+            recover::restart(&context, &repair).await
+        } else {
+            mend(&context, &repair).await
+        };
+        let ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let (status, action, after) = match done {
+            Ok((action, after)) => (Status::Success, action, after),
+            Err(error) => (Status::Failed, repair.action.clone(), error.to_string()),
+        };
+        end(&context, &repair, status, &action, &after, ms).await?;
+        Ok(format!("{}: {after}", status.as_str()))
+    }
+}
+
+/// What was done, and how it is now.
+async fn mend(context: &Context, found: &Repair) -> Result<(String, String)> {
+    let app = &*context.app;
+    let id = InstanceId::named(&found.instance_id);
+    let handler = handler(&found.rule).ok_or(Kind::NotFound)?;
+    let Some(repair) = handler.repair else { return Ok(("nothing".into(), "only people may do something".into())) };
+    let (assistant, version) = open(app, &id).await?;
+    let document = config::read(&assistant).await?.map(|found| found.document);
+    let case = Case { app, assistant: &assistant, version: &version, document: document.as_ref() };
+    // It may have waited in the queue: what is not so any more is left alone.
+    match (handler.confirm)(&case, None).await? {
+        Proof::Refuted => return Ok(("nothing".into(), "it was over before anything was done".into())),
+        Proof::HandsOff(why) => return Err(base::Error::conflict(why)),
+        Proof::Confirmed(_) => {}
+    }
+    let done = repair(context, &case).await?;
+    let document = config::read(&assistant).await?.map(|found| found.document);
+    let case = Case { document: document.as_ref(), ..case };
+    match (handler.confirm)(&case, None).await? {
+        Proof::Refuted => {}
+        Proof::Confirmed(still) | Proof::HandsOff(still) => {
+            return Err(base::Error::conflict(format!("still: {still}")));
+        }
+    }
+    let stage = health::stage(&assistant.host, assistant.port()?).await?;
+    Ok((done, format!("it is {}", told(&stage))))
+}
+
+fn told(stage: &health::Stage) -> String {
+    match stage {
+        health::Stage::Silent => "not answering".into(),
+        health::Stage::Alive => "alive, but not ready".into(),
+        health::Stage::Ready(failing) if failing.is_empty() => "ready".into(),
+        health::Stage::Ready(failing) => format!("ready but for {}", failing.join(", ")),
+    }
+}
+
+async fn end(context: &Context, of: &Repair, status: Status, action: &str, after: &str, ms: i64) -> Result<()> {
+    let app = &*context.app;
+    let mut tx = app.db.begin().await?;
+    repair::end(&mut tx, of.id, status, action, after, ms).await?;
+    let subject = super::subject(&of.instance_id, &of.rule);
+    let told = format!("{}: {after}", of.rule);
+    if status == Status::Success {
+        alert::resolve(app, &mut tx, AlertRule::InstancesUnhealthy, &subject).await?;
+        audit::record(app, &mut tx, &By::system(), Deed::info(Action::InstanceHealth, &of.instance_id, &told)).await?;
+    } else {
+        alert::raise(app, &mut tx, AlertRule::InstancesUnhealthy, &subject, &format!("{}: {told}", of.instance_id))
+            .await?;
+        audit::record(app, &mut tx, &By::system(), Deed::warn(Action::InstanceHealth, &of.instance_id, &told)).await?;
+    }
+    instance_health::set_restarted(&mut tx, &of.instance_id, app.clock.now()).await?;
+    tx.notify(Notice::new(Topic::Repair, &of.instance_id)).await?;
+    Ok(tx.commit().await?)
+}

@@ -1,0 +1,269 @@
+//! The scan: what is new in the logs of all instances, and how their ports and configurations are, held against the nine rules.
+//!
+//! How far a log was read is written together with what was found in it, and only if nobody else has read on since: no line
+//! counts twice, and none is passed over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Result;
+use jiff::Timestamp;
+use openclaw::config::Bind;
+use openclaw::log::Line;
+use openclaw::rule::{Evidence, Expected, Finding, Proof as Sureness, RULES, Rule};
+use openclaw::sweep::{Answer, ConfigFile, Limits};
+use store::instance::{self, Health};
+use store::{chat_binding, instance_health, repair};
+
+use super::{Case, HANDLERS, Handler, Proof, begin, open, tell};
+use crate::App;
+use crate::assistant::config;
+use crate::health::sweep::{self, Looked, Member, Post};
+
+/// The journal is read this far back at least, and at most.
+const WINDOW: Duration = Duration::from_secs(300);
+const LONGEST: i64 = 3600;
+
+/// Something that would be repaired, or told.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub instance_id: String,
+    pub rule: Rule,
+    pub before: String,
+    pub plan: String,
+}
+
+/// What a scan came to.
+#[derive(Clone, Debug, Default)]
+pub struct Scanned {
+    pub instances: usize,
+    pub away: Vec<String>,
+    pub begun: Vec<String>,
+    pub told: Vec<String>,
+}
+
+/// Scans the whole fleet and begins what is to be repaired.
+pub async fn scan(app: &Arc<App>) -> Result<Scanned> {
+    repair::abandon(&app.db).await?;
+    let posts = sweep::fleet(app).await?;
+    let scanned = sweep::everywhere(app, posts, |app, post| async move { scan_server(&app, &post).await }).await;
+    let mut all = Scanned::default();
+    for part in scanned {
+        all.instances += part.instances;
+        all.away.extend(part.away);
+        all.begun.extend(part.begun);
+        all.told.extend(part.told);
+    }
+    Ok(all)
+}
+
+/// What a scan would do now; nothing is changed, and no log counts as read.
+pub async fn preview(app: &Arc<App>, only: Option<String>) -> Result<Vec<Planned>> {
+    let mut posts = sweep::fleet(app).await?;
+    if let Some(only) = only {
+        for post in &mut posts {
+            post.instances.retain(|member| member.instance.id == only);
+        }
+        posts.retain(|post| !post.instances.is_empty());
+    }
+    let planned = sweep::everywhere(app, posts, |app, post| async move {
+        let Ok(looked) = sweep::look(&app, &post, &limits(&app, &post)).await else { return vec![] };
+        let mut planned = vec![];
+        for (number, member) in post.instances.iter().enumerate() {
+            let Some(look) = examine(&app, &looked, number, member).await else { continue };
+            for found in look.found {
+                let (before, plan) = match found.proof {
+                    Proof::Confirmed(seen) => (seen, found.handler.plan.to_owned()),
+                    Proof::HandsOff(why) => (why, "tell somebody".to_owned()),
+                    Proof::Refuted => continue,
+                };
+                planned.push(Planned {
+                    instance_id: member.instance.id.clone(),
+                    rule: found.handler.rule,
+                    before,
+                    plan,
+                });
+            }
+        }
+        planned
+    })
+    .await;
+    Ok(planned.into_iter().flatten().collect())
+}
+
+fn limits(app: &App, post: &Post) -> Limits {
+    let now = app.clock.now().as_millisecond();
+    let oldest =
+        post.instances.iter().filter_map(|m| m.known.as_ref()).map(|k| k.journal_at).filter(|at| *at > 0).min();
+    let since = oldest.map_or(0, |at| ((now - at) / 1000 + 30).clamp(0, LONGEST));
+    let journal = WINDOW.max(Duration::from_secs(since.unsigned_abs()));
+    Limits { journal, ..Limits::default() }
+}
+
+async fn scan_server(app: &App, post: &Post) -> Scanned {
+    let mut scanned = Scanned { instances: post.instances.len(), ..Scanned::default() };
+    if post.instances.is_empty() {
+        return scanned;
+    }
+    let looked = match sweep::look(app, post, &limits(app, post)).await {
+        Ok(looked) => looked,
+        Err(error) => {
+            scanned.away.push(format!("{}: {}", post.server.name, error.client));
+            return scanned;
+        }
+    };
+    for (number, member) in post.instances.iter().enumerate() {
+        let Some(look) = examine(app, &looked, number, member).await else { continue };
+        if let Err(error) = act(app, member, look, &mut scanned).await {
+            tracing::warn!(instance = member.instance.id, %error, "what a scan found could not be written down; it is read again");
+        }
+    }
+    scanned
+}
+
+/// A finding with what the second look said.
+struct Found {
+    handler: &'static Handler,
+    proof: Proof,
+    at: Option<Timestamp>,
+}
+
+struct Look {
+    found: Vec<Found>,
+    /// Where the next look begins.
+    inode: i64,
+    offset: i64,
+    journal_at: i64,
+    live: bool,
+}
+
+/// Everything that is found about one instance; `None` where it was not looked at.
+async fn examine(app: &App, looked: &Looked, number: usize, member: &Member) -> Option<Look> {
+    if member.busy {
+        return None;
+    }
+    let answer = looked.of(number)?;
+    let server = &looked.sweep.server;
+    let now = server.time.and_then(|s| Timestamp::from_second(s).ok()).unwrap_or_else(|| app.clock.now());
+    let journal_at = member.known.as_ref().map_or(0, |known| known.journal_at);
+    let mut lines: Vec<Line> = answer.log.iter().flat_map(|tail| tail.lines.iter().cloned()).collect();
+    lines.extend(answer.journal.iter().cloned());
+    let document = document(app, member, answer).await;
+    let bot = chat_binding::of_instance(&app.db, &member.instance.id()).await.unwrap_or_default();
+    let expected = Expected {
+        unit: sweep::unit(&member.instance).ok()?,
+        bind: Bind::for_url(&member.instance.gateway_url),
+        bot: bot.iter().any(|binding| binding.is_active && binding.platform == "telegram"),
+    };
+    let evidence = Evidence {
+        now,
+        lines: &lines,
+        document: document.as_ref(),
+        state: Some((server, answer)),
+        expected: &expected,
+    };
+    let mut found = vec![];
+    for (rule, detect) in RULES {
+        let Some(finding) = detect(&evidence) else { continue };
+        // The journal's last minutes are read anew each time: what was found there before is not news.
+        let old = |finding: &Finding| {
+            finding.proof != Sureness::Logged && finding.time.is_some_and(|time| time.as_millisecond() <= journal_at)
+        };
+        let Some(handler) = HANDLERS.iter().find(|handler| handler.rule == *rule && !old(&finding)) else { continue };
+        match confirm(app, member, handler, &finding).await {
+            Ok(proof) => found.push(Found { handler, proof, at: finding.time }),
+            Err(error) => {
+                tracing::warn!(instance = member.instance.id, rule = rule.as_str(), %error, "the second look failed");
+            }
+        }
+    }
+    let mark = answer.log.as_ref().map_or_else(|| member.mark(), |tail| tail.mark);
+    Some(Look {
+        found,
+        inode: mark.inode as i64,
+        offset: i64::try_from(mark.offset).unwrap_or(0),
+        journal_at: now.as_millisecond(),
+        live: answer.is_live(),
+    })
+}
+
+/// The configuration, read only where it is not what we wrote last: that has none of the rules' cases.
+async fn document(app: &App, member: &Member, answer: &Answer) -> Option<openclaw::Document> {
+    match &answer.config {
+        Some(ConfigFile::Content { sha256, .. }) if *sha256 != member.instance.config_hash => {}
+        _ => return None,
+    }
+    let assistant = crate::assistant::Assistant::open(app, &member.instance.id()).await.ok()?;
+    Some(config::read(&assistant).await.ok()??.document)
+}
+
+async fn confirm(app: &App, member: &Member, handler: &Handler, finding: &Finding) -> Result<Proof> {
+    let (assistant, version) = open(app, &member.instance.id()).await?;
+    let document = config::read(&assistant).await?.map(|found| found.document);
+    let case = Case { app, assistant: &assistant, version: &version, document: document.as_ref() };
+    (handler.confirm)(&case, Some(finding)).await
+}
+
+/// Writes down what was found, begins repairs, and says how far was read: all of it, or nothing.
+async fn act(app: &App, member: &Member, look: Look, scanned: &mut Scanned) -> Result<()> {
+    let id = member.instance.id();
+    let mut tx = app.db.begin().await?;
+    let Some(instance) = instance::lock(&mut tx, &id).await? else { return Ok(()) };
+    let known = instance_health::find(&mut tx, &id).await?;
+    let at = known.as_ref().map_or((0, 0), |known| (known.log_inode, known.log_offset));
+    let mark = member.mark();
+    if at != (mark.inode as i64, i64::try_from(mark.offset).unwrap_or(0)) {
+        // Another scan was here in between.
+        return Ok(());
+    }
+    let mut limited = false;
+    for found in look.found {
+        let rule = found.handler.rule;
+        match (&found.proof, rule) {
+            (Proof::Refuted, _) => {}
+            (Proof::Confirmed(seen) | Proof::HandsOff(seen), Rule::OutOfMemory) => {
+                let now = app.clock.now();
+                instance_health::set_memory_out(&mut tx, &instance.id, Some(found.at.unwrap_or(now))).await?;
+                instance::set_health(&mut tx, &id, Health::Unhealthy, instance.health_fail_count, now).await?;
+                tell(
+                    app,
+                    &mut tx,
+                    &instance.id,
+                    rule.as_str(),
+                    seen,
+                    "it ran out of memory: give it more, or find out why",
+                )
+                .await?;
+                scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
+            }
+            (Proof::Confirmed(seen) | Proof::HandsOff(seen), Rule::RateLimited) => {
+                limited = true;
+                let now = app.clock.now();
+                if instance.health_status != Health::Unhealthy {
+                    instance::set_health(&mut tx, &id, Health::RateLimited, instance.health_fail_count, now).await?;
+                }
+                tell(app, &mut tx, &instance.id, rule.as_str(), seen, "the model provider's rate limit was reached")
+                    .await?;
+                scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
+            }
+            (Proof::HandsOff(why), _) => {
+                tell(app, &mut tx, &instance.id, rule.as_str(), why, why).await?;
+                scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
+            }
+            (Proof::Confirmed(seen), _) => {
+                if begin(app, &mut tx, &instance.id, rule.as_str(), seen, found.handler.plan).await? {
+                    scanned.begun.push(format!("{} {}", instance.id, rule.as_str()));
+                }
+            }
+        }
+    }
+    if !limited && instance.health_status == Health::RateLimited {
+        let status = if look.live { Health::Healthy } else { Health::Unknown };
+        instance::set_health(&mut tx, &id, status, instance.health_fail_count, app.clock.now()).await?;
+        let subject = super::subject(&instance.id, Rule::RateLimited.as_str());
+        crate::alert::resolve(app, &mut tx, crate::alert::Rule::InstancesUnhealthy, &subject).await?;
+    }
+    instance_health::set_mark(&mut tx, &instance.id, look.inode, look.offset, look.journal_at).await?;
+    tx.notify(store::notice::Notice::new(store::notice::Topic::Repair, &instance.id)).await?;
+    Ok(tx.commit().await?)
+}

@@ -1,0 +1,140 @@
+//! Alerts, and the rules that raise them. One alert is open per rule and subject: an index holds that.
+
+use base::{Listing, Page, Secret, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _};
+use crate::filter::Filter;
+use crate::seal::{Place, Sealer};
+use crate::{Conn, Db, Result, Tx, args, record};
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct AlertRule {
+        pub id: String,
+        pub enabled: bool,
+        pub threshold: Option<f64>,
+        /// Sealed: see `url`.
+        pub channel: Option<String>,
+        /// Sealed: see `key`.
+        pub secret: Option<String>,
+        pub updated_at: Timestamp,
+    }
+}
+
+impl AlertRule {
+    pub fn url(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        self.channel.as_deref().map(|sealed| sealer.open(place(&self.id, "channel"), sealed)).transpose()
+    }
+
+    /// What deliveries are signed with.
+    pub fn key(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        self.secret.as_deref().map(|sealed| sealer.open(place(&self.id, "secret"), sealed)).transpose()
+    }
+}
+
+pub fn place<'a>(id: &'a str, column: &'static str) -> Place<'a> {
+    Place { table: "alert_rule", column, id }
+}
+
+/// What administrators set; `None` for a rule that is as it is by default.
+pub async fn rule(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<AlertRule>> {
+    conn.into().first(&format!("SELECT {} FROM alert_rule WHERE id = ?", AlertRule::COLUMNS), args![id]).await
+}
+
+pub async fn set_rule(tx: &mut Tx, rule: &AlertRule) -> Result<()> {
+    let sql = "INSERT INTO alert_rule (id, enabled, threshold, channel, secret, updated_at) VALUES (?, ?, ?, ?, ?, ?) \
+        ON CONFLICT (id) DO UPDATE SET enabled = excluded.enabled, threshold = excluded.threshold, \
+        channel = excluded.channel, secret = excluded.secret, updated_at = excluded.updated_at";
+    let args =
+        args![&rule.id, rule.enabled, rule.threshold, rule.channel.as_ref(), rule.secret.as_ref(), rule.updated_at];
+    tx.run(sql, args).await.map(drop)
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Alert {
+        pub id: String,
+        pub rule: String,
+        pub subject: String,
+        pub message: String,
+        pub created_at: Timestamp,
+        pub acked_at: Option<Timestamp>,
+        pub acked_by: String,
+        pub resolved_at: Option<Timestamp>,
+    }
+}
+
+/// False where one is open for the same rule and subject.
+pub async fn open(tx: &mut Tx, alert: &Alert) -> Result<bool> {
+    let sql =
+        "INSERT INTO alert (id, rule, subject, message, created_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    let args = args![&alert.id, &alert.rule, &alert.subject, &alert.message, alert.created_at];
+    Ok(tx.run(sql, args).await? == 1)
+}
+
+/// The alert that is open for a rule and subject.
+pub async fn open_one(conn: impl Into<Conn<'_>>, rule: &str, subject: &str) -> Result<Option<Alert>> {
+    let sql = format!("SELECT {} FROM alert WHERE rule = ? AND subject = ? AND resolved_at IS NULL", Alert::COLUMNS);
+    conn.into().first(&sql, args![rule, subject]).await
+}
+
+/// Every open alert of a rule.
+pub async fn open_of(db: &Db, rule: &str) -> Result<Vec<Alert>> {
+    let sql = format!("SELECT {} FROM alert WHERE rule = ? AND resolved_at IS NULL", Alert::COLUMNS);
+    db.all(&sql, args![rule]).await
+}
+
+pub async fn resolve(tx: &mut Tx, id: &str, at: Timestamp) -> Result<bool> {
+    Ok(tx.run("UPDATE alert SET resolved_at = ? WHERE id = ? AND resolved_at IS NULL", args![at, id]).await? == 1)
+}
+
+/// False where somebody did so before.
+pub async fn ack(tx: &mut Tx, id: &str, by: &str, at: Timestamp) -> Result<bool> {
+    let sql = "UPDATE alert SET acked_at = ?, acked_by = ? WHERE id = ? AND acked_at IS NULL";
+    Ok(tx.run(sql, args![at, by, id]).await? == 1)
+}
+
+pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Alert>> {
+    conn.into().first(&format!("SELECT {} FROM alert WHERE id = ?", Alert::COLUMNS), args![id]).await
+}
+
+/// What a list of alerts is narrowed by.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    pub q: Option<&'a str>,
+    pub rule: Option<&'a str>,
+    pub open: Option<bool>,
+    pub acked: Option<bool>,
+}
+
+pub const SORTABLE: &[&str] = &["created_at", "rule", "subject"];
+
+pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Alert>> {
+    let filter =
+        Filter::of(db.dialect()).when("rule = ?", wanted.rule).search(&["subject", "message", "rule"], wanted.q);
+    let filter = match wanted.open {
+        Some(true) => filter.must("resolved_at IS NULL"),
+        Some(false) => filter.must("resolved_at IS NOT NULL"),
+        None => filter,
+    };
+    let filter = match wanted.acked {
+        Some(true) => filter.must("acked_at IS NOT NULL"),
+        Some(false) => filter.must("acked_at IS NULL"),
+        None => filter,
+    };
+    filter.list(db, Alert::COLUMNS, "alert", sort, "id", page).await
+}
+
+/// How many instances are unhealthy or without a key that works.
+pub async fn unhealthy(tx: &mut Tx) -> Result<i64> {
+    let sql =
+        "SELECT COUNT(*) AS n FROM instance WHERE deleted_at IS NULL AND health_status IN ('unhealthy', 'key_invalid')";
+    let number: Number = Conn::from(tx).one(sql, args![]).await?;
+    Ok(number.n)
+}
+
+/// Deletes alerts that were resolved before.
+pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
+    db.run("DELETE FROM alert WHERE resolved_at < ?", args![before]).await
+}

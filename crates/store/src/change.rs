@@ -1,0 +1,63 @@
+//! What has changed since an instant, of everything that live events tell about: for a listener who was away.
+
+use jiff::Timestamp;
+
+use crate::notice::{Notice, Topic};
+use crate::{Db, Result, args, record};
+
+record! {
+    struct Changed { id: String }
+}
+
+/// More than this of one kind is not told one by one.
+const MOST: usize = 200;
+
+/// Where the changes of each kind are seen. Each statement has one `?` per count in its line, all of them the instant.
+const KINDS: &[(Topic, &str, usize)] = &[
+    (Topic::Task, "SELECT id FROM task WHERE updated_at >= ? ORDER BY updated_at LIMIT 201", 1),
+    (
+        Topic::Instance,
+        "SELECT id FROM instance WHERE updated_at >= ? OR deleted_at >= ? OR last_health_at >= ? ORDER BY id LIMIT 201",
+        3,
+    ),
+    (
+        Topic::Guardian,
+        "SELECT dimension AS id FROM guardian_event WHERE created_at >= ? GROUP BY dimension ORDER BY dimension LIMIT 201",
+        1,
+    ),
+    (
+        Topic::Metric,
+        "SELECT server_id AS id FROM server_metric WHERE created_at >= ? GROUP BY server_id ORDER BY server_id LIMIT 201",
+        1,
+    ),
+    (
+        Topic::Alert,
+        "SELECT id FROM alert WHERE created_at >= ? OR acked_at >= ? OR resolved_at >= ? ORDER BY id LIMIT 201",
+        3,
+    ),
+    (
+        Topic::Repair,
+        "SELECT instance_id AS id FROM repair WHERE created_at >= ? GROUP BY instance_id ORDER BY instance_id LIMIT 201",
+        1,
+    ),
+    (
+        Topic::Job,
+        "SELECT job_name AS id FROM job_run WHERE created_at >= ? AND job_name <> 'queueWorker' GROUP BY job_name \
+         ORDER BY job_name LIMIT 201",
+        1,
+    ),
+];
+
+/// What changed; `None` when it is too much to be told.
+pub async fn since(db: &Db, at: Timestamp) -> Result<Option<Vec<Notice>>> {
+    let mut all = vec![];
+    for (topic, sql, times) in KINDS {
+        let args = (0..*times).flat_map(|_| args![at]).collect();
+        let changed: Vec<Changed> = db.all(sql, args).await?;
+        if changed.len() > MOST {
+            return Ok(None);
+        }
+        all.extend(changed.into_iter().map(|c| Notice::new(*topic, c.id)));
+    }
+    Ok(Some(all))
+}

@@ -1,0 +1,137 @@
+//! Runs of the scheduler's jobs. One row per job and slot, and one that runs per job: two unique indexes hold both.
+
+use base::{Listing, Page, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _};
+use crate::filter::Filter;
+use crate::{Conn, Db, Error, Result, Tx, args, record, word};
+
+word! {
+    pub enum Status {
+        Running = "running",
+        Success = "success",
+        Failed = "failed",
+        Skipped = "skipped",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct JobRun {
+        pub id: i64,
+        pub job_name: String,
+        pub slot: Option<Timestamp>,
+        pub status: Status,
+        pub duration_ms: i64,
+        pub message: String,
+        pub holder: String,
+        pub lease_until: Timestamp,
+        pub created_at: Timestamp,
+    }
+}
+
+pub struct New<'a> {
+    pub job_name: &'a str,
+    pub slot: Option<Timestamp>,
+    pub status: Status,
+    pub message: &'a str,
+    pub holder: &'a str,
+    pub lease_until: Timestamp,
+    pub created_at: Timestamp,
+}
+
+/// Writes a run down; `None` where the slot has its run already, or another run of the job is going on.
+pub async fn begin(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
+    let sql = "INSERT INTO job_run (job_name, slot, status, message, holder, lease_until, created_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
+    let args = args![new.job_name, new.slot, new.status, new.message, new.holder, new.lease_until, new.created_at];
+    match tx.first::<Number>(sql, args).await {
+        Ok(row) => Ok(row.map(|row| row.n)),
+        Err(Error::Taken) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// False when the run is not the holder's any more.
+pub async fn renew(db: &Db, id: i64, holder: &str, until: Timestamp) -> Result<bool> {
+    let sql = "UPDATE job_run SET lease_until = ? WHERE id = ? AND holder = ? AND status = 'running'";
+    Ok(db.run(sql, args![until, id, holder]).await? == 1)
+}
+
+/// Writes how it ended, if it is still the holder's to say.
+pub async fn end(tx: &mut Tx, id: i64, holder: &str, status: Status, message: &str, ms: i64) -> Result<bool> {
+    let sql = "UPDATE job_run SET status = ?, message = ?, duration_ms = ? WHERE id = ? AND holder = ? AND status = 'running'";
+    Ok(tx.run(sql, args![status, message, ms, id, holder]).await? == 1)
+}
+
+/// The run of a job that is going on.
+pub async fn running(conn: impl Into<Conn<'_>>, job: &str) -> Result<Option<JobRun>> {
+    let sql = format!("SELECT {} FROM job_run WHERE job_name = ? AND status = 'running'", JobRun::COLUMNS);
+    conn.into().first(&sql, args![job]).await
+}
+
+pub async fn find(db: &Db, id: i64) -> Result<Option<JobRun>> {
+    db.first(&format!("SELECT {} FROM job_run WHERE id = ?", JobRun::COLUMNS), args![id]).await
+}
+
+/// The run of a slot.
+pub async fn of_slot(conn: impl Into<Conn<'_>>, job: &str, slot: Timestamp) -> Result<Option<JobRun>> {
+    let sql = format!("SELECT {} FROM job_run WHERE job_name = ? AND slot = ?", JobRun::COLUMNS);
+    conn.into().first(&sql, args![job, slot]).await
+}
+
+/// Ends the runs whose process has not said anything for too long: it is gone, or must give up by itself.
+pub async fn abandon(db: &Db, now: Timestamp) -> Result<u64> {
+    let sql = "UPDATE job_run SET status = 'failed', message = 'the process that ran it is gone', \
+        duration_ms = lease_until - created_at WHERE status = 'running' AND lease_until < ?";
+    db.run(sql, args![now]).await
+}
+
+/// The columns a list may be sorted by.
+pub const SORTABLE: &[&str] = &["created_at", "job_name", "status", "duration_ms"];
+
+pub async fn list(
+    db: &Db,
+    job: Option<&str>,
+    status: Option<Status>,
+    q: Option<&str>,
+    sort: Sort,
+    page: Page,
+) -> Result<Listing<JobRun>> {
+    let filter = Filter::of(db.dialect())
+        .when("job_name = ?", job)
+        .when("status = ?", status)
+        .search(&["job_name", "message"], q);
+    filter.list(db, JobRun::COLUMNS, "job_run", sort, "id", page).await
+}
+
+/// The latest run of a job.
+pub async fn latest(db: &Db, job: &str) -> Result<Option<JobRun>> {
+    let sql =
+        format!("SELECT {} FROM job_run WHERE job_name = ? ORDER BY created_at DESC, id DESC LIMIT 1", JobRun::COLUMNS);
+    db.first(&sql, args![job]).await
+}
+
+/// Deletes what ended before; `only` narrows it to one job.
+pub async fn forget(db: &Db, before: Timestamp, only: Option<&str>) -> Result<u64> {
+    let sql = "DELETE FROM job_run WHERE created_at < ? AND status <> 'running' AND (job_name = ? OR ? = '')";
+    let only = only.unwrap_or("");
+    db.run(sql, args![before, only, only]).await
+}
+
+record! {
+    struct Paused { paused: bool }
+}
+
+/// What an administrator wants; `None` where nobody said anything.
+pub async fn paused(db: &Db, job: &str) -> Result<Option<bool>> {
+    let row: Option<Paused> = db.first("SELECT paused FROM job WHERE name = ?", args![job]).await?;
+    Ok(row.map(|row| row.paused))
+}
+
+pub async fn set_paused(tx: &mut Tx, job: &str, paused: bool, at: Timestamp) -> Result<()> {
+    let sql = "INSERT INTO job (name, paused, updated_at) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE \
+        SET paused = excluded.paused, updated_at = excluded.updated_at";
+    tx.run(sql, args![job, paused, at]).await.map(drop)
+}

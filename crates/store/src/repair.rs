@@ -1,0 +1,137 @@
+//! The ledger of automatic repairs. One repair goes on per instance: an index holds that.
+
+use base::{Listing, Page, Sort};
+use jiff::Timestamp;
+
+use crate::db::{Number, Record as _};
+use crate::filter::Filter;
+use crate::{Conn, Db, Error, Result, Tx, args, record, word};
+
+word! {
+    pub enum Status {
+        Running = "running",
+        Success = "success",
+        Failed = "failed",
+        /// Nothing may be done by itself: somebody was told.
+        Alert = "alert",
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct Repair {
+        pub id: i64,
+        pub rule: String,
+        pub instance_id: String,
+        pub status: Status,
+        pub before: String,
+        pub action: String,
+        pub after: String,
+        pub task_id: Option<String>,
+        pub took_ms: i64,
+        pub created_at: Timestamp,
+    }
+}
+
+pub struct New<'a> {
+    pub rule: &'a str,
+    pub instance_id: &'a str,
+    pub status: Status,
+    pub before: &'a str,
+    pub action: &'a str,
+    pub after: &'a str,
+    pub created_at: Timestamp,
+}
+
+/// Writes a repair down; `None` where another goes on for the instance.
+pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
+    let sql = "INSERT INTO repair (rule, instance_id, status, before, action, after, created_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
+    let args = args![new.rule, new.instance_id, new.status, new.before, new.action, new.after, new.created_at];
+    match tx.first::<Number>(sql, args).await {
+        Ok(row) => Ok(row.map(|row| row.n)),
+        Err(Error::Taken) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub async fn set_task(tx: &mut Tx, id: i64, task: &str) -> Result<()> {
+    tx.run("UPDATE repair SET task_id = ? WHERE id = ?", args![task, id]).await.map(drop)
+}
+
+/// Writes what became of it. False where that was written before.
+pub async fn end(tx: &mut Tx, id: i64, status: Status, action: &str, after: &str, took_ms: i64) -> Result<bool> {
+    let sql = "UPDATE repair SET status = ?, action = ?, after = ?, took_ms = ? WHERE id = ? AND status = 'running'";
+    Ok(tx.run(sql, args![status, action, after, took_ms, id]).await? == 1)
+}
+
+pub async fn find(conn: impl Into<Conn<'_>>, id: i64) -> Result<Option<Repair>> {
+    conn.into().first(&format!("SELECT {} FROM repair WHERE id = ?", Repair::COLUMNS), args![id]).await
+}
+
+/// How often a rule's repair was begun on an instance since then.
+pub async fn count(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<i64> {
+    let sql =
+        "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status <> 'alert'";
+    let number: Number = Conn::from(tx).one(sql, args![instance, rule, since]).await?;
+    Ok(number.n)
+}
+
+/// Whether somebody was told of this since then.
+pub async fn told(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<bool> {
+    let sql =
+        "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status = 'alert'";
+    let number: Number = Conn::from(tx).one(sql, args![instance, rule, since]).await?;
+    Ok(number.n > 0)
+}
+
+/// Ends repairs whose task is over without having said so: it was cancelled, or given up.
+pub async fn abandon(db: &Db) -> Result<u64> {
+    let sql = "UPDATE repair SET status = 'failed', after = 'its task was given up' WHERE status = 'running' \
+        AND NOT EXISTS (SELECT 1 FROM task WHERE task.id = repair.task_id AND task.status IN ('pending', 'processing', 'failed'))";
+    db.run(sql, args![]).await
+}
+
+/// What a list of repairs is narrowed by.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    pub q: Option<&'a str>,
+    pub rule: Option<&'a str>,
+    pub instance_id: Option<&'a str>,
+    pub status: Option<Status>,
+}
+
+pub const SORTABLE: &[&str] = &["created_at", "rule", "instance_id", "status", "took_ms"];
+
+pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Repair>> {
+    let filter = Filter::of(db.dialect())
+        .when("rule = ?", wanted.rule)
+        .when("instance_id = ?", wanted.instance_id)
+        .when("status = ?", wanted.status)
+        .search(&["instance_id", "rule", "before", "action", "after"], wanted.q);
+    filter.list(db, Repair::COLUMNS, "repair", sort, "id", page).await
+}
+
+record! {
+    /// How a rule's repairs went.
+    #[derive(Clone, Debug)]
+    pub struct Tally {
+        pub rule: String,
+        pub success: i64,
+        pub failed: i64,
+        pub mean_ms: Option<f64>,
+    }
+}
+
+/// By rule, over all that is kept. Without those that only told somebody.
+pub async fn tallies(db: &Db) -> Result<Vec<Tally>> {
+    let sql = "SELECT rule, CAST(SUM(CASE WHEN status = 'success' THEN 1 ELSE 0 END) AS BIGINT) AS success, \
+        CAST(SUM(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS BIGINT) AS failed, \
+        CAST(AVG(CASE WHEN status = 'success' THEN took_ms END) AS DOUBLE PRECISION) AS mean_ms \
+        FROM repair WHERE status IN ('success', 'failed') GROUP BY rule ORDER BY rule";
+    db.all(sql, args![]).await
+}
+
+pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
+    db.run("DELETE FROM repair WHERE created_at < ? AND status <> 'running'", args![before]).await
+}

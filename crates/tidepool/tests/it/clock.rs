@@ -1,0 +1,263 @@
+//! The scheduler: slots that run once, however many processes look, are frozen or come back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::When;
+use domain::App;
+use domain::job::{JOBS, Scheduler, Timing};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use store::args;
+
+use crate::kit::{Database, Options, Site};
+use crate::on_both;
+
+async fn runs(site: &Site, of: &str) -> Vec<Value> {
+    let found = site.admin.get(&format!("/job-runs?job_name={of}&limit=200")).token(&site.root).ok().await;
+    found["list"].as_array().unwrap().clone()
+}
+
+fn scheduler(app: &Arc<App>) -> Scheduler {
+    Scheduler::new(app.clone(), JOBS, Timing::default())
+}
+
+/// A process of its own on the same database: another App, with the same clock.
+async fn replica(site: &Site) -> Arc<App> {
+    let of = &site.app;
+    let db = store::Db::open(&site.database_url).await.unwrap();
+    let app = App {
+        llm: domain::llm::Llm::embedded(db.clone(), of.clock.clone(), of.sealer.clone(), "http://127.0.0.1:9").unwrap(),
+        db,
+        clock: of.clock.clone(),
+        zone: of.zone.clone(),
+        sealer: of.sealer.clone(),
+        hasher: Default::default(),
+        employee: domain::app::Side {
+            tokens: key(domain::token::Audience::Employee),
+            sso: None,
+            newcomers: Default::default(),
+        },
+        admin: domain::app::Side {
+            tokens: key(domain::token::Audience::Admin),
+            sso: None,
+            newcomers: Default::default(),
+        },
+        proxy: None,
+        audit_retention_days: 90,
+        quotas: domain::quota::Quotas::new("other"),
+        feed: Arc::new(domain::usage::Local(of.clock.clone())),
+        hosts: remote::host::Hosts::new(),
+        assistants: Default::default(),
+        webhooks: Default::default(),
+    };
+    Arc::new(app)
+}
+
+fn key(side: domain::token::Audience) -> domain::token::TokenKey {
+    domain::token::TokenKey::new(&base::Secret::new("x".repeat(32)), side, SignedDuration::from_hours(1))
+}
+
+on_both! {
+    async fn every_slot_runs_once_and_what_was_missed_once(site: Site) {
+        let clock = &site.app.clock;
+        // At the start of a quarter of an hour, so that what follows is known.
+        let quarter = 15 * 60 * 1000;
+        clock.advance(SignedDuration::from_millis(quarter - clock.now().as_millisecond() % quarter));
+        let scheduler = scheduler(&site.app);
+        assert!(scheduler.tick().await.unwrap().unwrap() >= JOBS.iter().filter(|j| !j.paused).count());
+        scheduler.settled().await;
+        for _ in 0..3 {
+            assert_eq!(scheduler.tick().await.unwrap(), Some(0), "the same slots");
+        }
+        for job in JOBS {
+            let found = runs(&site, job.name).await;
+            assert_eq!(found.len(), usize::from(!job.paused), "{}", job.name);
+            assert!(found.iter().all(|run| run["status"] != "running"), "{found:?}");
+        }
+        // Five minutes, second by second.
+        for _ in 0..300 {
+            clock.advance(SignedDuration::from_secs(1));
+            scheduler.tick().await.unwrap();
+            scheduler.settled().await;
+        }
+        assert_eq!(runs(&site, "queueWorker").await.len(), 61);
+        assert_eq!(runs(&site, "server_metrics").await.len(), 2);
+        assert_eq!(runs(&site, "token_usage_sync").await.len(), 1);
+        // Six hours in which nobody looked: one run each, not seventy.
+        clock.advance(SignedDuration::from_hours(6));
+        scheduler.tick().await.unwrap();
+        scheduler.settled().await;
+        assert_eq!(runs(&site, "server_metrics").await.len(), 3);
+        assert_eq!(runs(&site, "token_usage_sync").await.len(), 2);
+        // A clock that goes back makes nothing due again.
+        clock.advance(SignedDuration::from_hours(-2));
+        assert_eq!(scheduler.tick().await.unwrap(), Some(0));
+    }
+
+    async fn a_job_never_runs_twice_at_once(site: Site) {
+        let now = site.app.clock.now();
+        // Somebody is at it.
+        let sql = "INSERT INTO job_run (job_name, slot, status, holder, lease_until, created_at) VALUES (?, ?, 'running', 'x', ?, ?)";
+        let long_ago = now - SignedDuration::from_hours(1);
+        site.app.db.run(sql, args!["server_metrics", long_ago, now + SignedDuration::from_secs(20), long_ago]).await.unwrap();
+        let scheduler = scheduler(&site.app);
+        scheduler.tick().await.unwrap();
+        scheduler.settled().await;
+        let status = |runs: &[Value]| runs.iter().map(|r| r["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+        assert_eq!(status(&runs(&site, "server_metrics").await), ["skipped", "running"]);
+        site.admin.post("/job-runs/server_metrics/run", json!({})).token(&site.root).refused("4090").await;
+        // Its process is gone: its run has failed, and the next slot has its own.
+        site.wait(Duration::from_secs(5 * 60));
+        scheduler.tick().await.unwrap();
+        scheduler.settled().await;
+        let found = runs(&site, "server_metrics").await;
+        assert_eq!(status(&found), ["success", "skipped", "failed"]);
+        assert_eq!(found[2]["message"], "the process that ran it is gone");
+    }
+
+    async fn any_job_can_be_run_now_and_paused(site: Site) {
+        let begun = site.admin.post("/job-runs/token_usage_sync/run", json!({})).token(&site.root).ok().await;
+        assert_eq!((begun["job_name"].as_str(), begun["status"].as_str()), (Some("token_usage_sync"), Some("running")));
+        for _ in 0..200 {
+            if runs(&site, "token_usage_sync").await[0]["status"] == "success" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let found = runs(&site, "token_usage_sync").await;
+        assert_eq!(found[0]["status"], "success");
+        assert!(found[0]["message"].as_str().unwrap().contains("totals"));
+        site.admin.post("/job-runs/nothing/run", json!({})).token(&site.root).refused("4040").await;
+        site.admin.patch("/jobs/nothing", json!({"paused": true})).token(&site.root).refused("4040").await;
+        let paused = site.admin.patch("/jobs/server_metrics", json!({"paused": true})).token(&site.root).ok().await;
+        assert_eq!(paused["paused"], true);
+        let scheduler = scheduler(&site.app);
+        scheduler.tick().await.unwrap();
+        scheduler.settled().await;
+        assert!(runs(&site, "server_metrics").await.is_empty());
+        let jobs = site.admin.get("/jobs").token(&site.root).ok().await;
+        let of = |name: &str| jobs["list"].as_array().unwrap().iter().find(|j| j["name"] == name).unwrap().clone();
+        assert_eq!(of("server_metrics")["last_run"], Value::Null);
+        assert_eq!(of("token_usage_sync")["schedule"], "every 15 min");
+        site.admin.patch("/jobs/server_metrics", json!({"paused": false})).token(&site.root).ok().await;
+        scheduler.tick().await.unwrap();
+        scheduler.settled().await;
+        assert_eq!(runs(&site, "server_metrics").await.len(), 1);
+    }
+}
+
+on_both! {
+    async fn budgets_and_the_nightly_comparison(site: Site) {
+        use store::request_log::{NewRequest, add};
+        let key = site.key("some-key", None, Some(1000)).await;
+        assert!(!key.is_empty());
+        let app = &site.app;
+        let yesterday = app.zone.midnight(app.clock.now()) - SignedDuration::from_hours(5);
+        let request = |quota: i64, at: jiff::Timestamp| NewRequest {
+            request_id: base::id::fresh(),
+            token_name: "some-key".into(),
+            model: "gpt-4o".into(),
+            provider: "openai".into(),
+            kind: 2,
+            is_stream: false,
+            prompt_tokens: 10,
+            completion_tokens: 5,
+            quota,
+            duration_ms: 1,
+            error_message: String::new(),
+            estimated: false,
+            created_at: at,
+        };
+        let mut tx = app.db.begin().await.unwrap();
+        add(&mut tx, &app.zone, &[request(700, yesterday), request(50, app.clock.now())]).await.unwrap();
+        tx.commit().await.unwrap();
+        let run = async |name: &str| {
+            site.admin.post(&format!("/job-runs/{name}/run"), json!({})).token(&site.root).ok().await;
+            for _ in 0..400 {
+                if runs(site, name).await[0]["status"] != "running" {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let run = runs(site, name).await[0].clone();
+            assert_eq!(run["status"], "success", "{run}");
+            run["message"].as_str().unwrap().to_owned()
+        };
+        let told = run("sync_llm_spend").await;
+        assert!(told.starts_with("today $0.000100, this month") && told.ends_with("0 budgets near their limit"), "{told}");
+        let mut tx = app.db.begin().await.unwrap();
+        add(&mut tx, &app.zone, &[request(100, app.clock.now())]).await.unwrap();
+        tx.commit().await.unwrap();
+        for _ in 0..2 {
+            assert!(run("sync_llm_spend").await.ends_with("1 budgets near their limit"));
+        }
+        let alerts = site.admin.get("/alerts?rule=budget_near_limit").token(&site.root).ok().await;
+        assert_eq!((alerts["total"].as_i64(), alerts["list"][0]["subject"].as_str()), (Some(1), Some("key:some-key")));
+        let warned = site.admin.get("/audit-logs?level=WARN&action=key.sync").token(&site.root).ok().await;
+        assert_eq!(warned["total"], 1, "{warned}");
+        // Paused by default, and can be run and switched on. This gateway's account has no limit; the key has little left.
+        let jobs = site.admin.get("/jobs").token(&site.root).ok().await;
+        let paused: Vec<&str> = jobs["list"].as_array().unwrap().iter().filter(|j| j["paused"] == true).map(|j| j["name"].as_str().unwrap()).collect();
+        assert_eq!(paused, ["key_balance_alert"]);
+        assert!(run("key_balance_alert").await.contains("key:some-key has $0.00 left"));
+        // The comparison of yesterday: everything agrees, until somebody changes a sum.
+        assert!(run("spend_comparison").await.ends_with("drift 0"));
+        app.db.run("UPDATE usage_daily SET quota = quota + 3 WHERE quota = 700", args![]).await.unwrap();
+        assert!(run("spend_comparison").await.ends_with("sums 703, rows 700, the gateway's count apart by unknown; drift 3"));
+        let days = site.admin.get("/spend-days").token(&site.root).ok().await;
+        assert_eq!((days["total"].as_i64(), days["list"][0]["drift"].as_i64()), (Some(1), Some(3)));
+        // The gateway is away: more than half of the keys fail, told once.
+        for _ in 0..2 {
+            run("llm_self_heal").await;
+        }
+        let alerts = site.admin.get("/alerts?rule=gateway_down").token(&site.root).ok().await;
+        assert_eq!((alerts["total"].as_i64(), alerts["list"][0]["subject"].as_str()), (Some(1), Some("keys")), "{alerts}");
+        assert!(run("key_validity_check").await.starts_with("1 keys asked about, 0 refused"));
+    }
+}
+
+/// Three processes on one PostgreSQL; the leader is frozen past its lease, another leads, the first comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_three_replicas_one_leads_and_every_slot_runs_once() {
+    let Some(database) = Database::postgres("clock::of_three_replicas").await else { return };
+    let site = Site::with(database, Options::default()).await;
+    let (b, c) = (replica(&site).await, replica(&site).await);
+    let all = [scheduler(&site.app), scheduler(&b), scheduler(&c)];
+    let began = site.app.clock.now();
+    let mut led = [0usize; 3];
+    // Twenty minutes; a third of the time each of them is frozen in turn, and then looks again with what it remembers.
+    for second in 0..1200u32 {
+        site.wait(Duration::from_secs(1));
+        let frozen = (second / 100) as usize % 4;
+        let looks = all.iter().enumerate().filter(|(i, _)| *i != frozen);
+        let looked =
+            futures_util::future::join_all(looks.map(|(i, s)| async move { (i, s.tick().await.unwrap()) })).await;
+        let leaders: Vec<usize> = looked.iter().filter(|(_, led)| led.is_some()).map(|(i, _)| *i).collect();
+        assert!(leaders.len() <= 1, "{leaders:?} lead at once");
+        for i in leaders {
+            led[i] += 1;
+        }
+    }
+    for s in &all {
+        s.settled().await;
+    }
+    assert!(led.iter().all(|n| *n > 0), "each led for a while: {led:?}");
+    let mut per_slot: HashMap<(String, i64), usize> = HashMap::new();
+    store::record! { struct Row { job_name: String, slot: Option<i64>, status: String } }
+    let rows: Vec<Row> = site.app.db.all("SELECT job_name, slot, status FROM job_run", args![]).await.unwrap();
+    for row in &rows {
+        assert_ne!(row.status, "running", "{}", row.job_name);
+        *per_slot.entry((row.job_name.clone(), row.slot.unwrap())).or_default() += 1;
+    }
+    assert!(per_slot.values().all(|n| *n == 1), "{per_slot:?}");
+    // Nothing is missing but while nobody led: at most the lease's 15 s after each freezing.
+    let five = When::minutes(5);
+    let mut slot = five.slot(&site.app.zone, began);
+    while slot <= five.slot(&site.app.zone, site.app.clock.now()) {
+        assert!(per_slot.contains_key(&("server_metrics".to_owned(), slot.as_millisecond())), "{slot}");
+        slot += SignedDuration::from_mins(5);
+    }
+    site.check().await;
+}

@@ -1,0 +1,144 @@
+//! The health of instances, seen by the real sweep on a real host: running, stopped, wedged, starting, and a server that is away.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::kit::free_port;
+use crate::kit::hosts::Ground;
+
+async fn check(ground: &Ground) -> Value {
+    ground.site.admin.get("/instances/health-check").token(&ground.site.root).ok().await
+}
+
+fn of(checked: &Value, id: &str) -> Value {
+    checked["list"].as_array().unwrap().iter().find(|one| one["id"] == id).unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_sweep_tells_how_everything_is() {
+    let Some(mut ground) = Ground::new("health::one_sweep_tells_how_everything_is").await else { return };
+    let well = ground.provisioned(json!({})).await;
+    let stopped = ground.provisioned(json!({})).await;
+    let wedged = ground.provisioned(json!({})).await;
+    let nowhere = ground.instance(json!({})).await;
+    // A server that is away, with one instance that answers by its own address and one that does not.
+    let dead = base::id::fresh();
+    let body = json!({"id": dead, "name": "Away", "host": "127.0.0.1", "ssh_port": free_port(), "ssh_key_path": ground.fleet.key});
+    ground.site.admin.post("/servers", body).token(&ground.site.root).ok().await;
+    let page = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = page.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        loop {
+            let (mut socket, _) = page.accept().await.unwrap();
+            socket.read(&mut [0; 1024]).await.unwrap();
+            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").await.unwrap();
+        }
+    });
+    let gone = ground.instance(json!({"server_id": dead, "home": "/srv/x/1"})).await;
+    // 0.0.0.0 is this machine, and no loopback by its name.
+    let reached = ground
+        .instance(json!({"server_id": dead, "home": "/srv/x/2", "gateway_url": format!("http://0.0.0.0:{port}")}))
+        .await;
+    ground.sh("systemctl stop \"openclaw-$1\"", &[&stopped]).await;
+    ground.wrong(&wedged, json!({"wedged": true})).await;
+
+    let began = Instant::now();
+    let checked = check(&ground).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "nobody waits for the server that is away: {:?}",
+        began.elapsed()
+    );
+    let state = |checked: &Value, id: &str| {
+        let one = of(checked, id);
+        (
+            one["health_status"].as_str().unwrap().to_owned(),
+            one["layer"].as_str().unwrap().to_owned(),
+            one["health_fail_count"].as_i64().unwrap(),
+        )
+    };
+    let is = |status: &str, layer: &str, fails: i64| (status.to_owned(), layer.to_owned(), fails);
+    assert_eq!(state(&checked, &well), is("healthy", "key", 0), "{checked}");
+    assert!(of(&checked, &well)["latency_ms"].is_number());
+    assert_eq!(state(&checked, &stopped), is("unhealthy", "service", 1), "at once");
+    assert_eq!(state(&checked, &wedged), is("unknown", "websocket", 1), "alive, but no answer: counted");
+    assert_eq!(state(&checked, &nowhere), is("unknown", "none", 0));
+    assert_eq!(state(&checked, &gone), is("unknown", "ssh", 1));
+    assert_eq!(state(&checked, &reached), is("healthy", "http", 0), "{checked}");
+    check(&ground).await;
+    let checked = check(&ground).await;
+    assert_eq!(state(&checked, &wedged), is("unhealthy", "websocket", 3), "the third counts");
+    assert_eq!(state(&checked, &gone), is("unhealthy", "ssh", 3));
+    assert_eq!(state(&checked, &stopped), is("unhealthy", "service", 3));
+    // What is shown elsewhere is the same.
+    assert_eq!(ground.show(&wedged).await["health_status"], "unhealthy");
+    let alerts = ground.site.admin.get("/alerts?open=true").token(&ground.site.root).ok().await;
+    let subjects: Vec<&str> =
+        alerts["list"].as_array().unwrap().iter().map(|a| a["subject"].as_str().unwrap()).collect();
+    for wanted in [format!("instance:{stopped}"), format!("instance:{wedged}"), format!("server:{dead}")] {
+        assert!(subjects.contains(&wanted.as_str()), "{wanted}: {subjects:?}");
+    }
+    assert_eq!(subjects.len(), 3, "each once, and the server's instances by their server: {subjects:?}");
+
+    // Auto recovery restarts what failed three times, and looks again.
+    ground.wrong(&wedged, json!({})).await;
+    let (begun, left) = domain::repair::recover(&ground.site.app).await.unwrap();
+    assert!(begun.contains(&stopped) && begun.contains(&wedged), "{begun:?} {left:?}");
+    assert!(left.contains(&gone), "nobody gets there: {left:?}");
+    let (again, _) = domain::repair::recover(&ground.site.app).await.unwrap();
+    assert!(again.is_empty(), "what is being repaired is not begun again: {again:?}");
+    let repairs = settled(&ground).await;
+    for id in [&stopped, &wedged] {
+        let one = repairs.iter().find(|r| r["instance_id"] == **id).unwrap();
+        assert_eq!((one["rule"].as_str(), one["status"].as_str()), (Some("auto_recovery"), Some("success")), "{one}");
+        let shown = ground.show(id).await;
+        assert_eq!((shown["health_status"].as_str(), shown["health_fail_count"].as_i64()), (Some("healthy"), Some(0)));
+    }
+    let alerts = ground.site.admin.get("/alerts?open=true").token(&ground.site.root).ok().await;
+    assert_eq!(alerts["total"], 1, "those two are over: {alerts}");
+    ground.end().await;
+}
+
+/// The ledger once nothing runs any more.
+pub async fn settled(ground: &Ground) -> Vec<Value> {
+    let began = Instant::now();
+    loop {
+        let found = ground.site.admin.get("/repairs?limit=200").token(&ground.site.root).ok().await;
+        let list = found["list"].as_array().unwrap().clone();
+        if list.iter().all(|one| one["status"] != "running") {
+            return list;
+        }
+        assert!(began.elapsed() < Duration::from_secs(150), "{found}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_restarts_an_hour_and_no_more() {
+    let Some(mut ground) = Ground::with("health::three_restarts_an_hour_and_no_more", Duration::from_secs(4)).await
+    else {
+        return;
+    };
+    let id = ground.provisioned(json!({})).await;
+    ground.wrong(&id, json!({"crash": ["2026.9.6"]})).await;
+    ground.sh("systemctl stop \"openclaw-$1\"", &[&id]).await;
+    for _ in 0..3 {
+        check(&ground).await;
+    }
+    for round in 0..5 {
+        domain::repair::recover(&ground.site.app).await.unwrap();
+        let repairs = settled(&ground).await;
+        let tried = repairs.iter().filter(|r| r["status"] == "failed").count();
+        assert_eq!(tried, (round + 1).min(3), "{repairs:?}");
+        ground.site.wait(Duration::from_secs(600));
+    }
+    let repairs = settled(&ground).await;
+    let told: Vec<&Value> = repairs.iter().filter(|r| r["status"] == "alert").collect();
+    assert_eq!(told.len(), 1, "said once: {repairs:?}");
+    assert!(told[0]["after"].as_str().unwrap().contains("3 times within the hour"), "{told:?}");
+    let alerts = ground.site.admin.get(&format!("/alerts?open=true&q=repair:{id}")).token(&ground.site.root).ok().await;
+    assert_eq!(alerts["total"], 1, "{alerts}");
+    ground.end().await;
+}

@@ -1,0 +1,208 @@
+//! The nine rules, each broken on purpose on a real host, found by one scan and handled as the table says.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::health::settled;
+use crate::kit::hosts::Ground;
+use crate::kit::used_secret;
+
+/// A line of OpenClaw's own log file, of now.
+async fn log(ground: &Ground, id: &str, subsystem: Option<&str>, message: &str, details: Value) {
+    let now = jiff::Timestamp::now().to_string();
+    let name = subsystem.map_or_else(|| "openclaw".to_owned(), |name| json!({"subsystem": name}).to_string());
+    let line = json!({"1": details, "_meta": {"date": now, "logLevelName": "WARN", "name": name}, "time": now, "message": message});
+    let path = format!("{}/.openclaw/logs/openclaw.jsonl", ground.home(id).await);
+    ground
+        .sh(
+            "mkdir -p \"$(dirname \"$1\")\" && printf '%s\\n' \"$2\" >>\"$1\" && chmod 666 \"$1\"",
+            &[&path, &line.to_string()],
+        )
+        .await;
+}
+
+/// Changes the configuration by hand, in Python: `c` is the document.
+async fn edit(ground: &Ground, id: &str, python: &str) {
+    let path = format!("{}/.openclaw/openclaw.json", ground.home(id).await);
+    let script = format!(
+        "import json,sys\np=sys.argv[1]\nc=json.load(open(p))\n{python}\nf=open(p,'w')\njson.dump(c,f)\nf.close()"
+    );
+    ground.sh("python3 -c \"$1\" \"$2\"", &[&script, &path]).await;
+}
+
+async fn preview(ground: &Ground) -> Vec<(String, String)> {
+    let found = ground.site.admin.post("/repairs/preview", json!({})).token(&ground.site.root).ok().await;
+    let pair =
+        |one: &Value| (one["rule"].as_str().unwrap().to_owned(), one["instance_id"].as_str().unwrap().to_owned());
+    found["list"].as_array().unwrap().iter().map(pair).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_the_nine_rules_is_handled_within_one_scan() {
+    let Some(mut ground) = Ground::new("repairs::each_of_the_nine_rules_is_handled_within_one_scan").await else {
+        return;
+    };
+    let mut ids = vec![];
+    for _ in 0..9 {
+        ids.push(ground.provisioned(json!({})).await);
+    }
+    let id = |rule: usize| ids[rule - 1].clone();
+    let root = ground.site.root.clone();
+    // 7: bound to the wrong address; a start must be a while ago to count.
+    edit(&ground, &id(7), "c['gateway']['bind']='lan'").await;
+    ground.sh("systemctl restart \"openclaw-$1\"", &[&id(7)]).await;
+    let aged = Instant::now();
+    // Everything before this is read and done with.
+    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    assert!(scanned.begun.is_empty() && scanned.told.is_empty(), "{scanned:?}");
+
+    // 1: the provider's key is gone.
+    edit(&ground, &id(1), "del c['models']['providers']['tidepool']['apiKey']").await;
+    log(
+        &ground,
+        &id(1),
+        Some("diagnostic"),
+        "lane task error: lane=main error=\"No API key found for provider \"tidepool\". Auth store: x\"",
+        json!({}),
+    )
+    .await;
+    // 2: it ends with 1 again and again, until the doctor was there.
+    ground.wrong(&id(2), json!({"loop": true})).await;
+    ground.sh("systemctl restart \"openclaw-$1\"; for i in $(seq 300); do [ \"$(systemctl show -p NRestarts --value \"openclaw-$1\")\" -ge 3 ] && break; \
+        [ \"$(systemctl show -p ActiveState --value \"openclaw-$1\")\" = failed ] && break; sleep 0.1; done", &[&id(2)]).await;
+    // 3: out of memory, once.
+    ground.wrong(&id(3), json!({"oom": true})).await;
+    ground.sh("systemctl restart \"openclaw-$1\"; sleep 1", &[&id(3)]).await;
+    ground.wrong(&id(3), json!({})).await;
+    // 4: an unknown key.
+    edit(&ground, &id(4), "c['bogus']=1").await;
+    log(
+        &ground,
+        &id(4),
+        Some("gateway/reload"),
+        "config reload skipped (invalid config): : Unrecognized key: \"bogus\"",
+        json!({}),
+    )
+    .await;
+    // 5: auth.profiles.
+    edit(
+        &ground,
+        &id(5),
+        "c['auth']={'profiles':{'x':{'provider':'remote','mode':'api_key'}},'order':{'remote':['x']}}",
+    )
+    .await;
+    // 6: a gateway that is left over has the port.
+    let (home, port) = (ground.home(&id(6)).await, ground.show(&id(6)).await["gateway_port"].to_string());
+    ground.sh("systemctl stop \"openclaw-$1\"; (OPENCLAW_STATE_DIR=$2/.openclaw OPENCLAW_CONFIG_PATH=$2/.openclaw/openclaw.json setsid /opt/tidepool/openclaw/2026.9.6/openclaw gateway run --port \"$3\" >/dev/null 2>&1 &) ; \
+        for i in $(seq 100); do ss -Hltn \"sport = :$3\" | grep -q . && break; sleep 0.05; done", &[&id(6), &home, &port]).await;
+    log(&ground, &id(6), None, &format!("Gateway failed to start: gateway already running under systemd; existing gateway is healthy, exiting with code 78. another gateway instance is already listening on ws://127.0.0.1:{port}"), json!({})).await;
+    // 8: three turns that ended with the provider's limit.
+    for turn in 0..3 {
+        let details = json!({"decision": "surface_error", "failoverReason": "rate_limit", "runId": format!("run-{turn}"), "provider": "tidepool", "model": "gpt-4o"});
+        log(&ground, &id(8), Some("agent/embedded"), "embedded run failover decision", details).await;
+    }
+    // 9: a bot is bound, and its token is gone.
+    let token = format!("123456:{}", base::id::fresh());
+    used_secret(&token);
+    let body = json!({"platform": "telegram", "bot_token": token});
+    ground.site.admin.post(&format!("/instances/{}/chat-bindings", id(9)), body).token(&root).ok().await;
+    ground.run("write_config", json!({"instance_id": id(9)})).await;
+    edit(&ground, &id(9), "del c['channels']['telegram']['botToken']").await;
+    while aged.elapsed() < Duration::from_secs(93) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+
+    // A dry run sees all of it and changes nothing.
+    let rules = [
+        "no_api_key",
+        "exit_loop",
+        "out_of_memory",
+        "unknown_key",
+        "auth_profiles",
+        "port_taken",
+        "not_listening",
+        "rate_limited",
+        "bot_channel",
+    ];
+    let planned = preview(&ground).await;
+    for (number, rule) in rules.iter().enumerate() {
+        assert!(planned.contains(&((*rule).to_owned(), ids[number].clone())), "{rule} of {}: {planned:?}", ids[number]);
+    }
+    assert!(settled(&ground).await.is_empty());
+    assert_eq!(ground.config(&id(4)).await["bogus"], 1);
+
+    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    assert!(scanned.begun.len() >= 7, "{scanned:?}");
+    let repairs = settled(&ground).await;
+    for (number, rule) in rules.iter().enumerate() {
+        let one = repairs.iter().find(|r| r["rule"] == *rule && r["instance_id"] == ids[number]);
+        let one = one.unwrap_or_else(|| panic!("{rule}: {repairs:#?}"));
+        let wanted = if matches!(*rule, "out_of_memory" | "rate_limited") { "alert" } else { "success" };
+        assert_eq!(one["status"], wanted, "{one}");
+        assert_ne!(one["before"], "", "{one}");
+        assert_ne!(one["after"], "", "{one}");
+    }
+    // And it is as it should be.
+    let config = ground.config(&id(1)).await;
+    assert!(config["models"]["providers"]["tidepool"]["apiKey"].as_str().is_some_and(|key| key.starts_with("sk-")));
+    used_secret(config["models"]["providers"]["tidepool"]["apiKey"].as_str().unwrap());
+    assert!(ground.config(&id(4)).await["bogus"].is_null());
+    assert!(ground.config(&id(5)).await["auth"].is_null());
+    assert_eq!(ground.config(&id(7)).await["gateway"]["bind"], "loopback");
+    assert_eq!(ground.config(&id(9)).await["channels"]["telegram"]["botToken"], token);
+    for rule in [1, 2, 4, 5, 6, 7, 9] {
+        assert_eq!(ground.sh("systemctl is-active \"openclaw-$1\"", &[&id(rule)]).await, "active", "rule {rule}");
+    }
+    assert_eq!(ground.show(&id(3)).await["health_status"], "unhealthy");
+    assert_eq!(ground.show(&id(8)).await["health_status"], "rate_limited");
+
+    // What was read is not read again: a second scan begins nothing, and ends the rate limit.
+    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    assert!(scanned.begun.is_empty() && scanned.told.is_empty(), "{scanned:?}");
+    assert_eq!(ground.show(&id(8)).await["health_status"], "healthy");
+    let found = ground.site.admin.get("/repairs").token(&root).ok().await;
+    let tally = found["rules"].as_array().unwrap().iter().find(|r| r["rule"] == "unknown_key").unwrap().clone();
+    assert_eq!((tally["success"].as_i64(), tally["success_rate"].as_f64()), (Some(1), Some(100.0)));
+    assert!(tally["mean_time_to_repair_ms"].as_i64().unwrap() > 0);
+    ground.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_a_chat_reply_repair_nothing() {
+    let Some(mut ground) = Ground::new("repairs::words_of_a_chat_reply_repair_nothing").await else { return };
+    let id = ground.provisioned(json!({})).await;
+    domain::repair::scan(&ground.site.app).await.unwrap();
+    let before = ground.config(&id).await;
+    let pid = ground.main_pid(&id).await;
+    // Log lines that name what is not so.
+    log(
+        &ground,
+        &id,
+        Some("diagnostic"),
+        "lane task error: error=\"No API key found for provider \"tidepool\".\"",
+        json!({}),
+    )
+    .await;
+    log(
+        &ground,
+        &id,
+        Some("gateway/reload"),
+        "config reload skipped (invalid config): : Unrecognized key: \"gateway\"",
+        json!({}),
+    )
+    .await;
+    log(
+        &ground,
+        &id,
+        None,
+        "Gateway failed to start: another gateway instance is already listening on ws://127.0.0.1:1",
+        json!({}),
+    )
+    .await;
+    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    assert!(scanned.begun.is_empty() && scanned.told.is_empty(), "{scanned:?}");
+    assert_eq!(ground.config(&id).await, before);
+    assert_eq!(ground.main_pid(&id).await, pid);
+    ground.end().await;
+}
