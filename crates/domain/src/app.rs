@@ -10,9 +10,12 @@ use store::Db;
 use store::seal::Sealer;
 
 use crate::assistant;
+use crate::bot::Bots;
+use crate::embed::Embed;
 use crate::hashing::Hasher;
 use crate::llm::Llm;
 use crate::quota::Quotas;
+use crate::relay::Sockets;
 use crate::token::TokenKey;
 use crate::usage::Feed;
 
@@ -35,6 +38,11 @@ pub struct App {
     /// The servers that this process talks to.
     pub hosts: Hosts,
     pub assistants: assistant::Defaults,
+    /// The sockets that this process carries.
+    pub sockets: Sockets,
+    /// The instances' own pages, in a window of ours.
+    pub embed: Embed,
+    pub bots: Bots,
 }
 
 /// How one of the two kinds of accounts logs in.

@@ -180,7 +180,13 @@ impl Quotas {
     /// The replica's name tells its grants from those of other processes.
     pub fn new(replica: impl Into<String>) -> Quotas {
         let deciding = Arc::new(Semaphore::new(AT_ONCE));
-        Quotas { replica: replica.into().into(), accounts: Mutex::default(), deciding, overdrawn: Arc::default(), ahead: true }
+        Quotas {
+            replica: replica.into().into(),
+            accounts: Mutex::default(),
+            deciding,
+            overdrawn: Arc::default(),
+            ahead: true,
+        }
     }
 
     /// Asks the database for every request: where use does not come off the grant but appears in a log that somebody

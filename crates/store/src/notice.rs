@@ -23,16 +23,19 @@ pub enum Topic {
     Instance,
     /// A sub key of the LLM gateway, or what it may do.
     Key,
+    /// An employee's account or logins: some of them may have ended.
+    User,
 }
 
 impl Topic {
-    const ALL: &[Topic] = &[Topic::Task, Topic::Instance, Topic::Key];
+    const ALL: &[Topic] = &[Topic::Task, Topic::Instance, Topic::Key, Topic::User];
 
     fn as_str(self) -> &'static str {
         match self {
             Topic::Task => "task",
             Topic::Instance => "instance",
             Topic::Key => "key",
+            Topic::User => "user",
         }
     }
 }

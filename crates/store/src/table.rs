@@ -34,6 +34,7 @@ pub const TABLES: &[&str] = &[
     "log_segment",
     "quota_grant",
     "chat_message",
+    "ticket",
 ];
 
 /// Tables whose key counts up by itself.
@@ -52,6 +53,7 @@ pub const SEALED: &[Sealed] = &[
     Sealed { table: "server", id: "id", column: "ssh_key", hash: None },
     Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
     Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },
+    Sealed { table: "chat_binding", id: "id", column: "webhook_secret", hash: None },
     Sealed { table: "gateway_key", id: "id", column: "secret", hash: Some("secret_hash") },
 ];
 

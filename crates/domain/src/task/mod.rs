@@ -5,6 +5,7 @@
 mod apply_marketplace_item;
 mod bootstrap_profession_instance;
 mod clean_instance;
+mod clear_webhook;
 mod init_instance;
 mod kind;
 mod of_instance;
@@ -22,6 +23,7 @@ mod write_config;
 use crate::key::ApplyKey;
 pub use apply_marketplace_item::ApplyMarketplaceItem;
 pub use bootstrap_profession_instance::BootstrapProfessionInstance;
+pub use clear_webhook::ClearWebhook;
 pub use kind::{Context, Payload, Run, TaskType};
 pub use of_instance::{
     CleanInstance, InitInstance, ProvisionInstance, RestartInstance, RetireInstance, SyncKeyToInstance,
@@ -48,4 +50,5 @@ pub const TYPES: &[TaskType] = &[
     TaskType::run_by::<WriteConfig>(),
     TaskType::run_by::<UpgradeInstance>(),
     TaskType::run_by::<ApplyKey>(),
+    TaskType::run_by::<ClearWebhook>(),
 ];
