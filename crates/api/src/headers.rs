@@ -5,6 +5,8 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use domain::token::Audience;
+
 use crate::state::Shared;
 
 /// Scripts come from our own files only. Styles may stand inline: components place them so.
@@ -27,6 +29,16 @@ pub async fn security(State(api): State<Shared>, request: Request, next: Next) -
     let headers = response.headers_mut();
     for (name, value) in FIXED {
         headers.entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));
+    }
+    let windows = &api.app.embed;
+    if api.side == Audience::Employee && windows.enabled {
+        let policy = format!("{CONTENT_SECURITY_POLICY}; frame-src {}", windows.origin());
+        let ours = HeaderValue::from_static(CONTENT_SECURITY_POLICY);
+        if headers.get(header::CONTENT_SECURITY_POLICY) == Some(&ours)
+            && let Ok(policy) = HeaderValue::from_str(&policy)
+        {
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
     }
     if api.public_url.is_https() {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));

@@ -7,7 +7,7 @@ use url::Url;
 pub struct PublicUrl(Url);
 
 /// What our own paths begin with: a prefix of the same name would hide them.
-const OURS: &[&str] = &["api", "assets", "healthz", "readyz", "metrics"];
+const OURS: &[&str] = &["api", "assets", "hooks", "healthz", "readyz", "metrics"];
 
 impl PublicUrl {
     pub fn parse(text: &str) -> Result<PublicUrl> {
@@ -36,6 +36,11 @@ impl PublicUrl {
     /// The path prefix, with a slash at both ends: `/` when there is none.
     pub fn prefix(&self) -> String {
         format!("{}/", self.0.path().trim_end_matches('/'))
+    }
+
+    /// Scheme, host and port, as a browser names where a page comes from.
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
     }
 
     /// A path of ours as people see it.

@@ -21,7 +21,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::extract::Peer;
 use crate::state::Shared;
-use crate::{admin, docs, employee, fallback, headers, health, openapi, trace, web};
+use crate::{admin, docs, employee, fallback, headers, health, hooks, openapi, trace, web};
 
 /// Bodies over this are 413; routes that take more say so themselves.
 pub const BODY_LIMIT: usize = 1024 * 1024;
@@ -39,8 +39,13 @@ pub fn router(api: Shared) -> Router {
         Audience::Employee => openapi::finish(employee::routes(), side),
         Audience::Admin => openapi::finish(admin::routes(), side),
     };
+    let hooks = match side {
+        Audience::Employee => hooks::routes(),
+        Audience::Admin => Router::new(),
+    };
     let inner = Router::new()
         .nest("/api/v1", routes.merge(docs::routes(document)))
+        .merge(hooks)
         .merge(health::routes(side))
         .fallback(web::serve)
         .method_not_allowed_fallback(fallback::unknown_method);

@@ -109,6 +109,59 @@ impl NewChatBinding {
     }
 }
 
+#[derive(Deserialize, ToSchema)]
+pub struct ConfigureBot {
+    /// As the platform gave it out.
+    #[schema(value_type = String, format = Password, min_length = 1, max_length = 255)]
+    pub bot_token: BotToken,
+    /// Whose direct messages are answered; without it, people ask to be let in (pairing).
+    #[serde(default)]
+    pub chat_id: Text<100>,
+}
+
+/// How an instance's bot stands, by our record and by what the platform says now.
+#[derive(Serialize, ToSchema)]
+pub struct BotStatus {
+    configured: bool,
+    #[schema(example = "telegram")]
+    platform: String,
+    bot_username: String,
+    /// 0 or 1.
+    is_active: i64,
+    /// `webhook` or `polling`; empty without a bot.
+    #[schema(example = "polling")]
+    mode: &'static str,
+    /// Where the platform delivers; empty for a bot that is polled.
+    webhook_url: String,
+    /// Messages that wait at the platform; null when it cannot be asked.
+    pending_update_count: Option<i64>,
+    last_error: Option<String>,
+}
+
+impl From<domain::bot::State> for BotStatus {
+    fn from(state: domain::bot::State) -> BotStatus {
+        let mode = match (&state.binding, state.webhook_url.is_empty()) {
+            (None, _) => "",
+            (Some(_), true) => "polling",
+            (Some(_), false) => "webhook",
+        };
+        let (platform, bot_username, is_active) = match &state.binding {
+            Some(binding) => (binding.platform.clone(), binding.bot_username.clone(), binding.is_active.into()),
+            None => (domain::chat_binding::DEFAULT_PLATFORM.to_owned(), String::new(), 0),
+        };
+        BotStatus {
+            configured: state.binding.is_some(),
+            platform,
+            bot_username,
+            is_active,
+            mode,
+            webhook_url: state.webhook_url,
+            pending_update_count: state.pending_update_count,
+            last_error: state.last_error,
+        }
+    }
+}
+
 /// A bot's token as it comes in.
 pub struct BotToken(pub Secret);
 

@@ -11,9 +11,12 @@ use store::Db;
 use store::seal::Sealer;
 
 use crate::assistant;
+use crate::bot::Bots;
+use crate::embed::Embed;
 use crate::hashing::Hasher;
 use crate::llm::Llm;
 use crate::quota::Quotas;
+use crate::relay::Sockets;
 use crate::token::TokenKey;
 use crate::usage::Feed;
 
@@ -38,6 +41,11 @@ pub struct App {
     pub assistants: assistant::Defaults,
     /// Where alerts may be delivered to.
     pub webhooks: Webhooks,
+    /// The sockets that this process carries.
+    pub sockets: Sockets,
+    /// The instances' own pages, in a window of ours.
+    pub embed: Embed,
+    pub bots: Bots,
 }
 
 /// How one of the two kinds of accounts logs in.

@@ -4,13 +4,13 @@
 use base::id::{ProfessionId, UserId};
 use base::secret::random_token;
 use base::{Error, Result};
+use store::Tx;
 use store::binding::{self, Origin};
 use store::instance::{self, Instance, token_place};
 use store::notice::{Notice, Topic};
-use store::{Tx, chat_binding};
 
 use crate::task::{self, CleanInstance};
-use crate::{App, key};
+use crate::{App, chat_binding, key};
 
 /// Gives an instance that nobody has to a user. The caller holds the instance's row.
 pub async fn bind(
@@ -30,7 +30,7 @@ pub async fn bind(
     // What somebody else left behind goes before the new user comes: the token they knew, their bots, their traces.
     if instance.traces_of.as_deref().is_some_and(|of| of != user.as_str()) {
         rotate_token(app, tx, instance).await?;
-        chat_binding::delete_all(tx, &id, app.clock.now()).await?;
+        chat_binding::end_all(app, tx, &id, "bind").await?;
         clean(app, tx, instance, "bind").await?;
     }
     instance::set_traces(tx, &id, Some(user)).await?;
@@ -56,7 +56,7 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
     key::rotate(app, tx, &id, "instance released").await?;
     if traces == Traces::Clean {
         rotate_token(app, tx, instance).await?;
-        chat_binding::delete_all(tx, &id, now).await?;
+        chat_binding::end_all(app, tx, &id, source).await?;
         clean(app, tx, instance, source).await?;
         // The cleaning holds back whatever comes next: nothing is left for that to remember.
         instance::set_traces(tx, &id, None).await?;

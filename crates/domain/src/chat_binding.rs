@@ -1,13 +1,15 @@
-//! Chat-bot bindings of an instance. A bot's token belongs to one instance only.
+//! Chat-bot bindings of an instance. A bot's token belongs to one instance only, and an instance has one bot of a platform.
 
 use base::id::{ChatBindingId, InstanceId};
 use base::{Error, Kind, Result, Secret};
+use store::Tx;
 use store::chat_binding;
 pub use store::chat_binding::ChatBinding;
-use store::instance;
+use store::instance::{self, Instance};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
+use crate::task::{self, ClearWebhook, WriteConfig};
 
 /// The platform when none is named.
 pub const DEFAULT_PLATFORM: &str = "telegram";
@@ -24,10 +26,37 @@ pub async fn list(app: &App, instance: &InstanceId) -> Result<Vec<ChatBinding>> 
     Ok(chat_binding::of_instance(&app.db, instance).await?)
 }
 
-pub async fn create(app: &App, by: &By, instance: &InstanceId, new: New) -> Result<ChatBinding> {
+/// Binds a bot as it is named, without asking the platform: the instance's gateway announces itself there.
+pub async fn bind(app: &App, by: &By, instance: &InstanceId, new: New) -> Result<ChatBinding> {
     let id = ChatBindingId::fresh();
+    let secret = match app.bots.webhooks.is_some() && new.platform == DEFAULT_PLATFORM {
+        true => Some(base::secret::random_token()?),
+        false => None,
+    };
+    create(app, by, instance, new, &id, secret, false).await
+}
+
+/// Writes the binding, and has the instance told. With `replace`, the instance's other bots of the platform end.
+pub(crate) async fn create(
+    app: &App,
+    by: &By,
+    instance: &InstanceId,
+    new: New,
+    id: &ChatBindingId,
+    secret: Option<Secret>,
+    replace: bool,
+) -> Result<ChatBinding> {
     let mut tx = app.db.begin().await?;
-    instance::lock(&mut tx, instance).await?.ok_or(Kind::NotFound)?;
+    let found = instance::lock(&mut tx, instance).await?.ok_or(Kind::NotFound)?;
+    let hash = app.sealer.hash(&new.bot_token);
+    if replace {
+        for old in chat_binding::live(&mut tx, instance).await?.into_iter().filter(|b| b.platform == new.platform) {
+            // The same bot goes on under its new binding: nothing of it is to be cleared.
+            let same = app.sealer.hash(&old.token(&app.sealer)?) == hash;
+            end(app, &mut tx, &old, !same, &by.operator).await?;
+        }
+    }
+    let secret = secret.map(|s| app.sealer.seal(chat_binding::secret_place(id.as_str()), &s)).transpose()?;
     let binding = ChatBinding {
         bot_token: app.sealer.seal(chat_binding::token_place(id.as_str()), &new.bot_token)?,
         id: id.as_str().to_owned(),
@@ -36,26 +65,55 @@ pub async fn create(app: &App, by: &By, instance: &InstanceId, new: New) -> Resu
         chat_id: new.chat_id,
         bot_username: new.bot_username,
         is_active: true,
+        webhook_secret: secret,
         created_at: app.clock.now(),
     };
-    let hash = app.sealer.hash(&new.bot_token);
     chat_binding::insert(&mut tx, &binding, &hash).await.map_err(|e| match e {
         store::Error::Taken => Error::conflict("this bot token is bound to an instance already"),
         other => other.into(),
     })?;
+    tell_instance(app, &mut tx, &found, &by.operator).await?;
     let detail = format!("{} bot {} bound{}", binding.platform, binding.bot_username, on_behalf(by));
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
     tx.commit().await?;
     Ok(binding)
 }
 
+/// Takes a bot off: its webhook at the platform and its part of the instance's configuration are cleared by tasks.
 pub async fn delete(app: &App, by: &By, instance: &InstanceId, id: &ChatBindingId) -> Result<()> {
     let mut tx = app.db.begin().await?;
+    let found = instance::lock(&mut tx, instance).await?.ok_or(Kind::NotFound)?;
     let binding = chat_binding::find(&mut tx, instance, id).await?.ok_or(Kind::NotFound)?;
-    chat_binding::delete(&mut tx, id, app.clock.now()).await?;
+    // Before the webhook is cleared: a gateway that starts with the old configuration would set it again.
+    tell_instance(app, &mut tx, &found, &by.operator).await?;
+    end(app, &mut tx, &binding, true, &by.operator).await?;
     let detail = format!("{} bot {} unbound{}", binding.platform, binding.bot_username, on_behalf(by));
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
     Ok(tx.commit().await?)
+}
+
+/// Ends all bots of an instance: they are not the next user's. Its configuration is the caller's to see to.
+pub(crate) async fn end_all(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
+    for binding in chat_binding::live(tx, instance).await? {
+        end(app, tx, &binding, true, source).await?;
+    }
+    Ok(())
+}
+
+async fn end(app: &App, tx: &mut Tx, binding: &ChatBinding, clear: bool, source: &str) -> Result<()> {
+    chat_binding::delete(tx, &ChatBindingId::named(&binding.id), app.clock.now()).await?;
+    if clear && binding.platform == DEFAULT_PLATFORM && binding.webhook_secret.is_some() {
+        task::enqueue(app, tx, &ClearWebhook { binding_id: binding.id.clone() }, source, None).await?;
+    }
+    Ok(())
+}
+
+/// Has the configuration written, where the instance is on its server already.
+async fn tell_instance(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<()> {
+    if instance.is_main || !instance.home.is_empty() {
+        task::enqueue(app, tx, &WriteConfig { instance_id: instance.id.clone() }, source, None).await?;
+    }
+    Ok(())
 }
 
 /// Employees act through the system: who it was stands in the detail.

@@ -41,6 +41,7 @@ pub struct Patch {
     pub gateway_token: Option<Secret>,
     pub config_json: Option<String>,
     pub notes: Option<String>,
+    pub embed_enabled: Option<bool>,
 }
 
 pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
@@ -94,6 +95,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         openclaw_version: String::new(),
         config_hash: String::new(),
         traces_of: None,
+        embed_enabled: true,
         created_at: now,
         updated_at: now,
     };
@@ -133,6 +135,7 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
     new.gateway_url = patch.gateway_url.unwrap_or(new.gateway_url);
     new.config_json = patch.config_json.unwrap_or(new.config_json);
     new.notes = patch.notes.unwrap_or(new.notes);
+    new.embed_enabled = patch.embed_enabled.unwrap_or(new.embed_enabled);
     if let Some(token) = &patch.gateway_token {
         new.gateway_token = app.sealer.seal(token_place(id.as_str()), token)?;
     }
@@ -145,7 +148,8 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
         // A configuration may hold keys: that it changed is all the log says.
         .hidden("config_json", old.config_json != new.config_json)
         .hidden("gateway_token", patch.gateway_token.is_some())
-        .field("notes", &old.notes, &new.notes);
+        .field("notes", &old.notes, &new.notes)
+        .field("embed_enabled", &old.embed_enabled.to_string(), &new.embed_enabled.to_string());
     instance::update(&mut tx, &new).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, &new.id, &changes.text())).await?;
     tx.notify(Notice::new(Topic::Instance, &new.id)).await?;
@@ -216,9 +220,9 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     if instance.assigned_user_id.is_some() {
         release(app, &mut tx, &instance, Traces::Keep, &by.operator).await?;
     }
-    store::chat_binding::delete_all(&mut tx, id, now).await?;
     store::install::remove_all(&mut tx, id, now).await?;
     store::task::cancel_all(&mut tx, id, "the instance was deleted", now).await?;
+    crate::chat_binding::end_all(app, &mut tx, id, &by.operator).await?;
     instance::delete(&mut tx, id, now).await?;
     key::retire(app, &mut tx, id).await?;
     let payload = RetireInstance { instance_id: id.as_str().to_owned() };

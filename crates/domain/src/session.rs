@@ -5,6 +5,7 @@ use base::id::{AdminId, UserId};
 use base::{Error, Kind, Result};
 use jiff::Timestamp;
 use store::admin_user::Role;
+use store::notice::{Notice, Topic};
 use store::user::Status;
 use store::{admin_user, ended_token, user};
 
@@ -15,6 +16,8 @@ use crate::token::Claims;
 #[derive(Clone, Debug)]
 pub struct Token {
     pub jti: String,
+    /// The second in which it was issued.
+    pub issued_at: i64,
     pub expires_at: Timestamp,
 }
 
@@ -38,7 +41,7 @@ pub struct Admin {
 pub async fn employee(app: &App, token: &str) -> Result<Employee> {
     let claims = app.employee.tokens.read(token, app.clock.now())?;
     let account = user::session(&app.db, &claims.sub, &claims.jti).await?.ok_or_else(|| refused("no such account"))?;
-    check(&claims, account.status, account.tokens_from, account.ended)?;
+    check(claims.iat, account.status, account.tokens_from, account.ended)?;
     Ok(Employee { id: UserId::named(account.id), email: account.email, name: account.name, token: bearer(&claims) })
 }
 
@@ -46,7 +49,7 @@ pub async fn admin(app: &App, token: &str) -> Result<Admin> {
     let claims = app.admin.tokens.read(token, app.clock.now())?;
     let account =
         admin_user::session(&app.db, &claims.sub, &claims.jti).await?.ok_or_else(|| refused("no such account"))?;
-    check(&claims, account.status, account.tokens_from, account.ended)?;
+    check(claims.iat, account.status, account.tokens_from, account.ended)?;
     Ok(Admin {
         id: AdminId::named(account.id),
         email: account.email,
@@ -57,6 +60,24 @@ pub async fn admin(app: &App, token: &str) -> Result<Admin> {
     })
 }
 
+/// Whether a login that was good a while ago still is: for what goes on after its request, such as a socket.
+pub async fn still(app: &App, user: &UserId, token: &Token) -> Result<()> {
+    if token.expires_at <= app.clock.now() {
+        return Err(refused("expired"));
+    }
+    let account = user::session(&app.db, user.as_str(), &token.jti).await?.ok_or_else(|| refused("no such account"))?;
+    check(token.issued_at, account.status, account.tokens_from, account.ended)
+}
+
+/// Ends an employee's token before its time, and what was opened with it.
+pub async fn end_employee(app: &App, who: &Employee) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    ended_token::end(&mut tx, &who.token.jti, who.token.expires_at).await?;
+    ended_token::forget_expired(&mut tx, app.clock.now()).await?;
+    tx.notify(Notice::new(Topic::User, who.id.as_str())).await?;
+    Ok(tx.commit().await?)
+}
+
 /// Ends one token before its time.
 pub async fn end(app: &App, token: &Token) -> Result<()> {
     ended_token::end(&app.db, &token.jti, token.expires_at).await?;
@@ -65,11 +86,11 @@ pub async fn end(app: &App, token: &Token) -> Result<()> {
     Ok(())
 }
 
-fn check(claims: &Claims, status: Status, tokens_from: i64, ended: i64) -> Result<()> {
+fn check(issued_at: i64, status: Status, tokens_from: i64, ended: i64) -> Result<()> {
     if status != Status::Active {
         return Err(refused("account revoked"));
     }
-    if claims.iat < tokens_from {
+    if issued_at < tokens_from {
         return Err(refused("issued before the account's tokens were ended"));
     }
     if ended > 0 {
@@ -79,7 +100,11 @@ fn check(claims: &Claims, status: Status, tokens_from: i64, ended: i64) -> Resul
 }
 
 fn bearer(claims: &Claims) -> Token {
-    Token { jti: claims.jti.clone(), expires_at: Timestamp::from_second(claims.exp).unwrap_or(Timestamp::MAX) }
+    Token {
+        jti: claims.jti.clone(),
+        issued_at: claims.iat,
+        expires_at: Timestamp::from_second(claims.exp).unwrap_or(Timestamp::MAX),
+    }
 }
 
 fn refused(why: &str) -> Error {

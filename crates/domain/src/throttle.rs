@@ -25,6 +25,9 @@ pub const PASSWORD_CHANGE: Limit = Limit { what: "password", most: 10, window: F
 /// Generous: a whole company may sign in from one address at nine o'clock.
 pub const SSO_ADDRESS: Limit = Limit { what: "sso", most: 300, window: FIVE_MINUTES };
 
+/// Sockets of one person: a browser that comes back after every break is far below.
+pub const SOCKET: Limit = Limit { what: "socket", most: 120, window: SignedDuration::from_mins(1) };
+
 impl Limit {
     fn name(self, of: &str) -> String {
         format!("{}:{of}", self.what)

@@ -175,6 +175,9 @@ pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
 /// What follows from a changed account: its instances' keys go on or off with it, and the gateway hears of a new quota.
 async fn follow(app: &App, tx: &mut store::Tx, old: &User, new: &User) -> Result<()> {
     let id = UserId::named(&new.id);
+    if old.status != new.status || old.tokens_from != new.tokens_from {
+        tx.notify(Notice::new(Topic::User, id.as_str())).await?;
+    }
     if old.status != new.status {
         key::follow_user(app, tx, &id, new.status == Status::Revoked).await?;
     }
@@ -217,6 +220,7 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
     user.password_hash = Some(hash);
     user.tokens_from = token::end_all(user.tokens_from, app.clock.now());
     user::update(&mut tx, &user).await?;
+    tx.notify(Notice::new(Topic::User, id.as_str())).await?;
     tx.commit().await?;
     PASSWORD_CHANGE.clear(app, id.as_str()).await?;
     login::open_employee(app, user)

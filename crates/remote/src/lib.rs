@@ -1,5 +1,7 @@
 //! Every conversation with something outside of the platform.
 
+pub mod assistant;
+pub mod bot;
 pub mod host;
 pub mod http;
 pub mod jwks;

@@ -19,6 +19,8 @@ record! {
         pub chat_id: String,
         pub bot_username: String,
         pub is_active: bool,
+        /// Sealed: see `secret`. None for a bot that is polled.
+        pub webhook_secret: Option<String>,
         pub created_at: Timestamp,
     }
 }
@@ -27,16 +29,25 @@ impl ChatBinding {
     pub fn token(&self, sealer: &Sealer) -> Result<Secret> {
         sealer.open(token_place(&self.id), &self.bot_token)
     }
+
+    /// What the platform shows with every message.
+    pub fn secret(&self, sealer: &Sealer) -> Result<Option<Secret>> {
+        self.webhook_secret.as_ref().map(|sealed| sealer.open(secret_place(&self.id), sealed)).transpose()
+    }
 }
 
 pub fn token_place(id: &str) -> Place<'_> {
     Place { table: "chat_binding", column: "bot_token", id }
 }
 
+pub fn secret_place(id: &str) -> Place<'_> {
+    Place { table: "chat_binding", column: "webhook_secret", id }
+}
+
 /// Fails with `Taken` when a live binding has the same token.
 pub async fn insert(tx: &mut Tx, binding: &ChatBinding, token_hash: &str) -> Result<()> {
-    let sql = "INSERT INTO chat_binding (id, instance_id, platform, bot_token, bot_token_hash, chat_id, bot_username, is_active, created_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO chat_binding (id, instance_id, platform, bot_token, bot_token_hash, chat_id, bot_username, is_active, webhook_secret, created_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &binding.id,
         &binding.instance_id,
@@ -46,6 +57,7 @@ pub async fn insert(tx: &mut Tx, binding: &ChatBinding, token_hash: &str) -> Res
         &binding.chat_id,
         &binding.bot_username,
         binding.is_active,
+        binding.webhook_secret.as_ref(),
         binding.created_at
     ];
     tx.run(sql, args).await.map(drop)
@@ -71,10 +83,37 @@ pub async fn delete(tx: &mut Tx, id: &ChatBindingId, at: Timestamp) -> Result<()
     tx.run("UPDATE chat_binding SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
 }
 
-/// Deletes all bindings of an instance: its bots are not the next user's.
-pub async fn delete_all(tx: &mut Tx, instance: &InstanceId, at: Timestamp) -> Result<u64> {
-    let sql = "UPDATE chat_binding SET deleted_at = ? WHERE instance_id = ? AND deleted_at IS NULL";
-    tx.run(sql, args![at, instance.as_str()]).await
+/// The same within a transaction.
+pub async fn live(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<ChatBinding>> {
+    let sql = format!(
+        "SELECT {} FROM chat_binding WHERE instance_id = ? AND deleted_at IS NULL ORDER BY created_at, id",
+        ChatBinding::COLUMNS
+    );
+    tx.all(&sql, args![instance.as_str()]).await
+}
+
+/// The live binding of a token, whosever it is.
+pub async fn find_by_token(db: &Db, token_hash: &str) -> Result<Option<ChatBinding>> {
+    let sql =
+        format!("SELECT {} FROM chat_binding WHERE bot_token_hash = ? AND deleted_at IS NULL", ChatBinding::COLUMNS);
+    db.first(&sql, args![token_hash]).await
+}
+
+pub async fn find_live(db: &Db, id: &ChatBindingId) -> Result<Option<ChatBinding>> {
+    let sql = format!("SELECT {} FROM chat_binding WHERE id = ? AND deleted_at IS NULL", ChatBinding::COLUMNS);
+    db.first(&sql, args![id.as_str()]).await
+}
+
+/// For what must still be done about a bot that was taken off.
+pub async fn find_even_deleted(db: &Db, id: &ChatBindingId) -> Result<Option<ChatBinding>> {
+    db.first(&format!("SELECT {} FROM chat_binding WHERE id = ?", ChatBinding::COLUMNS), args![id.as_str()]).await
+}
+
+/// Whether the instance ever had a bot of a platform through us.
+pub async fn had_any(db: &Db, instance: &InstanceId, platform: &str) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM chat_binding WHERE instance_id = ? AND platform = ?";
+    let number: crate::db::Number = Conn::from(db).one(sql, args![instance.as_str(), platform]).await?;
+    Ok(number.n > 0)
 }
 
 record! {

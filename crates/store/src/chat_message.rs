@@ -1,8 +1,11 @@
 //! Chat messages, per user and instance. Each instance keeps its newest 5,000.
 
+use base::id::{InstanceId, MessageId, UserId};
+use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
 use crate::db::Record as _;
+use crate::filter::Filter;
 use crate::{Db, Result, Tx, args, record, word};
 
 /// How many messages an instance keeps.
@@ -72,4 +75,95 @@ pub async fn newest(db: &Db, instance: &str, limit: i64) -> Result<Vec<ChatMessa
 pub async fn look(db: &Db) -> Result<()> {
     let _: Option<crate::db::Number> = db.first("SELECT tokens AS n FROM chat_message LIMIT 1", args![]).await?;
     Ok(())
+}
+
+/// Whether the user has saved a message under this id of the client's.
+pub async fn is_saved(tx: &mut Tx, user: &UserId, client_id: &str) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM chat_message WHERE user_id = ? AND client_id = ?";
+    let number: crate::db::Number = crate::Conn::from(tx).one(sql, args![user.as_str(), client_id]).await?;
+    Ok(number.n > 0)
+}
+
+/// Recognises a message that POST /me/chat has stored already, once: the oldest of the same words since `since`. It takes
+/// over what the client knows of it. The caller holds the instance's row.
+pub async fn confirm(tx: &mut Tx, saved: &ChatMessage, since: Timestamp) -> Result<bool> {
+    let sql = "UPDATE chat_message SET unconfirmed = 0, client_id = ?, session_key = ?, \
+            tokens = CASE WHEN tokens = 0 THEN ? ELSE tokens END \
+        WHERE id = (SELECT id FROM chat_message WHERE user_id = ? AND instance_id = ? AND role = ? AND content = ? \
+            AND unconfirmed = 1 AND created_at >= ? ORDER BY created_at, id LIMIT 1)";
+    let args = args![
+        saved.client_id.as_ref(),
+        &saved.session_key,
+        saved.tokens,
+        &saved.user_id,
+        &saved.instance_id,
+        saved.role,
+        &saved.content,
+        since
+    ];
+    Ok(tx.run(sql, args).await? > 0)
+}
+
+/// What a user's history is narrowed by.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted<'a> {
+    pub instance: Option<&'a InstanceId>,
+    pub session_key: Option<&'a str>,
+    pub q: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    fn filter(&self, db: &Db, user: &UserId) -> Filter {
+        Filter::of(db.dialect())
+            .when("user_id = ?", Some(user.as_str()))
+            .when("instance_id = ?", self.instance.map(InstanceId::as_str))
+            .when("session_key = ?", self.session_key)
+            .search(&["content"], self.q)
+    }
+}
+
+/// A message of this user's.
+pub async fn find(db: &Db, user: &UserId, id: &MessageId) -> Result<Option<ChatMessage>> {
+    let sql = format!("SELECT {} FROM chat_message WHERE id = ? AND user_id = ?", ChatMessage::COLUMNS);
+    db.first(&sql, args![id.as_str(), user.as_str()]).await
+}
+
+/// A page of a user's own messages, the newest first; with `before`, of those that are older than that one.
+pub async fn of_user(
+    db: &Db,
+    user: &UserId,
+    wanted: Wanted<'_>,
+    before: Option<&ChatMessage>,
+    page: Page,
+) -> Result<Listing<ChatMessage>> {
+    let mut filter = wanted.filter(db, user);
+    if let Some(before) = before {
+        filter = filter
+            .when("created_at <= ?", Some(before.created_at))
+            .when("(created_at < ?", Some(before.created_at))
+            .or("id < ?)", before.id.as_str());
+    }
+    let newest = Sort { column: "created_at", descending: true };
+    filter.list(db, ChatMessage::COLUMNS, "chat_message", newest, "id", page).await
+}
+
+/// The next of a user's own messages after that one, the oldest first.
+pub async fn after(
+    db: &Db,
+    user: &UserId,
+    wanted: Wanted<'_>,
+    last: Option<&ChatMessage>,
+    limit: i64,
+) -> Result<Vec<ChatMessage>> {
+    let mut filter = wanted.filter(db, user);
+    if let Some(last) = last {
+        filter = filter
+            .when("created_at >= ?", Some(last.created_at))
+            .when("(created_at > ?", Some(last.created_at))
+            .or("id > ?)", last.id.as_str());
+    }
+    let oldest = Sort { column: "created_at", descending: false };
+    let select = format!("SELECT {} FROM chat_message", ChatMessage::COLUMNS);
+    let (sql, args) = filter.page(&select, oldest, "id", Page { offset: 0, limit });
+    db.all(&sql, args).await
 }

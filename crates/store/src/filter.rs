@@ -36,6 +36,14 @@ impl Filter {
         self
     }
 
+    /// Adds the other half of a clause that was left open.
+    pub fn or<V: Into<Value>>(mut self, clause: &'static str, value: V) -> Filter {
+        self.sql.push_str(" OR ");
+        self.sql.push_str(clause);
+        self.args.push(value.into());
+        self
+    }
+
     /// Adds a search for `text` in any of the columns, without regard to case.
     pub fn search(mut self, columns: &[&'static str], text: Option<&str>) -> Filter {
         let text = text.map(|t| t.trim().replace('\0', "")).filter(|t| !t.is_empty());

@@ -48,6 +48,8 @@ record! {
         /// The hash of the configuration that we wrote last; empty before.
         pub config_hash: String,
         pub traces_of: Option<String>,
+        /// Whether its own page is offered in the embedded window.
+        pub embed_enabled: bool,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }
@@ -171,7 +173,7 @@ pub async fn set_config_hash(db: &Db, id: &InstanceId, hash: &str) -> Result<()>
 /// Writes back what administrators may change.
 pub async fn update(tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sql = "UPDATE instance SET name = ?, gateway_port = ?, gateway_url = ?, gateway_token = ?, model = ?, notes = ?, \
-        config_json = ?, updated_at = ? WHERE id = ?";
+        config_json = ?, embed_enabled = ?, updated_at = ? WHERE id = ?";
     let args = args![
         &instance.name,
         instance.gateway_port,
@@ -180,6 +182,7 @@ pub async fn update(tx: &mut Tx, instance: &Instance) -> Result<()> {
         &instance.model,
         &instance.notes,
         &instance.config_json,
+        instance.embed_enabled,
         instance.updated_at,
         &instance.id
     ];

@@ -46,6 +46,7 @@ pub mod table;
 pub mod task;
 pub mod task_log;
 pub mod throttle;
+pub mod ticket;
 pub mod usage;
 pub mod usage_source;
 pub mod user;

@@ -10,6 +10,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (3, "marketplace", include_str!("../migrations/0003_marketplace.sql")),
     (4, "llm", include_str!("../migrations/0004_llm.sql")),
     (5, "host", include_str!("../migrations/0005_host.sql")),
+    (6, "talk", include_str!("../migrations/0006_talk.sql")),
     (7, "clock", include_str!("../migrations/0007_clock.sql")),
 ];
 

@@ -31,6 +31,8 @@ pub enum Topic {
     Metric,
     Alert,
     Repair,
+    /// An employee's account or logins: some of them may have ended.
+    User,
 }
 
 impl Topic {
@@ -43,6 +45,7 @@ impl Topic {
         Topic::Metric,
         Topic::Alert,
         Topic::Repair,
+        Topic::User,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -55,6 +58,7 @@ impl Topic {
             Topic::Metric => "metric",
             Topic::Alert => "alert",
             Topic::Repair => "repair",
+            Topic::User => "user",
         }
     }
 }

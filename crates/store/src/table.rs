@@ -44,6 +44,7 @@ pub const TABLES: &[&str] = &[
     "alert_rule",
     "alert",
     "spend_day",
+    "ticket",
 ];
 
 /// Tables whose key counts up by itself.
@@ -63,6 +64,7 @@ pub const SEALED: &[Sealed] = &[
     Sealed { table: "server", id: "id", column: "ssh_key", hash: None },
     Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
     Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },
+    Sealed { table: "chat_binding", id: "id", column: "webhook_secret", hash: None },
     Sealed { table: "gateway_key", id: "id", column: "secret", hash: Some("secret_hash") },
     Sealed { table: "alert_rule", id: "id", column: "channel", hash: None },
     Sealed { table: "alert_rule", id: "id", column: "secret", hash: None },

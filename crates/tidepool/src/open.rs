@@ -8,12 +8,16 @@ use std::sync::Arc;
 use base::{Clock, Error, Kind, Result};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
+use domain::bot::Bots;
+use domain::embed::Embed;
 use domain::hashing::Hasher;
 use domain::quota::Quotas;
+use domain::relay::Sockets;
 use domain::token::{Audience, TokenKey};
 use domain::usage::{Feed, Local};
 use gateway::log::{Log, Timing};
 use jiff::SignedDuration;
+use remote::bot::Platform;
 use remote::host::Hosts;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
@@ -103,6 +107,16 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         hosts: Hosts::new(),
         assistants: config.assistants.clone(),
         webhooks: Webhooks { allow_private: config.webhook_allow_private },
+        sockets: Sockets::default(),
+        embed: Embed {
+            enabled: config.embed.enabled,
+            url: config.embed.url.join(""),
+            framed_by: config.employee.public_url.origin(),
+        },
+        bots: Bots {
+            platform: Platform::new(&config.bot_api_url)?,
+            webhooks: Some(&config.employee.public_url).filter(|url| url.is_https()).map(|url| url.join("")),
+        },
     };
     Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }

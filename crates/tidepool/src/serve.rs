@@ -102,7 +102,20 @@ impl Running {
             let listener = TcpListener::bind(of.listen).await.map_err(|e| {
                 Error::internal(format_args!("cannot listen on {} for the {} API: {e}", of.listen, side.as_str()))
             })?;
-            let router = api::server::router(Arc::new(api));
+            let api = Arc::new(api);
+            if side == Audience::Employee && config.embed.enabled {
+                let listen = config.embed.listen;
+                let listener = TcpListener::bind(listen).await.map_err(|e| {
+                    Error::internal(format_args!("cannot listen on {listen} for the embedded window: {e}"))
+                })?;
+                let (router, stopped) = (api::embed::router(api.clone()), stopped.clone());
+                running.tasks.spawn(async move {
+                    if let Err(error) = api::server::serve(listener, router, stopped).await {
+                        tracing::error!(%error, "listener ended");
+                    }
+                });
+            }
+            let router = api::server::router(api);
             let stopped = stopped.clone();
             running.urls.push(of.public_url.join("/"));
             running.tasks.spawn(async move {
@@ -127,10 +140,11 @@ impl Running {
                 }
             });
         }
-        if config.runs(Role::Worker) || config.runs(Role::Admin) || serves_gateway {
+        let listens = [Role::Worker, Role::Employee, Role::Admin].into_iter().any(|role| config.runs(role));
+        if listens || serves_gateway {
             let (db, mut stopped) = (running.app.db.clone(), stopped.clone());
             running.tasks.spawn(async move {
-                // Hears what other processes enqueue and change.
+                // Hears what other processes enqueue, change and end.
                 tokio::select! {
                     () = db.relay_notices() => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
@@ -143,6 +157,8 @@ impl Running {
     /// Takes nothing new, finishes what was begun, and gives up on what takes too long.
     pub async fn stop(mut self) {
         self.stop.send(true).ok();
+        // Those who talk are told to come back.
+        self.app.sockets.close();
         let drained = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(DRAIN, drained).await.is_err() {
             tracing::warn!("some requests were still running");

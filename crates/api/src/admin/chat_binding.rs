@@ -2,17 +2,21 @@
 
 use base::Listing;
 use base::id::{ChatBindingId, InstanceId};
-use domain::chat_binding;
+use domain::{bot, chat_binding};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Body, Path, State};
-use crate::shape::{ChatBindingItem, Deleted, NewChatBinding};
+use crate::shape::{BotStatus, ChatBindingItem, ConfigureBot, Deleted, NewChatBinding};
 use crate::state::Shared;
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(delete))
+    OpenApiRouter::default()
+        .routes(routes!(list, create))
+        .routes(routes!(delete))
+        .routes(routes!(configure))
+        .routes(routes!(status))
 }
 
 /// The bots of an instance.
@@ -24,7 +28,7 @@ async fn list(_: Admin, api: State, Path(id): Path<String>) -> Answer<Listing<Ch
     Ok(Data(Listing { list, total }))
 }
 
-/// Binds a bot to an instance.
+/// Binds a bot to an instance, without asking the bot platform; the instance is told by a task.
 ///
 /// A token that a live binding has already is refused (409).
 #[utoipa::path(post, path = "/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), request_body = NewChatBinding, responses((status = 200, body = ChatBindingItem)))]
@@ -34,13 +38,42 @@ async fn create(
     Path(id): Path<String>,
     Body(body): Body<NewChatBinding>,
 ) -> Answer<ChatBindingItem> {
-    let made = chat_binding::create(&api.app, &who.by, &InstanceId::named(id), body.checked()).await?;
+    let made = chat_binding::bind(&api.app, &who.by, &InstanceId::named(id), body.checked()).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 
 /// Takes a bot off an instance.
+///
+/// Tasks clear its webhook at the platform and its part of the instance's configuration.
 #[utoipa::path(delete, path = "/instances/{id}/chat-bindings/{bid}", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Admin, api: State, Path((id, bid)): Path<(String, String)>) -> Answer<Deleted> {
     chat_binding::delete(&api.app, &who.by, &InstanceId::named(id), &ChatBindingId::named(bid.clone())).await?;
     Ok(Data(Deleted { id: bid }))
+}
+
+/// Makes a token the instance's bot: asks the platform who it is, sets the webhook, writes the binding, has the instance told.
+///
+/// With an https public URL messages come by a webhook; otherwise none is set and the instance polls. A bot that the
+/// instance had before is replaced. A token in use by another instance is 409; one that the platform refuses is 400 with its words.
+#[utoipa::path(post, path = "/instances/{id}/configure-bot", tag = "chat-bindings", params(("id" = String, Path)), request_body = ConfigureBot, responses(
+    (status = 200, body = ChatBindingItem),
+    (status = 503, description = "the bot platform cannot be reached"),
+))]
+async fn configure(
+    who: Admin,
+    api: State,
+    Path(id): Path<String>,
+    Body(body): Body<ConfigureBot>,
+) -> Answer<ChatBindingItem> {
+    let id = InstanceId::named(id);
+    let chat_id = body.chat_id.as_str().to_owned();
+    let made = bot::configure(&api.app, &who.by, &id, body.bot_token.0, chat_id).await?;
+    Ok(Data(ChatBindingItem::new(&api, made)?))
+}
+
+/// How the instance's bot stands.
+#[utoipa::path(get, path = "/instances/{id}/bot-status", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = BotStatus)))]
+async fn status(_: Admin, api: State, Path(id): Path<String>) -> Answer<BotStatus> {
+    let id = InstanceId::named(id);
+    Ok(Data(bot::status(&api.app, &id).await?.into()))
 }

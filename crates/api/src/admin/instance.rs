@@ -55,6 +55,8 @@ pub struct InstanceItem {
     last_health_at: Option<String>,
     notes: String,
     is_main: bool,
+    /// Whether its own page is offered in the embedded window.
+    embed_enabled: bool,
     created_at: String,
     updated_at: String,
 }
@@ -86,6 +88,7 @@ fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
         last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
         notes: instance.notes,
         is_main: instance.is_main,
+        embed_enabled: instance.embed_enabled,
         created_at: api.zone().show(instance.created_at),
         updated_at: api.zone().show(instance.updated_at),
     }
@@ -301,6 +304,8 @@ pub struct InstancePatch {
     gateway_token: Option<Name<255>>,
     config_json: Option<ConfigJson>,
     notes: Option<Text<10000>>,
+    /// Whether its own page is offered in the embedded window.
+    embed_enabled: Option<bool>,
 }
 
 /// Changes an instance.
@@ -320,6 +325,7 @@ async fn update(
         gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
         config_json: body.config_json.map(ConfigJson::into_text),
         notes: body.notes.map(|n| n.as_str().to_owned()),
+        embed_enabled: body.embed_enabled,
     };
     instance::update(&api.app, &who.by, &id, patch).await?;
     whole(&api, &id).await

@@ -68,7 +68,7 @@ async fn login(api: State, caller: Caller, Body(body): Body<Login>) -> Answer<Lo
 /// Ends the token of this request.
 #[utoipa::path(post, path = "/auth/logout", tag = "auth", responses((status = 200, description = "ended")))]
 async fn logout(who: Employee, api: State) -> Answer<()> {
-    session::end(&api.app, &who.0.token).await?;
+    session::end_employee(&api.app, &who.0).await?;
     Ok(Data(()))
 }
 

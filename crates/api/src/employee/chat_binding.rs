@@ -2,17 +2,21 @@
 
 use base::Listing;
 use base::id::{ChatBindingId, InstanceId};
-use domain::{chat_binding, claim};
+use domain::{bot, chat_binding, claim};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::envelope::Data;
 use crate::extract::{Answer, Body, Caller, Employee, Path, State};
-use crate::shape::{ChatBindingItem, Deleted, NewChatBinding};
+use crate::shape::{BotStatus, ChatBindingItem, ConfigureBot, Deleted, NewChatBinding};
 use crate::state::Shared;
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list, create)).routes(routes!(delete))
+    OpenApiRouter::default()
+        .routes(routes!(list, create))
+        .routes(routes!(delete))
+        .routes(routes!(configure))
+        .routes(routes!(status))
 }
 
 /// The bots of an own instance.
@@ -26,7 +30,7 @@ async fn list(who: Employee, api: State, Path(id): Path<String>) -> Answer<Listi
     Ok(Data(Listing { list, total }))
 }
 
-/// Binds a bot to an own instance.
+/// Binds a bot to an own instance, without asking the bot platform; the instance is told by a task.
 ///
 /// A token that a live binding has already is refused (409).
 #[utoipa::path(post, path = "/me/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), request_body = NewChatBinding, responses((status = 200, body = ChatBindingItem)))]
@@ -40,11 +44,13 @@ async fn create(
     let id = InstanceId::named(id);
     claim::own(&api.app, &who.0.id, &id).await?;
     let by = caller.0.employee(&who.0.email);
-    let made = chat_binding::create(&api.app, &by, &id, body.checked()).await?;
+    let made = chat_binding::bind(&api.app, &by, &id, body.checked()).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 
 /// Takes a bot off an own instance.
+///
+/// Tasks clear its webhook at the platform and its part of the instance's configuration.
 #[utoipa::path(delete, path = "/me/instances/{id}/chat-bindings/{bid}", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Employee, api: State, caller: Caller, Path((id, bid)): Path<(String, String)>) -> Answer<Deleted> {
     let id = InstanceId::named(id);
@@ -52,4 +58,35 @@ async fn delete(who: Employee, api: State, caller: Caller, Path((id, bid)): Path
     let by = caller.0.employee(&who.0.email);
     chat_binding::delete(&api.app, &by, &id, &ChatBindingId::named(bid.clone())).await?;
     Ok(Data(Deleted { id: bid }))
+}
+
+/// Makes a token the own instance's bot: asks the platform who it is, sets the webhook, writes the binding, has the instance told.
+///
+/// With an https public URL messages come by a webhook; otherwise none is set and the instance polls. A bot that the
+/// instance had before is replaced. A token in use by another instance is 409; one that the platform refuses is 400 with its words.
+#[utoipa::path(post, path = "/me/instances/{id}/configure-bot", tag = "chat-bindings", params(("id" = String, Path)), request_body = ConfigureBot, responses(
+    (status = 200, body = ChatBindingItem),
+    (status = 503, description = "the bot platform cannot be reached"),
+))]
+async fn configure(
+    who: Employee,
+    api: State,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(body): Body<ConfigureBot>,
+) -> Answer<ChatBindingItem> {
+    let id = InstanceId::named(id);
+    claim::own(&api.app, &who.0.id, &id).await?;
+    let by = caller.0.employee(&who.0.email);
+    let chat_id = body.chat_id.as_str().to_owned();
+    let made = bot::configure(&api.app, &by, &id, body.bot_token.0, chat_id).await?;
+    Ok(Data(ChatBindingItem::new(&api, made)?))
+}
+
+/// How the own instance's bot stands.
+#[utoipa::path(get, path = "/me/instances/{id}/bot-status", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = BotStatus)))]
+async fn status(who: Employee, api: State, Path(id): Path<String>) -> Answer<BotStatus> {
+    let id = InstanceId::named(id);
+    claim::own(&api.app, &who.0.id, &id).await?;
+    Ok(Data(bot::status(&api.app, &id).await?.into()))
 }

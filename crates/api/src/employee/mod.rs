@@ -7,7 +7,9 @@ mod install;
 mod instance;
 mod marketplace;
 mod me;
+mod message;
 mod profession;
+mod socket;
 mod usage;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -25,4 +27,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(install::routes())
         .merge(usage::routes())
         .merge(chat::routes())
+        .merge(message::routes())
+        .merge(socket::routes())
 }

@@ -1,13 +1,16 @@
 //! What an instance is told: everything that our records say about it, as OpenClaw's configuration has it.
 
 use base::{Error, GatewayPort, Result};
-use openclaw::config::{Access, Background, Bind, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram};
+use openclaw::config::{
+    Access, Background, Bind, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram, webhook_port,
+};
 use openclaw::document::{Document, Path};
 use serde_json::Value;
 use store::instance::Instance;
 use store::{chat_binding, gateway_key, model};
 
 use super::{Assistant, Place};
+use crate::chat_binding::DEFAULT_PLATFORM;
 use crate::{App, key};
 
 /// Everything of an instance, as our records have it now. A key is made where there is none yet.
@@ -84,16 +87,24 @@ pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
     Ok(Some(Models { list: usable.iter().map(told).collect(), primary, fallbacks }))
 }
 
-/// The chat-bot, with whose direct messages it answers. Without a binding, what is there stays.
+/// The chat-bot, with whose direct messages it answers. One that was taken off is switched off; where there never was one
+/// of ours, what is there stays.
 async fn bot(app: &App, instance: &Instance) -> Result<Option<Bot>> {
     let bindings = chat_binding::of_instance(&app.db, &instance.id()).await?;
-    let Some(binding) = bindings.into_iter().find(|b| b.is_active && b.platform == "telegram") else { return Ok(None) };
+    let bound = bindings.into_iter().find(|b| b.is_active && b.platform == DEFAULT_PLATFORM);
+    let Some(binding) = bound else {
+        let had_one = chat_binding::had_any(&app.db, &instance.id(), DEFAULT_PLATFORM).await?;
+        return Ok(had_one.then_some(Bot::Off));
+    };
     let senders = match binding.chat_id.as_str() {
         "" => Senders::Pairing,
         chat => Senders::Only(vec![chat.to_owned()]),
     };
-    let token = binding.token(&app.sealer)?;
-    Ok(Some(Bot::Telegram(Telegram { token, senders, delivery: Delivery::Polling })))
+    let delivery = match (app.bots.webhook(&binding.id), binding.secret(&app.sealer)?) {
+        (Some(url), Some(secret)) => Delivery::Webhook { url, secret, port: webhook_port(port(instance)?) },
+        _ => Delivery::Polling,
+    };
+    Ok(Some(Bot::Telegram(Telegram { token: binding.token(&app.sealer)?, senders, delivery })))
 }
 
 /// Brings a document of wishes into another: objects key by key, everything else in place of what is there; null takes away.

@@ -5,6 +5,7 @@
 
 mod event;
 mod forward;
+pub mod message;
 mod stream;
 
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 mod apply_marketplace_item;
 mod bootstrap_profession_instance;
 mod clean_instance;
+mod clear_webhook;
 mod init_instance;
 mod kind;
 mod of_instance;
@@ -24,6 +25,7 @@ use crate::key::ApplyKey;
 use crate::repair::RepairInstance;
 pub use apply_marketplace_item::ApplyMarketplaceItem;
 pub use bootstrap_profession_instance::BootstrapProfessionInstance;
+pub use clear_webhook::ClearWebhook;
 pub use kind::{Context, Payload, Run, TaskType};
 pub use of_instance::{
     CleanInstance, InitInstance, ProvisionInstance, RestartInstance, RetireInstance, SyncKeyToInstance,
@@ -52,4 +54,5 @@ pub const TYPES: &[TaskType] = &[
     TaskType::run_by::<ApplyKey>(),
     TaskType::run_by::<DeliverAlert>(),
     TaskType::run_by::<RepairInstance>(),
+    TaskType::run_by::<ClearWebhook>(),
 ];

@@ -66,6 +66,12 @@ impl Embedded {
             hosts: remote::host::Hosts::new(),
             assistants: domain::assistant::Defaults::default(),
             webhooks: remote::webhook::Webhooks::default(),
+            sockets: domain::relay::Sockets::default(),
+            embed: domain::embed::Embed { enabled: false, url: String::new(), framed_by: String::new() },
+            bots: domain::bot::Bots {
+                platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(),
+                webhooks: None,
+            },
         });
         let settings = Settings { echo: true, ..Settings::default() };
         let served = gateway::Gateway::open(app.clone(), log, &settings, gateway::Timing::default()).await.unwrap();

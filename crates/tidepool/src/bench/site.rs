@@ -94,7 +94,7 @@ impl Site {
                 id: base::id::UserId::named(made.id),
                 email: made.email,
                 name: made.name,
-                token: Token { jti: String::new(), expires_at: jiff::Timestamp::MAX },
+                token: Token { jti: String::new(), issued_at: 0, expires_at: jiff::Timestamp::MAX },
             });
         }
         Ok(all)

@@ -26,6 +26,7 @@ pub async fn run() -> Result<()> {
             .env("TIDEPOOL_EMPLOYEE_LISTEN", free_address()?)
             .env("TIDEPOOL_ADMIN_LISTEN", &listen)
             .env("TIDEPOOL_GATEWAY_LISTEN", free_address()?)
+            .env("TIDEPOOL_EMBED_LISTEN", free_address()?)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());

@@ -14,7 +14,7 @@ pub async fn run(mut values: Values) -> Result<()> {
     let end = End::listen()?;
     let folder = Folder::make("tidepool-demo")?;
     values.set("data_dir", folder.path().display().to_string());
-    for name in ["employee_listen", "admin_listen", "gateway_listen"] {
+    for name in ["employee_listen", "admin_listen", "gateway_listen", "embed_listen"] {
         if !values.is_set(name) {
             values.set(name, free_address(name)?);
         }

@@ -55,6 +55,16 @@ pub struct Config {
     pub gateway: GatewayConfig,
     pub task_timing: Timing,
     pub assistants: Defaults,
+    pub embed: EmbedConfig,
+    pub bot_api_url: String,
+}
+
+/// The embedded chat window's own listener.
+#[derive(Debug)]
+pub struct EmbedConfig {
+    pub enabled: bool,
+    pub listen: SocketAddr,
+    pub url: PublicUrl,
 }
 
 /// The settings that both sides have.
@@ -175,8 +185,9 @@ impl Values {
         }
         let gateway = self.gateway()?;
         let roles = self.text("roles").unwrap_or("employee,admin,gateway,worker,scheduler");
+        let employee = self.side("employee", "public_url", 12, true)?;
+        let embed = self.embed()?;
         Ok(Config {
-            employee: self.side("employee", "public_url", 12, true)?,
             admin: self.side("admin", "admin_public_url", 8, false)?,
             employee_domains: self.text("employee_oidc_domains").map(kind::list).unwrap_or_default(),
             employee_jwt_secret: self.secret("employee_jwt_secret"),
@@ -192,7 +203,10 @@ impl Values {
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
-            assistants: self.assistants(&gateway)?,
+            assistants: self.assistants(&gateway, &[&employee.public_url, &embed.url])?,
+            employee,
+            embed,
+            bot_api_url: self.text("bot_api_url").unwrap_or(remote::bot::PUBLIC).to_owned(),
             gateway,
             task_timing: self.task_timing(),
             data_dir,
@@ -240,7 +254,17 @@ impl Values {
         }
     }
 
-    fn assistants(&self, gateway: &GatewayConfig) -> Result<Defaults> {
+    fn embed(&self) -> Result<EmbedConfig> {
+        let listen = match self.text("embed_listen").map(str::parse) {
+            Some(address) => address.map_err(Error::internal)?,
+            None => setting::default_address("embed_listen").ok_or_else(|| Error::internal("no default address"))?,
+        };
+        let url = PublicUrl::parse(self.text("embed_url").unwrap_or(&format!("http://{listen}")))?;
+        Ok(EmbedConfig { enabled: self.text("embed_enabled") != Some("false"), listen, url })
+    }
+
+    /// `pages`: where our own pages are that open an assistant's WebSocket.
+    fn assistants(&self, gateway: &GatewayConfig, pages: &[&PublicUrl]) -> Result<Defaults> {
         let usual = Defaults::default();
         let version = match self.text("openclaw_version") {
             Some(text) => {
@@ -253,6 +277,7 @@ impl Values {
             version,
             npm_registry: self.text("npm_registry").map_or(usual.npm_registry, str::to_owned),
             gateway_url: gateway.public_url.clone(),
+            origins: pages.iter().map(|page| page.origin()).collect(),
             ..Defaults::default()
         })
     }

@@ -159,6 +159,6 @@ fn employee(user: &user::User) -> Employee {
         id: UserId::named(&user.id),
         email: user.email.clone(),
         name: user.name.clone(),
-        token: Token { jti: String::new(), expires_at: jiff::Timestamp::MAX },
+        token: Token { jti: String::new(), issued_at: 0, expires_at: jiff::Timestamp::MAX },
     }
 }

@@ -27,6 +27,7 @@ mod keys;
 mod kit;
 mod login_limits;
 mod marketplace;
+mod messages;
 mod model;
 mod openapi;
 mod openclaw;

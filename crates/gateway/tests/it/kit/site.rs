@@ -144,6 +144,12 @@ impl Site {
             hosts: remote::host::Hosts::new(),
             assistants: domain::assistant::Defaults::default(),
             webhooks: remote::webhook::Webhooks::default(),
+            sockets: domain::relay::Sockets::default(),
+            embed: domain::embed::Embed { enabled: false, url: String::new(), framed_by: String::new() },
+            bots: domain::bot::Bots {
+                platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(),
+                webhooks: None,
+            },
         });
         let access = |url: Option<String>| url.map(|url| Access { url, key: Secret::new(PROVIDER_KEY) });
         let providers = Settings {

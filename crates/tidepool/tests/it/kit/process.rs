@@ -33,11 +33,12 @@ pub struct Process {
 impl Process {
     /// Starts `serve` in `folder` (its data in `folder/data`) on free ports; does not wait.
     pub fn serve(folder: &Path, environment: &[(&str, &str)]) -> Process {
-        let [employee, admin, gateway] = [(); 3].map(|()| format!("127.0.0.1:{}", free_port()));
+        let [employee, admin, gateway, embed] = [(); 4].map(|()| format!("127.0.0.1:{}", free_port()));
         let own = [
             ("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()),
             ("TIDEPOOL_ADMIN_LISTEN", admin.as_str()),
             ("TIDEPOOL_GATEWAY_LISTEN", gateway.as_str()),
+            ("TIDEPOOL_EMBED_LISTEN", embed.as_str()),
         ];
         let child = command(folder, &["serve"], &[&own, environment].concat())
             .stdin(Stdio::null())

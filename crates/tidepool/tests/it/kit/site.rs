@@ -9,14 +9,18 @@ use api::{PublicUrl, server};
 use base::{Clock, Secret, Zone};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
+use domain::bot::Bots;
+use domain::embed::Embed;
 use domain::hashing::Hasher;
 use domain::llm::Llm;
 use domain::quota::Quotas;
+use domain::relay::Sockets;
 use domain::token::{Audience, TokenKey};
 use domain::usage::{Feed, Local};
 use gateway::log::Log;
 use gateway::provider;
 use jiff::SignedDuration;
+use remote::bot::Platform;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
 use store::gateway_key::{self, GatewayKey};
@@ -72,6 +76,9 @@ pub struct Options {
     pub public_path: &'static str,
     pub gateway: Gateway,
     pub assistants: domain::assistant::Defaults,
+    pub bot_api_url: Option<String>,
+    /// Our own address as the bot platform sees it.
+    pub webhooks: Option<&'static str>,
 }
 
 /// The LLM gateway of a site.
@@ -117,6 +124,8 @@ impl Site {
         store::model::fill(&db, Clock::default().now()).await.unwrap();
         let listeners =
             [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
+        let embed_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let embed_url = format!("http://{}", embed_listener.local_addr().unwrap());
         let urls = [0, 1].map(|i| format!("http://{}", listeners[i].local_addr().unwrap()));
         let callback = |config: Option<sso::Config>, url: &str| {
             config.map(|c| {
@@ -180,6 +189,12 @@ impl Site {
             hosts: remote::host::Hosts::new(),
             assistants: options.assistants,
             webhooks: remote::webhook::Webhooks { allow_private: true },
+            sockets: Sockets::default(),
+            embed: Embed { enabled: true, url: embed_url.clone(), framed_by: urls[0].clone() },
+            bots: Bots {
+                platform: Platform::new(options.bot_api_url.as_deref().unwrap_or("http://127.0.0.1:9")).unwrap(),
+                webhooks: options.webhooks.map(str::to_owned),
+            },
         });
         let (stop, stopped) = watch::channel(false);
         let gateway = match served {
@@ -191,6 +206,7 @@ impl Site {
             }
             None => None,
         };
+        let mut embed_listener = Some(embed_listener);
         let trusted = if options.trust_loopback { vec!["127.0.0.1/32".parse().unwrap()] } else { vec![] };
         for ((listener, url), side) in listeners.into_iter().zip(&urls).zip([Audience::Employee, Audience::Admin]) {
             let api = Arc::new(Api {
@@ -203,8 +219,20 @@ impl Site {
                 metrics: Arc::new(|| "# no metrics here\n".into()),
                 metrics_token: options.metrics_token.map(Secret::new),
             });
+            if side == Audience::Employee
+                && let Some(listener) = embed_listener.take()
+            {
+                tokio::spawn(server::serve(listener, api::embed::router(api.clone()), stopped.clone()));
+            }
             tokio::spawn(server::serve(listener, server::router(api), stopped.clone()));
         }
+        let (db, mut over) = (app.db.clone(), stopped.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = db.relay_notices() => {}
+                _ = over.wait_for(|stop| *stop) => {}
+            }
+        });
         let [employee, admin] = urls.map(Origin::new);
         let root_email = Some(ROOT.parse().unwrap());
         domain::bootstrap::first_admin(&app, root_email, Some(Secret::new(PASSWORD))).await.unwrap();

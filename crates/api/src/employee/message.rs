@@ -1,0 +1,283 @@
+//! The employee's own messages: saved beside what a client sends elsewhere, looked through, exported.
+
+use axum::body::{Body as HttpBody, Bytes};
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use base::id::{InstanceId, MessageId, UserId};
+use base::{Error, Kind, Text};
+use domain::chat::message::{self, ChatMessage, Save, Wanted};
+use futures_util::{StreamExt as _, stream};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use crate::envelope::Data;
+use crate::error::ApiError;
+use crate::extract::{Answer, Body, Employee, Paging, Query, State};
+use crate::state::{Api, Shared};
+use crate::words::ChatRole;
+
+/// A reply may be long.
+const BODY_LIMIT: usize = 8 * 1024 * 1024;
+
+/// Messages that are read at once for an export.
+const EXPORT_BATCH: i64 = 200;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(save))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .routes(routes!(history))
+        .routes(routes!(history_by_its_older_name))
+        .routes(routes!(export))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct SaveMessage {
+    #[schema(max_length = 100, example = "assistant-01")]
+    instance_id: String,
+    role: ChatRole,
+    #[schema(min_length = 1, example = "What is a tide pool?")]
+    content: String,
+    /// Of an assistant's reply; 0 for the user's own words.
+    #[serde(default)]
+    #[schema(minimum = 0)]
+    tokens: i64,
+    /// The client's own id of the message: saved again under the same, it is not stored again.
+    client_id: Option<Uuid>,
+    /// Groups messages into conversations.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 200, example = "agent:main:main")]
+    session_key: Option<Text<200>>,
+}
+
+/// Stores a message of a chat with an own instance.
+///
+/// What POST /me/chat stored itself (the same role and words within ten minutes) is recognised once and not stored twice. An
+/// instance keeps its newest 5,000 messages. Every refusal of the body is "bad request"; the body may have 8 MiB.
+#[utoipa::path(post, path = "/me/chat/save", tag = "chat", request_body = SaveMessage, responses(
+    (status = 200, description = "stored"),
+    (status = 403, description = "the instance is not one's own"),
+    (status = 500, description = "save failed"),
+))]
+async fn save(who: Employee, api: State, body: Result<Body<SaveMessage>, ApiError>) -> Answer<()> {
+    let plain = |ApiError(error): ApiError| match error.kind {
+        // The interface fixes this message; what was wrong is in the log.
+        Kind::BadRequest => Error::from(Kind::BadRequest).with_operator(error),
+        _ => error,
+    };
+    let Body(body) = body.map_err(plain)?;
+    let save = Save {
+        instance_id: InstanceId::named(body.instance_id),
+        role: body.role.into(),
+        content: body.content,
+        tokens: body.tokens,
+        client_id: body.client_id.map(|id| id.to_string()),
+        session_key: body.session_key.map(|key| key.as_str().to_owned()).unwrap_or_default(),
+    };
+    // An instance id is never empty, and PostgreSQL knows no text with a NUL in it.
+    if save.instance_id.as_str().is_empty() || save.instance_id.as_str().contains('\0') {
+        return Err(Kind::BadRequest.into());
+    }
+    message::save(&api.app, &who.0, save).await?;
+    Ok(Data(()))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Messages with this instance only.
+    instance_id: Option<String>,
+    /// Messages of this conversation only.
+    session_key: Option<String>,
+    /// Messages that contain this text, in whatever case.
+    q: Option<String>,
+}
+
+impl Which {
+    fn instance(&self) -> Option<InstanceId> {
+        self.instance_id.as_ref().filter(|id| !id.is_empty()).map(InstanceId::named)
+    }
+
+    fn wanted<'a>(&'a self, instance: Option<&'a InstanceId>) -> Wanted<'a> {
+        Wanted {
+            instance,
+            session_key: self.session_key.as_deref().filter(|key| !key.is_empty()),
+            q: self.q.as_deref(),
+        }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Before {
+    /// Only what is older than the message with this id.
+    before: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Message {
+    id: String,
+    instance_id: String,
+    role: ChatRole,
+    content: String,
+    tokens: i64,
+    /// Empty outside of a conversation.
+    session_key: String,
+    #[schema(example = "2026-11-15T09:30:00.000+01:00")]
+    created_at: String,
+}
+
+impl Message {
+    fn new(api: &Api, message: ChatMessage) -> Message {
+        Message {
+            id: message.id,
+            instance_id: message.instance_id,
+            role: message.role.into(),
+            content: message.content,
+            tokens: message.tokens,
+            session_key: message.session_key,
+            created_at: api.zone().show(message.created_at),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct History {
+    messages: Vec<Message>,
+    /// How many there are in all; with `before`, how many are older.
+    total: i64,
+    page: i64,
+    size: i64,
+}
+
+async fn found(api: &Api, user: &UserId, which: &Which, before: Before, paging: Paging) -> Answer<History> {
+    let page = paging.page(20)?;
+    let instance = which.instance();
+    let before = before.before.map(MessageId::named);
+    let listed = message::history(&api.app, user, which.wanted(instance.as_ref()), before.as_ref(), page).await?;
+    Ok(Data(History {
+        messages: listed.list.into_iter().map(|message| Message::new(api, message)).collect(),
+        total: listed.total,
+        page: page.offset / page.limit + 1,
+        size: page.limit,
+    }))
+}
+
+/// One's own messages, newest first, those with instances that were given back included.
+#[utoipa::path(get, path = "/me/chat/history", tag = "chat", params(Which, Before, Paging), responses(
+    (status = 200, body = History),
+    (status = 404, description = "there is no message `before`"),
+))]
+async fn history(
+    who: Employee,
+    api: State,
+    Query(which): Query<Which>,
+    Query(before): Query<Before>,
+    paging: Paging,
+) -> Answer<History> {
+    found(&api, &who.0.id, &which, before, paging).await
+}
+
+/// The same as GET /me/chat/history, by its older name.
+#[utoipa::path(get, path = "/me/history", tag = "chat", params(Which, Before, Paging), responses(
+    (status = 200, body = History),
+    (status = 404, description = "there is no message `before`"),
+))]
+async fn history_by_its_older_name(
+    who: Employee,
+    api: State,
+    Query(which): Query<Which>,
+    Query(before): Query<Before>,
+    paging: Paging,
+) -> Answer<History> {
+    found(&api, &who.0.id, &which, before, paging).await
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    #[default]
+    Json,
+    Markdown,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct As {
+    #[serde(default)]
+    #[param(inline, required = false)]
+    format: Format,
+}
+
+/// One's own messages as a file, oldest first, streamed.
+///
+/// JSON: `{"messages": […]}` with the items of GET /me/chat/history, without the envelope. Markdown: a heading for every
+/// message, and its words as they are.
+#[utoipa::path(get, path = "/me/chat/export", tag = "chat", params(Which, As), responses((status = 200, description = "the file", content(
+    (History = "application/json"),
+    (String = "text/markdown"),
+))))]
+async fn export(
+    who: Employee,
+    api: State,
+    Query(which): Query<Which>,
+    Query(As { format }): Query<As>,
+) -> Result<Response, ApiError> {
+    let (api, user) = (api.0, who.0.id);
+    let (kind, name, head, tail) = match format {
+        Format::Json => ("application/json", "attachment; filename=\"messages.json\"", "{\"messages\":[", "]}\n"),
+        Format::Markdown => ("text/markdown; charset=utf-8", "attachment; filename=\"messages.md\"", "", ""),
+    };
+    struct Reading {
+        api: Shared,
+        user: UserId,
+        which: Which,
+        last: Option<ChatMessage>,
+        over: bool,
+    }
+    let reading = Reading { api, user, which, last: None, over: false };
+    let batches = stream::try_unfold(reading, move |mut reading| async move {
+        if reading.over {
+            return Ok(None);
+        }
+        let instance = reading.which.instance();
+        let wanted = reading.which.wanted(instance.as_ref());
+        let batch =
+            message::after(&reading.api.app, &reading.user, wanted, reading.last.as_ref(), EXPORT_BATCH).await?;
+        reading.over = (batch.len() as i64) < EXPORT_BATCH;
+        let mut text = String::new();
+        let mut first = reading.last.is_none();
+        reading.last = batch.last().cloned().or(reading.last);
+        for message in batch {
+            let message = Message::new(&reading.api, message);
+            match format {
+                Format::Json => {
+                    text.push_str(if first { "\n" } else { ",\n" });
+                    text.push_str(&serde_json::to_string(&message).map_err(Error::internal)?);
+                }
+                Format::Markdown => text.push_str(&markdown(&message)),
+            }
+            first = false;
+        }
+        Ok::<_, Error>(Some((Bytes::from(text), reading)))
+    });
+    let piece = |text: &'static str| stream::once(async move { Ok(Bytes::from_static(text.as_bytes())) });
+    let body = HttpBody::from_stream(piece(head).chain(batches).chain(piece(tail)));
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static(name)),
+    ];
+    Ok((headers, body).into_response())
+}
+
+fn markdown(message: &Message) -> String {
+    let who = match message.role {
+        ChatRole::User => "You",
+        ChatRole::Assistant => message.instance_id.as_str(),
+    };
+    format!("## {who} · {}\n\n{}\n\n", message.created_at, message.content.trim_end())
+}

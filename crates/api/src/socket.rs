@@ -1,0 +1,82 @@
+//! A browser's WebSocket as the relay takes it: whose page it is, and frames in the relay's own type.
+
+use axum::extract::ws::{CloseFrame, Message as Theirs, WebSocket, WebSocketUpgrade};
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
+use base::{Error, Kind};
+use bytes::Bytes;
+use domain::relay::{self, Place, Speech, Visitor};
+use futures_util::{SinkExt as _, StreamExt as _};
+use openclaw::frame::MAX_BYTES;
+use remote::assistant::{CloseCode, CloseFrame as OurClose, Message, SocketError, Utf8Bytes};
+
+use crate::error::ApiError;
+use crate::state::Shared;
+
+/// Eagerly allocated for each socket; most frames are small.
+const BUFFER: usize = 16 * 1024;
+
+/// Refuses the pages of others. What is no browser sends no Origin; it needs a ticket all the same.
+pub fn check_origin(headers: &HeaderMap, ours: &str) -> Result<(), ApiError> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let same_host = origin.parse::<Uri>().is_ok_and(|uri| {
+        let authority = uri.authority().map(|a| a.as_str());
+        authority.is_some() && authority == host
+    });
+    if origin == ours || same_host {
+        return Ok(());
+    }
+    Err(Error::new(Kind::NoAccess, "origin not allowed").into())
+}
+
+/// Takes the socket over, and carries it until it ends.
+pub fn take(api: Shared, upgrade: WebSocketUpgrade, visitor: Visitor, place: Place, speech: Speech) -> Response {
+    upgrade
+        .read_buffer_size(BUFFER)
+        .max_message_size(MAX_BYTES)
+        .max_frame_size(MAX_BYTES)
+        .on_upgrade(move |socket| carry(api, socket, visitor, place, speech))
+}
+
+async fn carry(api: Shared, socket: WebSocket, visitor: Visitor, place: Place, speech: Speech) {
+    let (sink, stream) = socket.split();
+    let heard = stream.map(|said| said.map_err(fault).and_then(ours));
+    let told = sink.sink_map_err(fault).with(|message| std::future::ready(theirs(message)));
+    relay::carry(api.app.clone(), visitor, place, speech, heard, told).await;
+}
+
+fn fault(error: axum::Error) -> SocketError {
+    match error.into_inner().downcast::<SocketError>() {
+        Ok(error) => *error,
+        Err(_) => SocketError::ConnectionClosed,
+    }
+}
+
+fn ours(message: Theirs) -> Result<Message, SocketError> {
+    Ok(match message {
+        Theirs::Text(text) => {
+            Message::Text(Utf8Bytes::try_from(Bytes::from(text)).map_err(|_| SocketError::AttackAttempt)?)
+        }
+        Theirs::Binary(bytes) => Message::Binary(bytes),
+        Theirs::Ping(bytes) => Message::Ping(bytes),
+        Theirs::Pong(bytes) => Message::Pong(bytes),
+        Theirs::Close(close) => Message::Close(
+            close.map(|close| OurClose { code: CloseCode::from(close.code), reason: close.reason.as_str().into() }),
+        ),
+    })
+}
+
+fn theirs(message: Message) -> Result<Theirs, SocketError> {
+    Ok(match message {
+        Message::Text(text) => Theirs::Text(Bytes::from(text).try_into().map_err(|_| SocketError::AttackAttempt)?),
+        Message::Binary(bytes) => Theirs::Binary(bytes),
+        Message::Ping(bytes) => Theirs::Ping(bytes),
+        Message::Pong(bytes) => Theirs::Pong(bytes),
+        Message::Close(close) => Theirs::Close(
+            close.map(|close| CloseFrame { code: close.code.into(), reason: close.reason.as_str().into() }),
+        ),
+        Message::Frame(_) => return Err(SocketError::AttackAttempt),
+    })
+}

@@ -1,0 +1,126 @@
+//! Chat-bots end to end: a token becomes a bot that answers. The platform is asked who it is and told where its messages go;
+//! the instance's configuration is written by a task.
+
+use base::id::{ChatBindingId, InstanceId};
+use base::{Error, Kind, Result, Secret};
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use openclaw::config::WEBHOOK_PATH;
+use remote::bot::Platform;
+use store::chat_binding::{self, ChatBinding};
+use store::instance;
+
+use crate::App;
+use crate::audit::By;
+use crate::chat_binding::{DEFAULT_PLATFORM, New, create};
+use crate::relay::{Port, reach};
+
+/// The header by which the platform proves that a message is its own.
+pub const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
+
+/// How bots are reached.
+pub struct Bots {
+    pub platform: Platform,
+    /// Our own address as the platform sees it, where it begins with https: anything else it does not call.
+    pub webhooks: Option<String>,
+}
+
+impl Bots {
+    /// Where the platform delivers a bot's messages; `None` for bots that are polled.
+    pub fn webhook(&self, binding: &str) -> Option<String> {
+        self.webhooks.as_ref().map(|url| format!("{}/hooks/bot/{binding}", url.trim_end_matches('/')))
+    }
+}
+
+/// Makes a token the instance's bot. What was its bot before is none any more.
+pub async fn configure(
+    app: &App,
+    by: &By,
+    instance: &InstanceId,
+    token: Secret,
+    chat_id: String,
+) -> Result<ChatBinding> {
+    instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
+    let hash = app.sealer.hash(&token);
+    let same = chat_binding::find_by_token(&app.db, &hash).await?;
+    if same.as_ref().is_some_and(|binding| binding.instance_id != instance.as_str()) {
+        return Err(Error::conflict("this bot token is bound to another instance already"));
+    }
+    let me = app.bots.platform.me(&token).await?;
+    let id = ChatBindingId::fresh();
+    let secret = match app.bots.webhook(id.as_str()) {
+        Some(url) => {
+            let secret = base::secret::random_token()?;
+            app.bots.platform.set_webhook(&token, &url, &secret).await?;
+            Some(secret)
+        }
+        // A webhook would end the polling.
+        None => None,
+    };
+    let new = New { platform: DEFAULT_PLATFORM.into(), bot_token: token, chat_id, bot_username: me.username };
+    create(app, by, instance, new, &id, secret, true).await
+}
+
+/// How an instance's bot stands.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    pub binding: Option<ChatBinding>,
+    pub webhook_url: String,
+    pub pending_update_count: Option<i64>,
+    pub last_error: Option<String>,
+}
+
+/// Our record, and what the platform says about it now.
+pub async fn status(app: &App, instance: &InstanceId) -> Result<State> {
+    instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
+    let bindings = chat_binding::of_instance(&app.db, instance).await?;
+    let Some(binding) = bindings.into_iter().find(|b| b.platform == DEFAULT_PLATFORM) else {
+        return Ok(State::default());
+    };
+    let mut state = State { webhook_url: expected_webhook(app, &binding).unwrap_or_default(), ..State::default() };
+    match app.bots.platform.webhook_info(&binding.token(&app.sealer)?).await {
+        Ok(info) => {
+            state.pending_update_count = Some(info.pending_update_count);
+            state.last_error = info.last_error_message.filter(|words| !words.is_empty());
+            if info.url != state.webhook_url && state.last_error.is_none() {
+                state.last_error = Some(match (info.url.is_empty(), state.webhook_url.is_empty()) {
+                    (true, _) => "the webhook is not set yet".into(),
+                    (false, true) => "a webhook that is not ours is set: the bot cannot be polled".into(),
+                    (false, false) => "another webhook than ours is set".into(),
+                });
+            }
+        }
+        Err(error) => state.last_error = Some(error.client.into_owned()),
+    }
+    state.binding = Some(binding);
+    Ok(state)
+}
+
+fn expected_webhook(app: &App, binding: &ChatBinding) -> Option<String> {
+    app.bots.webhook(&binding.id).filter(|_| binding.webhook_secret.is_some())
+}
+
+/// A message from the platform, handed to the instance as it is. Answers the instance's status.
+pub async fn deliver(app: &App, id: &ChatBindingId, shown: &Secret, body: Bytes) -> Result<u16> {
+    let binding = chat_binding::find_live(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    let secret = binding.secret(&app.sealer)?.ok_or(Kind::NotFound)?;
+    // Compared as keyed hashes: how long it takes says nothing.
+    if app.sealer.hash(&secret) != app.sealer.hash(shown) {
+        return Err(Error::from(Kind::Unauthorized).with_operator("a webhook with a wrong secret"));
+    }
+    let instance = instance::find(&app.db, &InstanceId::named(&binding.instance_id)).await?.ok_or(Kind::NotFound)?;
+    let (way, host) = reach(app, &instance, Port::Webhook).await?;
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(WEBHOOK_PATH)
+        .header("content-type", "application/json")
+        .header(SECRET_HEADER, secret.expose())
+        .body(Full::new(body))
+        .map_err(Error::internal)?;
+    let response = remote::assistant::send(way, &host, request).await?;
+    let status = response.status().as_u16();
+    // Read to its end, so that the connection ends in order; there is nothing in it for the platform.
+    response.into_body().collect().await.ok();
+    Ok(status)
+}

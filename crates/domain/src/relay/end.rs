@@ -1,0 +1,101 @@
+//! Why a socket ends, as the browser is told: a code and a few words.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use base::{Error, Kind};
+use futures_util::{SinkExt as _, StreamExt as _};
+use remote::assistant::{CapacityError, CloseCode, CloseFrame, Message, SocketError};
+use tokio::time::timeout;
+
+use super::{Heard, Told};
+
+/// What saying goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    pub code: u16,
+    pub reason: Cow<'static, str>,
+}
+
+impl End {
+    pub const NORMAL: u16 = 1000;
+    pub const UNSUPPORTED: u16 = 1003;
+    pub const NOT_UTF8: u16 = 1007;
+    /// The visitor has no business here, or speaks no frames: not to be tried again with the same login.
+    pub const REFUSED: u16 = 1008;
+    pub const TOO_LARGE: u16 = 1009;
+    /// The instance is not there.
+    pub const INSTANCE: u16 = 1011;
+    pub const RESTART: u16 = 1012;
+    pub const LATER: u16 = 1013;
+
+    pub fn new(code: u16, reason: impl Into<Cow<'static, str>>) -> End {
+        End { code, reason: reason.into() }
+    }
+
+    /// What went wrong while the browser was heard.
+    pub fn of_browser(error: &SocketError) -> End {
+        match error {
+            SocketError::Capacity(CapacityError::MessageTooLong { .. }) => {
+                End::new(End::TOO_LARGE, "a frame is too long")
+            }
+            SocketError::Utf8(_) => End::new(End::NOT_UTF8, "a frame is not UTF-8"),
+            SocketError::Protocol(_) => End::new(1002, "no WebSocket frame"),
+            _ => End::new(End::NORMAL, "the browser left"),
+        }
+    }
+
+    /// How the gateway closed. What it says about itself is passed on; everything else is a lost instance.
+    pub fn of_gateway(close: Option<CloseFrame>) -> End {
+        match close.map(|close| (u16::from(close.code), close.reason.as_str().to_owned())) {
+            Some((code @ (End::REFUSED | End::TOO_LARGE | End::RESTART | End::LATER), reason)) => {
+                End::new(code, reason)
+            }
+            _ => End::lost(),
+        }
+    }
+
+    pub fn lost() -> End {
+        End::new(End::INSTANCE, "the connection to the instance was lost")
+    }
+
+    /// Tells the browser, and gives it a moment to hear it: a connection that is cut with unread bytes loses our words.
+    pub async fn tell(&self, heard: &mut impl Heard, told: &mut impl Told) {
+        let mut reason = self.reason.as_ref();
+        // A close frame holds 125 bytes, two of them the code.
+        while reason.len() > 123 {
+            reason = &reason[..reason.floor_char_boundary(reason.len().min(124) - 1)];
+        }
+        let frame = CloseFrame { code: CloseCode::from(self.code), reason: reason.into() };
+        let goodbye = async {
+            told.send(Message::Close(Some(frame))).await.ok();
+            while let Some(Ok(message)) = heard.next().await {
+                if matches!(message, Message::Close(_)) {
+                    break;
+                }
+            }
+        };
+        timeout(GOODBYE, goodbye).await.ok();
+    }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> End {
+        let code = match error.kind {
+            Kind::Unauthorized | Kind::NotFound | Kind::NoAccess => End::REFUSED,
+            Kind::TooManyRequests => End::LATER,
+            _ => End::INSTANCE,
+        };
+        if let Some(operator) = &error.operator {
+            tracing::warn!(operator, "a socket was refused");
+        }
+        let reason = match error.kind {
+            Kind::Unauthorized => "the session ended".into(),
+            Kind::NotFound => "the instance is not yours".into(),
+            _ => error.client,
+        };
+        End::new(code, reason)
+    }
+}

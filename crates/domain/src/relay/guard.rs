@@ -1,0 +1,46 @@
+//! Watches, beside an open socket, whether its visitor may still be there. Notices of any replica make it look at once; since
+//! they may be lost, it also looks by itself.
+
+use std::time::Duration;
+
+use base::Kind;
+use store::notice::{Notice, Topic};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{End, Visitor};
+use crate::App;
+
+const LOOK: Duration = Duration::from_secs(15);
+
+/// Waits until the login or the binding has ended.
+pub async fn ended(app: &App, visitor: &Visitor) -> End {
+    // Before the first look: what happens between the two is heard.
+    let mut notices = app.db.listen();
+    loop {
+        match visitor.still(app).await {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind, Kind::Unauthorized | Kind::NotFound) => return End::from(error),
+            // A database that is away ends nobody's chat; nothing can be revoked meanwhile.
+            Err(error) => tracing::warn!(%error, "an open socket could not be checked"),
+        }
+        let left = visitor.token.expires_at.duration_since(app.clock.now());
+        let wait = Duration::try_from(left).unwrap_or_default().clamp(Duration::from_millis(100), LOOK);
+        tokio::select! {
+            () = concerning(&mut notices, visitor) => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+async fn concerning(notices: &mut tokio::sync::broadcast::Receiver<Notice>, visitor: &Visitor) {
+    loop {
+        match notices.recv().await {
+            Ok(Notice { topic: Topic::User, id }) if id == visitor.user.as_str() => return,
+            Ok(Notice { topic: Topic::Instance, id }) if id == visitor.instance.as_str() => return,
+            Ok(_) => {}
+            // Some were missed: one of them may have been about us.
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The handshake with a gateway, done by the platform: the browser never sees the token.
+
+use std::time::Duration;
+
+use base::{Error, Kind};
+use futures_util::{SinkExt as _, StreamExt as _};
+use openclaw::frame::{self, ALLOWED, Frame, Hello, Refusal, Response, Scope};
+use remote::assistant::{self, CloseFrame, Message, Socket};
+use serde_json::json;
+use store::instance::Instance;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::End;
+use super::reach::{Port, reach};
+use crate::App;
+
+/// From the first byte to the hello; a cold gateway is slow.
+const HELLO: Duration = Duration::from_secs(15);
+/// A gateway that says it is starting is asked again for so long.
+const STARTING: Duration = Duration::from_secs(5);
+
+/// A connection with the authority to chat, and what the browser is told of it.
+pub async fn connect(app: &App, instance: &Instance) -> Result<(Socket, String), End> {
+    let began = Instant::now();
+    loop {
+        let (way, host) = reach(app, instance, Port::Gateway).await.map_err(End::from)?;
+        let mut socket = assistant::dial(way, &host, None, frame::MAX_BYTES).await.map_err(End::from)?;
+        let greeted = timeout(HELLO, greet(app, instance, &mut socket)).await;
+        match greeted.unwrap_or_else(|_| Err(Greeting::Lost(None))) {
+            Ok(hello) => return Ok((socket, hello)),
+            Err(Greeting::Starting(after)) if began.elapsed() + after < STARTING => sleep(after).await,
+            Err(Greeting::Starting(_)) => return Err(End::new(End::LATER, "the instance is starting")),
+            Err(Greeting::Refused(error)) => return Err(End::from(error)),
+            Err(Greeting::Lost(close)) => return Err(End::of_gateway(close)),
+        }
+    }
+}
+
+enum Greeting {
+    Starting(Duration),
+    Refused(Error),
+    Lost(Option<CloseFrame>),
+}
+
+async fn greet(app: &App, instance: &Instance, socket: &mut Socket) -> Result<String, Greeting> {
+    let token = instance.token(&app.sealer).map_err(|e| Greeting::Refused(e.into()))?;
+    let connect = frame::connect("connect", &token, Scope::CHAT);
+    let mut asked = false;
+    while let Some(message) = socket.next().await {
+        let text = match message.map_err(|_| Greeting::Lost(None))? {
+            Message::Text(text) => text,
+            Message::Close(close) => return Err(Greeting::Lost(close)),
+            _ => continue,
+        };
+        match Frame::parse(&text).map_err(Greeting::Refused)? {
+            // It speaks first.
+            Frame::Event(event) if event.event == "connect.challenge" && !asked => {
+                asked = true;
+                socket.send(Message::text(connect.expose())).await.map_err(|_| Greeting::Lost(None))?;
+            }
+            Frame::Response(response) if response.id == "connect" => return read(&response),
+            _ => {}
+        }
+    }
+    Err(Greeting::Lost(None))
+}
+
+fn read(response: &Response) -> Result<String, Greeting> {
+    if let Err(error) = &response.outcome {
+        return Err(match error.refusal() {
+            Refusal::Starting => {
+                Greeting::Starting(Duration::from_millis(error.retry_after_ms.unwrap_or(500).clamp(100, 2000)))
+            }
+            _ => Greeting::Refused(Error { kind: Kind::Gateway, ..error.to_error() }),
+        });
+    }
+    let hello: Hello = response.read().map_err(Greeting::Refused)?;
+    if !hello.grants(Scope::CHAT) {
+        let error = Error::new(Kind::Gateway, "the instance does not let the platform chat");
+        return Err(Greeting::Refused(error.with_operator("fewer scopes were granted than asked for")));
+    }
+    let methods: Vec<&str> = ALLOWED.iter().copied().filter(|method| hello.has(method)).collect();
+    let told = json!({
+        "type": "event",
+        "event": "relay.hello",
+        "payload": {
+            "protocol": hello.protocol,
+            "server": {"version": hello.server.version},
+            "methods": methods,
+            "policy": {
+                "maxPayload": hello.policy.max_payload.min(frame::MAX_BYTES),
+                "tickIntervalMs": hello.policy.tick_interval_ms,
+                "attachments": {
+                    "maxBytes": hello.policy.attachments.max_bytes,
+                    "maxImageBytes": hello.policy.attachments.max_image_bytes,
+                },
+            },
+        },
+    });
+    Ok(told.to_string())
+}

@@ -1,0 +1,40 @@
+//! A bot was taken off its instance: the platform is told to deliver its messages nowhere.
+
+use base::id::{ChatBindingId, InstanceId};
+use base::{Kind, Result};
+use serde::{Deserialize, Serialize};
+use store::{Tx, chat_binding};
+
+use super::kind::{Context, Payload, Run};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClearWebhook {
+    pub binding_id: String,
+}
+
+impl Payload for ClearWebhook {
+    const TYPE: &'static str = "clear_webhook";
+
+    /// About the platform alone: it waits for no server.
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(None)
+    }
+}
+
+impl Run for ClearWebhook {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let id = ChatBindingId::named(&self.binding_id);
+        let binding = chat_binding::find_even_deleted(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+        let token = binding.token(&app.sealer)?;
+        if chat_binding::find_by_token(&app.db, &app.sealer.hash(&token)).await?.is_some() {
+            return Ok("the bot is bound again: its webhook stays".into());
+        }
+        match app.bots.platform.delete_webhook(&token).await {
+            Ok(()) => Ok("the webhook is cleared".into()),
+            // A token that was withdrawn has no webhook any more.
+            Err(error) if error.kind == Kind::BadRequest => Ok(format!("nothing to clear: {}", error.client)),
+            Err(error) => Err(error),
+        }
+    }
+}
