@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api::state::Api;
 use base::{Error, Result};
 use domain::job::{JOBS, Scheduler, Timing};
-use domain::task::{TYPES, Worker};
+use domain::task::{TYPES, TaskType, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
 use gateway::Gateway;
@@ -62,6 +62,11 @@ pub struct Running {
 
 impl Running {
     pub async fn start(config: &Config, opened: Opened) -> Result<Running> {
+        Running::start_with(config, opened, TYPES).await
+    }
+
+    /// The same with other types of tasks: the demo's servers do not exist.
+    pub async fn start_with(config: &Config, opened: Opened, types: &'static [TaskType]) -> Result<Running> {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
         let log = opened.log.clone();
@@ -125,7 +130,7 @@ impl Running {
             });
         }
         if config.runs(Role::Worker) {
-            let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);
+            let worker = Worker::new(running.app.clone(), types, config.task_timing);
             running.tasks.spawn(worker.run(stopped.clone()));
         }
         if config.runs(Role::Scheduler) {

@@ -30,7 +30,7 @@ pub async fn run(mut values: Values) -> Result<()> {
     telemetry::logs(&config)?;
     let opened = open::serving(&config).await?;
     sample::company(&opened.app).await?;
-    let running = Running::start(&config, opened).await?;
+    let running = Running::start_with(&config, opened, sample::task::TYPES).await?;
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
     println!("LLM gateway     {}   answers by echo", config.gateway.url);

@@ -1,5 +1,6 @@
 //! A company that does not exist, for the demo: people, servers, assistants, professions and their pool.
 
+pub mod task;
 mod usage;
 
 use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, UserId};

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use base::Result;
 use base::id::{InstallId, InstanceId};
+use domain::alert::DeliverAlert;
 use domain::install::{self, Place, Wish};
 use domain::key::ApplyKey;
+use domain::repair::RepairInstance;
 use domain::task::{
-    ApplyMarketplaceItem, BootstrapProfessionInstance, CleanInstance, Context, InitInstance, Payload, PrepareServer,
+    ApplyMarketplaceItem, BootstrapProfessionInstance, CleanInstance, ClearWebhook, Context, InitInstance, Payload, PrepareServer,
     ProvisionInstance, RestartInstance, RetireInstance, Run, SyncKeyToInstance, SyncModelsToInstance, TaskType,
     UpgradeInstance, WriteConfig,
 };
@@ -32,7 +34,10 @@ pub const TYPES: &[TaskType] = &[
     TaskType::run_by::<Told<RestartInstance>>(),
     TaskType::run_by::<Told<WriteConfig>>(),
     TaskType::run_by::<Told<UpgradeInstance>>(),
+    TaskType::run_by::<Told<RepairInstance>>(),
     TaskType::run_by::<ApplyKey>(),
+    TaskType::run_by::<DeliverAlert>(),
+    TaskType::run_by::<ClearWebhook>(),
 ];
 
 #[derive(Serialize, Deserialize)]
