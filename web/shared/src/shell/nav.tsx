@@ -7,6 +7,10 @@ export interface NavItem {
   href: string;
   label: string;
   icon: LucideIcon;
+  /** Items of one group stand together below its name, in a column. */
+  group?: string;
+  /** Something there wants attention. */
+  count?: number;
 }
 
 interface NavProps {
@@ -20,8 +24,13 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
   return (
     <nav aria-label={t('app.navigation')}>
       <ul className={direction === 'row' ? 'flex items-center gap-1' : 'flex flex-col gap-0.5'}>
-        {items.map((item) => (
+        {items.map((item, index) => (
           <li key={item.href}>
+            {direction === 'column' && item.group && item.group !== items[index - 1]?.group && (
+              <p aria-hidden="true" className="px-3 pt-4 pb-1 text-xs font-medium text-muted">
+                {item.group}
+              </p>
+            )}
             <NavLink item={item} onNavigate={onNavigate} />
           </li>
         ))}
@@ -43,6 +52,11 @@ function NavLink({ item, onNavigate }: { item: NavItem; onNavigate?: () => void 
     >
       <Icon className="size-4.5 shrink-0" aria-hidden="true" />
       {item.label}
+      {item.count !== undefined && item.count > 0 && (
+        <span className="ms-auto rounded-full bg-danger-soft px-1.5 text-xs text-danger tabular-nums">
+          {item.count}
+        </span>
+      )}
     </Link>
   );
 }

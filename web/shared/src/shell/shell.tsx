@@ -16,6 +16,8 @@ interface ShellProps {
   tag?: string;
   items: readonly NavItem[];
   account: Account | undefined;
+  /** Stands above the navigation, and in the header under 768 px: search, the state of live updates. */
+  tools?: ReactNode;
   children: ReactNode;
 }
 
@@ -44,21 +46,23 @@ export function HeaderShell({ tag, items, account, children }: ShellProps) {
   );
 }
 
-export function SideShell({ tag, items, account, children }: ShellProps) {
+export function SideShell({ tag, items, account, tools, children }: ShellProps) {
   return (
     <div className="flex min-h-dvh flex-col md:flex-row">
       <SkipLink />
       <header className="sticky top-0 z-20 flex h-14 items-center gap-2 border-b border-line bg-surface px-4 md:hidden">
         <Drawer items={items} tag={tag} foot={<VersionTag />} />
         <HomeLink tag={tag} />
-        <div className="ms-auto">
+        <div className="ms-auto flex items-center gap-1">
+          {tools}
           <AccountMenu account={account} wide={false} />
         </div>
       </header>
-      <header className="sticky top-0 z-20 hidden h-dvh w-60 shrink-0 flex-col gap-6 border-e border-line bg-surface p-3 md:flex">
+      <header className="sticky top-0 z-20 hidden h-dvh w-60 shrink-0 flex-col gap-4 border-e border-line bg-surface p-3 md:flex">
         <div className="px-2 pt-2.5">
           <HomeLink tag={tag} />
         </div>
+        {tools}
         <div className="flex-1 overflow-y-auto">
           <Nav items={items} direction="column" />
         </div>
