@@ -6,7 +6,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tidepool
 # Where cargo puts what it builds; CI keeps it outside the clone, so that the next run starts warm.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-real lint fmt build release openapi bench fresh clean
+.PHONY: help demo test test-real fuzz lint fmt build release openapi bench fresh clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -16,6 +16,9 @@ demo: build ## build, then run the product with example data and simulated parts
 
 test: ## every test; PART="rust browser" for some of: setup web rust api browser secrets (needs: Rust, Node, Python, apt; root for databases and the browser)
 	@exec testbed/run.py $(PART)
+
+fuzz: ## the property tests of what reads other programs' files, logs and frames, with CASES=20000 each instead of 256 (needs: Rust)
+	PROPTEST_CASES=$(or $(CASES),20000) cargo nextest run --locked -p openclaw --profile fuzz -E 'test(/::fuzz_/)'
 
 lint: ## rustfmt, clippy with warnings as errors, the web linters, script and repository checks (needs: Rust, Node, Python)
 	cargo fmt --all --check

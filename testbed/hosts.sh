@@ -94,6 +94,7 @@ build() {
   chmod 440 "$tree"/etc/sudoers.d/*
   : >"$tree/var/lib/systemd/linger/ops"
   echo "$made" >"$tree/.made"
+  ! grep -q "lowerdir=$base," /proc/mounts || fail "hosts are running from the tree that is to be replaced; end them first"
   rm -rf "$base"
   mv "$tree" "$base"
   exec 8>&-
@@ -162,11 +163,18 @@ plug_in() { # K: its namespace, and the cable to the bridge
   ip -n "$net-h$1" link set eth0 up
 }
 
+mount_disk() { # K
+  local d=$dir/h$1
+  mkdir -p "$d"/disk/{upper,work,docker}
+  chmod 755 "$d/disk/upper"
+  mount -t overlay "$net-h$1" -o "lowerdir=$base,upperdir=$d/disk/upper,workdir=$d/disk/work" "$d/root"
+}
+
 prepare() { # K: its disk, host key, name, and who may log in
   local d=$dir/h$1 root=$dir/h$1/root user
-  mkdir -p "$d"/{upper,work,root,docker}
-  chmod 755 "$d/upper"
-  mount -t overlay "$net-h$1" -o "lowerdir=$base,upperdir=$d/upper,workdir=$d/work" "$root"
+  mkdir -p "$d"/{disk,root}
+  # What is an overlay itself, as the root of a container often is, cannot carry another: then the disk is in memory.
+  mount_disk "$1" 2>/dev/null || { mount -t tmpfs "$net-h$1" "$d/disk" && mount_disk "$1"; }
   ssh-keygen -q -t ed25519 -N '' -C "root@h$1" -f "$root/etc/ssh/ssh_host_ed25519_key"
   echo "h$1" >"$root/etc/hostname"
   printf '127.0.0.1 localhost\n127.0.1.1 h%s\n' "$1" >"$root/etc/hosts"
@@ -187,7 +195,7 @@ prepare() { # K: its disk, host key, name, and who may log in
 keep_host() {
   local d=$dir/h$1 options=() code
   if [[ " $docker " == *" h$1 "* ]]; then
-    options=(--bind="$d/docker:/var/lib/docker" --capability=CAP_NET_ADMIN --system-call-filter='add_key keyctl bpf')
+    options=(--bind="$d/disk/docker:/var/lib/docker" --capability=CAP_NET_ADMIN --system-call-filter='add_key keyctl bpf')
     export SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
   fi
   if [ "$(stat -fc %T /sys/fs/cgroup)" != cgroup2fs ]; then
@@ -261,20 +269,26 @@ describe() {
   printf '\n]}\n'
 }
 
+unmount() {
+  local try
+  for try in $(seq 50); do
+    mountpoint -q "$1" || return 0
+    umount "$1" 2>/dev/null || sleep 0.05
+  done
+  umount -l "$1"
+}
+
 tear_down() {
   trap '' TERM INT HUP
-  local pid d tries
+  local pid d
   for pid in $(jobs -p); do kill -TERM "$pid" 2>/dev/null || true; done
   for d in "$group"/h[0-9]*; do [ ! -e "$d/cgroup.kill" ] || echo 1 >"$d/cgroup.kill"; done
   wait
   for d in "$group"/h[0-9]*; do [ ! -d "$d" ] || tidy_cgroup "$d"; done
   for d in "$dir"/h[0-9]*; do
     [ -d "$d" ] || continue
-    for tries in $(seq 50); do
-      mountpoint -q "$d/root" || break
-      umount "$d/root" 2>/dev/null || sleep 0.05
-    done
-    if mountpoint -q "$d/root"; then umount -l "$d/root"; fi
+    unmount "$d/root"
+    unmount "$d/disk"
     ip netns del "$net-${d##*/}" 2>/dev/null || true
     rm -rf --one-file-system "$d"
   done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
 #   postgres mariadb chromium netns mmdebstrap nginx   Debian packages (needs root)
+#   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
 #   openclaw                                       OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB)
 #   schemathesis nextest                           into the cache folder, from PyPI and crates.io
@@ -73,6 +74,17 @@ get_netns() { apt_install iproute2 util-linux; }
 have_mmdebstrap() { command -v mmdebstrap >/dev/null; }
 get_mmdebstrap() { apt_install mmdebstrap; }
 
+have_hosts() { "$here/hosts.sh" check >/dev/null && "$here/hosts.sh" built; }
+get_hosts() {
+  local log=$cache/hosts-base.log why tool
+  for tool in systemd-nspawn mmdebstrap ssh-keygen ip nsenter python3; do
+    command -v $tool >/dev/null || { apt_install systemd-container mmdebstrap openssh-client iproute2 util-linux python3; break; }
+  done
+  why=$("$here/hosts.sh" check) || cannot "${why#hosts: }"
+  say "a Debian tree for hosts (once, some minutes)"
+  "$here/hosts.sh" build >"$log" 2>&1 9>&- || broke "the tree of the hosts cannot be built: $(reason "$log" '^E:')"
+}
+
 # Without CJK fonts Chinese names are boxes in screenshots, and text has other widths.
 have_chromium() { [ -x /usr/bin/chromium ] && compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; }
 get_chromium() { apt_install chromium fonts-noto-cjk fonts-liberation; }
@@ -128,7 +140,7 @@ get_nextest() {
   rm -rf "$cache/tools/target"
 }
 
-[ $# -gt 0 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
 for part in "$@"; do
   declare -F "have_$part" >/dev/null || { say "install.sh: unknown part '$part'"; exit 2; }
   "have_$part" && continue

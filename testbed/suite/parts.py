@@ -14,7 +14,7 @@ from . import counting
 from .machine import CACHE, ROOT, TESTBED, InstallationBroke, Run, latest_folder
 from .processes import run_shown
 from .result import Result
-from .services import ServiceBroke, start_idp, start_mariadb, start_postgres
+from .services import ServiceBroke, start_hosts, start_idp, start_mariadb, start_postgres
 
 WEB = ROOT / "web"
 
@@ -22,7 +22,7 @@ WEB = ROOT / "web"
 NEEDS: dict[str, tuple[str, ...]] = {
     "setup": (),
     "web": ("web",),
-    "rust": ("nextest", "postgres", "mariadb", "idp"),
+    "rust": ("nextest", "postgres", "mariadb", "idp", "hosts"),
     "api": ("netns", "schemathesis"),
     "browser": ("web", "chromium", "idp"),
     "secrets": (),
@@ -55,6 +55,7 @@ def setup(run: Run, chosen: list[str], stack: ExitStack, result: Result) -> None
         ("TIDEPOOL_TEST_PG_URL", "postgres", start_postgres),
         ("TIDEPOOL_TEST_MARIADB_URL", "mariadb", start_mariadb),
         ("TIDEPOOL_TEST_IDP_URL", "idp", start_idp),
+        ("TIDEPOOL_TEST_HOSTS", "hosts", start_hosts),
     ):
         if part not in needed or part in run.missing:
             continue
@@ -76,7 +77,7 @@ def web(run: Run, result: Result) -> None:
 
 
 def rust(run: Run, result: Result) -> None:
-    """Every Rust test of the workspace, with the real databases and the real OpenID provider."""
+    """Every Rust test of the workspace, with the real databases, the real OpenID provider and real hosts."""
     # nextest keeps its reports in the clone, wherever cargo builds (`store.dir` of its configuration).
     junit = ROOT / "target" / "nextest" / "default" / "junit.xml"
     junit.unlink(missing_ok=True)

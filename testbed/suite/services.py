@@ -1,4 +1,4 @@
-"""The servers that the whole run shares: private databases and a real OpenID provider, on free loopback ports."""
+"""The servers that the whole run shares: private databases, a real OpenID provider, and hosts with systemd and sshd."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from .machine import TESTBED, Run
 from .processes import die_with_parent, end_group, wait_until
 
 _PORT_TRIES = 5
+# h1 and h3 for tests that leave them as they were, h2 for those that crash it.
+_HOSTS = 3
 
 
 class ServiceBroke(Exception):
@@ -74,6 +76,18 @@ def start_idp(run: Run, stack: ExitStack) -> str:
     if wait_until(lambda: bool(issuer.search(log.read_text())), process, 60):
         return issuer.findall(log.read_text())[-1]
     raise ServiceBroke(f"the OpenID provider did not start: {_tail(log)}")
+
+
+def start_hosts(run: Run, stack: ExitStack) -> str:
+    """Returns their folder; its hosts.json lists them."""
+    # Their disks are overlays: the folder must not be on one, and a cache folder may be.
+    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-hosts-{os.getpid()}-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    log = run.log("hosts")
+    process = _start(run, stack, [TESTBED / "hosts.sh", "run", str(_HOSTS), folder], log, signal.SIGTERM)
+    if wait_until(lambda: (folder / "hosts.json").exists(), process, 120):
+        return str(folder)
+    raise ServiceBroke(f"the hosts did not start: {_tail(log)}")
 
 
 def _tail(log: Path) -> str:

@@ -39,6 +39,18 @@ pub struct Deleted {
     pub id: String,
 }
 
+/// The answer of what a task will do: GET /tasks/:id tells how it goes.
+#[derive(Serialize, ToSchema)]
+pub struct Enqueued {
+    pub task_id: String,
+}
+
+impl From<base::id::TaskId> for Enqueued {
+    fn from(id: base::id::TaskId) -> Enqueued {
+        Enqueued { task_id: id.as_str().to_owned() }
+    }
+}
+
 /// A chat-bot binding; its token is masked.
 #[derive(Serialize, ToSchema)]
 pub struct ChatBindingItem {

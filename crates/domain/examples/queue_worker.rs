@@ -81,6 +81,8 @@ async fn main() -> Result<()> {
         llm,
         quotas: domain::quota::Quotas::new("queue-worker"),
         feed: Arc::new(domain::usage::Local(Clock::default())),
+        hosts: remote::host::Hosts::new(),
+        assistants: domain::assistant::Defaults::default(),
     };
     let timing = Timing {
         lease: Duration::from_millis(1500),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use base::{Clock, Zone};
+use remote::host::Hosts;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
 use store::Db;
 use store::seal::Sealer;
 
+use crate::assistant;
 use crate::hashing::Hasher;
 use crate::llm::Llm;
 use crate::quota::Quotas;
@@ -30,6 +32,9 @@ pub struct App {
     pub llm: Llm,
     /// Brings the gateway's log into ours.
     pub feed: Arc<dyn Feed>,
+    /// The servers that this process talks to.
+    pub hosts: Hosts,
+    pub assistants: assistant::Defaults,
 }
 
 /// How one of the two kinds of accounts logs in.

@@ -1,6 +1,6 @@
 //! Assistant instances, as administrators manage them.
 
-use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
+use base::id::{InstanceId, NewInstanceId, ServerId, TaskId, UserId};
 use base::secret::random_token;
 use base::{Error, GatewayPort, Kind, Listing, Page, Result, Secret, Sort};
 use store::binding::{self, Origin};
@@ -12,7 +12,7 @@ use store::{Tx, pool, server};
 
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::binding::{Traces, bind, release};
-use crate::task::{self, ProvisionInstance, RetireInstance};
+use crate::task::{self, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance, WriteConfig};
 use crate::{App, key};
 
 pub struct New {
@@ -91,6 +91,8 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         is_main: new.is_main,
         home: new.home,
         unit: new.unit,
+        openclaw_version: String::new(),
+        config_hash: String::new(),
         traces_of: None,
         created_at: now,
         updated_at: now,
@@ -149,6 +151,46 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
     tx.notify(Notice::new(Topic::Instance, &new.id)).await?;
     tx.commit().await?;
     show(app, id).await
+}
+
+/// Keeps the wished configuration, and has it written where the instance is on its server already.
+pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String) -> Result<Option<TaskId>> {
+    let mut tx = app.db.begin().await?;
+    let mut instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let changes = Changes::default().hidden("config_json", instance.config_json != config_json);
+    instance.config_json = config_json;
+    instance.updated_at = app.clock.now();
+    instance::update(&mut tx, &instance).await?;
+    let task = if instance.is_main || !instance.home.is_empty() {
+        let payload = WriteConfig { instance_id: instance.id.clone() };
+        Some(task::enqueue(app, &mut tx, &payload, &by.operator, None).await?)
+    } else {
+        None
+    };
+    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, &instance.id, &changes.text())).await?;
+    tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
+    tx.commit().await?;
+    Ok(task)
+}
+
+/// Has the instance restarted.
+pub async fn restart(app: &App, by: &By, id: &InstanceId) -> Result<TaskId> {
+    ask(app, by, id, RestartInstance { instance_id: id.as_str().to_owned() }, "restart").await
+}
+
+/// Has the instance run another OpenClaw: the one named, or the set one.
+pub async fn upgrade(app: &App, by: &By, id: &InstanceId, version: Option<String>) -> Result<TaskId> {
+    ask(app, by, id, UpgradeInstance { instance_id: id.as_str().to_owned(), version }, "upgrade").await
+}
+
+async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, what: &str) -> Result<TaskId> {
+    let mut tx = app.db.begin().await?;
+    instance::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let task = task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    let detail = format!("{what} asked for");
+    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
+    tx.commit().await?;
+    Ok(task)
 }
 
 /// Soft delete: binding and entry end, waiting tasks with them, and the host is told.

@@ -2,13 +2,16 @@
 
 pub mod admin_user;
 pub mod app;
+pub mod assistant;
 pub mod audit;
 pub mod binding;
 pub mod bootstrap;
 pub mod chat;
 pub mod chat_binding;
 pub mod claim;
+pub mod container;
 pub mod hashing;
+pub mod host;
 pub mod install;
 pub mod instance;
 pub mod key;

@@ -2,7 +2,7 @@
 //!
 //! A subject's use is what the log says plus what all processes were granted and have not written into the log yet. A process
 //! takes a grant for a request and, while the limit is far, a block for the next ones, so that most reservations need no
-//! database. A grant is given while use is below the limit, and then whole: one request may cross the limit, no more. What
+//! database; a block is refilled in the background before it is empty, so that most of the others do not wait for it. A grant is given while use is below the limit, and then whole: one request may cross the limit, no more. What
 //! such a request leaves over lies beyond the limit and lets nobody in.
 //! What a process was granted is reduced by the loader of the log, in the transaction that writes a request's row.
 
@@ -14,14 +14,16 @@ use base::id::{KeyId, UserId};
 use base::{Clock, Error, Kind, Result, Zone};
 use jiff::Timestamp;
 use store::{Db, gateway_key, quota_grant};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::App;
 use crate::usage::spent_in;
 
 /// The most that is granted ahead, and the part of what is left that may be.
-const BLOCK: i64 = 65_536;
+const BLOCK: i64 = 1 << 20;
 const PART: i64 = 8;
+/// A refill that found nothing to take is tried again after so long.
+const REFILL: Duration = Duration::from_millis(300);
 /// A block that nobody used for so long goes back.
 const IDLE: Duration = Duration::from_secs(5);
 /// How often blocks are looked through.
@@ -94,11 +96,14 @@ pub struct Quotas {
     replica: Arc<str>,
     accounts: Mutex<HashMap<String, Arc<Account>>>,
     deciding: Arc<Semaphore>,
+    /// Told when a request used more than was reserved: others must know soon.
+    overdrawn: Arc<Notify>,
     /// Whether more is granted than a request needs, for the next ones.
     ahead: bool,
 }
 
 struct Account {
+    overdrawn: Arc<Notify>,
     state: Mutex<State>,
     /// Held while the database is asked: those who come meanwhile find the block.
     asking: tokio::sync::Mutex<()>,
@@ -111,6 +116,10 @@ struct State {
     beyond: i64,
     /// The limit that was decided by.
     limit: i64,
+    /// How much was granted ahead last: below half of it, the next is fetched.
+    block: i64,
+    /// When a refill may begin; none while one is on its way.
+    refill_at: Option<Instant>,
     reserved: usize,
     touched: Instant,
     /// When the database last said that all is used, and how much that was.
@@ -118,22 +127,37 @@ struct State {
 }
 
 impl Account {
-    fn new() -> Account {
-        let state = State { free: 0, beyond: 0, limit: 0, reserved: 0, touched: Instant::now(), refused: None };
-        Account { state: Mutex::new(state), asking: tokio::sync::Mutex::new(()) }
+    fn new(overdrawn: Arc<Notify>) -> Account {
+        let now = Instant::now();
+        let state = State {
+            free: 0,
+            beyond: 0,
+            limit: 0,
+            block: 0,
+            refill_at: Some(now),
+            reserved: 0,
+            touched: now,
+            refused: None,
+        };
+        Account { overdrawn, state: Mutex::new(state), asking: tokio::sync::Mutex::new(()) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives back what a reservation did not use.
-    fn release(&self, amount: i64) {
+    /// Gives back what a reservation did not use; answers whether more is used now than was granted.
+    fn release(&self, amount: i64) -> bool {
         let mut state = self.state();
         state.free += amount;
         state.reserved -= 1;
         state.touched = Instant::now();
         state.refused = None;
+        let overdrawn = state.free < 0;
+        if overdrawn {
+            self.overdrawn.notify_one();
+        }
+        overdrawn
     }
 }
 
@@ -156,7 +180,7 @@ impl Quotas {
     /// The replica's name tells its grants from those of other processes.
     pub fn new(replica: impl Into<String>) -> Quotas {
         let deciding = Arc::new(Semaphore::new(AT_ONCE));
-        Quotas { replica: replica.into().into(), accounts: Mutex::default(), deciding, ahead: true }
+        Quotas { replica: replica.into().into(), accounts: Mutex::default(), deciding, overdrawn: Arc::default(), ahead: true }
     }
 
     /// Asks the database for every request: where use does not come off the grant but appears in a log that somebody
@@ -178,7 +202,7 @@ impl Quotas {
         if let Some(account) = accounts.get(subject) {
             return account.clone();
         }
-        accounts.entry(subject.to_owned()).or_insert_with(|| Arc::new(Account::new())).clone()
+        accounts.entry(subject.to_owned()).or_insert_with(|| Arc::new(Account::new(self.overdrawn.clone()))).clone()
     }
 
     /// Reserves an upper estimate, or says that the quota is used up.
@@ -194,7 +218,12 @@ impl Quotas {
             ahead: self.ahead,
         };
         match asked.known() {
-            Known::Reserved(reservation) => Ok(reservation),
+            Known::Reserved(reservation) => {
+                if asked.begins_refill() {
+                    tokio::spawn(asked.refill(app.db.clone(), app.clock.clone(), app.zone.clone()));
+                }
+                Ok(reservation)
+            }
             Known::UsedUp(used) => Err(subject.used_up(&app.clock, &app.zone, used)),
             Known::Nothing => {
                 // On its own: whoever waits may leave in the middle, and a grant that nobody knows of would never go back.
@@ -244,7 +273,10 @@ impl Quotas {
     /// Hands back idle blocks, for as long as it runs.
     pub async fn keep(&self, app: &App) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.overdrawn.notified() => {}
+            }
             if let Err(error) = self.hand_back(app, false).await {
                 tracing::warn!(%error, "idle quota was not handed back");
             }
@@ -274,7 +306,7 @@ struct Asked {
 
 /// What the database decided.
 enum Decided {
-    Granted { more: i64, beyond: i64 },
+    Granted { more: i64, block: i64, beyond: i64 },
     UsedUp(i64),
 }
 
@@ -317,8 +349,9 @@ impl Asked {
         state.free += free;
         state.touched = Instant::now();
         match decided? {
-            Decided::Granted { more, beyond } => {
+            Decided::Granted { more, block, beyond } => {
                 state.free += more;
+                state.block = block;
                 state.beyond = beyond;
                 state.limit = self.subject.limit();
                 state.refused = None;
@@ -351,7 +384,47 @@ impl Asked {
         let more = self.estimate + block - free;
         quota_grant::add(&mut tx, &self.name, &self.replica, more, clock.now()).await?;
         tx.commit().await?;
-        Ok(Decided::Granted { more, beyond: (-room).max(0) })
+        Ok(Decided::Granted { more, block, beyond: (-room).max(0) })
+    }
+
+    /// Whether the block is half empty and nobody fetches the next one yet: then the caller does.
+    fn begins_refill(&self) -> bool {
+        let mut state = self.account.state();
+        let is_low = state.free - state.beyond < state.block / 2;
+        let begins = self.ahead && is_low && state.refill_at.is_some_and(|at| at <= Instant::now());
+        if begins {
+            state.refill_at = None;
+        }
+        begins
+    }
+
+    /// Fetches the next block, while what is left of this one is given out.
+    async fn refill(self, db: Db, clock: Clock, zone: Zone) {
+        let _asking = self.account.asking.lock().await;
+        let granted = self.grant_ahead(&db, &clock, &zone).await;
+        let mut state = self.account.state();
+        let more = granted.unwrap_or_else(|error| {
+            tracing::warn!(%error, "no quota was granted ahead");
+            0
+        });
+        let now = Instant::now();
+        state.refill_at = Some(if more > 0 { now } else { now + REFILL });
+        state.free += more;
+        state.block = more;
+    }
+
+    /// Grants a block as if everything that was ever granted will be used, so that it never reaches the limit.
+    async fn grant_ahead(&self, db: &Db, clock: &Clock, zone: &Zone) -> Result<i64> {
+        let _deciding = self.deciding.acquire().await.map_err(Error::internal)?;
+        let mut tx = db.begin().await?;
+        tx.lock_name(&self.name).await?;
+        let used = self.subject.logged(db, zone).await? + quota_grant::granted(&mut tx, &self.name).await?;
+        let block = ((self.subject.limit() - used) / PART).clamp(0, BLOCK);
+        if block > 0 {
+            quota_grant::add(&mut tx, &self.name, &self.replica, block, clock.now()).await?;
+            tx.commit().await?;
+        }
+        Ok(block)
     }
 }
 
@@ -361,10 +434,10 @@ impl Reservation {
         &self.subject
     }
 
-    /// Settles with what was really used.
-    pub fn settle(mut self, used: i64) {
+    /// Settles with what was really used. Answers whether that is more than was granted: then `hand_back` tells the others.
+    pub fn settle(mut self, used: i64) -> bool {
         self.settled = true;
-        self.account.release(self.estimate - used);
+        self.account.release(self.estimate - used)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Managed servers.
 
-use base::id::ServerId;
+use base::id::{ServerId, TaskId};
 use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
 use jiff::SignedDuration;
 use store::server;
@@ -10,6 +10,7 @@ pub use store::server_metric::Metric;
 
 use crate::App;
 use crate::audit::{self, Action, By, Changes, Deed};
+use crate::task::{self, PrepareServer};
 
 /// Points of a chart at the most.
 const MOST_POINTS: i64 = 500;
@@ -127,6 +128,17 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
     Ok(new)
 }
 
+/// Has Node and OpenClaw installed on it.
+pub async fn prepare(app: &App, by: &By, id: &ServerId) -> Result<TaskId> {
+    let mut tx = app.db.begin().await?;
+    server::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let payload = PrepareServer { server_id: id.as_str().to_owned() };
+    let task = task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, id.as_str(), "preparation asked for")).await?;
+    tx.commit().await?;
+    Ok(task)
+}
+
 /// Soft delete; a server with live instances stays.
 pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
     let mut tx = app.db.begin().await?;
@@ -138,7 +150,9 @@ pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
     server::delete(&mut tx, id, app.clock.now()).await?;
     let detail = format!("server {} deleted", server.name);
     audit::record(app, &mut tx, by, Deed::warn(Action::ServerAction, &server.id, &detail)).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    app.hosts.forget(&server.id);
+    Ok(())
 }
 
 pub async fn latest_metric(app: &App, id: &ServerId) -> Result<Option<Metric>> {

@@ -170,6 +170,11 @@ async fn forward(
         let told = format!("{} at {} answered {}: {told}", by.model.id, by.provider, parts.status.as_u16());
         ticket.finish(&Outcome::Failed(&told))
     };
+    if ticket.overdrawn
+        && let Err(error) = gateway.app.quotas.hand_back(&gateway.app, false).await
+    {
+        tracing::warn!(%error, "what was used beyond an estimate is not told yet");
+    }
     match written {
         Ok(()) => Ok(Answered::Whole(Response::from_parts(parts, Reply::Whole(pieces)))),
         Err(_) => Err(Refusal::unavailable("the request log cannot be written").into()),

@@ -42,13 +42,11 @@ impl Reserved {
         tokens.chain(self.units.iter().map(|r| (&**r.subject(), used.units))).collect()
     }
 
-    pub fn settle(&mut self, used: Used) {
-        if let Some(tokens) = self.tokens.take() {
-            tokens.settle(used.tokens);
-        }
-        if let Some(units) = self.units.take() {
-            units.settle(used.units);
-        }
+    /// Answers whether more was used than this process was granted.
+    pub fn settle(&mut self, used: Used) -> bool {
+        let tokens = self.tokens.take().is_some_and(|tokens| tokens.settle(used.tokens));
+        let units = self.units.take().is_some_and(|units| units.settle(used.units));
+        tokens || units
     }
 }
 

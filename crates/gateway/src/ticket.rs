@@ -55,6 +55,8 @@ pub struct Ticket {
     /// The usage that was told so far.
     pub told: Option<Usage>,
     finished: bool,
+    /// It used more than was reserved for it, and other processes do not know yet.
+    pub overdrawn: bool,
 }
 
 impl Ticket {
@@ -73,6 +75,7 @@ impl Ticket {
             written: 0,
             told: None,
             finished: false,
+            overdrawn: false,
         }
     }
 
@@ -160,7 +163,7 @@ impl Ticket {
         };
         let written = self.gateway.log.append(&record);
         // Also when it could not be written: what was used is used, as long as this process remembers it.
-        self.reserved.settle(used);
+        self.overdrawn = self.reserved.settle(used);
         written
     }
 }

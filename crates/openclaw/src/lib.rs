@@ -4,7 +4,11 @@
 
 pub mod config;
 pub mod document;
+pub mod frame;
+pub mod log;
+pub mod rule;
 pub mod shell;
+pub mod sweep;
 pub mod unit;
 pub mod version;
 

@@ -43,6 +43,10 @@ record! {
         pub is_main: bool,
         pub home: String,
         pub unit: String,
+        /// The OpenClaw that it runs; empty until it was asked.
+        pub openclaw_version: String,
+        /// The hash of the configuration that we wrote last; empty before.
+        pub config_hash: String,
         pub traces_of: Option<String>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -95,6 +99,11 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Option<I
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
+/// For what must still be done on the server of an instance that is deleted.
+pub async fn find_even_deleted(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Option<Instance>> {
+    conn.into().first(&format!("SELECT {} FROM instance WHERE id = ?", Instance::COLUMNS), args![id.as_str()]).await
+}
+
 /// The instance as it is, held until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
     let lock = tx.dialect().for_update();
@@ -129,6 +138,28 @@ pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> 
     let sql = "SELECT gateway_port AS n FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
     let numbers: Vec<Number> = tx.all(sql, args![server.as_str(), but.map_or("", InstanceId::as_str)]).await?;
     Ok(numbers.into_iter().map(|n| n.n).collect())
+}
+
+record! {
+    struct Home { home: String }
+}
+
+/// The homes on a server, of deleted instances too: what they left behind may still be there.
+pub async fn homes(tx: &mut Tx, server: &ServerId) -> Result<Vec<String>> {
+    let homes: Vec<Home> = tx.all("SELECT home FROM instance WHERE server_id = ?", args![server.as_str()]).await?;
+    Ok(homes.into_iter().map(|h| h.home).collect())
+}
+
+pub async fn set_home(tx: &mut Tx, id: &InstanceId, home: &str) -> Result<()> {
+    tx.run("UPDATE instance SET home = ? WHERE id = ?", args![home, id.as_str()]).await.map(drop)
+}
+
+pub async fn set_version(db: &Db, id: &InstanceId, version: &str) -> Result<()> {
+    db.run("UPDATE instance SET openclaw_version = ? WHERE id = ?", args![version, id.as_str()]).await.map(drop)
+}
+
+pub async fn set_config_hash(db: &Db, id: &InstanceId, hash: &str) -> Result<()> {
+    db.run("UPDATE instance SET config_hash = ? WHERE id = ?", args![hash, id.as_str()]).await.map(drop)
 }
 
 /// Writes back what administrators may change.

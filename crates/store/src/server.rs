@@ -70,6 +70,11 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<Option<Ser
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
+/// For what must still be done on a server that is deleted.
+pub async fn find_even_deleted(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<Option<Server>> {
+    conn.into().first(&format!("SELECT {} FROM server WHERE id = ?", Server::COLUMNS), args![id.as_str()]).await
+}
+
 /// The server as it is, held until the transaction ends: ports are given out under this lock.
 pub async fn lock(tx: &mut Tx, id: &ServerId) -> Result<Option<Server>> {
     let lock = tx.dialect().for_update();
@@ -103,6 +108,12 @@ pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
 pub async fn pin(db: &Db, id: &ServerId, host_key: &str) -> Result<bool> {
     let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key = ''";
     Ok(db.run(sql, args![host_key, id.as_str()]).await? == 1)
+}
+
+/// Says that this OpenClaw is installed there.
+pub async fn set_prepared(db: &Db, id: &ServerId, version: &str, at: Timestamp) -> Result<()> {
+    let sql = "UPDATE server SET openclaw_version = ?, prepared_at = ? WHERE id = ?";
+    db.run(sql, args![version, at, id.as_str()]).await.map(drop)
 }
 
 pub async fn delete(tx: &mut Tx, id: &ServerId, at: Timestamp) -> Result<()> {

@@ -14,6 +14,7 @@ use domain::token::{Audience, TokenKey};
 use domain::usage::{Feed, Local};
 use gateway::log::{Log, Timing};
 use jiff::SignedDuration;
+use remote::host::Hosts;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
 use store::key_check;
@@ -98,6 +99,8 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
             Some(_) => Quotas::new(replica).asking_always(),
         },
         feed,
+        hosts: Hosts::new(),
+        assistants: config.assistants.clone(),
     };
     Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
 }

@@ -147,6 +147,7 @@ impl Running {
             tracing::warn!("some requests were still running");
             self.tasks.abort_all();
         }
+        tokio::time::timeout(Duration::from_secs(1), self.app.hosts.close()).await.ok();
         tokio::time::timeout(Duration::from_secs(1), self.app.db.close()).await.ok();
     }
 }

@@ -22,7 +22,6 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(show))
         .routes(routes!(create))
         .routes(routes!(update, delete))
-        .routes(routes!(set_config))
         .routes(routes!(assign))
 }
 
@@ -175,7 +174,7 @@ pub struct InstanceKey {
     last_checked_at: Option<String>,
 }
 
-async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> {
+pub(super) async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> {
     let listed = instance::show(&api.app, id).await?;
     let config_json = listed.instance.config_json.clone();
     let (home, unit) = (listed.instance.home.clone(), listed.instance.unit.clone());
@@ -332,25 +331,6 @@ async fn update(
 async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
     instance::delete(&api.app, &who.by, &InstanceId::named(id.clone())).await?;
     Ok(Data(Deleted { id }))
-}
-
-#[derive(Deserialize, ToSchema)]
-pub struct SetConfig {
-    config_json: ConfigJson,
-}
-
-/// Replaces the configuration document.
-#[utoipa::path(patch, path = "/instances/{id}/config", tag = "instances", params(("id" = String, Path)), request_body = SetConfig, responses((status = 200, body = InstanceDetail)))]
-async fn set_config(
-    who: Admin,
-    api: State,
-    Path(id): Path<String>,
-    Body(body): Body<SetConfig>,
-) -> Answer<InstanceDetail> {
-    let id = InstanceId::named(id);
-    let patch = Patch { config_json: Some(body.config_json.into_text()), ..Patch::default() };
-    instance::update(&api.app, &who.by, &id, patch).await?;
-    whole(&api, &id).await
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -1,9 +1,11 @@
 //! The administration API. One file per noun; each has its `routes()`.
 
 mod admin_user;
+mod assistant;
 mod audit;
 mod auth;
 mod chat_binding;
+mod container;
 mod instance;
 mod key;
 mod marketplace;
@@ -25,7 +27,9 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(admin_user::routes())
         .merge(user::routes())
         .merge(server::routes())
+        .merge(container::routes())
         .merge(instance::routes())
+        .merge(assistant::routes())
         .merge(chat_binding::routes())
         .merge(profession::routes())
         .merge(pool::routes())

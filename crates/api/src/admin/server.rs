@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 use super::instance::{InstanceItem, item as instance_item};
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State, SuperAdmin};
-use crate::shape::Deleted;
+use crate::shape::{Deleted, Enqueued};
 use crate::state::{Api, Shared};
 use crate::words::ServerStatus;
 
@@ -22,6 +22,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(detail))
         .routes(routes!(stats))
         .routes(routes!(metrics))
+        .routes(routes!(test))
+        .routes(routes!(prepare))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -277,6 +279,47 @@ async fn metrics(_: Admin, api: State, Path(id): Path<String>, Query(asked): Que
         load_1m: two_decimals(m.load_1m),
     };
     Ok(Data(Points { list: found.into_iter().map(point).collect() }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct TestStep {
+    /// address, host_key, login, sudo, systemd, docker, node, openclaw, free_memory or gateway.
+    #[schema(example = "login")]
+    step: &'static str,
+    ok: bool,
+    /// What was found, or what is wrong with it.
+    #[schema(example = "as root")]
+    detail: String,
+    ms: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Tested {
+    /// Whether every step went well. Docker is needed for containers only.
+    ok: bool,
+    /// The fingerprint of the key that the server showed.
+    host_key: Option<String>,
+    steps: Vec<TestStep>,
+}
+
+/// Connects to a server anew and tries what assistants need, step by step (beyond the spec).
+///
+/// A first contact pins the server's key. A step that makes the next ones impossible ends it; those are `not tried`.
+#[utoipa::path(post, path = "/servers/{id}/test", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Tested)))]
+async fn test(who: Admin, api: State, Path(id): Path<String>) -> Answer<Tested> {
+    let probe = domain::host::test(&api.app, &who.by, &ServerId::named(id)).await?;
+    let steps = probe.reports.into_iter();
+    let steps: Vec<TestStep> =
+        steps.map(|r| TestStep { step: r.step.as_str(), ok: r.ok, detail: r.detail, ms: r.ms }).collect();
+    let ok = steps.iter().all(|step| step.ok);
+    Ok(Data(Tested { ok, host_key: probe.host_key.map(|key| key.fingerprint()), steps }))
+}
+
+/// Has Node and OpenClaw of the set version installed on a server (beyond the spec): enqueues prepare_server.
+#[utoipa::path(post, path = "/servers/{id}/prepare", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Enqueued)))]
+async fn prepare(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
+    let task = server::prepare(&api.app, &who.by, &ServerId::named(id)).await?;
+    Ok(Data(Enqueued::from(task)))
 }
 
 fn two_decimals(value: f64) -> f64 {

@@ -4,31 +4,48 @@
 
 mod apply_marketplace_item;
 mod bootstrap_profession_instance;
+mod clean_instance;
+mod init_instance;
 mod kind;
 mod of_instance;
+mod prepare_server;
+mod provision_instance;
 mod queue;
+mod restart_instance;
+mod retire_instance;
+mod sync_key_to_instance;
+mod sync_models_to_instance;
+mod upgrade_instance;
 mod worker;
+mod write_config;
 
 use crate::key::ApplyKey;
 pub use apply_marketplace_item::ApplyMarketplaceItem;
 pub use bootstrap_profession_instance::BootstrapProfessionInstance;
 pub use kind::{Context, Payload, Run, TaskType};
 pub use of_instance::{
-    CleanInstance, InitInstance, ProvisionInstance, RetireInstance, SyncKeyToInstance, SyncModelsToInstance,
+    CleanInstance, InitInstance, ProvisionInstance, RestartInstance, RetireInstance, SyncKeyToInstance,
+    SyncModelsToInstance, WriteConfig,
 };
+pub use prepare_server::PrepareServer;
 pub use queue::{Wanted, cancel, cancel_with, create, enqueue, list, log_of, retry, show};
 pub use store::task::{Status, Task};
+pub use upgrade_instance::UpgradeInstance;
 pub use worker::{Timing, Worker};
 
 /// Every type there is.
 pub const TYPES: &[TaskType] = &[
-    TaskType::of::<InitInstance>(),
-    TaskType::of::<BootstrapProfessionInstance>(),
-    TaskType::of::<ApplyMarketplaceItem>(),
-    TaskType::of::<SyncModelsToInstance>().also_named("sync_models"),
-    TaskType::of::<SyncKeyToInstance>(),
-    TaskType::of::<ProvisionInstance>(),
-    TaskType::of::<RetireInstance>(),
-    TaskType::of::<CleanInstance>(),
+    TaskType::run_by::<InitInstance>(),
+    TaskType::run_by::<BootstrapProfessionInstance>(),
+    TaskType::run_by::<ApplyMarketplaceItem>(),
+    TaskType::run_by::<SyncModelsToInstance>().also_named("sync_models"),
+    TaskType::run_by::<SyncKeyToInstance>(),
+    TaskType::run_by::<ProvisionInstance>(),
+    TaskType::run_by::<RetireInstance>(),
+    TaskType::run_by::<CleanInstance>(),
+    TaskType::run_by::<PrepareServer>(),
+    TaskType::run_by::<RestartInstance>(),
+    TaskType::run_by::<WriteConfig>(),
+    TaskType::run_by::<UpgradeInstance>(),
     TaskType::run_by::<ApplyKey>(),
 ];

@@ -39,4 +39,8 @@ of_instance! {
     RetireInstance = "retire_instance" {}
     /// Remove the traces of whoever had the instance; nothing else of the instance runs before.
     CleanInstance = "clean_instance" {}
+    /// Bring the stored configuration into the one on the server.
+    WriteConfig = "write_config" {}
+    /// Stop the instance, free its port, start it.
+    RestartInstance = "restart_instance" {}
 }

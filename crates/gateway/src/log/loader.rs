@@ -161,11 +161,12 @@ impl Loader {
         if known > from + lines.first().map_or(0, |line| line.start as u64) {
             return Ok(Written::Before(known));
         }
-        // Whoever decides about a quota sees its rows and its grant both before this, or both after.
+        request_log::add(&mut tx, &self.zone, &requests).await?;
+        // Whoever decides about a quota sees its rows and its grant both before this, or both after. Only from here on, so that they
+        // wait for the end of the commit and not for all the rows.
         for subject in used.keys() {
             tx.lock_name(subject).await?;
         }
-        request_log::add(&mut tx, &self.zone, &requests).await?;
         for (subject, amount) in used {
             if amount != 0 {
                 quota_grant::take(&mut tx, subject, of.replica, amount, now).await?;

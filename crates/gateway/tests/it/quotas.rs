@@ -218,7 +218,7 @@ on_both! {
         };
         let held = reserve(1_000_000, 1_000).await.unwrap();
         drop(reserve(1_000_000, 1_000).await.unwrap());
-        // A block of 65,536 lies ready; the limit is now below what is held.
+        // A block lies ready; the limit is now below what is held.
         assert!(reserve(500, 100).await.is_err());
         drop(reserve(2_000, 500).await.unwrap());
         held.settle(1_999);

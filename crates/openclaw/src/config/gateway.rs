@@ -76,6 +76,10 @@ impl Gateway {
         }
         if !self.origins.is_empty() {
             self.allow_origins(document)?;
+            // On by default.
+            if document.get(["gateway", "controlUi", "enabled"]) == Some(Value::Bool(false)) {
+                document.set(["gateway", "controlUi", "enabled"], json!(true))?;
+            }
             if *version >= KNOWS_INVITE {
                 document.set(["gateway", "controlUi", "communityInvite"], json!(false))?;
             }

@@ -109,6 +109,9 @@ impl Telegram {
                 if text.is_empty() || text.len() > 256 || !text.bytes().all(allowed) {
                     return Err(Error::internal("a webhook's secret must be 1 to 256 letters, digits, `_` or `-`"));
                 }
+                if !(1..=65535).contains(port) {
+                    return Err(Error::internal("the port of a webhook must be from 1 to 65535"));
+                }
                 document.set(key("webhookUrl"), literal("the webhook", url)?)?;
                 document.set(key("webhookSecret"), json!(text))?;
                 document.set(key("webhookPath"), json!(WEBHOOK_PATH))?;

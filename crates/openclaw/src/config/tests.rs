@@ -85,7 +85,7 @@ const WORKED_IN: &str = r#"// the assistant of the sales team
   gateway: {
     token: 'old-token', // from before
     bind: '0.0.0.0',
-    controlUi: { allowedOrigins: ['http://localhost:18789'] },
+    controlUi: { enabled: false, allowedOrigins: ['http://localhost:18789'] },
   },
   models: { providers: {
     own: { baseUrl: 'http://127.0.0.1:11434', api: 'ollama', models: [] }, /* the lab's */
@@ -116,6 +116,7 @@ fn what_is_not_ours_stays_and_applying_twice_changes_nothing() {
         value["gateway"]["controlUi"]["allowedOrigins"],
         json!(["http://localhost:18789", "https://assistants.example.com"])
     );
+    assert_eq!(value["gateway"]["controlUi"]["enabled"], true);
     assert_eq!(value["agents"]["entries"], json!({"main": {"name": "Ada"}}));
     assert_eq!(value["agents"]["defaults"]["model"]["primary"], "tidepool/claude-opus-4-6");
     assert_eq!(value["agents"]["defaults"]["modelPolicy"]["allow"], json!(["own/*", "tidepool/*"]));
@@ -201,6 +202,8 @@ fn an_error_leaves_the_document_as_it_was() {
     assert!(telegram(hook("http://plain.example", "s")).apply(&mut document).is_err());
     assert!(telegram(hook("https://a.example", "")).apply(&mut document).is_err());
     assert!(telegram(hook("https://a.example", "a b")).apply(&mut document).is_err());
+    let port = Delivery::Webhook { url: "https://a.example".into(), secret: Secret::new("s"), port: 65536 };
+    assert!(telegram(port).apply(&mut document).is_err());
 }
 
 #[test]

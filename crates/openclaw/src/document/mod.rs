@@ -19,7 +19,7 @@ pub use diff::{Change, describe};
 pub use json5::ParseError;
 use json5::{Item, Kind, Node};
 pub use path::{Path, Segment};
-pub use secret::{MASK, mask};
+pub use secret::{MASK, mask, mask_words};
 
 /// Room for every configuration there is, and for no accident.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -107,6 +107,8 @@ impl Document {
     /// already keeps its text.
     pub fn set(&mut self, path: impl Into<Path>, value: Value) -> Result<bool> {
         let path = path.into();
+        // As JavaScript will read it: 1.0 is 1, and nothing is more exact than a double.
+        let value = json5::parse(&value.to_string()).map_err(|_| cannot(&path, "is nested too deep"))?.value();
         if self.get(&path).as_ref() == Some(&value) {
             return Ok(false);
         }
@@ -337,6 +339,11 @@ mod tests {
             assert!(!document.set([key], value).unwrap());
         }
         assert_eq!(document.text(), text);
+        assert!(!document.set(["a"], json!(16.0)).unwrap());
+        assert!(document.set(["a"], json!(9_007_199_254_740_993_i64)).unwrap());
+        assert_eq!(document.get(["a"]), Some(json!(9_007_199_254_740_992.0)));
+        let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+        assert!(document.set(["b"], deep).is_err());
     }
 
     #[test]

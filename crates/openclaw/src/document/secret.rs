@@ -111,14 +111,13 @@ fn masked_list(list: &[Value], place: Place) -> Vec<Value> {
     let mut out = Vec::with_capacity(list.len());
     for value in list {
         let option = value.as_str().filter(|text| text.starts_with('-'));
-        let names_secret = |name: &str| below(name, &Value::Null, Place::Open) == Place::Hidden;
         out.push(match option.and_then(|text| text.split_once('=')) {
-            Some((name, _)) if names_secret(name) => format!("{name}={MASK}").into(),
+            Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}").into(),
             _ if follows && option.is_none() => masked(value, Place::Hidden),
             _ if place == Place::Hidden => masked(value, Place::Hidden),
             _ => masked(value, Place::Open),
         });
-        follows = option.is_some_and(names_secret);
+        follows = option.is_some_and(is_secret_name);
     }
     out
 }
@@ -135,6 +134,33 @@ fn is_substitution(text: &str) -> bool {
     name.is_some_and(|name| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
     })
+}
+
+/// A line of text, such as an excerpt of a log, with the words masked that look like secrets.
+pub fn mask_words(text: &str) -> String {
+    let around = |c: char| c.is_whitespace() || "\"'`,;()[]{}".contains(c);
+    let mut out = String::with_capacity(text.len());
+    let mut after_bearer = false;
+    for piece in text.split_inclusive(char::is_whitespace) {
+        let at = piece.len() - piece.trim_start_matches(around).len();
+        let word = piece[at..].trim_end_matches(around);
+        let shown = match word.split_once('=') {
+            _ if after_bearer && !word.is_empty() => MASK.to_owned(),
+            Some((name, value)) if !value.is_empty() && !name.contains("://") && is_secret_name(name) => {
+                format!("{name}={MASK}")
+            }
+            _ => masked_text(word),
+        };
+        after_bearer = matches!(word, "Bearer" | "Basic");
+        out.push_str(&piece[..at]);
+        out.push_str(&shown);
+        out.push_str(&piece[at + word.len()..]);
+    }
+    out
+}
+
+fn is_secret_name(name: &str) -> bool {
+    below(name, &Value::Null, Place::Open) == Place::Hidden
 }
 
 fn masked_text(text: &str) -> String {
@@ -171,7 +197,7 @@ fn masked_address(rest: &str) -> String {
             None => (piece, ""),
         };
         match pair.split_once('=') {
-            Some((name, _)) if i > 0 && below(name, &Value::Null, Place::Open) == Place::Hidden => {
+            Some((name, _)) if i > 0 && is_secret_name(name) => {
                 out.push_str(&format!("{name}={MASK}{mark}"));
             }
             _ => out.push_str(piece),
@@ -236,6 +262,21 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(mask(&json!({"x": text})), json!({"x": shown}), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_line_are_masked() {
+        for (text, shown) in [
+            ("No API key found for provider \"remote\".", "No API key found for provider \"remote\"."),
+            ("key sk-example, and (\"123456789:AAexample_example-example\")\n", "key ***, and (\"***\")\n"),
+            ("token=abc runId=1 apiKey=\"x\" a=b", "token=*** runId=1 apiKey=***\" a=b"),
+            ("at https://u:p@h/x?token=abc now", "at https://***@h/x?token=*** now"),
+            ("Authorization: Bearer abc def", "Authorization: Bearer *** def"),
+            ("", ""),
+            ("  ä  ", "  ä  "),
+        ] {
+            assert_eq!(mask_words(text), shown);
         }
     }
 }

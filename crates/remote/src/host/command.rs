@@ -1,12 +1,14 @@
 //! A command is a list of arguments. It becomes a line for a shell in one place, here, and every value in it is quoted.
 //!
-//! What a server is sent, from outside in: who does it (`sudo`, `runuser`), a locale whose messages can be told apart, a time limit that
+//! What a server is sent, from outside in: a mark where the command's own output begins, who does it (`sudo`, `runuser`), a locale whose messages can be told apart, a time limit that
 //! the server itself keeps (an abandoned command would hold one of sshd's sessions for ever), and the arguments.
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::error::{Error, Result};
-use super::output::Output;
+use super::output::{MARK_FORMAT, Output};
 
 /// How long a command may take when nothing else is said.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -40,7 +42,7 @@ pub(super) struct Login {
 pub struct Command {
     argv: Vec<String>,
     env: Vec<(String, String)>,
-    pub(super) stdin: Vec<u8>,
+    pub(super) stdin: Bytes,
     pub(super) limit: Duration,
     pub(super) keep: usize,
     actor: Actor,
@@ -51,7 +53,7 @@ impl Command {
         Command {
             argv: vec![program.into()],
             env: vec![],
-            stdin: vec![],
+            stdin: Bytes::new(),
             limit: LIMIT,
             keep: KEEP,
             actor: Actor::default(),
@@ -80,7 +82,7 @@ impl Command {
     }
 
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
-        self.stdin = bytes.into();
+        self.stdin = bytes.into().into();
         self
     }
 
@@ -133,7 +135,9 @@ impl Command {
         words.extend(["timeout", "-k", &grace, &limit]);
         words.extend(self.argv.iter().map(String::as_str));
 
-        let mut line = String::from("exec");
+        let mut mark = String::from("printf ");
+        quote(MARK_FORMAT, &mut mark)?;
+        let mut line = format!("{mark}; {mark} >&2; exec");
         for word in words {
             line.push(' ');
             quote(word, &mut line)?;
@@ -267,7 +271,12 @@ mod tests {
     #[test]
     fn a_line_says_who_how_long_and_what() {
         let command = Command::new("systemctl").args(["is-active", "a b"]).limit(Duration::from_secs(10));
-        let line = |actor: Actor, user: &str| command.clone().by(actor).line(&login(user)).unwrap();
+        let line = |actor: Actor, user: &str| {
+            let line = command.clone().by(actor).line(&login(user)).unwrap();
+            line.strip_prefix(r"printf ''\\'002tidepool'\\'003'; printf ''\\'002tidepool'\\'003' >&2; ")
+                .unwrap()
+                .to_owned()
+        };
         let told = "env 'LC_ALL=C' timeout -k 2.000 10.000 systemctl is-active 'a b'";
         assert_eq!(line(Actor::Root, "root"), format!("exec {told}"));
         assert_eq!(line(Actor::Login, "ops"), format!("exec {told}"));

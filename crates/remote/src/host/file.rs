@@ -136,7 +136,10 @@ cat >"$tmp" || exit 1
 got=$(sha256sum <"$tmp") || exit 1
 [ "${got%% *}" = "$want" ] || exit 87
 if [ "$now" != absent ]; then
-  chown -h --reference="$path" -- "$tmp" && chmod --reference="$path" -- "$tmp" || exit 1
+  # Only root can give a file to any group: whoever owns the file may keep it in the own one.
+  chown -h --reference="$path" -- "$tmp" 2>/dev/null || [ "$(stat -c %u -- "$path")" = "$(id -u)" ] ||
+    chown -h --reference="$path" -- "$tmp" || exit 1
+  chmod --reference="$path" -- "$tmp" || exit 1
 else
   if [ -n "$owner" ]; then chown -h -- "$owner" "$tmp" || exit 1
   elif [ "$(id -u)" = 0 ]; then chown -h --reference="$dir" -- "$tmp" || exit 1; fi

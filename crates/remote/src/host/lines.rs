@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::error::{Error, Result};
+use super::output::Prelude;
 
 /// Lines that wait for their reader.
 const WAITING: usize = 256;
@@ -25,20 +26,26 @@ pub(super) struct Feed {
     lines: mpsc::Sender<Line>,
     begun: Vec<u8>,
     missed: Arc<AtomicUsize>,
+    prelude: Prelude,
 }
 
 impl Feed {
     pub fn new() -> (Feed, Lines) {
         let (lines, reader) = mpsc::channel(WAITING);
         let missed = Arc::new(AtomicUsize::new(0));
-        (Feed { lines, begun: Vec::new(), missed: missed.clone() }, Lines { lines: reader, missed })
+        (
+            Feed { lines, begun: Vec::new(), missed: missed.clone(), prelude: Prelude::default() },
+            Lines { lines: reader, missed },
+        )
     }
 
     pub async fn abandoned(&self) {
         self.lines.closed().await;
     }
 
-    pub fn take(&mut self, mut data: &[u8]) {
+    pub fn take(&mut self, data: &[u8]) {
+        let Some(data) = self.prelude.pass(data) else { return };
+        let mut data = data.as_ref();
         while let Some(end) = data.iter().position(|byte| *byte == b'\n') {
             self.begin(&data[..end]);
             let line = std::mem::take(&mut self.begun);
@@ -92,11 +99,18 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use super::super::output::MARK;
     use super::*;
+
+    fn begun() -> (Feed, Lines) {
+        let (mut feed, lines) = Feed::new();
+        feed.take(MARK);
+        (feed, lines)
+    }
 
     #[tokio::test]
     async fn lines_come_whole_and_in_order_however_they_arrive() {
-        let (mut feed, mut lines) = Feed::new();
+        let (mut feed, mut lines) = begun();
         for piece in ["on", "e\ntw", "o\n", "\n", "half"] {
             feed.take(piece.as_bytes());
         }
@@ -110,7 +124,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_reader_is_told_what_it_missed_and_memory_stays_bounded() {
-        let (mut feed, mut lines) = Feed::new();
+        let (mut feed, mut lines) = begun();
         for number in 0..10_000 {
             feed.take(format!("{number}\n").as_bytes());
         }
@@ -128,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn how_it_ended_is_said_last() {
-        let (mut feed, mut lines) = Feed::new();
+        let (mut feed, mut lines) = begun();
         feed.take(b"only\n");
         feed.end(Err(Error::Busy)).await;
         assert_eq!(lines.next().await.unwrap().unwrap(), b"only");

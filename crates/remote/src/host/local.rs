@@ -85,8 +85,8 @@ pub(super) async fn run(line: String, command: &Command) -> Result<Output> {
         let output = ended.map(|status| Output {
             status: status_of(status),
             truncated,
-            stdout: out.bytes,
-            stderr: err.bytes,
+            stdout: out.finish(),
+            stderr: err.finish(),
             took: began.elapsed(),
         });
         answer.send(output).ok();
@@ -135,7 +135,7 @@ pub(super) fn feed(line: &str, command: &Command, login: &Login) -> Result<Lines
         if ended {
             let took = began.elapsed();
             let output =
-                |status| Output { status: status_of(status), stderr: complaints.bytes, took, ..Output::default() };
+                |status| Output { status: status_of(status), stderr: complaints.finish(), took, ..Output::default() };
             let output = status.map(output).map_err(|_| command.cut_off());
             let judged = output.and_then(|output| command.judged(&login, output)?.ok(command.name()));
             feed.end(judged.map(drop)).await;

@@ -76,6 +76,14 @@ impl Host {
         &self.0.target
     }
 
+    fn serves(&self, target: &Target) -> bool {
+        match (&self.0.way, target) {
+            (Way::Ssh(remote), Target::Ssh(address)) => remote.serves(address),
+            (Way::Local(_), Target::Local) => true,
+            _ => false,
+        }
+    }
+
     fn login(&self) -> &Login {
         match &self.0.way {
             Way::Local(login) => login,
@@ -137,5 +145,29 @@ impl Host {
         if let Way::Ssh(remote) = &self.0.way {
             remote.close().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything here is called from tasks that move between threads.
+    #[test]
+    fn what_is_begun_on_one_thread_may_go_on_on_another() {
+        fn moves<T: Send>(_: T) {}
+        let (host, command) = (Host::local(), Command::new("true"));
+        moves(host.run(&command));
+        moves(host.lines(&command));
+        moves(host.read("/x", 1, Actor::Root));
+        moves(host.write(&file::Write::new("/x", "y", file::Expect::Any)));
+        moves(host.forward(1));
+        moves(host.contact());
+        let unit = systemd::Unit::parse("x").unwrap();
+        moves(systemd::restart(&host, &unit));
+        moves(journal::last(&host, &unit, 1));
+        moves(ports::free(&host, 1, &ports::Instance { unit: &unit, state_dir: "/x" }));
+        moves(docker::list(&host));
+        moves(metrics::collect(&host));
     }
 }

@@ -1,5 +1,6 @@
 //! What a command answered: its status and, up to a limit, what it wrote.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::error::{Error, Result};
@@ -48,17 +49,66 @@ pub(super) struct Bounded {
     pub bytes: Vec<u8>,
     limit: usize,
     pub truncated: bool,
+    prelude: Prelude,
 }
 
 impl Bounded {
     pub fn new(limit: usize) -> Bounded {
-        Bounded { bytes: Vec::new(), limit, truncated: false }
+        Bounded { bytes: Vec::new(), limit, truncated: false, prelude: Prelude::default() }
     }
 
     pub fn take(&mut self, data: &[u8]) {
+        let Some(data) = self.prelude.pass(data) else { return };
+        let data = data.as_ref();
         let room = self.limit - self.bytes.len();
         self.truncated |= data.len() > room;
         self.bytes.extend_from_slice(&data[..data.len().min(room)]);
+    }
+
+    /// What was kept. Where the command never began, that is what the shell said instead.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if bytes.is_empty() {
+            bytes = self.prelude.rest();
+        }
+        bytes
+    }
+}
+
+/// What stands before a command's own output: a login shell's start-up files may print anything. The line that a shell is given prints this
+/// mark first, on both streams.
+pub(super) const MARK: &[u8] = b"\x02tidepool\x03";
+/// The same, as `printf` is told.
+pub(super) const MARK_FORMAT: &str = r"\002tidepool\003";
+const PRELUDE_KEPT: usize = 64 * 1024;
+
+/// Takes away everything up to the mark.
+#[derive(Debug, Default)]
+pub(super) struct Prelude {
+    held: Vec<u8>,
+    over: bool,
+}
+
+impl Prelude {
+    pub fn pass<'a>(&mut self, data: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        if self.over {
+            return Some(Cow::Borrowed(data));
+        }
+        self.held.extend_from_slice(data);
+        let Some(at) = self.held.windows(MARK.len()).position(|window| window == MARK) else {
+            let excess = self.held.len().saturating_sub(PRELUDE_KEPT);
+            self.held.drain(..excess);
+            return None;
+        };
+        self.over = true;
+        let own = self.held.split_off(at + MARK.len());
+        self.held.clear();
+        Some(Cow::Owned(own))
+    }
+
+    /// What is held back for ever, because no mark came.
+    pub fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -69,12 +119,30 @@ mod tests {
     #[test]
     fn the_beginning_is_kept_and_the_rest_is_noticed() {
         let mut kept = Bounded::new(5);
+        kept.take(MARK);
         kept.take(b"abc");
         assert!(!kept.truncated);
         kept.take(b"de");
         assert!(!kept.truncated);
         kept.take(b"f");
         assert_eq!((kept.bytes.as_slice(), kept.truncated), (b"abcde".as_slice(), true));
+    }
+
+    #[test]
+    fn what_a_shell_prints_before_the_command_is_left_out_however_it_arrives() {
+        let said = [b"Welcome!\n\x02tide".as_slice(), MARK, b"own \x02tidepool\x03 words"].concat();
+        for size in 1..said.len() {
+            let mut kept = Bounded::new(1000);
+            for piece in said.chunks(size) {
+                kept.take(piece);
+            }
+            assert_eq!(kept.finish(), b"own \x02tidepool\x03 words");
+        }
+        let mut shell = Bounded::new(1000);
+        shell.take(b"sh: no such thing");
+        assert_eq!(shell.finish(), b"sh: no such thing");
+        shell.take(&[b'x'; 10 * PRELUDE_KEPT]);
+        assert_eq!(shell.finish().len(), PRELUDE_KEPT);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::command::{Command, Login};
@@ -22,8 +22,9 @@ use super::{Host, Target};
 
 /// After a failure nobody tries again for this long.
 const HOLD: Duration = Duration::from_millis(500);
-/// A refused login is counted by the server too, and may lock us out.
-const HOLD_REFUSED: Duration = Duration::from_secs(10);
+/// A refused login is counted by the server too, and may lock us out: each in a row doubles the wait, up to this. (The first may only
+/// mean that the server is still booting.)
+const LONGEST_HOLD: Duration = Duration::from_secs(10);
 /// How long a caller waits for a server that was down a moment ago. A connection takes a third of it.
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// How long a caller waits for its turn on a server.
@@ -46,7 +47,7 @@ impl Hosts {
     pub fn host(&self, name: &str, target: &Target) -> Host {
         let mut known = lock(&self.known);
         match known.get(name) {
-            Some(host) if host.target() == target => host.clone(),
+            Some(host) if host.serves(target) => host.clone(),
             _ => {
                 let host = Host::new(target.clone());
                 known.insert(name.to_owned(), host.clone());
@@ -75,6 +76,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A server over SSH.
 pub(super) struct Remote {
+    address: Arc<Address>,
     pub login: Login,
     commands: Link,
     streams: Link,
@@ -86,7 +88,7 @@ impl Remote {
         let pinned = Arc::new(Mutex::new(address.host_key.clone()));
         let link =
             || Link { address: address.clone(), pinned: pinned.clone(), state: Arc::new(Mutex::new(State::Idle)) };
-        Remote { login: address.login(), commands: link(), streams: link() }
+        Remote { login: address.login(), commands: link(), streams: link(), address }
     }
 
     /// One that is connected already.
@@ -101,25 +103,25 @@ impl Remote {
         Ok(self.commands.get().await?.host_key.clone())
     }
 
+    /// Whether this address leads to the same server by the same login: a key that was seen here and is pinned now changes nothing.
+    pub fn serves(&self, address: &Address) -> bool {
+        let seen = lock(&self.commands.pinned).clone();
+        *self.address == *address || *address == Address { host_key: seen, ..(*self.address).clone() }
+    }
+
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
-        let sessions = |connection: &Connection| connection.sessions.clone();
-        self.commands
-            .turn(sessions, async |connection, permit| session::run(connection, permit, line.clone(), command).await)
-            .await
+        let work = |connection, permit| session::run(connection, permit, line.clone(), command);
+        self.commands.turn(|connection| &connection.sessions, work).await
     }
 
     pub async fn feed(&self, line: String, command: &Command) -> Result<Lines> {
-        let sessions = |connection: &Connection| connection.sessions.clone();
-        self.streams
-            .turn(sessions, async |connection, permit| {
-                session::feed(connection, permit, line.clone(), command, &self.login).await
-            })
-            .await
+        let work = |connection, permit| session::feed(connection, permit, line.clone(), command, &self.login);
+        self.streams.turn(|connection| &connection.sessions, work).await
     }
 
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
-        let sockets = |connection: &Connection| connection.sockets.clone();
-        self.streams.turn(sockets, async |connection, permit| forward::open(connection, permit, port).await).await
+        let work = |connection, permit| forward::open(connection, permit, port);
+        self.streams.turn(|connection| &connection.sockets, work).await
     }
 
     pub async fn close(&self) {
@@ -147,13 +149,24 @@ enum State {
     /// `before` is what went wrong last time, where it was down already.
     Opening {
         outcome: watch::Receiver<Outcome>,
-        before: Option<Error>,
+        before: Option<Down>,
     },
     Open(Arc<Connection>),
-    Down {
-        why: Error,
-        since: Instant,
-    },
+    Down(Down),
+}
+
+#[derive(Clone)]
+struct Down {
+    why: Error,
+    since: Instant,
+    /// How often in a row it was refused.
+    refusals: u32,
+}
+
+impl Down {
+    fn hold(&self) -> Duration {
+        HOLD.saturating_mul(1 << self.refusals.saturating_sub(1).min(10)).min(LONGEST_HOLD)
+    }
 }
 
 impl Link {
@@ -162,34 +175,42 @@ impl Link {
             let mut state = lock(&self.state);
             match &*state {
                 State::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
-                State::Down { why, since } if since.elapsed() < hold(why) => return Err(why.clone()),
-                State::Opening { outcome, before } => (outcome.clone(), before.clone()),
-                State::Down { why, .. } => {
-                    let before = Some(why.clone());
+                State::Down(down) if down.since.elapsed() < down.hold() => return Err(down.why.clone()),
+                // An attempt whose task is gone will never end.
+                State::Opening { outcome, before } if outcome.has_changed().is_ok() => {
+                    (outcome.clone(), before.clone())
+                }
+                State::Down(down) => {
+                    let before = Some(down.clone());
                     self.begin(&mut state, before)
                 }
-                State::Open(_) | State::Idle => self.begin(&mut state, None),
+                State::Opening { .. } | State::Open(_) | State::Idle => self.begin(&mut state, None),
             }
         };
         let waiting = outcome.wait_for(Option::is_some);
         let outcome = match before {
             None => waiting.await,
-            Some(why) => timeout(PATIENCE, waiting).await.map_err(|_| why)?,
+            Some(down) => timeout(PATIENCE, waiting).await.map_err(|_| down.why)?,
         };
         let cut = || Error::Unreachable { address: self.address.name(), why: "the attempt was given up".into() };
         outcome.map_err(|_| cut())?.clone().unwrap_or_else(|| Err(cut()))
     }
 
     /// Begins one attempt, in a task of its own: it goes on when whoever began it goes away.
-    fn begin(&self, state: &mut State, before: Option<Error>) -> (watch::Receiver<Outcome>, Option<Error>) {
+    fn begin(&self, state: &mut State, before: Option<Down>) -> (watch::Receiver<Outcome>, Option<Down>) {
         let (tell, outcome) = watch::channel(None);
         *state = State::Opening { outcome: outcome.clone(), before: before.clone() };
+        let refusals = before.as_ref().map_or(0, |down| down.refusals);
         let (address, pinned, state) = (self.address.clone(), self.pinned.clone(), self.state.clone());
         tokio::spawn(async move {
             let opened = attempt(&address, &pinned).await;
             *lock(&state) = match &opened {
                 Ok(connection) => State::Open(connection.clone()),
-                Err(why) => State::Down { why: why.clone(), since: Instant::now() },
+                Err(why) => {
+                    let refused = matches!(why, Error::LoginRefused { .. } | Error::HostKeyChanged { .. });
+                    let refusals = if refused { refusals + 1 } else { 0 };
+                    State::Down(Down { why: why.clone(), since: Instant::now(), refusals })
+                }
             };
             tell.send(Some(opened)).ok();
         });
@@ -198,16 +219,16 @@ impl Link {
 
     /// Does something on the connection when it is its turn. What the server was not asked yet may be asked again on a new connection;
     /// what it was asked is never repeated.
-    async fn turn<T>(
+    async fn turn<T, F: Future<Output = Result<T, Fault>>>(
         &self,
-        gate: impl Fn(&Connection) -> Arc<Semaphore>,
-        work: impl AsyncFn(Arc<Connection>, tokio::sync::OwnedSemaphorePermit) -> Result<T, Fault>,
+        gate: fn(&Connection) -> &Arc<Semaphore>,
+        work: impl Fn(Arc<Connection>, OwnedSemaphorePermit) -> F,
     ) -> Result<T> {
         let last = Instant::now() + QUEUE;
         let mut lost = 0;
         loop {
             let connection = self.get().await?;
-            let permit = timeout_at(last, gate(&connection).acquire_owned()).await.map_err(|_| Error::Busy)?;
+            let permit = timeout_at(last, gate(&connection).clone().acquire_owned()).await.map_err(|_| Error::Busy)?;
             let Ok(permit) = permit else { return Err(Error::Busy) };
             if !connection.is_usable() {
                 continue;
@@ -255,9 +276,13 @@ async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>) -> Result<A
     opened.map(Arc::new)
 }
 
-fn hold(why: &Error) -> Duration {
-    match why {
-        Error::LoginRefused { .. } | Error::HostKeyChanged { .. } => HOLD_REFUSED,
-        _ => HOLD,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_in_a_row_are_tried_ever_more_rarely() {
+        let hold = |refusals| Down { why: Error::Busy, since: Instant::now(), refusals }.hold().as_millis();
+        assert_eq!([0, 1, 2, 3, 5, 6, 1000].map(hold), [500, 500, 1000, 2000, 8000, 10_000, 10_000]);
     }
 }

@@ -35,6 +35,12 @@ pub struct Listening {
     pub owners: Vec<Owner>,
 }
 
+impl Listening {
+    pub fn is_free(&self) -> bool {
+        self.addresses.is_empty()
+    }
+}
+
 /// Whose port it is.
 #[derive(Clone, Debug)]
 pub struct Instance<'a> {
@@ -100,13 +106,18 @@ pub enum Freed {
     },
 }
 
+/// A process that begins or ends to listen while it is looked at may be missed.
+const LOOKS: usize = 4;
+const AGAIN: Duration = Duration::from_millis(150);
 /// After this long a gateway that was asked to end is made to: one that is left over has nobody whose work it could finish.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 // A command line or a path may hold anything, line breaks too: everything that is not a number is sent as base64.
-const LOOK: &str = r#"
+/// Defines the shell function `look PORT`, which prints what `parse` reads.
+pub const LOOK: &str = r#"
+look() {
 PATH=$PATH:/usr/sbin:/sbin
-found=$(ss -Hltnp "sport = :$1") || exit 1
+found=$(ss -Hltnp "sport = :$1") || return
 printf '%s\n' "$found" | sed 's/^/L /'
 for pid in $(printf '%s\n' "$found" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -un); do
   line=$(cat "/proc/$pid/stat" 2>/dev/null) || continue
@@ -116,6 +127,7 @@ for pid in $(printf '%s\n' "$found" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort 
   coded() { base64 -w0 2>/dev/null; }
   echo "P $pid ${20} $user =$(coded <"/proc/$pid/cmdline") =$(coded <"/proc/$pid/cgroup") =$(tr '\0' '\n' <"/proc/$pid/environ" | grep -E '^(HOME|OPENCLAW_STATE_DIR)=' | coded)"
 done 2>/dev/null
+}
 "#;
 
 // Each argument is pid:start, so that a pid that was given to somebody else meanwhile is not touched.
@@ -136,8 +148,15 @@ while [ -n "$left" ] && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); 
 "#;
 
 pub async fn look(host: &Host, port: u16) -> Result<Listening> {
-    let output = host.succeed(&Command::script(LOOK).arg(port.to_string())).await?;
-    parse(&output.text(), port)
+    let command = Command::script(&format!("{LOOK}\nlook \"$1\"")).arg(port.to_string());
+    for _ in 0..LOOKS {
+        let listening = parse(&host.succeed(&command).await?.text(), port)?;
+        if listening.is_free() || !listening.owners.is_empty() {
+            return Ok(listening);
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+    Err(Error::odd("ss", format_args!("it does not say who listens on port {port}")))
 }
 
 /// Makes room on an instance's port, where it may be made.
@@ -168,7 +187,7 @@ fn may_free(listening: Listening, instance: &Instance<'_>) -> std::result::Resul
     }
 }
 
-fn parse(text: &str, port: u16) -> Result<Listening> {
+pub fn parse(text: &str, port: u16) -> Result<Listening> {
     let mut listening = Listening::default();
     for line in text.lines() {
         if let Some(socket) = line.strip_prefix("L ") {
@@ -181,9 +200,6 @@ fn parse(text: &str, port: u16) -> Result<Listening> {
         } else if let Some(process) = line.strip_prefix("P ") {
             listening.owners.push(owner(process).ok_or_else(|| Error::odd("a look at a port", "a process"))?);
         }
-    }
-    if !listening.addresses.is_empty() && listening.owners.is_empty() {
-        return Err(Error::odd("ss", format_args!("it does not say who listens on port {port}")));
     }
     Ok(listening)
 }
@@ -239,7 +255,7 @@ mod tests {
         assert_eq!(owner.state_dir.as_deref(), Some("/srv/assistants/1/.openclaw"));
         assert_eq!(parse("L \n", 18789).unwrap(), Listening::default());
         // Without root's eyes ss names nobody: that is not a free port.
-        assert!(parse("L LISTEN 0 511 127.0.0.1:18789 0.0.0.0:*\n", 18789).is_err());
+        assert!(!parse("L LISTEN 0 511 127.0.0.1:18789 0.0.0.0:*\n", 18789).unwrap().is_free());
     }
 
     #[test]

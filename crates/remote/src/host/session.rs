@@ -64,7 +64,7 @@ pub(super) async fn feed(
     let (mut feed, lines) = Feed::new();
     let (job, login) = (Job { line, command: command.clone() }, login.clone());
     tokio::spawn(async move {
-        let (read, write) = match job.begin(&connection).await {
+        let (read, write) = match job.begin(&connection, || started.is_closed()).await {
             Ok(halves) => halves,
             Err(fault) => return drop(started.send(Err(fault))),
         };
@@ -117,8 +117,16 @@ impl Job {
         }
     }
 
-    async fn begin(&self, connection: &Connection) -> Result<(ChannelReadHalf, ChannelWriteHalf<Msg>), Fault> {
+    async fn begin(
+        &self,
+        connection: &Connection,
+        is_left: impl Fn() -> bool,
+    ) -> Result<(ChannelReadHalf, ChannelWriteHalf<Msg>), Fault> {
         let (read, write) = self.open(connection).await?.split();
+        if is_left() {
+            write.close().await.ok();
+            return Err(Fault::Lost);
+        }
         // From here on it may have been done.
         if write.exec(true, self.line.as_bytes()).await.is_err() {
             return Err(Fault::Told(self.command.cut_off()));
@@ -131,7 +139,7 @@ impl Job {
         connection: &Connection,
         caller: &mut oneshot::Sender<Result<Output, Fault>>,
     ) -> Result<Output, Fault> {
-        let (mut read, write) = self.begin(connection).await?;
+        let (mut read, write) = self.begin(connection, || caller.is_closed()).await?;
         let began = Instant::now();
         let outcome = {
             let writing = async {
@@ -190,8 +198,8 @@ impl Job {
             Some(status) => Ok(Output {
                 status,
                 truncated: out.truncated || err.truncated,
-                stdout: out.bytes,
-                stderr: err.bytes,
+                stdout: out.finish(),
+                stderr: err.finish(),
                 took: began.elapsed(),
             }),
             None if Instant::now() >= last => Err(self.command.too_late()),
@@ -224,7 +232,7 @@ impl Job {
                 Some(ChannelMsg::ExitSignal { signal_name, .. }) => status = Some(status_of(&signal_name)),
                 Some(ChannelMsg::Close) | None => {
                     let took = began.elapsed();
-                    let output = |status| Output { status, stderr: complaints.bytes, took, ..Output::default() };
+                    let output = |status| Output { status, stderr: complaints.finish(), took, ..Output::default() };
                     break Some(status.map(output).ok_or_else(|| self.command.cut_off()));
                 }
                 Some(_) => {}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use russh::client::{self, Handle};
-use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
+use russh::keys::{Algorithm, PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
 use russh::{Disconnect, Preferred};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -186,6 +186,8 @@ pub(super) async fn log_in(
 
 fn config(pinned: Option<&HostKey>) -> client::Config {
     let mut preferred = Preferred::default();
+    // A signature over SHA-1 proves nothing any more.
+    preferred.key.to_mut().retain(|algorithm| *algorithm != Algorithm::Rsa { hash: None });
     if let Some(pinned) = pinned {
         // A server has keys of several kinds: it is asked for the one we know, or a new order of preference would look like a new key.
         preferred.key.to_mut().sort_by_key(|algorithm| !pinned.proves(algorithm));

@@ -109,14 +109,13 @@ impl State {
 
 // After a refused start, `Result` still tells how the process ended before. That systemd refused stands only in the journal; _PID=1 makes
 // sure that nobody else wrote it.
-const SHOW: &str = r#"
+/// Defines the shell function `show UNIT…`, which prints what `parse` reads.
+pub const SHOW: &str = r#"
 show() {
-  for u; do
-    systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent -- "$u" || exit
-    if systemctl is-failed -q -- "$u" && journalctl -b -q -o cat -n 4 _PID=1 UNIT="$u" | grep -q 'Start request repeated too quickly'; then
-      echo StartLimit=yes
-    fi
-    echo
+  systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent -- "$@" || return
+  echo
+  for u in $(systemctl list-units --state=failed --plain --no-legend --no-pager -- "$@" | cut -d' ' -f1); do
+    if journalctl -b -q -o cat -n 4 _PID=1 UNIT="$u" | grep -q 'Start request repeated too quickly'; then echo "StartLimit=$u"; fi
   done
 }
 "#;
@@ -127,6 +126,9 @@ fn show_after(deed: &str) -> Command {
 
 /// The states of several units, in one round trip.
 pub async fn states(host: &Host, units: &[Unit]) -> Result<Vec<State>> {
+    if units.is_empty() {
+        return Ok(vec![]);
+    }
     let output = host.succeed(&show_after("true").args(units.iter().map(Unit::as_str))).await?;
     let states = parse(&output.text())?;
     if states.len() == units.len() { Ok(states) } else { Err(Error::odd("systemctl show", "units are missing")) }
@@ -194,12 +196,15 @@ fn one(output: &Output) -> Result<State> {
     states.pop().filter(|_| states.is_empty()).ok_or_else(|| Error::odd("systemctl show", "not one unit"))
 }
 
-/// What `show` printed: properties by line, units apart by an empty one.
-fn parse(text: &str) -> Result<Vec<State>> {
-    text.split("\n\n").map(str::trim).filter(|block| !block.is_empty()).map(parse_one).collect()
+/// What `show` printed: properties by line, units apart by an empty one; then those that systemd gave up.
+pub fn parse(text: &str) -> Result<Vec<State>> {
+    let given_up: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("StartLimit=")).collect();
+    let blocks =
+        text.split("\n\n").map(str::trim).filter(|block| !block.is_empty() && !block.starts_with("StartLimit="));
+    blocks.map(|block| parse_one(block, &given_up)).collect()
 }
 
-fn parse_one(block: &str) -> Result<State> {
+fn parse_one(block: &str, given_up: &[&str]) -> Result<State> {
     let value = |name: &str| {
         let found = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         found.ok_or_else(|| Error::odd("systemctl show", format_args!("no {name}")))
@@ -224,6 +229,7 @@ fn parse_one(block: &str) -> Result<State> {
         _ => Active::Unknown,
     };
     let result = value("Result")?.to_owned();
+    let hit_start_limit = result == "start-limit-hit" || given_up.contains(&unit.as_str());
     Ok(State {
         unit,
         active,
@@ -232,7 +238,7 @@ fn parse_one(block: &str) -> Result<State> {
         is_enabled: value("UnitFileState")? == "enabled",
         main_pid,
         exit: exit.filter(|_| main_pid.is_none()),
-        hit_start_limit: result == "start-limit-hit" || value("StartLimit").is_ok(),
+        hit_start_limit,
         result,
         restarts: u32::try_from(number("NRestarts")?).unwrap_or(0),
         since: value("StateChangeTimestamp")?
@@ -256,7 +262,8 @@ mod tests {
 
     #[test]
     fn states_are_read_from_what_systemctl_prints() {
-        let states = parse(&format!("{FAILED}\n{RUNNING}\n{MISSING}\n{FAILED}StartLimit=yes\n\n")).unwrap();
+        let limited = FAILED.replace("cfg", "lim");
+        let states = parse(&format!("{FAILED}\n{RUNNING}\n{MISSING}\n{limited}\nStartLimit=lim.service\n")).unwrap();
         let [refused, running, missing, given_up] = states.as_slice() else { panic!("{states:?}") };
         assert!(refused.refused_its_config() && !refused.is_running() && !refused.hit_start_limit);
         assert_eq!(refused.told(), "exit-code, exit status 78");

@@ -88,15 +88,17 @@ on_hosts! {
 
     async fn a_crashed_host_is_used_again_as_soon_as_it_is_back(fleet: Fleet) {
         let _alone = fleet.alone();
-        let host = fleet.host("h2");
-        assert!(answers(&host).await);
-        fleet.testbed("crash", &["h2"]);
-        assert!(!answers(&host).await);
-        let restarting = { let fleet = fleet.clone(); tokio::task::spawn_blocking(move || fleet.testbed("start", &["h2"])) };
-        until("sshd answers", Duration::from_secs(20), async || listens(&fleet).await).await;
-        let took = until("the host is usable", Duration::from_secs(2), async || answers(&host).await).await;
-        restarting.await.unwrap();
-        eprintln!("measured: usable {took:?} after sshd answered (crash)");
+        for login in ["root", "ops"] {
+            let host = fleet.host_as("h2", login);
+            assert!(answers(&host).await);
+            fleet.testbed("crash", &["h2"]);
+            assert!(!answers(&host).await);
+            let restarting = { let fleet = fleet.clone(); tokio::task::spawn_blocking(move || fleet.testbed("start", &["h2"])) };
+            until("sshd answers", Duration::from_secs(20), async || listens(&fleet).await).await;
+            let took = until("the host is usable", Duration::from_secs(3), async || answers(&host).await).await;
+            restarting.await.unwrap();
+            eprintln!("measured: usable by {login} {took:?} after sshd answered (crash)");
+        }
     }
 
     async fn a_reboot_in_the_middle_of_a_command_is_a_cut_and_then_over(fleet: Fleet) {
@@ -112,7 +114,7 @@ on_hosts! {
         let (outcome, ()) = tokio::join!(host.run(&slow), reboot);
         // systemd ends the session before the connection, so the command may still be seen to end.
         assert!(outcome.as_ref().map_or_else(|e| matches!(e, Error::CutOff { .. }), |output| !output.succeeded()), "{outcome:?}");
-        let took = until("the host is usable", Duration::from_secs(2), async || answers(&host).await).await;
+        let took = until("the host is usable", Duration::from_secs(3), async || answers(&host).await).await;
         eprintln!("measured: usable {took:?} after the reboot was over");
     }
 

@@ -213,12 +213,12 @@ on_hosts! {
         host.succeed(&sh(fill).arg(&path)).await.unwrap();
         let began = Instant::now();
         let tail = host.tail(&path, 64 * 1024, Actor::Root).await.unwrap().unwrap();
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
         assert_eq!((tail.bytes.len(), tail.size), (64 * 1024, (1 << 30) + 12));
         assert!(tail.bytes.ends_with(b"\0last \xff line\n"));
         let began = Instant::now();
         assert_eq!(host.read(&path, MUCH, Actor::Root).await.unwrap_err(), Error::TooLarge { path: path.clone(), limit: MUCH });
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
         host.succeed(&Command::new("rm").arg(&path)).await.unwrap();
         assert_eq!(host.tail(&path, 10, Actor::Root).await.unwrap(), None);
     }

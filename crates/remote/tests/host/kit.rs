@@ -315,6 +315,16 @@ pub fn new_key(kind: &str, passphrase: &str) -> (tempfile::TempDir, PathBuf, Str
     (folder, path, public)
 }
 
+/// A new user on a host, who may log in with these keys (public, a line each) and use sudo.
+pub async fn new_user(host: &Host, keys: &str) -> String {
+    let name = format!("u{}", &base::id::fresh().replace('-', "")[20..]);
+    let script = r#"
+        useradd -m -s /bin/bash "$1" && install -d -o "$1" -m 700 "/home/$1/.ssh" && cat >"/home/$1/.ssh/authorized_keys"
+        printf '%s ALL=(ALL) NOPASSWD:ALL\n' "$1" >"/etc/sudoers.d/$1""#;
+    host.succeed(&sh(script).arg(&name).stdin(keys)).await.unwrap();
+    name
+}
+
 pub fn host_key(text: &str) -> HostKey {
     text.parse().unwrap()
 }

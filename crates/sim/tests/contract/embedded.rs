@@ -63,6 +63,8 @@ impl Embedded {
             llm,
             quotas: Quotas::new(log.replica()),
             feed: log.clone(),
+            hosts: remote::host::Hosts::new(),
+            assistants: domain::assistant::Defaults::default(),
         });
         let settings = Settings { echo: true, ..Settings::default() };
         let served = gateway::Gateway::open(app.clone(), log, &settings, gateway::Timing::default()).await.unwrap();

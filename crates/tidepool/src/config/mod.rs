@@ -14,6 +14,7 @@ use api::PublicUrl;
 use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use domain::assistant::Defaults;
 use domain::task::Timing;
 pub use gateway::{Foreign, GatewayConfig};
 use ipnet::IpNet;
@@ -52,6 +53,7 @@ pub struct Config {
     pub audit_retention_days: i64,
     pub gateway: GatewayConfig,
     pub task_timing: Timing,
+    pub assistants: Defaults,
 }
 
 /// The settings that both sides have.
@@ -170,6 +172,7 @@ impl Values {
         {
             return Err(refused("employee_jwt_secret and admin_jwt_secret must be two different keys"));
         }
+        let gateway = self.gateway()?;
         let roles = self.text("roles").unwrap_or("employee,admin,gateway,worker,scheduler");
         Ok(Config {
             employee: self.side("employee", "public_url", 12, true)?,
@@ -187,7 +190,8 @@ impl Values {
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
-            gateway: self.gateway()?,
+            assistants: self.assistants(&gateway)?,
+            gateway,
             task_timing: self.task_timing(),
             data_dir,
             database_url,
@@ -232,6 +236,23 @@ impl Values {
             slots: slots.unwrap_or(usual.slots),
             ..usual
         }
+    }
+
+    fn assistants(&self, gateway: &GatewayConfig) -> Result<Defaults> {
+        let usual = Defaults::default();
+        let version = match self.text("openclaw_version") {
+            Some(text) => {
+                let problem = |why: String| refused(&format!("TIDEPOOL_OPENCLAW_VERSION (openclaw_version): {why}"));
+                text.parse().map_err(problem)?
+            }
+            None => usual.version,
+        };
+        Ok(Defaults {
+            version,
+            npm_registry: self.text("npm_registry").map_or(usual.npm_registry, str::to_owned),
+            gateway_url: gateway.public_url.clone(),
+            ..Defaults::default()
+        })
     }
 
     fn proxy(&self) -> Result<Option<ProxyConfig>> {

@@ -16,6 +16,8 @@ mod envelope;
 mod fleet;
 mod gateway;
 mod gateway_crash;
+mod handlers;
+mod hosts;
 mod installs;
 mod keys;
 mod kit;

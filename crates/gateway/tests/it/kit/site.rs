@@ -141,6 +141,8 @@ impl Site {
             llm,
             quotas: Quotas::new(log.replica()),
             feed: log.clone(),
+            hosts: remote::host::Hosts::new(),
+            assistants: domain::assistant::Defaults::default(),
         });
         let access = |url: Option<String>| url.map(|url| Access { url, key: Secret::new(PROVIDER_KEY) });
         let providers = Settings {

@@ -1,6 +1,7 @@
 //! What the tests stand on: a running site, calls that check the envelope, and honest skips.
 
 mod call;
+pub mod hosts;
 mod process;
 mod site;
 mod trace;

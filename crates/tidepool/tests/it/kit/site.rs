@@ -71,6 +71,7 @@ pub struct Options {
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
     pub gateway: Gateway,
+    pub assistants: domain::assistant::Defaults,
 }
 
 /// The LLM gateway of a site.
@@ -176,6 +177,8 @@ impl Site {
             llm,
             quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },
             feed,
+            hosts: remote::host::Hosts::new(),
+            assistants: options.assistants,
         });
         let (stop, stopped) = watch::channel(false);
         let gateway = match served {

@@ -1,0 +1,212 @@
+//! What of an instance is on its server: its log, its configuration, its running.
+
+use axum::body::{Body as HttpBody, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use base::id::InstanceId;
+use base::{Error, Kind, Text};
+use domain::assistant::logs::{self, Line, Stream, Veil};
+use domain::assistant::{Assistant, config};
+use domain::instance;
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::instance::{InstanceDetail, whole};
+use crate::config_json::ConfigJson;
+use crate::envelope::Data;
+use crate::error::{ApiError, error_event};
+use crate::extract::{Admin, Answer, Body, Path, Query, State};
+use crate::shape::Enqueued;
+use crate::state::{Api, Shared};
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(read_logs))
+        .routes(routes!(read_config, set_config))
+        .routes(routes!(restart))
+        .routes(routes!(upgrade))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct LogsWanted {
+    /// 1 to 2000; 200 when omitted.
+    #[param(minimum = 1, maximum = 2000)]
+    lines: Option<i64>,
+    /// Answer as server-sent events: the last lines, then those that come.
+    follow: Option<bool>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct JournalLine {
+    time: String,
+    text: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct JournalLines {
+    /// Oldest first.
+    list: Vec<JournalLine>,
+}
+
+fn line(api: &Api, line: Line) -> JournalLine {
+    JournalLine { time: api.zone().show(line.at), text: line.text }
+}
+
+/// The last lines that the instance wrote, read on its server now (beyond the spec).
+///
+/// The instance's own token, key and bot token are masked. With `follow`, each event's data is one line as JSON; it ends after an
+/// hour at the latest, or with an event `error` that carries the envelope.
+#[utoipa::path(get, path = "/instances/{id}/logs", tag = "instances", params(("id" = String, Path), LogsWanted), responses(
+    (status = 200, description = "the lines, or with `follow` an event stream", content(
+        (JournalLines = "application/json"),
+        (String = "text/event-stream"),
+    )),
+    (status = 503, description = "the server cannot be reached"),
+))]
+async fn read_logs(
+    _: Admin,
+    api: State,
+    Path(id): Path<String>,
+    Query(wanted): Query<LogsWanted>,
+) -> Result<Response, ApiError> {
+    let lines = match wanted.lines.unwrap_or(200) {
+        lines @ 1..=2000 => lines as usize,
+        _ => return Err(Error::field("lines", "must be from 1 to 2000").into()),
+    };
+    let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
+    if wanted.follow == Some(true) {
+        let following = logs::follow(&api.app, &assistant, lines).await?;
+        return Ok(events(api, following));
+    }
+    let veil = Veil::of(&api.app, &assistant).await?;
+    let found = logs::last(&assistant, lines).await?;
+    let list = found.into_iter().map(|found| line(&api, veil.over(found))).collect();
+    Ok(Data(JournalLines { list }).into_response())
+}
+
+fn events(api: State, following: Stream) -> Response {
+    let pieces = stream::unfold(Some(following), move |following| {
+        let api = api.0.clone();
+        async move {
+            let mut following = following?;
+            match following.next().await {
+                Ok(found) => {
+                    let data = serde_json::to_string(&line(&api, found)).unwrap_or_default();
+                    let event = Bytes::from(format!("data: {data}\n\n"));
+                    Some((Ok::<_, std::convert::Infallible>(event), Some(following)))
+                }
+                // Its hour is over: whoever wants more asks again.
+                Err(error) if error.kind == Kind::TimedOut => None,
+                Err(error) => Some((Ok(Bytes::from(error_event(error))), None)),
+            }
+        }
+    });
+    let mut response = Response::new(HttpBody::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would keep the events back until it has a page full.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Drift {
+    #[schema(example = "agents.defaults.model.primary")]
+    path: String,
+    /// On the server; null where there is nothing.
+    #[schema(value_type = Object)]
+    is: Option<Value>,
+    /// What our records say; null where there should be nothing.
+    #[schema(value_type = Object)]
+    should: Option<Value>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct HostConfig {
+    /// The OpenClaw that reads it.
+    #[schema(example = "2026.9.6")]
+    version: String,
+    /// The configuration as it is on the server; secrets are `***`.
+    #[schema(value_type = Object)]
+    config: Value,
+    /// SHA-256 of the file.
+    hash: String,
+    /// Whether it is, to the byte, what the platform wrote last.
+    untouched: bool,
+    /// What the stored configuration and the platform's own settings would change in it; secrets are `***`.
+    drift: Vec<Drift>,
+}
+
+/// The configuration as it is on the server, and how it differs from the stored one (beyond the spec).
+///
+/// A file that cannot be parsed is 409, with the place of the problem.
+#[utoipa::path(get, path = "/instances/{id}/config", tag = "instances", params(("id" = String, Path)), responses(
+    (status = 200, body = HostConfig),
+    (status = 503, description = "the server cannot be reached"),
+))]
+async fn read_config(_: Admin, api: State, Path(id): Path<String>) -> Answer<HostConfig> {
+    let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
+    let look = config::look(&api.app, &assistant).await?;
+    let drift =
+        look.drift.into_iter().map(|c| Drift { path: c.path.to_string(), is: c.before, should: c.after }).collect();
+    Ok(Data(HostConfig {
+        version: look.version.to_string(),
+        config: look.masked,
+        hash: look.hash,
+        untouched: look.untouched,
+        drift,
+    }))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct SetConfig {
+    config_json: ConfigJson,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ConfigSet {
+    #[serde(flatten)]
+    instance: InstanceDetail,
+    /// The task that writes it on the server; null as long as the instance is not there.
+    task_id: Option<String>,
+}
+
+/// Replaces the stored configuration document, and has it brought into the one on the server by a task.
+///
+/// Objects are merged key by key, null takes a key away, and what the platform itself decides (gateway, model access, log file)
+/// stays as it is. OpenClaw checks the result before it is written; what changed stands in the audit log, secrets masked.
+#[utoipa::path(patch, path = "/instances/{id}/config", tag = "instances", params(("id" = String, Path)), request_body = SetConfig, responses((status = 200, body = ConfigSet)))]
+async fn set_config(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<SetConfig>) -> Answer<ConfigSet> {
+    let id = InstanceId::named(id);
+    let task = instance::set_config(&api.app, &who.by, &id, body.config_json.into_text()).await?;
+    let Data(instance) = whole(&api, &id).await?;
+    Ok(Data(ConfigSet { instance, task_id: task.map(|task| task.as_str().to_owned()) }))
+}
+
+/// Has the instance restarted (beyond the spec): enqueues restart_instance.
+#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Enqueued)))]
+async fn restart(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
+    Ok(Data(instance::restart(&api.app, &who.by, &InstanceId::named(id)).await?.into()))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct Upgrade {
+    /// The set version when omitted.
+    #[schema(value_type = Option<String>, max_length = 60, example = "2026.9.6")]
+    version: Option<Text<60>>,
+}
+
+/// Has the instance run another OpenClaw (beyond the spec): enqueues upgrade_instance.
+///
+/// It is accepted when it is ready and has answered a chat; otherwise the snapshot that was taken before is put back.
+#[utoipa::path(post, path = "/instances/{id}/upgrade", tag = "instances", params(("id" = String, Path)), request_body = Upgrade, responses((status = 200, body = Enqueued)))]
+async fn upgrade(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<Upgrade>) -> Answer<Enqueued> {
+    let version = body.version.map(|version| version.as_str().to_owned());
+    Ok(Data(instance::upgrade(&api.app, &who.by, &InstanceId::named(id), version).await?.into()))
+}

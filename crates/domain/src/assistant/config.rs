@@ -1,0 +1,187 @@
+//! An instance's configuration on its server: read, edited as a document, checked by OpenClaw itself, written if nobody else wrote meanwhile,
+//! and read again once OpenClaw had it in its hands. A file that cannot be read is never overwritten.
+
+use std::time::Duration;
+
+use base::{Error, Kind, Result};
+use openclaw::Version;
+use openclaw::config::{self, Validation};
+use openclaw::document::{Change, Document, MAX_BYTES, describe};
+use remote::host::Command;
+use remote::host::file::{Expect, Hash, Write};
+use store::instance;
+
+use super::{Assistant, install, service, settings};
+use crate::App;
+use crate::audit::{self, Action, By, Deed};
+use crate::task::Context;
+
+/// How often an edit is made anew because somebody else wrote meanwhile.
+const TRIES: usize = 4;
+/// OpenClaw's commands take some seconds each.
+const VALIDATE: Duration = Duration::from_secs(45);
+/// How much of a change is told.
+const TOLD: usize = 2000;
+
+/// What is to be done to a document. Made anew on whatever is there, so it must be the same the second time.
+pub type Editing<'a> = &'a (dyn Fn(&mut Document) -> Result<()> + Send + Sync);
+
+pub struct Found {
+    pub document: Document,
+    hash: Hash,
+}
+
+/// The configuration as it is; `None` where there is no file.
+pub async fn read(assistant: &Assistant) -> Result<Option<Found>> {
+    let path = assistant.place.config_path();
+    let Some(bytes) = assistant.host.read(&path, MAX_BYTES, assistant.place.actor()).await? else { return Ok(None) };
+    Ok(Some(Found { document: Document::from_bytes(&bytes)?, hash: Hash::of(&bytes) }))
+}
+
+/// The configuration on the server as it may be shown, and how it differs from what it should be.
+pub struct Look {
+    pub version: Version,
+    /// Secrets are masked.
+    pub masked: serde_json::Value,
+    pub hash: String,
+    /// Whether it is what we wrote last, to the byte.
+    pub untouched: bool,
+    /// What writing it would change now.
+    pub drift: Vec<Change>,
+}
+
+pub async fn look(app: &App, assistant: &Assistant) -> Result<Look> {
+    let version = install::of_instance(app, assistant).await?;
+    let found = read(assistant).await?.ok_or_else(|| Error::conflict("there is no configuration on the server"))?;
+    let (all, wishes) = (settings::known(app, assistant).await?, settings::wishes(&assistant.instance)?);
+    let mut should = found.document.clone();
+    let drift = config::edit(&mut should, &version, |document| {
+        settings::merge(document, &wishes)?;
+        all.apply(document, &version).map(drop)
+    })?;
+    let hash = found.document.hash();
+    let untouched = hash == assistant.instance.config_hash;
+    Ok(Look { version, masked: found.document.masked(), hash, untouched, drift })
+}
+
+/// What an edit came to.
+pub struct Edited {
+    pub changes: Vec<Change>,
+    /// Whether the file was written.
+    pub written: bool,
+}
+
+impl Edited {
+    /// For a log or an audit entry: secrets are masked.
+    pub fn told(&self) -> String {
+        match self.changes.as_slice() {
+            [] => "the configuration is as it should be".to_owned(),
+            changes => format!("configuration: {}", describe(changes, TOLD)),
+        }
+    }
+}
+
+/// Edits the configuration. What would not be valid is not written.
+pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: Editing<'_>) -> Result<Edited> {
+    for _ in 0..TRIES {
+        let found = read(assistant).await?;
+        let (before, expect) = match found {
+            Some(found) => (found.document, Expect::Unchanged(found.hash)),
+            None => (Document::empty(), Expect::Absent),
+        };
+        let mut after = before.clone();
+        let changes = config::edit(&mut after, version, change)?;
+        if changes.is_empty() && expect != Expect::Absent {
+            return Ok(Edited { changes, written: false });
+        }
+        if let Some(doubt) = config::doubt(&before, &after) {
+            let why = format!("OpenClaw would take the new configuration for damaged: {doubt:?}");
+            return Err(Error::conflict("the configuration would lose too much at once").with_operator(why));
+        }
+        require_valid(assistant, version, &after).await?;
+        let (path, text) = (assistant.place.config_path(), after.text().as_bytes().to_vec());
+        match assistant.host.write(&Write::new(path, text, expect).by(assistant.place.actor())).await {
+            Ok(_) => {
+                instance::set_config_hash(&app.db, &assistant.id(), &after.hash()).await?;
+                return Ok(Edited { changes, written: true });
+            }
+            Err(remote::host::Error::ChangedMeanwhile { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Error::conflict("somebody else keeps changing the configuration"))
+}
+
+/// Edits the configuration as a step of a task: what changed stands in its log and in the audit log.
+pub async fn change(
+    context: &Context,
+    assistant: &Assistant,
+    version: &Version,
+    change: Editing<'_>,
+) -> Result<Edited> {
+    let edited = edit(&context.app, assistant, version, change).await?;
+    let told = edited.told();
+    context.log(&told).await?;
+    if edited.written {
+        let by = By::system().named(&context.task.source);
+        let deed = Deed::info(Action::InstanceUpdate, &assistant.instance.id, &told);
+        audit::record_alone(&context.app, &by, deed).await?;
+    }
+    Ok(edited)
+}
+
+/// Edits the configuration, lets it take hold, and looks whether it did.
+pub async fn bring(context: &Context, assistant: &Assistant, version: &Version, editing: Editing<'_>) -> Result<bool> {
+    let mark = service::mark(assistant).await?;
+    let edited = change(context, assistant, version, editing).await?;
+    service::take_over(context, assistant, &edited, mark).await?;
+    if edited.written {
+        confirm(&context.app, assistant, version, editing).await?;
+    }
+    Ok(edited.written)
+}
+
+/// Whether the edit is still there after OpenClaw had the file: it may have put an older one in its place.
+pub async fn confirm(app: &App, assistant: &Assistant, version: &Version, change: Editing<'_>) -> Result<()> {
+    let found = read(assistant).await?.ok_or_else(|| Error::conflict("the configuration is gone"))?;
+    let mut again = found.document.clone();
+    let lost = config::edit(&mut again, version, change)?;
+    if !lost.is_empty() {
+        let told = describe(&lost, TOLD);
+        return Err(Error::conflict("OpenClaw put an older configuration in the place of ours").with_operator(told));
+    }
+    // It adds what it keeps about the file: that is not drift.
+    Ok(instance::set_config_hash(&app.db, &assistant.id(), &found.document.hash()).await?)
+}
+
+/// Has OpenClaw itself look at a configuration, aside, so that nothing of the instance is touched. `None` where its program is not ours.
+pub async fn validate(assistant: &Assistant, version: &Version, document: &Document) -> Result<Option<Validation>> {
+    const SCRIPT: &str = r#"
+        [ -x "$1" ] || exit 3
+        umask 077
+        dir=$(mktemp -d) || exit 4
+        trap 'rm -rf -- "$dir"' EXIT
+        trap 'exit 143' HUP INT TERM PIPE
+        cat >"$dir/openclaw.json" || exit 4
+        HOME=$dir OPENCLAW_STATE_DIR=$dir OPENCLAW_CONFIG_PATH=$dir/openclaw.json "$1" config validate --json </dev/null
+        [ $? -le 1 ] || exit 5
+    "#;
+    let command = Command::script(SCRIPT).arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
+    let output = assistant.host.run(&command.by(assistant.place.actor())).await?;
+    match output.status {
+        0 => Validation::parse(&output.text()).map(Some),
+        3 => Ok(None),
+        _ => Err(output.ok("openclaw config validate").map_or_else(Error::from, |_| Error::from(Kind::Internal))),
+    }
+}
+
+pub async fn require_valid(assistant: &Assistant, version: &Version, document: &Document) -> Result<()> {
+    let Some(validation) = validate(assistant, version, document).await? else { return Ok(()) };
+    if validation.valid {
+        return Ok(());
+    }
+    let issue = |issue: &config::Issue| format!("{}: {}", issue.path, issue.message);
+    let issues: Vec<String> = validation.issues.iter().take(10).map(issue).collect();
+    let told: String = issues.join("; ").chars().filter(|c| !c.is_control()).take(600).collect();
+    Err(Error::conflict(format!("OpenClaw refuses the configuration: {told}")))
+}

@@ -1,0 +1,122 @@
+//! Files of an instance: its folders and user, its guide, and what marketplace items bring. Everything below the home is touched as the
+//! user whose home it is, so that no link put in the way leads anywhere that user could not go.
+
+use base::{Error, FilePath, Result};
+use remote::host::Command;
+use remote::host::file::{Expect, Write};
+use store::marketplace::Scope;
+use store::user::User;
+
+use super::{Assistant, place};
+
+// The base folder is root's, so that nobody but root can replace a home. A user of the name that has another home is somebody else's.
+const MAKE: &str = r#"
+set -eu
+home=$1 login=$2
+shift 2
+mkdir -p -m 755 -- "${home%/*}"
+exec 9<"${home%/*}"
+flock -w 20 9
+if [ ! -d "$home" ]; then
+  owner=$login
+  for user; do
+    if ! id -u "$user" >/dev/null 2>&1; then
+      useradd --system --user-group --no-create-home --home-dir "$home" --shell /usr/sbin/nologin -- "$user" || continue
+    elif [ "$(getent passwd "$user" | cut -d: -f6)" != "$home" ]; then
+      continue
+    fi
+    owner=$user
+    break
+  done
+  mkdir -m 700 -- "$home"
+  chown -h -- "$owner:$(id -gn "$owner")" "$home"
+fi
+stat -c %U -- "$home"
+"#;
+
+const FOLDERS: &str =
+    r#"umask 077; for d in .openclaw .openclaw/workspace .openclaw/logs; do mkdir -p -- "$1/$d" || exit; done"#;
+
+/// Makes the home, its user and its folders, where they are missing. Answers whose home it is now.
+pub async fn make_home(assistant: &Assistant) -> Result<String> {
+    let home = &assistant.place.home;
+    // Where the server lets no user be made, whoever logs in runs it.
+    let login = if assistant.server.ssh_user.is_empty() { "root" } else { &assistant.server.ssh_user };
+    let command = Command::script(MAKE).args([home.as_str(), login]).args(place::users_of(&assistant.instance, home));
+    let output = assistant.host.succeed(&command).await?;
+    let owner = output.text().trim().to_owned();
+    let folders = Command::script(FOLDERS).arg(home).by(remote::host::Actor::User(owner.clone()));
+    assistant.host.succeed(&folders).await?;
+    Ok(owner)
+}
+
+/// Whether anything of the instance is there.
+pub async fn has_state(assistant: &Assistant) -> Result<bool> {
+    let look = Command::new("test").args(["-e", &assistant.place.state_dir()]);
+    Ok(assistant.host.run(&look).await?.succeeded())
+}
+
+/// What an instance's workspace says to whoever begins with it.
+pub const GUIDE: &str = "BOOTSTRAP.md";
+
+/// Writes the guide for a new owner.
+pub async fn write_guide(assistant: &Assistant, user: &User) -> Result<()> {
+    let plain = |text: &str| -> String {
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+        text.trim().to_owned()
+    };
+    let (assistant_name, name, email) = (plain(&assistant.instance.name), plain(&user.name), plain(&user.email));
+    let department = plain(&user.department);
+    let mut text = format!("# Welcome\n\nYou are {assistant_name}, the assistant of {name} ({email})");
+    if !department.is_empty() {
+        text.push_str(&format!(", {department}"));
+    }
+    text.push_str(
+        ".\n\n- Begin by greeting them and asking what they would like help with.\n\
+         - Keep what they tell you about their work in USER.md.\n\
+         - When both of you know each other, delete this file: it is only for the beginning.\n",
+    );
+    put(assistant, &assistant.place.workspace(), GUIDE, text.as_bytes()).await
+}
+
+fn folder(assistant: &Assistant, scope: Scope) -> String {
+    match scope {
+        Scope::Config => assistant.place.state_dir(),
+        Scope::Workspace => assistant.place.workspace(),
+    }
+}
+
+/// Puts a file of an item in its place.
+pub async fn place_item(assistant: &Assistant, scope: Scope, path: &str, content: &str) -> Result<()> {
+    put(assistant, &folder(assistant, scope), path, content.as_bytes()).await
+}
+
+async fn put(assistant: &Assistant, folder: &str, path: &str, content: &[u8]) -> Result<()> {
+    let path = checked(path)?;
+    let whole = format!("{folder}/{}", path.as_str());
+    let parent = whole.rsplit_once('/').map_or(folder, |(parent, _)| parent);
+    let actor = assistant.place.actor();
+    let make = Command::script(r#"umask 077; exec mkdir -p -- "$1""#).arg(parent).by(actor.clone());
+    assistant.host.succeed(&make).await?;
+    assistant.host.write(&Write::new(whole, content, Expect::Any).by(actor)).await?;
+    Ok(())
+}
+
+/// Takes a file of an item away, with the folders that are empty then.
+pub async fn remove_item(assistant: &Assistant, scope: Scope, path: &str) -> Result<()> {
+    const SCRIPT: &str = r#"
+        cd -- "$1" 2>/dev/null || exit 0
+        rm -f -- "$2" "$2".tidepool-[0-9]* || exit
+        case $2 in */*) rmdir -p --ignore-fail-on-non-empty -- "${2%/*}" 2>/dev/null ;; esac
+        exit 0
+    "#;
+    let path = checked(path)?;
+    let command = Command::script(SCRIPT).args([folder(assistant, scope).as_str(), path.as_str()]);
+    assistant.host.succeed(&command.by(assistant.place.actor())).await?;
+    Ok(())
+}
+
+/// Checked when it was uploaded, and once more where it is used.
+fn checked(path: &str) -> Result<FilePath> {
+    FilePath::parse(path).map_err(|why| Error::internal(format_args!("a file of an item: {path:?} {why}")))
+}

@@ -1,0 +1,94 @@
+//! An instance on its server: where it lives (`place`), what it is told (`settings`, `config`), how it is started and watched
+//! (`service`, `health`), what it runs (`install`), its files (`files`), and what is kept of it (`archive`).
+//!
+//! Nothing here decides when something is done: the tasks do.
+
+pub mod archive;
+pub mod config;
+pub mod files;
+pub mod health;
+pub mod install;
+pub mod logs;
+pub mod place;
+pub mod service;
+pub mod settings;
+pub mod unit;
+
+use std::time::Duration;
+
+use base::id::{InstanceId, ServerId};
+use base::{Error, Kind, Result};
+use openclaw::Version;
+use remote::host::Host;
+use store::instance::{self, Instance};
+use store::server::{self, Server};
+
+use crate::{App, host};
+pub use place::Place;
+
+/// What holds for all assistants.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// The OpenClaw that servers are prepared with.
+    pub version: Version,
+    pub npm_registry: String,
+    /// The LLM gateway as assistants see it.
+    pub gateway_url: String,
+    /// Origins of our own pages that open an assistant's WebSocket.
+    pub origins: Vec<String>,
+    /// How long an assistant may take until it is ready.
+    pub start_limit: Duration,
+    /// The bytes of memory that must be free for one more assistant.
+    pub least_memory: u64,
+}
+
+impl Default for Defaults {
+    fn default() -> Defaults {
+        Defaults {
+            version: Version::TESTED,
+            npm_registry: "https://registry.npmjs.org".into(),
+            gateway_url: String::new(),
+            origins: vec![],
+            start_limit: Duration::from_secs(120),
+            least_memory: 1 << 30,
+        }
+    }
+}
+
+/// An instance, its server, and the way there.
+pub struct Assistant {
+    pub instance: Instance,
+    pub server: Server,
+    pub host: Host,
+    pub place: Place,
+}
+
+impl Assistant {
+    /// The instance on its server; one that was never brought there is refused.
+    pub async fn open(app: &App, id: &InstanceId) -> Result<Assistant> {
+        let instance = instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+        Assistant::of(app, instance)
+            .await?
+            .ok_or_else(|| Error::conflict("the instance is not on its server yet: provision it"))
+    }
+
+    /// The same of an instance that may be deleted; nothing where it was never brought to a server.
+    pub async fn of(app: &App, instance: Instance) -> Result<Option<Assistant>> {
+        let server = server::find_even_deleted(&app.db, &ServerId::named(&instance.server_id)).await?;
+        let server = server.ok_or(Kind::NotFound)?;
+        if instance.home.is_empty() && !instance.is_main {
+            return Ok(None);
+        }
+        let host = host::connect(app, &server).await?;
+        let place = Place::find(&instance, &server, &host).await?;
+        Ok(Some(Assistant { instance, server, host, place }))
+    }
+
+    pub fn id(&self) -> InstanceId {
+        self.instance.id()
+    }
+
+    pub fn port(&self) -> Result<u16> {
+        u16::try_from(self.instance.gateway_port).map_err(Error::internal)
+    }
+}

@@ -1,0 +1,164 @@
+//! Where an instance lives on its server. A home below the server's base folder is the instance's alone; the main instance, and one whose
+//! home an administrator chose, share theirs with whoever else lives there.
+
+use base::id::ServerId;
+use base::{Error, Kind, Result};
+use openclaw::unit::Name;
+use remote::host::systemd::Unit;
+use remote::host::{Actor, Command, Host};
+use store::instance::{self, Instance};
+use store::server::{self, Server};
+
+use crate::App;
+
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub home: String,
+    /// Whose home it is; nobody's before it is made.
+    pub owner: Option<String>,
+    /// Whether the home as a whole is the instance's, to be moved away with everything in it.
+    pub is_own: bool,
+    pub name: Name,
+    pub unit: Unit,
+}
+
+impl Place {
+    /// Where the instance is. The caller made sure that it has a home, or is the main one.
+    pub async fn find(instance: &Instance, server: &Server, host: &Host) -> Result<Place> {
+        let home = if instance.home.is_empty() { host.home().await? } else { instance.home.clone() };
+        let home = checked(&home)?;
+        let name =
+            if instance.unit.is_empty() { Name::of_instance(&instance.id())? } else { Name::parse(&instance.unit)? };
+        let unit = Unit::parse(name.as_str())?;
+        let is_own = !instance.is_main && is_below(&home, &server.base_dir);
+        Ok(Place { owner: owner(host, &home).await?, home, is_own, name, unit })
+    }
+
+    pub fn state_dir(&self) -> String {
+        format!("{}/.openclaw", self.home)
+    }
+
+    pub fn config_path(&self) -> String {
+        format!("{}/.openclaw/openclaw.json", self.home)
+    }
+
+    pub fn workspace(&self) -> String {
+        format!("{}/.openclaw/workspace", self.home)
+    }
+
+    pub fn log_file(&self) -> String {
+        format!("{}/.openclaw/logs/openclaw.jsonl", self.home)
+    }
+
+    /// Beside the home, so that what is moved there stays on the same disk.
+    pub fn archive(&self) -> String {
+        format!("{}.archive", self.home)
+    }
+
+    /// As whom its files are touched: never as root in a folder that somebody else owns.
+    pub fn actor(&self) -> Actor {
+        match &self.owner {
+            Some(owner) => Actor::User(owner.clone()),
+            None => Actor::Root,
+        }
+    }
+}
+
+/// The user whose home this is. Only the home itself is asked: what lies in it is its owner's to replace.
+async fn owner(host: &Host, home: &str) -> Result<Option<String>> {
+    let script = r#"[ -e "$1" ] || exit 0; [ -d "$1" ] && [ ! -L "$1" ] || exit 3; stat -c %U -- "$1""#;
+    let output = host.run(&Command::script(script).arg(home)).await?;
+    if output.status == 3 {
+        return Err(Error::conflict("there is something else in the place of the instance's home").with_operator(home));
+    }
+    let user = output.ok("stat")?.text().trim().to_owned();
+    match user.as_str() {
+        "" => Ok(None),
+        "UNKNOWN" => {
+            Err(Error::conflict("the owner of the instance's home is no user of the server").with_operator(home))
+        }
+        _ => Ok(Some(user)),
+    }
+}
+
+/// Gives an instance that has none its home: the next number below the server's base folder.
+pub async fn give_home(app: &App, instance: &Instance) -> Result<Instance> {
+    if !instance.home.is_empty() || instance.is_main {
+        return Ok(instance.clone());
+    }
+    let server_id = ServerId::named(&instance.server_id);
+    let mut tx = app.db.begin().await?;
+    // Homes are given out under the server's lock, like ports.
+    let server = server::lock(&mut tx, &server_id).await?.ok_or(Kind::NotFound)?;
+    let mut instance = instance::lock(&mut tx, &instance.id()).await?.ok_or(Kind::NotFound)?;
+    if instance.home.is_empty() {
+        let taken = instance::homes(&mut tx, &server_id).await?;
+        let number = |home: &String| home.strip_prefix(&server.base_dir)?.strip_prefix('/')?.parse::<u32>().ok();
+        let last = taken.iter().filter_map(number).max().unwrap_or(0);
+        instance.home = format!("{}/{}", server.base_dir, last + 1);
+        instance::set_home(&mut tx, &instance.id(), &instance.home).await?;
+    }
+    tx.commit().await?;
+    Ok(instance)
+}
+
+/// Names for the Unix user of an instance's own, the first that is free: by its home's number, and by what its id comes to.
+pub fn users_of(instance: &Instance, home: &str) -> Vec<String> {
+    let last = home.rsplit('/').next().unwrap_or_default();
+    let is_number = !last.is_empty() && last.len() <= 10 && last.bytes().all(|b| b.is_ascii_digit());
+    let hash = remote::host::file::Hash::of(instance.id.as_bytes());
+    let by_id = format!("assistant-x{}", &hash.as_str()[..12]);
+    if is_number { vec![format!("assistant-{last}"), by_id] } else { vec![by_id] }
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// An absolute path of plain segments. Backslashes would mean something to systemd.
+fn checked(home: &str) -> Result<String> {
+    let plain = |segment: &str| !matches!(segment, "" | "." | "..");
+    let bare = home.strip_suffix('/').unwrap_or(home);
+    let fits = bare.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain));
+    if !fits || bare.trim() != bare || bare.chars().any(|c| c.is_control() || c == '\\') || bare.len() > 300 {
+        return Err(Error::conflict("the instance's home must be an absolute path such as /srv/assistants/1"));
+    }
+    Ok(bare.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_a_plain_absolute_path() {
+        assert_eq!(checked("/srv/assistants/1/").unwrap(), "/srv/assistants/1");
+        assert_eq!(checked("/root").unwrap(), "/root");
+        assert_eq!(checked("/srv/a b/$(id)'\"").unwrap(), "/srv/a b/$(id)'\"");
+        for bad in [
+            "",
+            "/",
+            "//",
+            "srv/x",
+            "~/x",
+            "/srv/../etc",
+            "/srv/./x",
+            "/srv//x",
+            "/srv/x\ny",
+            "/srv/x\\y",
+            "/srv/x ",
+            "/srv/x\0",
+        ] {
+            assert!(checked(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn below_means_below() {
+        assert!(is_below("/srv/assistants/1", "/srv/assistants"));
+        assert!(is_below("/srv/assistants/1", "/srv/assistants/"));
+        for other in ["/srv/assistants", "/srv/assistants-old/1", "/root", "/srv"] {
+            assert!(!is_below(other, "/srv/assistants"), "{other}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Stopping and starting an instance's gateway, and watching it come up. Only a gateway of the very instance is ever ended to free its
+//! port; a configuration that OpenClaw refuses is not tried again and again.
+
+use std::time::{Duration, Instant};
+
+use base::{Error, Kind, Result};
+use openclaw::config::needs_restart;
+use remote::host::ports::{self, Freed, Instance, Verdict};
+use remote::host::systemd::{self, Active, State};
+use remote::host::{Command, Error as HostError};
+
+use super::config::Edited;
+use super::health::{self, Stage};
+use super::{Assistant, logs};
+use crate::task::Context;
+
+/// How often a starting gateway is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// Most edits are taken over within a second.
+const RELOAD: Duration = Duration::from_secs(6);
+
+/// The unit's state; an instance without a unit cannot be started or stopped.
+pub async fn state(assistant: &Assistant) -> Result<State> {
+    let state = systemd::state(&assistant.host, &assistant.place.unit).await?;
+    if state.is_loaded {
+        Ok(state)
+    } else {
+        Err(HostError::UnitMissing { unit: assistant.place.unit.to_string() }.into())
+    }
+}
+
+/// Stops the gateway and makes room on its port.
+pub async fn stop(context: &Context, assistant: &Assistant) -> Result<()> {
+    let began = Instant::now();
+    state(assistant).await?;
+    systemd::stop(&assistant.host, &assistant.place.unit).await?;
+    context.log(&format!("stopped after {:.1} s", began.elapsed().as_secs_f32())).await?;
+    free_port(context, assistant).await
+}
+
+async fn free_port(context: &Context, assistant: &Assistant) -> Result<()> {
+    let (port, state_dir) = (assistant.port()?, assistant.place.state_dir());
+    let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
+    match ports::free(&assistant.host, port, &whose).await? {
+        Freed::WasFree => Ok(()),
+        Freed::Ended(owners) => {
+            let told: Vec<String> = owners.iter().map(ports::Owner::told).collect();
+            context.log(&format!("port {port} freed of a gateway of this instance: {}", told.join(", "))).await
+        }
+        Freed::Held { by, verdict } => {
+            let who = if verdict == Verdict::Stranger { "another program" } else { "another assistant" };
+            let told = format!("port {port} is held by {who}, which is left alone");
+            Err(Error::conflict(told).with_operator(by.told()))
+        }
+    }
+}
+
+/// Starts the gateway and waits until it is ready.
+pub async fn start(context: &Context, assistant: &Assistant) -> Result<()> {
+    let (host, unit) = (&assistant.host, &assistant.place.unit);
+    if state(assistant).await?.active == Active::Failed {
+        systemd::reset_failed(host, unit).await?;
+    }
+    let began = Instant::now();
+    match systemd::start(host, unit).await {
+        Ok(_) => {}
+        Err(HostError::StartLimit { .. }) => {
+            context.log("systemd had given it up: it may try again").await?;
+            systemd::reset_failed(host, unit).await?;
+            systemd::start(host, unit).await?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    wait(context, assistant, began).await
+}
+
+/// Stop, free the port, start, wait.
+pub async fn restart(context: &Context, assistant: &Assistant) -> Result<()> {
+    stop(context, assistant).await?;
+    start(context, assistant).await
+}
+
+async fn wait(context: &Context, assistant: &Assistant, began: Instant) -> Result<()> {
+    let limit = context.app.assistants.start_limit;
+    let port = assistant.port()?;
+    let mut alive = false;
+    loop {
+        match health::stage(&assistant.host, port).await? {
+            Stage::Silent => {}
+            Stage::Alive => {
+                if !alive {
+                    context.log(&format!("alive after {:.1} s", began.elapsed().as_secs_f32())).await?;
+                }
+                alive = true;
+            }
+            Stage::Ready(failing) => {
+                require_own(assistant, port).await?;
+                context.log(&format!("ready after {:.1} s", began.elapsed().as_secs_f32())).await?;
+                if !failing.is_empty() {
+                    context.log(&format!("ready but for: {}", failing.join(", "))).await?;
+                }
+                return Ok(());
+            }
+        }
+        let state = state(assistant).await?;
+        if state.refused_its_config() {
+            return Err(refused(assistant).await);
+        }
+        if state.active == Active::Failed || state.hit_start_limit {
+            let why = format!("{} {:?}", state.result, state.exit);
+            return Err(Error::new(Kind::Gateway, "the assistant did not start").with_operator(why));
+        }
+        if began.elapsed() >= limit {
+            let how = if alive { "alive, but not ready" } else { "not answering" };
+            let told = format!("the assistant was {how} after {} s", limit.as_secs());
+            return Err(
+                Error::new(Kind::TimedOut, told).with_operator(format!("unit {} ({})", state.sub, state.result))
+            );
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Another gateway on the port would answer as well.
+async fn require_own(assistant: &Assistant, port: u16) -> Result<()> {
+    let listening = ports::look(&assistant.host, port).await?;
+    let state_dir = assistant.place.state_dir();
+    let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
+    match listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own) {
+        None => Ok(()),
+        Some(other) => {
+            Err(Error::conflict(format!("another program answers on port {port}")).with_operator(other.told()))
+        }
+    }
+}
+
+/// What OpenClaw said when it ended with the status that means: not with this configuration.
+async fn refused(assistant: &Assistant) -> Error {
+    let said = logs::last(assistant, 20).await.unwrap_or_default();
+    let line = said.iter().rev().map(|line| line.text.as_str()).find(|text| {
+        ["Invalid config", "Unrecognized key", "expected", "JSON5 parse failed", "start blocked", "Missing config"]
+            .iter()
+            .any(|words| text.contains(words))
+    });
+    let error = Error::conflict("OpenClaw refuses its configuration and was left down");
+    error.with_operator(line.map_or("exit status 78", |line| line))
+}
+
+/// How large the instance's log is: what comes after is new.
+pub async fn mark(assistant: &Assistant) -> Result<u64> {
+    let script = r#"stat -c %s -- "$1" 2>/dev/null || echo 0"#;
+    let command = Command::script(script).arg(assistant.place.log_file()).by(assistant.place.actor());
+    Ok(assistant.host.succeed(&command).await?.text().trim().parse().unwrap_or(0))
+}
+
+/// Lets an edit take hold: a running gateway takes most over by itself; for the rest, or when it says nothing, it is restarted.
+/// One that is not running reads it when it starts.
+pub async fn take_over(context: &Context, assistant: &Assistant, edited: &Edited, mark: u64) -> Result<()> {
+    if !edited.written {
+        return Ok(());
+    }
+    if !state(assistant).await?.is_running() {
+        return context.log("it is not running, and reads its configuration when it starts").await;
+    }
+    if !needs_restart(&edited.changes) {
+        match reloaded(assistant, mark).await?.as_str() {
+            "applied" => return context.log("taken over without a restart").await,
+            "skipped" => {
+                return Err(Error::conflict("OpenClaw did not take the new configuration over: it is not valid"));
+            }
+            _ => context.log("the running assistant did not take it over: it is restarted").await?,
+        }
+    }
+    restart(context, assistant).await
+}
+
+async fn reloaded(assistant: &Assistant, mark: u64) -> Result<String> {
+    const SCRIPT: &str = r#"
+        new() { tail -c "+$(($2 + 1))" -- "$1" 2>/dev/null; }
+        left=$3
+        while [ "$left" -gt 0 ]; do
+          said=$(new "$1" "$2" | grep -oF -e 'config hot reload applied' -e 'config reload skipped' -e 'config change requires gateway restart' | tail -n 1)
+          case $said in
+            *applied) echo applied; exit 0 ;;
+            *skipped) echo skipped; exit 0 ;;
+            *restart) echo restart; exit 0 ;;
+          esac
+          sleep 0.2
+          left=$((left - 1))
+        done
+        echo silent
+    "#;
+    let tries = (RELOAD.as_millis() / 200).to_string();
+    let command = Command::script(SCRIPT).args([assistant.place.log_file(), mark.to_string(), tries]);
+    let output = assistant.host.succeed(&command.by(assistant.place.actor())).await?;
+    Ok(output.text().trim().to_owned())
+}

@@ -1,0 +1,62 @@
+//! Make the instance on its server: home, Unix user, configuration, unit, key, start.
+
+use base::id::{InstanceId, ServerId};
+use base::{Error, Kind, Result};
+use remote::host::metrics;
+use remote::host::systemd;
+use store::instance;
+
+use super::ProvisionInstance;
+use super::kind::{Context, Run};
+use crate::assistant::{Assistant, config, files, install, place, service, settings, unit};
+use crate::host;
+
+impl Run for ProvisionInstance {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let id = InstanceId::named(&self.instance_id);
+        let instance = instance::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+        let server = crate::server::find(app, &ServerId::named(&instance.server_id)).await?;
+        let host = host::connect(app, &server).await?;
+
+        let memory = metrics::collect(&host).await?.memory_available;
+        let mib = |bytes: u64| bytes >> 20;
+        context.log(&format!("{} MiB of memory are free", mib(memory))).await?;
+        if memory < app.assistants.least_memory {
+            let least = mib(app.assistants.least_memory);
+            return Err(Error::conflict(format!(
+                "the server has {} MiB of memory free; an assistant needs {least}",
+                mib(memory)
+            )));
+        }
+
+        let version = match instance.openclaw_version.parse() {
+            Ok(version) => version,
+            Err(_) => install::wanted(app, &server),
+        };
+        let said = install::ensure(app, &server, &host, &version).await?;
+        context.log(&said).await?;
+
+        let instance = place::give_home(app, &instance).await?;
+        let assistant = Assistant::of(app, instance).await?;
+        let mut assistant = assistant.ok_or_else(|| Error::internal("an instance without a home"))?;
+        let owner = files::make_home(&assistant).await?;
+        context.log(&format!("home {} of {owner}", assistant.place.home)).await?;
+        assistant.place.owner = Some(owner);
+
+        let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
+        let told = |document: &mut openclaw::Document| {
+            settings::merge(document, &wishes)?;
+            all.apply(document, &version).map(drop)
+        };
+        config::change(&context, &assistant, &version, &told).await?;
+        instance::set_version(&app.db, &id, &version.to_string()).await?;
+
+        let written = unit::write(&assistant, &version).await?;
+        systemd::enable(&assistant.host, &assistant.place.unit).await?;
+        context.log(&format!("unit {} {}", assistant.place.unit, if written { "written" } else { "is there" })).await?;
+        service::restart(&context, &assistant).await?;
+        config::confirm(app, &assistant, &version, &told).await?;
+        Ok(format!("runs OpenClaw {version} in {}", assistant.place.home))
+    }
+}

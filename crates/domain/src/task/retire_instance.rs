@@ -1,0 +1,46 @@
+//! Take the instance off its server: its unit stopped and removed, its home kept for seven days, its user gone.
+
+use base::id::InstanceId;
+use base::{Error, Kind, Result};
+use remote::host::{Actor, Command, systemd};
+use store::instance;
+
+use super::RetireInstance;
+use super::kind::{Context, Run};
+use crate::assistant::{Assistant, archive, service, unit};
+
+impl Run for RetireInstance {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let id = InstanceId::named(&self.instance_id);
+        if instance::find(&app.db, &id).await?.is_some() {
+            return Err(Error::conflict("the instance is not deleted: it is not taken off its server"));
+        }
+        let instance = instance::find_even_deleted(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+        let Some(assistant) = Assistant::of(app, instance).await? else {
+            return Ok("it was never on a server".into());
+        };
+        let (host, name) = (&assistant.host, &assistant.place.unit);
+        if systemd::state(host, name).await?.is_loaded {
+            service::stop(&context, &assistant).await?;
+            systemd::disable(host, name).await?;
+            match unit::read(&assistant).await? {
+                Some(text) if unit::is_ours(&text) => {
+                    let remove = Command::script(r#"rm -f -- "$1" "$1".tidepool-[0-9]*"#).arg(name.path());
+                    host.succeed(&remove.by(Actor::Root)).await?;
+                    systemd::daemon_reload(host).await?;
+                    context.log(&format!("unit {name} removed")).await?;
+                }
+                _ => context.log(&format!("unit {name} is not ours: it is stopped, and stays")).await?,
+            }
+        }
+        if assistant.place.owner.is_some() {
+            archive::put_away(&assistant, &context.task.id).await?;
+            context.log(&format!("what was there is kept in {}", assistant.place.archive())).await?;
+        }
+        if assistant.place.is_own {
+            archive::forget_user(&assistant).await?;
+        }
+        Ok("taken off its server".into())
+    }
+}

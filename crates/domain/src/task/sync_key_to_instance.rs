@@ -1,0 +1,29 @@
+//! Write the instance's sub key into its configuration.
+
+use base::id::InstanceId;
+use base::{Error, Result};
+use openclaw::config::{PROVIDER, set_key};
+
+use super::SyncKeyToInstance;
+use super::kind::{Context, Run};
+use crate::assistant::{Assistant, config, install, settings};
+
+impl Run for SyncKeyToInstance {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        let version = install::of_instance(app, &assistant).await?;
+        let access = settings::access(app, &assistant.instance).await?;
+        let access = access.ok_or_else(|| Error::conflict("no model is enabled"))?;
+        let told = |document: &mut openclaw::Document| {
+            // A key alone is no access: where there was none, it is given whole.
+            if document.has(["models", "providers", PROVIDER, "baseUrl"]) {
+                set_key(document, &access.key)
+            } else {
+                access.apply(document, &version)
+            }
+        };
+        let written = config::bring(&context, &assistant, &version, &told).await?;
+        Ok(if written { "the key is on the instance" } else { "the key was there" }.into())
+    }
+}

@@ -1,0 +1,37 @@
+//! Copy the model list into the instance's configuration.
+
+use base::id::InstanceId;
+use base::{Error, Result};
+use openclaw::config::{PROVIDER, set_models};
+
+use super::SyncModelsToInstance;
+use super::kind::{Context, Run};
+use crate::assistant::{Assistant, config, install, settings};
+
+impl Run for SyncModelsToInstance {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        let version = install::of_instance(app, &assistant).await?;
+        let access = settings::access(app, &assistant.instance).await?;
+        let access = access.ok_or_else(|| Error::conflict("no model is enabled"))?;
+        if !assistant.instance.model.is_empty() && access.primary != assistant.instance.model {
+            let (model, primary) = (&assistant.instance.model, &access.primary);
+            context.log(&format!("the model {model} is not enabled: {primary} takes its place")).await?;
+        }
+        let told = |document: &mut openclaw::Document| {
+            if document.has(["models", "providers", PROVIDER, "baseUrl"]) {
+                set_models(document, &version, &access.models, &access.primary, &access.fallbacks)
+            } else {
+                access.apply(document, &version)
+            }
+        };
+        let written = config::bring(&context, &assistant, &version, &told).await?;
+        let count = access.models.len();
+        Ok(if written {
+            format!("{count} models are on the instance")
+        } else {
+            format!("its {count} models were there")
+        })
+    }
+}

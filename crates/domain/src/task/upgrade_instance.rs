@@ -1,0 +1,120 @@
+//! Let the instance run another OpenClaw: accepted when it is ready and has answered a chat, else everything is as it was before.
+
+use std::time::Duration;
+
+use base::id::InstanceId;
+use base::{Error, Result};
+use openclaw::Version;
+use openclaw::version::Support;
+use serde::{Deserialize, Serialize};
+use store::{Tx, instance};
+
+use super::kind::{Context, Payload, Run};
+use crate::assistant::{Assistant, archive, config, health, install, service, unit};
+use crate::audit::{self, Action, By, Deed, Level};
+
+/// The first message to a cold assistant takes its time.
+const CHAT: Duration = Duration::from_secs(90);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UpgradeInstance {
+    pub instance_id: String,
+    /// The set one when omitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+impl Payload for UpgradeInstance {
+    const TYPE: &'static str = "upgrade_instance";
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        if let Some(version) = &self.version {
+            parse(version)?;
+        }
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+}
+
+fn parse(version: &str) -> Result<Version> {
+    let version: Version = version.parse().map_err(|why: String| Error::field("version", why))?;
+    if version.support() == Support::TooOld {
+        return Err(Error::field("version", format_args!("must be {} or later", Version::OLDEST)));
+    }
+    Ok(version)
+}
+
+impl Run for UpgradeInstance {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let target = match &self.version {
+            Some(version) => parse(version)?,
+            None => app.assistants.version.clone(),
+        };
+        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        service::state(&assistant).await?;
+        let current = install::of_instance(app, &assistant).await?;
+        if current == target {
+            return Ok(format!("it runs {target} already"));
+        }
+        let name = format!("upgrade-{}", context.task.id);
+        if let Some(kept) = archive::find(&assistant, &name).await? {
+            // An attempt of this very task. One that was taken back is not made again: it would only be down again.
+            if kept.used {
+                return Err(Error::conflict("this upgrade failed and was taken back; see the first attempt"));
+            }
+            context.log("an attempt was broken off: back to before it").await?;
+            back(&context, &assistant, &name).await?;
+            return Err(Error::conflict("the upgrade was broken off and taken back"));
+        }
+        let said = install::ensure(app, &assistant.server, &assistant.host, &target).await?;
+        context.log(&said).await?;
+        let found = config::read(&assistant).await?.ok_or_else(|| Error::conflict("the configuration is gone"))?;
+        config::require_valid(&assistant, &target, &found.document).await?;
+        let old_unit = unit::read(&assistant).await?.filter(|text| unit::is_ours(text));
+        let old_unit =
+            old_unit.ok_or_else(|| Error::conflict("its unit is not ours: it cannot be upgraded from here"))?;
+
+        service::stop(&context, &assistant).await?;
+        archive::snapshot(&assistant, &name, &current.to_string(), &old_unit).await?;
+        context.log(&format!("snapshot {name} of {current} taken")).await?;
+        match switch(&context, &assistant, &target).await {
+            Ok(()) => {
+                instance::set_version(&app.db, &assistant.id(), &target.to_string()).await?;
+                tell(&context, &assistant, Level::Info, &format!("upgraded from {current} to {target}")).await?;
+                Ok(format!("upgraded from {current} to {target}"))
+            }
+            Err(error) => {
+                context.log(&format!("{target} failed: {}", error.client)).await?;
+                back(&context, &assistant, &name).await?;
+                let told = format!("the upgrade to {target} failed and was taken back: {}", error.client);
+                tell(&context, &assistant, Level::Error, &told).await?;
+                Err(Error::new(error.kind, told).with_operator(error.operator.unwrap_or_default()))
+            }
+        }
+    }
+}
+
+async fn switch(context: &Context, assistant: &Assistant, target: &Version) -> Result<()> {
+    unit::write(assistant, target).await?;
+    service::start(context, assistant).await?;
+    health::chat(assistant, target, CHAT).await?;
+    context.log("it answered a chat").await
+}
+
+/// Everything as it was before: state, unit, version.
+async fn back(context: &Context, assistant: &Assistant, name: &str) -> Result<()> {
+    let kept = archive::find(assistant, name).await?;
+    let kept = kept.ok_or_else(|| Error::internal("the snapshot to go back to is gone"))?;
+    service::stop(context, assistant).await?;
+    archive::restore(assistant, name).await?;
+    unit::put(assistant, &kept.unit).await?;
+    instance::set_version(&context.app.db, &assistant.id(), &kept.version).await?;
+    context.log(&format!("snapshot {name} of {} put back", kept.version)).await?;
+    service::start(context, assistant).await
+}
+
+async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {
+    let by = By::system().named(&context.task.source);
+    let deed = Deed { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
+    audit::record_alone(&context.app, &by, deed).await
+}

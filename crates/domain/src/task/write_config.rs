@@ -1,0 +1,23 @@
+//! Bring the stored configuration into the one on the server.
+
+use base::Result;
+use base::id::InstanceId;
+
+use super::WriteConfig;
+use super::kind::{Context, Run};
+use crate::assistant::{Assistant, config, install, settings};
+
+impl Run for WriteConfig {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        let version = install::of_instance(app, &assistant).await?;
+        let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
+        let told = |document: &mut openclaw::Document| {
+            settings::merge(document, &wishes)?;
+            all.apply(document, &version).map(drop)
+        };
+        let written = config::bring(&context, &assistant, &version, &told).await?;
+        Ok(if written { "the configuration is written" } else { "the configuration is as it should be" }.into())
+    }
+}

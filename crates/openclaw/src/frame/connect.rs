@@ -1,0 +1,149 @@
+//! The handshake: the gateway sends a challenge, we name ourselves and show the token, it says hello.
+//!
+//! A backend on loopback that sends no Origin and no forwarded address is given the scopes that it asks for, without
+//! the key pair that a browser needs. The challenge's nonce is for those.
+
+use base::Secret;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::version::Version;
+
+/// The only protocol that 2026.5 and later speak with operators.
+pub const PROTOCOL: u32 = 4;
+
+/// What a connection may do. Chat text has the authority of the connection that it came by, so commands that only an
+/// owner may give are refused to one without `Admin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Read,
+    Write,
+    Admin,
+}
+
+impl Scope {
+    /// For a person who chats.
+    pub const CHAT: &[Scope] = &[Scope::Read, Scope::Write];
+    /// For what the platform itself asks.
+    pub const LOOK: &[Scope] = &[Scope::Read];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Read => "operator.read",
+            Scope::Write => "operator.write",
+            Scope::Admin => "operator.admin",
+        }
+    }
+}
+
+/// The first request of a connection. It holds the token, so it is a secret as a whole.
+pub fn connect(id: &str, token: &Secret, scopes: &[Scope]) -> Secret {
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+    let frame = json!({
+        "type": "req",
+        "id": id,
+        "method": "connect",
+        "params": {
+            "minProtocol": PROTOCOL,
+            "maxProtocol": PROTOCOL,
+            "client": {
+                "id": "gateway-client",
+                "version": env!("CARGO_PKG_VERSION"),
+                "platform": "linux",
+                "mode": "backend",
+            },
+            "role": "operator",
+            "scopes": scopes,
+            "caps": ["tool-events"],
+            "auth": {"token": token.expose()},
+        },
+    });
+    Secret::new(frame.to_string())
+}
+
+/// The payload of `connect.challenge`, the first event of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Challenge {
+    pub nonce: String,
+    /// Milliseconds since 1970, by the gateway's clock.
+    pub ts: i64,
+}
+
+/// The payload of the answer to `connect`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub server: Server,
+    pub features: Features,
+    pub auth: Auth,
+    #[serde(default)]
+    pub policy: Policy,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Server {
+    pub version: String,
+    #[serde(default)]
+    pub boot_id: Option<String>,
+    #[serde(default)]
+    pub conn_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Features {
+    #[serde(default)]
+    pub methods: Vec<String>,
+    #[serde(default)]
+    pub events: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Auth {
+    /// What was granted, which may be less than what was asked for.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Policy {
+    pub max_payload: usize,
+    /// How often a `tick` comes when nothing else does.
+    pub tick_interval_ms: u64,
+    pub attachments: Attachments,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy { max_payload: super::MAX_BYTES, tick_interval_ms: 30_000, attachments: Attachments::default() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Attachments {
+    pub max_bytes: usize,
+    pub max_image_bytes: usize,
+}
+
+impl Default for Attachments {
+    fn default() -> Attachments {
+        Attachments { max_bytes: 19_464_192, max_image_bytes: 6_291_456 }
+    }
+}
+
+impl Hello {
+    pub fn has(&self, method: &str) -> bool {
+        self.features.methods.iter().any(|known| known == method)
+    }
+
+    /// Whether everything was granted. Behind a proxy, or with an Origin, a gateway grants nothing and says nothing.
+    pub fn grants(&self, scopes: &[Scope]) -> bool {
+        scopes.iter().all(|scope| self.auth.scopes.iter().any(|granted| granted == scope.as_str()))
+    }
+
+    pub fn version(&self) -> Option<Version> {
+        self.server.version.parse().ok()
+    }
+}

@@ -1,0 +1,24 @@
+//! Rule 2: the gateway ends with status 1 again and again, or refuses to start because older settings must be moved
+//! first. (A refused configuration ends with 78, once, and systemd leaves it down.)
+
+use super::{Detail, Evidence, Finding, best};
+use crate::unit::Exit;
+
+/// From this many ends within five minutes on.
+const EXITS: usize = 3;
+
+/// What it says before it ends for settings of an older form: on a fresh state with 1, on one that was used with 78.
+const REFUSALS: [&str; 2] =
+    ["Refusing to run automatic gateway startup migrations", "OpenClaw migration inputs changed during startup"];
+
+pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
+    let ends: Vec<_> = evidence.recent().filter(|line| line.exit() == Some(Exit::Status(1))).collect();
+    if let (true, Some(last)) = (ends.len() >= EXITS, ends.last()) {
+        return Some(Finding::by(last, Detail::ExitLoop { exits: ends.len() }));
+    }
+    best(evidence.lines.iter().filter_map(|line| {
+        let message = line.message.strip_prefix("Gateway failed to start: ").unwrap_or(&line.message);
+        let refuses = line.subsystem.is_none() && REFUSALS.iter().any(|words| message.starts_with(words));
+        refuses.then(|| Finding::by(line, Detail::Migration))
+    }))
+}

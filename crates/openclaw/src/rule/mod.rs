@@ -1,0 +1,237 @@
+//! The nine repair rules: how each is recognised, in logs, in the configuration and in a sweep. What is done about a
+//! finding is decided elsewhere, and only after a second look: see `Proof`.
+//!
+//! One file per rule, with its example from a real log.
+
+mod auth_profiles;
+mod bot_channel;
+mod exit_loop;
+mod no_api_key;
+mod not_listening;
+mod out_of_memory;
+mod port_taken;
+mod rate_limited;
+mod unknown_key;
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use auth_profiles::remove as remove_auth_profiles;
+
+use crate::config::Bind;
+use crate::document::{Document, mask_words};
+use crate::log::{Line, Origin};
+use crate::sweep::{Answer, Process, Server};
+use crate::unit::Name;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    NoApiKey,
+    ExitLoop,
+    OutOfMemory,
+    UnknownKey,
+    AuthProfiles,
+    PortTaken,
+    NotListening,
+    RateLimited,
+    BotChannel,
+}
+
+/// Looks for one rule's case. It takes no decision and does nothing.
+pub type Detect = fn(&Evidence<'_>) -> Option<Finding>;
+
+/// All rules, in the order of their numbers.
+pub const RULES: &[(Rule, Detect)] = &[
+    (Rule::NoApiKey, no_api_key::detect),
+    (Rule::ExitLoop, exit_loop::detect),
+    (Rule::OutOfMemory, out_of_memory::detect),
+    (Rule::UnknownKey, unknown_key::detect),
+    (Rule::AuthProfiles, auth_profiles::detect),
+    (Rule::PortTaken, port_taken::detect),
+    (Rule::NotListening, not_listening::detect),
+    (Rule::RateLimited, rate_limited::detect),
+    (Rule::BotChannel, bot_channel::detect),
+];
+
+impl Rule {
+    pub fn number(self) -> u8 {
+        match self {
+            Rule::NoApiKey => 1,
+            Rule::ExitLoop => 2,
+            Rule::OutOfMemory => 3,
+            Rule::UnknownKey => 4,
+            Rule::AuthProfiles => 5,
+            Rule::PortTaken => 6,
+            Rule::NotListening => 7,
+            Rule::RateLimited => 8,
+            Rule::BotChannel => 9,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Rule::NoApiKey => "no_api_key",
+            Rule::ExitLoop => "exit_loop",
+            Rule::OutOfMemory => "out_of_memory",
+            Rule::UnknownKey => "unknown_key",
+            Rule::AuthProfiles => "auth_profiles",
+            Rule::PortTaken => "port_taken",
+            Rule::NotListening => "not_listening",
+            Rule::RateLimited => "rate_limited",
+            Rule::BotChannel => "bot_channel",
+        }
+    }
+}
+
+/// What is known of an instance. A rule that needs what is missing finds nothing.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    /// By the server's clock.
+    pub now: Timestamp,
+    /// Of the log file and the journal, since the last look.
+    pub lines: &'a [Line],
+    pub document: Option<&'a Document>,
+    pub state: Option<(&'a Server, &'a Answer)>,
+    pub expected: &'a Expected,
+}
+
+/// How the instance should be.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    pub unit: Name,
+    pub bind: Bind,
+    /// A chat-bot is bound to it.
+    pub bot: bool,
+}
+
+/// Something that one rule found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub proof: Proof,
+    pub detail: Detail,
+    /// What it was found by, shortened.
+    pub excerpt: String,
+    /// When the line was written that it was found by; a fact of now has none.
+    pub time: Option<Timestamp>,
+}
+
+/// How sure a finding is. The least of them must not change anything by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Proof {
+    /// A line of the console. A chat reply can say the same: to be confirmed by something else.
+    Hearsay,
+    /// OpenClaw's own log file. What it names may be over: to be confirmed by the state of now.
+    Logged,
+    /// systemd, the kernel or the configuration itself says so.
+    Fact,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// No key for this provider.
+    NoApiKey {
+        provider: String,
+    },
+    /// Ended with status 1 this often within five minutes.
+    ExitLoop {
+        exits: usize,
+    },
+    /// Refused to start until OpenClaw's doctor has moved older settings.
+    Migration,
+    OutOfMemory,
+    /// What the log says of unknown keys. Which to delete is asked of `config validate`, never taken from here.
+    UnknownKey {
+        told: String,
+    },
+    /// `auth.profiles` stands in the configuration, perhaps with an order that names its profiles.
+    AuthProfiles {
+        ordered: bool,
+    },
+    /// A healthy gateway has this instance's address, such as `ws://127.0.0.1:18789`.
+    PortTaken {
+        address: String,
+    },
+    NotListening(Listening),
+    /// This many turns ended with the provider's limit.
+    RateLimited {
+        turns: usize,
+        model: Option<String>,
+    },
+    BotChannel(Channel),
+}
+
+/// What is found where the instance should listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listening {
+    Nobody,
+    /// The instance itself, but elsewhere.
+    Elsewhere {
+        addresses: Vec<String>,
+    },
+    /// Somebody else. It may be ended only if it is an OpenClaw gateway, and no other instance's.
+    Stranger {
+        owner: Option<Process>,
+    },
+    /// The log says that the port is held; nobody has looked.
+    Waiting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    Missing,
+    Disabled,
+    NoToken,
+    /// The platform does not know the token.
+    Refused,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {} ({})", self.number(), self.as_str())
+    }
+}
+
+/// How far back a series counts.
+const WINDOW: SignedDuration = SignedDuration::from_mins(5);
+/// The most characters of a line that a finding shows.
+const EXCERPT: usize = 300;
+
+impl Evidence<'_> {
+    /// The lines of the window, for rules that count. One without a time was read just now.
+    fn recent(&self) -> impl Iterator<Item = &Line> {
+        let since = self.now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN);
+        self.lines.iter().filter(move |line| line.time.is_none_or(|time| time >= since))
+    }
+}
+
+impl Finding {
+    fn by(line: &Line, detail: Detail) -> Finding {
+        let proof = match line.origin {
+            Origin::File => Proof::Logged,
+            Origin::Console => Proof::Hearsay,
+            Origin::System(_) => Proof::Fact,
+        };
+        Finding { proof, detail, excerpt: excerpt(&line.message), time: line.time }
+    }
+
+    fn fact(detail: Detail, excerpt: impl Into<String>) -> Finding {
+        Finding { proof: Proof::Fact, detail, excerpt: excerpt.into(), time: None }
+    }
+}
+
+/// What may be shown of a line: shortened, without anything that looks like a secret.
+fn excerpt(text: &str) -> String {
+    let shown: String = text.chars().take(EXCERPT).collect();
+    let rest = if shown.len() < text.len() { "…" } else { "" };
+    // A mask may be longer than what it hides.
+    mask_words(&shown).chars().take(EXCERPT).chain(rest.chars()).collect()
+}
+
+/// The best proven of several findings; of equals, the last.
+fn best(findings: impl Iterator<Item = Finding>) -> Option<Finding> {
+    findings.max_by_key(|finding| finding.proof)
+}
+
+#[cfg(test)]
+mod tests;

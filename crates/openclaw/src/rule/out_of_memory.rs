@@ -1,0 +1,29 @@
+//! Rule 3: the gateway ran out of memory. Node says so on the console before it aborts itself; when the kernel ends
+//! it, systemd says so. A process that was merely killed is no case of this rule.
+
+use super::{Detail, Evidence, Finding, Proof};
+use crate::log::{Line, Origin, SystemEvent};
+use crate::unit::Exit;
+
+const KILLED: &str = "oom-kill";
+
+pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
+    let by_kernel = |line: &&Line| matches!(&line.origin, Origin::System(SystemEvent::Failed(why)) if why == KILLED);
+    if let Some(line) = evidence.lines.iter().find(by_kernel) {
+        return Some(Finding::by(line, Detail::OutOfMemory));
+    }
+    if evidence.state.is_some_and(|(_, answer)| answer.unit.result == KILLED) {
+        return Some(Finding::fact(Detail::OutOfMemory, "the unit's result is oom-kill"));
+    }
+    let said = evidence.lines.iter().rev().find(|line| says_so(line))?;
+    // A chat reply can say it too; it cannot make the process abort.
+    let aborted = evidence.lines.iter().any(|line| line.exit() == Some(Exit::ABORT));
+    let finding = Finding::by(said, Detail::OutOfMemory);
+    Some(if aborted { Finding { proof: Proof::Fact, ..finding } } else { finding })
+}
+
+fn says_so(line: &Line) -> bool {
+    line.origin == Origin::Console
+        && line.message.starts_with("FATAL ERROR: ")
+        && (line.message.contains("heap out of memory") || line.message.contains("Allocation failed"))
+}

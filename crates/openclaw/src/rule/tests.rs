@@ -1,0 +1,345 @@
+//! Each rule finds its own example and no other's, in every form of log; and what people write in a chat is no proof.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::sweep::{Http, Listener};
+use crate::unit::{Active, State};
+
+/// What was recorded while a rule's case was provoked on a real server.
+struct Example {
+    rule: Rule,
+    console: &'static str,
+    file: &'static str,
+    journal: &'static str,
+    /// How sure the rule is by each of them; None where that log does not tell it.
+    proofs: [Option<Proof>; 3],
+}
+
+macro_rules! example {
+    ($rule:ident, $number:literal, $proofs:expr) => {
+        Example {
+            rule: Rule::$rule,
+            console: include_str!(concat!("../../samples/rules/", $number, ".console.txt")),
+            file: include_str!(concat!("../../samples/rules/", $number, ".file.jsonl")),
+            journal: include_str!(concat!("../../samples/rules/", $number, ".journal.jsonl")),
+            proofs: $proofs,
+        }
+    };
+}
+
+const HEARSAY: Option<Proof> = Some(Proof::Hearsay);
+const LOGGED: Option<Proof> = Some(Proof::Logged);
+const FACT: Option<Proof> = Some(Proof::Fact);
+
+const EXAMPLES: &[Example] = &[
+    example!(NoApiKey, "1", [HEARSAY, LOGGED, HEARSAY]),
+    example!(ExitLoop, "2", [HEARSAY, LOGGED, FACT]),
+    // An abort writes nothing into the log file.
+    Example {
+        rule: Rule::OutOfMemory,
+        console: include_str!("../../samples/rules/3.console.txt"),
+        file: "",
+        journal: include_str!("../../samples/rules/3.journal.jsonl"),
+        proofs: [HEARSAY, None, FACT],
+    },
+    example!(UnknownKey, "4", [HEARSAY, LOGGED, HEARSAY]),
+    example!(PortTaken, "6", [HEARSAY, LOGGED, HEARSAY]),
+    example!(NotListening, "7", [HEARSAY, LOGGED, HEARSAY]),
+    example!(RateLimited, "8", [HEARSAY, LOGGED, HEARSAY]),
+    example!(BotChannel, "9", [HEARSAY, LOGGED, HEARSAY]),
+];
+
+fn console(text: &str) -> Vec<Line> {
+    text.lines().map(|line| Line::from_console(line.as_bytes())).collect()
+}
+
+fn file(text: &str) -> Vec<Line> {
+    text.lines().map(|line| Line::from_file(line.as_bytes()).unwrap_or_else(|| panic!("{line}"))).collect()
+}
+
+fn journal(text: &str) -> Vec<Line> {
+    text.lines().map(|line| Line::from_journal(line.as_bytes()).unwrap_or_else(|| panic!("{line}"))).collect()
+}
+
+impl Example {
+    fn forms(&self) -> [Vec<Line>; 3] {
+        [console(self.console), file(self.file), journal(self.journal)].map(|lines| self.often_enough(lines))
+    }
+
+    /// One turn was recorded for rule 8, which counts turns.
+    fn often_enough(&self, lines: Vec<Line>) -> Vec<Line> {
+        if self.rule != Rule::RateLimited {
+            return lines;
+        }
+        let turn = |number: usize| {
+            lines.iter().cloned().map(move |mut line| {
+                let run = format!("turn-{number}");
+                line.message = line.message.replace("chatcmpl_3d2d4df4-0164-4e86-a493-b809213c4df2", &run);
+                if let Some(value) = line.fields.get_mut("runId") {
+                    *value = run.into();
+                }
+                line
+            })
+        };
+        (0..3).flat_map(turn).collect()
+    }
+}
+
+fn expected() -> Expected {
+    Expected { unit: Name::parse("oc@i2").unwrap(), bind: Bind::Loopback, bot: true }
+}
+
+fn good_document() -> Document {
+    Document::parse("{channels:{telegram:{enabled:true,botToken:'example'}},auth:{order:{}}}").unwrap()
+}
+
+/// What all rules find, with a moment chosen so that all lines count.
+fn found(lines: &[Line], document: Option<&Document>, state: Option<(&Server, &Answer)>) -> Vec<(Rule, Finding)> {
+    let now = lines.iter().filter_map(|line| line.time).max().unwrap_or(Timestamp::UNIX_EPOCH);
+    let expected = expected();
+    let evidence = Evidence { now, lines, document, state, expected: &expected };
+    RULES.iter().filter_map(|(rule, detect)| Some((*rule, detect(&evidence)?))).collect()
+}
+
+fn rules(lines: &[Line]) -> Vec<Rule> {
+    found(lines, Some(&good_document()), None).into_iter().map(|(rule, _)| rule).collect()
+}
+
+#[test]
+fn every_rule_is_listed_once_in_order() {
+    let numbers: Vec<u8> = RULES.iter().map(|(rule, _)| rule.number()).collect();
+    assert_eq!(numbers, (1..=9).collect::<Vec<u8>>());
+}
+
+#[test]
+fn each_rule_finds_its_own_example_and_no_others() {
+    for example in EXAMPLES {
+        for (form, (lines, proof)) in example.forms().iter().zip(example.proofs).enumerate() {
+            let found = found(lines, Some(&good_document()), None);
+            let told: Vec<(Rule, Proof)> = found.iter().map(|(rule, finding)| (*rule, finding.proof)).collect();
+            let own: Vec<(Rule, Proof)> = proof.into_iter().map(|proof| (example.rule, proof)).collect();
+            assert_eq!(told, own, "{}, form {form}: {found:?}", example.rule);
+        }
+    }
+}
+
+#[test]
+fn what_is_found_is_told() {
+    let detail = |rule: Rule| {
+        let example = EXAMPLES.iter().find(|example| example.rule == rule).unwrap();
+        let [_, file, journal] = example.forms();
+        let lines = [file, journal].concat();
+        found(&lines, Some(&good_document()), None).remove(0).1.detail
+    };
+    assert_eq!(detail(Rule::NoApiKey), Detail::NoApiKey { provider: "remote".into() });
+    assert_eq!(detail(Rule::ExitLoop), Detail::ExitLoop { exits: 3 });
+    assert_eq!(detail(Rule::PortTaken), Detail::PortTaken { address: "ws://127.0.0.1:18789".into() });
+    assert_eq!(detail(Rule::RateLimited), Detail::RateLimited { turns: 3, model: Some("rl/fake-429".into()) });
+    assert_eq!(detail(Rule::BotChannel), Detail::BotChannel(Channel::Refused));
+    let Detail::UnknownKey { told } = detail(Rule::UnknownKey) else { panic!() };
+    assert!(told.contains("Unrecognized key"), "{told}");
+}
+
+#[test]
+fn what_is_told_holds_no_secret() {
+    let line = "2026-11-15T01:50:34.924+00:00 [telegram] Telegram bot token unauthorized: 123456789:AAexample_example-example token=abc";
+    let found = found(&console(line), Some(&good_document()), None);
+    assert_eq!(found[0].1.excerpt, "Telegram bot token unauthorized: *** token=***");
+}
+
+#[test]
+fn a_healthy_instance_has_no_finding() {
+    let lines = [
+        file(include_str!("../../samples/signals.file.jsonl")),
+        console(include_str!("../../samples/signals.console.txt")),
+        console(include_str!("../../samples/console-style-json.jsonl")),
+    ]
+    .concat();
+    assert_eq!(rules(&lines), []);
+}
+
+/// A multi-line reply is printed to the console as it is, lines without a time included; with one, a line looks just
+/// like OpenClaw's. It never gets into the log file.
+#[test]
+fn a_chat_reply_proves_nothing() {
+    for example in EXAMPLES {
+        for line in example.console.lines() {
+            let record = serde_json::json!({"MESSAGE": line, "_PID": "4711", "_UID": "0", "MESSAGE_ID": "98e322203f7a4ed290d09fe03c09fe15",
+                "EXIT_CODE": "exited", "EXIT_STATUS": "1"});
+            let lines = vec![Line::from_journal(record.to_string().as_bytes()).unwrap(); 5];
+            for (rule, finding) in found(&lines, Some(&good_document()), None) {
+                assert_eq!(finding.proof, Proof::Hearsay, "{rule}: {line}");
+            }
+        }
+    }
+    // What a user or a model wrote stands inside of other lines, and means nothing there.
+    for quote in [
+        "2026-11-15T01:33:48.440+00:00 [ws] No API key found for provider \"remote\".",
+        "2026-11-15T01:33:48.440+00:00 [agent/embedded] said: FATAL ERROR: JavaScript heap out of memory",
+        "he said: FATAL ERROR: JavaScript heap out of memory",
+        "2026-11-15T01:33:48.440+00:00 [agent/embedded] Rate limit reached for requests",
+        "an Unrecognized key: \"x\" is what it said",
+        "another gateway instance is already listening on ws://127.0.0.1:18789",
+        "2026-11-15T01:33:48.440+00:00 [ws] already running under systemd; waiting 5000ms",
+        "oc@i4.service: Main process exited, code=exited, status=1/FAILURE",
+        "2026-11-15T01:41:07.328+00:00 [session-sqlite] slow outcome=rejected exitCode=1",
+    ] {
+        assert_eq!(rules(&vec![Line::from_console(quote.as_bytes()); 5]), [], "{quote}");
+    }
+}
+
+#[test]
+fn a_series_counts_within_five_minutes() {
+    let lines = journal(EXAMPLES[1].journal);
+    let exits: Vec<Line> = lines.into_iter().filter(|line| line.exit().is_some()).collect();
+    assert_eq!(rules(&exits), [Rule::ExitLoop]);
+    assert_eq!(rules(&exits[1..]), []);
+    let mut spread = exits.clone();
+    spread[0].time = spread[0].time.map(|time| time - SignedDuration::from_mins(6));
+    assert_eq!(rules(&spread), []);
+    // Two turns that ran into the limit are not three, however often each tried.
+    let turns = EXAMPLES.iter().find(|example| example.rule == Rule::RateLimited).unwrap();
+    assert_eq!(rules(&file(turns.file)), []);
+    assert_eq!(rules(&vec![file(turns.file); 9].concat()), []);
+    // The wait of an ordinary restart.
+    let waits = EXAMPLES.iter().find(|example| example.rule == Rule::NotListening).unwrap();
+    assert_eq!(rules(&file(waits.file)[1..2]), []);
+}
+
+#[test]
+fn memory_is_the_kernels_word_or_an_abort() {
+    let oom = r#"{"MESSAGE":"x: Failed with result 'oom-kill'.","MESSAGE_ID":"d9b373ed55a64feb8242e02dbe79a49c","UNIT_RESULT":"oom-kill","_PID":"1","_UID":"0"}"#;
+    let found_by = |lines: &[Line], result: &str| {
+        let answer = Answer { unit: State { result: result.into(), ..State::default() }, ..Answer::default() };
+        found(lines, Some(&good_document()), Some((&Server::default(), &answer)))
+    };
+    assert_eq!(found_by(&journal(oom), "success")[0].1.proof, Proof::Fact);
+    assert_eq!(found_by(&[], "oom-kill")[0].1.proof, Proof::Fact);
+    assert_eq!(found_by(&[], "signal"), []);
+    let killed = r#"{"MESSAGE":"x","MESSAGE_ID":"98e322203f7a4ed290d09fe03c09fe15","EXIT_CODE":"killed","EXIT_STATUS":"9","_PID":"1","_UID":"0"}"#;
+    assert_eq!(found_by(&journal(killed), "signal"), []);
+}
+
+#[test]
+fn a_refused_start_for_older_settings_is_rule_2_on_a_used_state_too() {
+    let line = "2026-11-15T01:42:30.726+00:00 Gateway failed to start: OpenClaw migration inputs changed during startup; refusing to report the gateway ready.";
+    let found = found(&console(line), None, None);
+    assert_eq!((found[0].0, &found[0].1.detail), (Rule::ExitLoop, &Detail::Migration));
+}
+
+#[test]
+fn profiles_are_found_and_taken_out_with_their_order() {
+    let text = "{auth:{profiles:{'remote:default':{provider:'remote',mode:'oauth'}},order:{remote:['remote:default']}},channels:{telegram:{botToken:'x'}}}";
+    let mut document = Document::parse(text).unwrap();
+    let found_in = |document: &Document| found(&[], Some(document), None);
+    let found = found_in(&document);
+    assert_eq!((found[0].0, found.len()), (Rule::AuthProfiles, 1));
+    assert_eq!(found[0].1.detail, Detail::AuthProfiles { ordered: true });
+    assert!(remove_auth_profiles(&mut document).unwrap());
+    assert_eq!(document.value(), serde_json::json!({"channels": {"telegram": {"botToken": "x"}}}));
+    assert_eq!(found_in(&document), []);
+    assert!(!remove_auth_profiles(&mut document).unwrap());
+}
+
+#[test]
+fn a_bots_channel_is_looked_at_where_a_bot_is_bound() {
+    let channel = |text: &str, bot: bool| {
+        let document = Document::parse(text).unwrap();
+        let expected = Expected { bot, ..expected() };
+        let now = Timestamp::UNIX_EPOCH;
+        let evidence = Evidence { now, lines: &[], document: Some(&document), state: None, expected: &expected };
+        bot_channel::detect(&evidence).map(|finding| finding.detail)
+    };
+    let broken = |channel: Channel| Some(Detail::BotChannel(channel));
+    assert_eq!(channel("{}", true), broken(Channel::Missing));
+    assert_eq!(channel("{channels:{telegram:{enabled:false,botToken:'x'}}}", true), broken(Channel::Disabled));
+    assert_eq!(channel("{channels:{telegram:{enabled:true}}}", true), broken(Channel::NoToken));
+    assert_eq!(channel("{channels:{telegram:{botToken:''}}}", true), broken(Channel::NoToken));
+    for good in ["botToken:'x'", "botToken:{source:'env',id:'T'}", "tokenFile:'/t'", "accounts:{a:{}}"] {
+        assert_eq!(channel(&format!("{{channels:{{telegram:{{{good}}}}}}}"), true), None, "{good}");
+    }
+    assert_eq!(channel("{}", false), None);
+}
+
+fn listening(addresses: &[&str], service: Option<&str>, health: Option<Http>) -> (Server, Answer) {
+    let unit = State { active: Active::Active, main_pid: Some(5), started_us: Some(1_000_000), ..State::default() };
+    let listener = |address: &&str| Listener { address: address.parse().unwrap(), port: 18909 };
+    let owner =
+        |service: &str| Process { pid: 5, name: "x".into(), service: Some(service.into()), ..Process::default() };
+    let answer = Answer {
+        complete: true,
+        unit,
+        listeners: addresses.iter().map(listener).collect(),
+        owners: service.map(owner).into_iter().collect(),
+        healthz: health,
+        ..Answer::default()
+    };
+    (Server { uptime_s: Some(1000.0), ..Server::default() }, answer)
+}
+
+fn live(status: u16, body: &str) -> Option<Http> {
+    Some(Http { status, body: body.into() })
+}
+
+#[test]
+fn an_active_unit_must_listen_where_it_should() {
+    const OWN: Option<&str> = Some("oc@i2.service");
+    let look = |(server, answer): (Server, Answer), bind: Bind| {
+        let expected = Expected { bind, ..expected() };
+        let state = Some((&server, &answer));
+        let evidence = Evidence { now: Timestamp::UNIX_EPOCH, lines: &[], document: None, state, expected: &expected };
+        not_listening::detect(&evidence).map(|finding| {
+            assert_eq!(finding.proof, Proof::Fact);
+            finding.detail
+        })
+    };
+    let ok = || live(200, r#"{"ok":true,"status":"live"}"#);
+    let stranger = live(404, "<!DOCTYPE HTML>");
+    assert_eq!(look(listening(&["127.0.0.1", "::1"], OWN, ok()), Bind::Loopback), None);
+    assert_eq!(look(listening(&["127.0.0.1"], None, ok()), Bind::Loopback), None);
+    assert_eq!(look(listening(&["0.0.0.0"], OWN, ok()), Bind::Lan), None);
+    assert_eq!(look(listening(&["::"], OWN, ok()), Bind::Lan), None);
+    assert_eq!(look(listening(&[], None, None), Bind::Loopback), Some(Detail::NotListening(Listening::Nobody)));
+    let elsewhere =
+        |address: &str| Some(Detail::NotListening(Listening::Elsewhere { addresses: vec![address.into()] }));
+    assert_eq!(look(listening(&["0.0.0.0"], OWN, ok()), Bind::Loopback), elsewhere("0.0.0.0"));
+    assert_eq!(look(listening(&["127.0.0.1"], OWN, ok()), Bind::Lan), elsewhere("127.0.0.1"));
+    let held = look(listening(&["127.0.0.1"], Some("stranger.service"), stranger.clone()), Bind::Loopback);
+    assert!(matches!(held, Some(Detail::NotListening(Listening::Stranger { owner: Some(_) }))));
+    let unseen = look(listening(&["127.0.0.1"], None, stranger), Bind::Loopback);
+    assert_eq!(unseen, Some(Detail::NotListening(Listening::Stranger { owner: None })));
+
+    // Not yet, not running, not looked at to the end.
+    let mut starting = listening(&[], None, None);
+    starting.0.uptime_s = Some(60.0);
+    assert_eq!(look(starting, Bind::Loopback), None);
+    let mut failed = listening(&[], None, None);
+    failed.1.unit.active = Active::Failed;
+    assert_eq!(look(failed, Bind::Loopback), None);
+    let mut cut = listening(&[], None, None);
+    cut.1.complete = false;
+    assert_eq!(look(cut, Bind::Loopback), None);
+}
+
+proptest! {
+    #[test]
+    fn fuzz_rules_look_at_any_lines(
+        texts in proptest::collection::vec("(\\PC|[\\n\\t]){0,80}", 0..8),
+        pick in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..40), 0..8),
+    ) {
+        let recorded: Vec<&str> = EXAMPLES.iter().flat_map(|e| e.console.lines().chain(e.file.lines()).chain(e.journal.lines())).collect();
+        let mut lines: Vec<Line> = texts.iter().map(|text| Line::from_console(text.as_bytes())).collect();
+        for (which, at, length) in pick {
+            let mut bytes = which.get(&recorded).as_bytes().to_vec();
+            let start = at.index(bytes.len());
+            bytes.drain(start..(start + length).min(bytes.len()));
+            lines.push(Line::from_console(&bytes));
+            lines.extend(Line::from_file(&bytes));
+            lines.extend(Line::from_journal(&bytes));
+        }
+        for (_, finding) in found(&lines, Some(&good_document()), None) {
+            prop_assert!(finding.excerpt.chars().count() <= EXCERPT + 1);
+        }
+    }
+}

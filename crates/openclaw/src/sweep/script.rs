@@ -1,0 +1,96 @@
+//! The script's text. Every value in it goes through `shell::quote`.
+
+use std::time::Duration;
+
+use base::{Error, Result};
+
+use super::Target;
+use crate::shell::quote;
+use crate::unit::PROPERTIES;
+
+const SERVER: &str = include_str!("server.sh");
+const SECTION: &str = include_str!("section.sh");
+
+/// How much is asked for.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Of each instance's log, and of its journal.
+    pub log_bytes: u64,
+    /// How far back the journal is read.
+    pub journal: Duration,
+    /// For one instance; eight are asked at a time.
+    pub instance: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { log_bytes: 64 * 1024, journal: Duration::from_secs(300), instance: Duration::from_secs(20) }
+    }
+}
+
+impl Limits {
+    /// How much of the script's output to keep. A log of very short lines can make it more; it is cut off then, and read as far as it goes.
+    pub fn output_bytes(&self, instances: usize) -> usize {
+        let logs = usize::try_from(self.log_bytes).unwrap_or(usize::MAX).saturating_mul(4);
+        logs.saturating_add(64 * 1024).saturating_mul(instances.max(1))
+    }
+}
+
+/// A script for `sh`, best handed to it as its input: with many instances it is longer than an argument may be.
+/// `folders` are those whose file systems are looked at besides `/`.
+pub fn script(targets: &[Target], folders: &[&str], limits: &Limits) -> Result<String> {
+    let section = without_comments(SECTION).replace("@PROPERTIES@", PROPERTIES);
+    let mut sections = String::new();
+    for target in targets {
+        let numbers = [target.mark.inode, target.mark.offset, limits.log_bytes, limits.journal.as_secs()];
+        sections += "one";
+        for value in [
+            target.unit.service(),
+            target.port.get().to_string(),
+            absolute(&target.config_path)?.to_owned(),
+            absolute(&target.state_dir)?.to_owned(),
+            absolute(&target.log_file)?.to_owned(),
+        ]
+        .into_iter()
+        .chain(numbers.map(|number| number.to_string()))
+        {
+            sections += " ";
+            sections += &quote(&value)?;
+        }
+        sections += "\n";
+    }
+    let folders: Result<Vec<_>> = folders.iter().map(|folder| quote(absolute(folder)?)).collect();
+    // The values come last, so that nothing is replaced inside of them.
+    let parts = [
+        ("@TIMEOUT@", limits.instance.as_secs().max(1).to_string()),
+        ("@SECTION@", quote(&section)?.into_owned()),
+        ("@FOLDERS@", folders?.join(" ")),
+        ("@SECTIONS@\n", sections),
+    ];
+    let mut rest = without_comments(SERVER);
+    let mut out = String::new();
+    // Each placeholder that comes next is replaced, and what was put in is not looked at again.
+    while let Some((at, name, value)) =
+        parts.iter().filter_map(|(name, value)| rest.find(name).map(|at| (at, *name, value))).min_by_key(|(at, ..)| *at)
+    {
+        out += &rest[..at];
+        out += value;
+        rest.drain(..at + name.len());
+    }
+    Ok(out + &rest)
+}
+
+/// What is explained in the files need not travel.
+fn without_comments(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+fn absolute(path: &str) -> Result<&str> {
+    // A log line cannot pass for one of ours, but a path with a line break could not be told apart in any message.
+    if path.starts_with('/') && !path.chars().any(char::is_control) {
+        Ok(path)
+    } else {
+        Err(Error::internal("a path of an instance must be absolute, without control characters"))
+    }
+}

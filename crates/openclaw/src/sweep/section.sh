@@ -1,0 +1,89 @@
+# shellcheck shell=sh
+# What one instance is asked. Runs by itself under `timeout`, as `sh -c <this> sweep <arguments>`.
+#
+# Every line of the answer begins with a word of ours. What comes from elsewhere, a log line or an answer of
+# somebody's server, stands behind `word|`, so that it can never pass for a line of ours.
+unit=$1 port=$2 config=$3 state=$4 log=$5 inode=$6 offset=$7 limit=$8 since=$9
+export LC_ALL=C
+
+# The last line of what is quoted may have no end; an empty line more is passed over.
+behind() {
+    sed "s/^/$1|/"
+    echo
+}
+
+# The unit that a process belongs to, and the configuration it was started with. Its other variables may be secrets.
+process() {
+    head -c 64 "/proc/$1/comm" 2>/dev/null | behind comm
+    sed -n 's/^0:://p; s/^[0-9]*:name=systemd://p' "/proc/$1/cgroup" 2>/dev/null | head -c 2048 | behind cgroup
+    tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | grep -a '^OPENCLAW_CONFIG_PATH=' | head -n 1 | cut -c 22-1024 | behind config-path
+}
+
+ask() {
+    if command -v curl >/dev/null 2>&1; then
+        curl -q -s -i -m 3 --noproxy '*' "http://127.0.0.1:$port$1"
+    else
+        # Perl's base package is a part of every Debian.
+        perl -MIO::Socket::INET -e '
+            $SIG{ALRM} = sub { exit 1 }; alarm 3;
+            my $s = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $ARGV[0], Timeout => 3) or exit 1;
+            print $s "GET $ARGV[1] HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"; $s->flush;
+            while (sysread($s, my $b, 4096)) { print $b; }' "$port" "$1"
+    fi 2>/dev/null | head -c 8192
+}
+
+shown=$(systemctl show --property="@PROPERTIES@" -- "$unit" 2>/dev/null | head -c 4096)
+printf '%s\n' "$shown" | behind unit
+main=$(printf '%s\n' "$shown" | sed -n 's/^MainPID=\([1-9][0-9]*\)$/\1/p')
+if [ -n "$main" ]; then
+    sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/rss \1/p' "/proc/$main/status" 2>/dev/null
+fi
+
+# Who holds the port. A process's name may say anything, also `pid=1`: a process counts that has the socket open.
+sockets=$(ss -Hltnpe "sport = :$port" 2>/dev/null | head -c 8192)
+printf '%s\n' "$sockets" | behind port
+for pid in $(printf '%s\n' "$sockets" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -un | head -n 8); do
+    for socket in $(printf '%s\n' "$sockets" | grep -o ' ino:[0-9]*' | cut -d: -f2 | sort -un | head -n 8); do
+        # A file cannot be called that: the text is the kernel's own.
+        if find "/proc/$pid/fd" -lname "socket:\[$socket\]" 2>/dev/null | grep -q .; then
+            echo "owner $pid"
+            process "$pid"
+            break
+        fi
+    done
+done
+
+ask /healthz | behind healthz
+ask /readyz | behind readyz
+
+if [ -f "$config" ] && [ -r "$config" ]; then
+    echo "config $(sha256sum <"$config" | cut -c 1-64) $(stat -L -c %s -- "$config")"
+else
+    # Whoever may not look into a folder finds nothing in it; only a plain "no such file" says that it is missing.
+    case $(ls -d -- "$config" 2>&1) in
+    *"No such file"*) echo "config missing" ;;
+    *) echo "config unreadable" ;;
+    esac
+fi
+if [ -e "$state/agents/main/agent/auth-profiles.json" ]; then
+    echo "legacy-auth"
+fi
+
+# The log from the mark on; from its end backwards where the mark is of another file or too far behind.
+if [ -f "$log" ] && [ -r "$log" ]; then
+    now=$(stat -L -c %i -- "$log")
+    size=$(stat -L -c %s -- "$log")
+    from=$offset
+    if [ "$now" != "$inode" ] || [ "$size" -lt "$offset" ]; then from=0; fi
+    if [ $((size - from)) -gt "$limit" ]; then from=$((size - limit)); fi
+    bytes=$((size - from))
+    echo "log $now $from $bytes"
+    tail -c "+$((from + 1))" -- "$log" 2>/dev/null | head -c "$bytes" | behind log
+fi
+
+# What systemd says of the unit, and the lines of a start that failed before it had a log file.
+journalctl --unit="$unit" --since="-${since}s" --lines=2000 --output=json --quiet --no-pager \
+    --output-fields=MESSAGE,MESSAGE_ID,COMMAND,EXIT_CODE,EXIT_STATUS,UNIT,UNIT_RESULT,N_RESTARTS,_PID,_UID 2>/dev/null |
+    grep -aE '"_PID":"1"|"MESSAGE":"([^"]* )?(FATAL ERROR: |Gateway failed to start: |Refusing to |Config auto-restored )' |
+    tail -n 300 | tail -c "$limit" | behind journal
+echo "end"
