@@ -31,7 +31,7 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
                 {item.group}
               </p>
             )}
-            <NavLink item={item} onNavigate={onNavigate} />
+            <NavLink item={item} row={direction === 'row'} onNavigate={onNavigate} />
           </li>
         ))}
       </ul>
@@ -39,7 +39,13 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
   );
 }
 
-function NavLink({ item, onNavigate }: { item: NavItem; onNavigate?: () => void }) {
+interface NavLinkProps {
+  item: NavItem;
+  row: boolean;
+  onNavigate?: () => void;
+}
+
+function NavLink({ item, row, onNavigate }: NavLinkProps) {
   // A section stays marked on the pages below it; the home page only on itself.
   const [active] = useRoute(item.href === '/' ? '/' : `${item.href}/*?`);
   const Icon = item.icon;
@@ -48,9 +54,10 @@ function NavLink({ item, onNavigate }: { item: NavItem; onNavigate?: () => void 
       href={item.href}
       onClick={onNavigate}
       aria-current={active ? 'page' : undefined}
-      className="flex min-h-9 items-center gap-2.5 rounded-lg px-3 py-1.5 text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong"
+      className={`flex min-h-9 items-center gap-2.5 rounded-lg py-1.5 text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong ${row ? 'px-2 whitespace-nowrap lg:px-3' : 'px-3'}`}
     >
-      <Icon className="size-4.5 shrink-0" aria-hidden="true" />
+      {/* Beside each other on a narrow window, the words alone have room. */}
+      <Icon className={`size-4.5 shrink-0 ${row ? 'max-xl:hidden' : ''}`} aria-hidden="true" />
       {item.label}
       {item.count !== undefined && item.count > 0 && (
         <span className="ms-auto rounded-full bg-danger-soft px-1.5 text-xs text-danger tabular-nums">

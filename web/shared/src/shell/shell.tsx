@@ -21,26 +21,36 @@ interface ShellProps {
   children: ReactNode;
 }
 
-export function HeaderShell({ tag, items, account, children }: ShellProps) {
+interface HeaderShellProps extends ShellProps {
+  /** The page takes the window's height and scrolls inside itself; it shows the version by itself, too. */
+  fill?: boolean;
+  /** Beside the account menu. */
+  tools?: ReactNode;
+}
+
+export function HeaderShell({ tag, items, account, fill = false, tools, children }: HeaderShellProps) {
   return (
-    <div className="flex min-h-dvh flex-col">
+    <div className={`flex flex-col ${fill ? 'h-dvh' : 'min-h-dvh'}`}>
       <SkipLink />
       <header className="sticky top-0 z-20 border-b border-line bg-surface">
         <div className="flex h-14 items-center gap-2 px-4 sm:px-6">
           <Drawer items={items} tag={tag} foot={<VersionTag />} />
           <HomeLink tag={tag} />
-          <div className="ms-6 hidden flex-1 md:block">
+          <div className="ms-2 hidden min-w-0 flex-1 md:block lg:ms-6">
             <Nav items={items} direction="row" />
           </div>
-          <div className="ms-auto">
+          <div className="ms-auto flex items-center gap-1">
+            {tools}
             <AccountMenu account={account} wide={false} />
           </div>
         </div>
       </header>
-      <Main>{children}</Main>
-      <footer className="hidden px-6 pb-4 text-end md:block">
-        <VersionTag />
-      </footer>
+      <Main fill={fill}>{children}</Main>
+      {!fill && (
+        <footer className="hidden px-6 pb-4 text-end md:block">
+          <VersionTag />
+        </footer>
+      )}
       <NewVersion />
     </div>
   );
@@ -110,10 +120,10 @@ function SkipLink() {
   );
 }
 
-function Main({ children }: { children: ReactNode }) {
+function Main({ fill = false, children }: { fill?: boolean; children: ReactNode }) {
   const [location] = useLocation();
   return (
-    <main id="main" tabIndex={-1} className="min-w-0 flex-1">
+    <main id="main" tabIndex={-1} className={`min-w-0 flex-1 ${fill ? 'min-h-0' : ''}`}>
       <ErrorBoundary resetOn={location} fallback={() => <PageFailure />}>
         <Suspense
           fallback={
