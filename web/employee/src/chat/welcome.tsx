@@ -25,8 +25,12 @@ export function Welcome() {
         heading={heading}
         lead={
           <>
-            {t('home.lead')} {email && t('home.signedIn')}{' '}
-            {email && <span className="font-medium text-ink">{email}</span>}
+            {t('home.lead')}
+            {email && (
+              <span className="mt-0.5 block text-sm">
+                {t('home.signedIn')} <span className="font-medium text-ink">{email}</span>
+              </span>
+            )}
           </>
         }
       >

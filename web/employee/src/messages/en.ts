@@ -55,7 +55,7 @@ export const en = {
   'column.oneConversation': 'One conversation so far. Start another with the pencil above.',
   'column.untitled': 'Untitled',
   'column.unusedToday': 'Not used today',
-  'column.today': '{requests} requests · {tokens} tokens · {cost}',
+  'column.today': '{requests}× · {tokens} tokens · {cost}',
   'column.total': 'Today: {tokens} tokens · {cost}',
   'column.usage': 'Usage',
   'column.ageToday': 'Today',

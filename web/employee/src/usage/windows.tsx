@@ -21,7 +21,7 @@ export function Windows() {
           onRetry={retry}
         />
       )}
-      <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-4">
+      <ul className="grid grid-cols-2 gap-3 lg:grid-cols-4">
         {WINDOWS.map((window) => (
           <li key={window} className="rounded-xl border border-line bg-surface p-4 shadow-card">
             <h2 className="text-sm font-medium text-muted">{t(`usage.${window}`)}</h2>

@@ -142,6 +142,8 @@ export class GatewayChat implements ChatEngine {
       }));
       // What was typed meanwhile comes after.
       this.thread.set({ messages: [...messages, ...this.state().messages], loaded: true });
+      // Somebody's very first conversation is one like all later ones.
+      if (key === null && messages.length === 0) this.thread.set({ conversation: newId() });
       return;
     }
     const whole = rest.findLast((one) => one.role === 'assistant');

@@ -26,8 +26,9 @@ const TONES: Record<Connection['state'], Tone> = {
   readonly: 'bad',
 };
 
-export function ConnectionMark({ connection }: { connection: Connection }) {
+export function ConnectionMark({ chat }: { chat: Chat }) {
   const { t } = useText();
+  const { connection } = chat.state;
   const left = useSecondsLeft(connection.state === 'waiting' ? connection.retryAt : null);
   const text =
     connection.state === 'waiting'
@@ -37,6 +38,7 @@ export function ConnectionMark({ connection }: { connection: Connection }) {
     <span role="status" className="flex items-center gap-1.5 text-xs whitespace-nowrap text-muted">
       <StatusDot tone={TONES[connection.state]} />
       <span className={connection.state === 'live' ? 'max-sm:sr-only' : ''}>{text}</span>
+      <span className="max-lg:hidden">· {t(`way.${chat.engine.kind}`)}</span>
     </span>
   );
 }

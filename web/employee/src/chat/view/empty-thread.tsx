@@ -29,10 +29,10 @@ export function EmptyThread({ instance, onPick }: { instance: Instance; onPick: 
             <button
               type="button"
               onClick={() => onPick(`${t(text)} `)}
-              className="h-full w-full rounded-xl border border-line bg-surface px-4 py-3 text-start hover:border-control hover:bg-sunken"
+              className="flex h-full w-full flex-col rounded-xl border border-line bg-surface px-4 py-3 text-start hover:border-control hover:bg-sunken"
             >
               <span className="block text-sm font-medium">{t(title)}</span>
-              <span className="block text-sm text-muted">{t(text)}…</span>
+              <span className="block text-sm text-muted">{t(text).replace(/[:：]$/, '')}…</span>
             </button>
           </li>
         ))}

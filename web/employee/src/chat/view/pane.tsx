@@ -38,7 +38,7 @@ export function Pane({ account, instance, chat, onShowColumn, columnShown }: Pan
           <PanelLeftOpen className="size-5" aria-hidden="true" />
         </button>
         <h1 className="min-w-0 truncate text-[0.9375rem] font-semibold">{instance.name}</h1>
-        <ConnectionMark connection={state.connection} />
+        <ConnectionMark chat={chat} />
         <div className="ms-auto flex min-w-0 items-center gap-2">
           <QuotaBar />
           <PaneMenu instance={instance} chat={chat} />
