@@ -23,7 +23,7 @@ export default function Frame({ children }: { children: ReactNode }) {
       <button
         type="button"
         onClick={() => setSearching(true)}
-        className="flex min-h-9 min-w-9 flex-1 items-center justify-center gap-2 rounded-lg text-sm text-muted hover:bg-sunken hover:text-ink md:justify-start md:border md:border-line md:px-2.5"
+        className="flex min-h-9 min-w-9 flex-1 items-center justify-center gap-2 rounded-lg text-sm whitespace-nowrap text-muted hover:bg-sunken hover:text-ink md:justify-start md:border md:border-line md:px-2.5"
       >
         <Search className="size-4 shrink-0" aria-hidden="true" />
         <span className="sr-only md:not-sr-only">{t('palette.open')}</span>

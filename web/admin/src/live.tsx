@@ -154,12 +154,13 @@ export function LiveButton() {
       title={t(`live.${state}Hint`)}
       className="group flex min-h-9 items-center gap-2 rounded-lg px-2.5 text-sm text-muted hover:bg-sunken hover:text-ink"
     >
-      <StatusDot tone={TONES[state]} />
-      <span className="sr-only lg:not-sr-only">{t(`live.${state}`)}</span>
-      <Icon
-        className="size-3.5 opacity-0 group-hover:opacity-100 group-focus-visible:opacity-100"
-        aria-hidden="true"
-      />
+      <span className="flex size-3.5 items-center justify-center">
+        <span className="flex group-hover:hidden group-focus-visible:hidden">
+          <StatusDot tone={TONES[state]} />
+        </span>
+        <Icon className="hidden size-3.5 group-hover:block group-focus-visible:block" aria-hidden="true" />
+      </span>
+      <span className="sr-only whitespace-nowrap lg:not-sr-only">{t(`live.${state}`)}</span>
       <span className="sr-only">{t(state === 'paused' ? 'live.resume' : 'live.pause')}</span>
     </button>
   );

@@ -57,6 +57,7 @@ function Loaded({ stats }: { stats: GuardianStats }) {
       {
         key: 'problem',
         label: t('guardian.problem'),
+        wrap: true,
         csv: (one) => one.problem,
         cell: (one) => one.problem || t('guardian.noProblem'),
       },
@@ -83,6 +84,7 @@ function Loaded({ stats }: { stats: GuardianStats }) {
       {
         key: 'action',
         label: t('guardian.action'),
+        wrap: true,
         csv: (one) => one.action_taken,
         cell: (one) => one.action_taken || '–',
       },

@@ -27,7 +27,7 @@ export function Fleet() {
       aria-labelledby="fleet"
       className="relative min-w-0 overflow-hidden rounded-xl border border-line bg-surface p-5 shadow-card sm:p-6"
     >
-      <Contours className="pointer-events-none absolute -end-16 -top-24 h-[34rem] w-[26rem] text-accent opacity-25" />
+      <Contours className="pointer-events-none absolute inset-y-0 end-0 h-full w-2/3 text-accent opacity-60 [mask-image:linear-gradient(to_left,#000,transparent)]" />
       <div className="relative">
         <h2 id="fleet" className="text-sm font-medium text-muted">
           {t('overview.fleet')}

@@ -94,6 +94,7 @@ export default function Audit() {
       {
         key: 'detail',
         label: t('audit.detail'),
+        wrap: true,
         cell: (one) => <span className="line-clamp-2 text-muted">{one.detail}</span>,
       },
       { key: 'ip', label: t('audit.ip'), extra: true, cell: (one) => one.ip },

@@ -13,18 +13,20 @@ import { Menu } from '@tidepool/shared/ui/menu';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { toast } from '@tidepool/shared/ui/toast';
 import { HeartPulse, Plus } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { lazy, Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { BATCHES, InstanceBatch, type BatchKind } from '../instance/batches';
 import { CreateInstance } from '../instance/create';
-import { InstancePanel } from '../instance/panel';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
 import { HealthStatus } from '../parts/health';
 import { call, notAvailable } from '../pending-api';
 import { HEALTHS, oneOf, type Instance } from '../records';
+
+/** Opened often, but never first: its tabs would weigh on the list. */
+const InstancePanel = lazy(async () => ({ default: (await import('../instance/panel')).InstancePanel }));
 
 const FILTERS = ['health_status', 'server_id', 'assigned', 'pooled'];
 const flag = (value: string | undefined) => (value === undefined ? undefined : value === 'true');
@@ -204,7 +206,9 @@ export default function Instances() {
         )}
         empty={{ title: t('instances.none'), text: t('instances.noneText') }}
       />
-      {opened !== null && <InstancePanel key={opened} id={opened} onClose={() => setOpened(null)} />}
+      <Suspense fallback={null}>
+        {opened !== null && <InstancePanel key={opened} id={opened} onClose={() => setOpened(null)} />}
+      </Suspense>
       {adding !== null && (
         <CreateInstance onClose={() => setAdding(null)} onDone={(made) => setOpened(made.id)} />
       )}

@@ -47,6 +47,7 @@ export default function Marketplace() {
       {
         key: 'name',
         label: t('market.name'),
+        wrap: true,
         sort: 'name',
         csv: (one) => one.name,
         cell: (one) => (

@@ -30,25 +30,19 @@ export default function Overview() {
       lead={me.data && t('overview.lead', { email: me.data.email, role: roleName(me.data.role) })}
     >
       <FirstRun />
-      <div className="grid gap-4 lg:grid-cols-3">
-        <div className="lg:col-span-2">
+      <div className="grid items-start gap-4 lg:grid-cols-3">
+        <div className="grid min-w-0 gap-4 lg:col-span-2">
           <Fleet />
-        </div>
-        <div className="grid content-start gap-4">
-          <TodayCard />
-          <EmployeesCard />
-        </div>
-        <div className="lg:col-span-2">
           <SpendChart />
-        </div>
-        <div className="grid content-start gap-4">
-          <TasksCard />
-          <SelfHealCard />
-        </div>
-        <div className="lg:col-span-2">
           <PoolCard />
         </div>
-        <ProvidersCard />
+        <div className="grid min-w-0 gap-4">
+          <TodayCard />
+          <EmployeesCard />
+          <TasksCard />
+          <ProvidersCard />
+          <SelfHealCard />
+        </div>
       </div>
     </Page>
   );

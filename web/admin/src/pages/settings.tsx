@@ -21,7 +21,7 @@ import { AdminForm } from '../settings/admin-form';
 export default function Settings() {
   const { t } = useText();
   return (
-    <Page wide title={t('nav.settings')}>
+    <Page wide title={t('settings.title')}>
       <div className="grid items-start gap-4 xl:grid-cols-3">
         <div className="min-w-0 xl:col-span-2">
           <Admins />

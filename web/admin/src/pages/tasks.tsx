@@ -163,6 +163,7 @@ function useTaskColumns(): Column<Task>[] {
       {
         key: 'error',
         label: t('tasks.error'),
+        wrap: true,
         csv: (one) => one.error,
         cell: (one) =>
           one.error ? <span className="line-clamp-1 max-w-96 text-danger">{one.error}</span> : '–',

@@ -34,7 +34,7 @@ export function Capacity({ instances, stats }: { instances: readonly Instance[];
   ];
   return (
     <Card title={t('capacity.title', { count: number(instances.length) })}>
-      <div className="mb-5 grid gap-4 sm:grid-cols-3">
+      <div className="mb-5 grid gap-x-8 gap-y-4 sm:grid-cols-3">
         {meters.map(({ label, value }) => (
           <div key={label}>
             <p className="mb-1 flex justify-between text-sm">

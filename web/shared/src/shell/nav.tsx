@@ -27,7 +27,7 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
         {items.map((item, index) => (
           <li key={item.href}>
             {direction === 'column' && item.group && item.group !== items[index - 1]?.group && (
-              <p aria-hidden="true" className="px-3 pt-4 pb-1 text-xs font-medium text-muted">
+              <p aria-hidden="true" className="px-3 pt-3 pb-0.5 text-xs font-medium text-muted">
                 {item.group}
               </p>
             )}
@@ -54,7 +54,7 @@ function NavLink({ item, row, onNavigate }: NavLinkProps) {
       href={item.href}
       onClick={onNavigate}
       aria-current={active ? 'page' : undefined}
-      className={`flex min-h-9 items-center gap-2.5 rounded-lg py-1.5 text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong ${row ? 'px-2 whitespace-nowrap lg:px-3' : 'px-3'}`}
+      className={`flex items-center gap-2.5 rounded-lg text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong ${row ? 'min-h-9 px-2 py-1.5 whitespace-nowrap lg:px-3' : 'min-h-9 px-3 py-1 md:min-h-8'}`}
     >
       {/* Beside each other on a narrow window, the words alone have room. */}
       <Icon className={`size-4.5 shrink-0 ${row ? 'max-xl:hidden' : ''}`} aria-hidden="true" />

@@ -18,6 +18,8 @@ export interface Column<Row> {
   sort?: string;
   /** Numbers stand at the end of their cell. */
   end?: boolean;
+  /** A longer text, which may take several lines. */
+  wrap?: boolean;
   /** Not shown until somebody chooses it. */
   extra?: boolean;
 }

@@ -13,7 +13,7 @@ interface RowsProps<Row> extends DataTableProps<Row> {
   selection: Selection<Row>;
 }
 
-const CHECKBOX = 'size-4 accent-accent';
+const CHECKBOX = 'block size-4 accent-accent';
 
 export function Grid<Row>(props: RowsProps<Row>) {
   const { caption, rows, shown, selection, state, rowKey, rowActions, selectionActions, query } = props;
@@ -28,7 +28,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
       className="relative overflow-x-auto -outline-offset-2"
     >
       <table
-        className={`w-full border-collapse text-sm transition-opacity ${query.isPlaceholderData ? 'opacity-60' : ''}`}
+        className={`w-full border-collapse text-sm wrap-break-word transition-opacity ${query.isPlaceholderData ? 'opacity-60' : ''}`}
         aria-busy={query.isPlaceholderData}
       >
         <caption className="sr-only">{caption}</caption>
@@ -77,13 +77,20 @@ export function Grid<Row>(props: RowsProps<Row>) {
               )}
               {shown.map((column, index) =>
                 index === 0 ? (
-                  <th key={column.key} scope="row" className="px-3 py-2 text-start font-medium first:ps-4">
+                  <th
+                    key={column.key}
+                    scope="row"
+                    className={`px-3 py-1.5 text-start font-medium first:ps-4 ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
+                  >
                     <Opener {...props} row={row}>
                       {column.cell(row)}
                     </Opener>
                   </th>
                 ) : (
-                  <td key={column.key} className={`px-3 py-2 ${column.end ? 'text-end tabular-nums' : ''}`}>
+                  <td
+                    key={column.key}
+                    className={`h-10 px-3 py-1.5 ${column.end ? 'text-end tabular-nums' : ''} ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
+                  >
                     {column.cell(row)}
                   </td>
                 ),
@@ -119,7 +126,7 @@ function HeadCell<Row>({ column, sort, onSort }: HeadCellProps<Row>) {
     <th scope="col" className={look} aria-sort={up ? 'ascending' : down ? 'descending' : undefined}>
       <button
         type="button"
-        className="group inline-flex min-h-6 items-center gap-1 rounded hover:text-ink"
+        className={`group inline-flex min-h-6 items-center gap-1 rounded hover:text-ink ${column.end ? 'flex-row-reverse' : ''}`}
         onClick={() => onSort(up ? `-${column.sort}` : (column.sort ?? ''))}
       >
         {column.label}

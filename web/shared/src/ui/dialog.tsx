@@ -20,6 +20,16 @@ interface DialogProps extends OverlayProps {
   foot?: ReactNode;
 }
 
+/** A dialog's first field, or the dialog itself; not its close button, which comes first by chance. */
+function focusInside(event: Event) {
+  event.preventDefault();
+  if (!(event.target instanceof HTMLElement)) return;
+  const field = event.target.querySelector<HTMLElement>(
+    '[data-body] :is(input:not([type=hidden]), select, textarea)',
+  );
+  (field ?? event.target).focus();
+}
+
 const CLOSE =
   'flex size-9 shrink-0 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink';
 
@@ -30,10 +40,13 @@ export function Dialog({ open, onClose, title, lead, width = 'narrow', foot, chi
         <Radix.Overlay className="fade-in fixed inset-0 z-40 bg-[#000]/45" />
         <Radix.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={focusInside}
           className={`rise-in fixed inset-x-3 top-1/2 z-50 mx-auto flex max-h-[calc(100dvh-2rem)] -translate-y-1/2 flex-col rounded-xl border border-line bg-surface shadow-high outline-none ${width === 'wide' ? 'max-w-3xl' : 'max-w-lg'}`}
         >
           <Head title={title} lead={lead} />
-          <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
+          <div data-body className="min-h-0 flex-1 overflow-y-auto px-5 py-4">
+            {children}
+          </div>
           {foot && (
             <div className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{foot}</div>
           )}
@@ -58,6 +71,10 @@ export function SidePanel({ open, onClose, title, lead, mark, bar, actions, chil
         <Radix.Overlay className="fade-in fixed inset-0 z-40 bg-[#000]/35" />
         <Radix.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={(event) => {
+            event.preventDefault();
+            if (event.target instanceof HTMLElement) event.target.focus();
+          }}
           className="slide-in fixed inset-y-0 end-0 z-50 flex w-full max-w-3xl flex-col border-s border-line bg-surface shadow-high outline-none"
         >
           <Head title={title} lead={lead} mark={mark} actions={actions} plain={bar !== undefined} />
