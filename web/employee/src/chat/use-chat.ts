@@ -28,12 +28,10 @@ const KEY = 'tidepool.engine.';
 export function useChat(account: string, instance: Instance): Chat {
   const queries = useQueryClient();
   const { id } = instance;
-  const [choice, setChoice] = useState<{ id: string; preference: Preference; hop: Hop | null }>(() =>
-    fresh(id),
-  );
+  const [choice, setChoice] = useState(() => fresh(id));
   // Another instance starts with its own choice.
   const current = choice.id === id ? choice : fresh(id);
-  const { preference, hop } = current;
+  const { preference, hop, undelivered } = current;
   const kind: EngineKind = hop !== null ? 'gateway' : preference === 'auto' ? 'socket' : preference;
 
   const { gateway_url, gateway_token } = instance;
@@ -48,16 +46,22 @@ export function useChat(account: string, instance: Instance): Chat {
     };
     return {
       saver: made,
-      engine: makeEngine(kind, account, where, {
-        onPrompt: (message, conversation) => made.save(message, conversation),
-        onFinal: (message, conversation) => {
-          made.save(message, conversation);
-          settle();
+      engine: makeEngine(
+        kind,
+        account,
+        where,
+        {
+          onPrompt: (message, conversation) => made.save(message, conversation),
+          onFinal: (message, conversation) => {
+            made.save(message, conversation);
+            settle();
+          },
+          onUnusable: (broken, unsent) => setChoice({ id, preference, hop: broken, undelivered: unsent }),
         },
-        onUnusable: (broken) => setChoice({ id, preference, hop: broken }),
-      }),
+        undelivered,
+      ),
     };
-  }, [kind, account, id, gateway_url, gateway_token, preference, queries]);
+  }, [kind, account, id, gateway_url, gateway_token, preference, undelivered, queries]);
 
   useEffect(() => {
     engine.start();
@@ -72,14 +76,24 @@ export function useChat(account: string, instance: Instance): Chat {
     preference,
     prefer: (next) => {
       writeStored(KEY + id, next === 'auto' ? null : next);
-      setChoice({ id, preference: next, hop: null });
+      setChoice({ id, preference: next, hop: null, undelivered: NOTHING });
     },
     fallback: hop,
   };
 }
 
-function fresh(id: string): { id: string; preference: Preference; hop: null } {
+interface Choice {
+  id: string;
+  preference: Preference;
+  /** Why the preferred engine is not used. */
+  hop: Hop | null;
+  undelivered: readonly string[];
+}
+
+const NOTHING: readonly string[] = [];
+
+function fresh(id: string): Choice {
   const stored = readStored(KEY + id);
   const preference = stored === 'embed' || stored === 'gateway' || stored === 'socket' ? stored : 'auto';
-  return { id, preference, hop: null };
+  return { id, preference, hop: null, undelivered: NOTHING };
 }

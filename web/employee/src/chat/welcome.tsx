@@ -21,7 +21,7 @@ export function Welcome() {
   return (
     <div className="size-full overflow-y-auto">
       <Page
-        title={t('nav.chat')}
+        title={t('nav.home')}
         heading={heading}
         lead={
           <>

@@ -43,6 +43,7 @@ export class EmbeddedWindow implements ChatEngine {
       const status = error instanceof ApiError ? error.status : 0;
       this.events.onUnusable(
         notOffered(error) || status === 403 ? 'no-embed' : status >= 502 ? 'instance' : 'server',
+        [],
       );
     }
   }

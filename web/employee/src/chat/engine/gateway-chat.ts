@@ -40,6 +40,8 @@ export class GatewayChat implements ChatEngine {
     private readonly api: GatewayApi,
     private readonly local: LocalThreads,
     private readonly events: EngineEvents,
+    /** What another engine took and could not deliver. */
+    private readonly undelivered: string[] = [],
   ) {}
 
   state = this.thread.state;
@@ -52,7 +54,9 @@ export class GatewayChat implements ChatEngine {
     window.addEventListener('pagehide', this.keep);
     this.thread.set({ connection: { state: 'live' }, conversations: this.local.conversations() });
     if (!navigator.onLine) this.lost();
-    void this.load(this.local.conversations()[0]?.key ?? null);
+    void this.load(this.local.conversations()[0]?.key ?? null).then(() => {
+      if (this.alive) for (const text of this.undelivered.splice(0)) this.send(text);
+    });
   }
 
   destroy() {

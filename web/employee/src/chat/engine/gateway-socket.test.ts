@@ -11,6 +11,7 @@ let engine: GatewaySocket;
 let prompts: Message[];
 let finals: Message[];
 let unusable: Hop[];
+let undelivered: string[];
 let diagnosis: Hop;
 
 const SESSION = 'agent:main:main';
@@ -35,7 +36,10 @@ function make(
   const events: EngineEvents = {
     onPrompt: (message) => prompts.push(message),
     onFinal: (message) => finals.push(message),
-    onUnusable: (hop) => unusable.push(hop),
+    onUnusable: (hop, unsent) => {
+      unusable.push(hop);
+      undelivered.push(...unsent);
+    },
   };
   return new GatewaySocket(
     {
@@ -52,6 +56,7 @@ beforeEach(async () => {
   prompts = [];
   finals = [];
   unusable = [];
+  undelivered = [];
   diagnosis = 'no-upgrade';
   engine = make();
 });
@@ -235,7 +240,10 @@ describe('gateway socket', () => {
   it('tells a proxy without upgrade from a server without relay', async () => {
     engine = make(() => Promise.resolve({ url: 'ws://127.0.0.1:1/' }));
     engine.start();
+    engine.send('not lost');
     await until(() => expect(unusable).toEqual(['no-upgrade']));
+    expect(undelivered).toEqual(['not lost']);
+    expect(prompts).toEqual([]);
     engine.destroy();
     engine = make(() => Promise.reject(new HopError('no-relay')));
     engine.start();

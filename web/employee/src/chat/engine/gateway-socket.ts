@@ -36,7 +36,13 @@ export class GatewaySocket implements ChatEngine {
       greet: () => this.catchUp(),
       onEvent: (event, payload) => this.take(event, payload),
       onConnection: (connection) => this.thread.set({ connection }),
-      onHopeless: (hop) => this.events.onUnusable(hop),
+      onHopeless: (hop) => {
+        const unsent = this.state().messages.filter((message) => message.status === 'queued');
+        this.events.onUnusable(
+          hop,
+          unsent.map(({ text }) => text),
+        );
+      },
     });
   }
 
@@ -58,7 +64,6 @@ export class GatewaySocket implements ChatEngine {
   send(text: string) {
     const prompt: Message = { id: newId(), role: 'user', text, at: Date.now(), status: 'queued' };
     this.thread.add(prompt);
-    this.events.onPrompt(prompt, this.sessionKey());
     if (this.state().connection.state === 'live') void this.ask(prompt);
   }
 
@@ -125,9 +130,12 @@ export class GatewaySocket implements ChatEngine {
     if (sessionKey !== this.sessionKey()) return;
     const known = messagesOf(history);
     const ids = new Set(known.map((message) => message.id));
-    const unsent = this.state().messages.filter(
-      (message) => message.role === 'user' && !ids.has(message.id) && message.status !== 'sent',
+    const open = this.state().messages.filter(
+      (message) => message.role === 'user' && message.status !== 'sent',
     );
+    const unsent = open.filter((message) => !ids.has(message.id));
+    // It was taken, only the answer to it got lost.
+    for (const prompt of open) if (ids.has(prompt.id)) this.events.onPrompt(prompt, sessionKey);
     this.thread.set({ messages: [...known, ...unsent], loaded: true });
     // A reply that was completed while nobody listened is as final as one that was watched.
     const completed = known.at(-1);
@@ -159,6 +167,7 @@ export class GatewaySocket implements ChatEngine {
       const params = { sessionKey, message: prompt.text, idempotencyKey: prompt.id };
       const { runId } = (await this.link.request('chat.send', params)) as { runId: string };
       this.thread.patch(prompt.id, { status: 'sent' });
+      this.events.onPrompt(prompt, sessionKey);
       this.reply(runId);
       this.name(sessionKey, prompt.text);
     } catch (error) {

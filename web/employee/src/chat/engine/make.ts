@@ -15,10 +15,13 @@ export function makeEngine(
   account: string,
   instance: Where,
   events: EngineEvents,
+  undelivered: readonly string[],
 ): ChatEngine {
   switch (kind) {
     case 'gateway':
-      return new GatewayChat(gatewayApi(instance.id), localThreads(account, instance.id), events);
+      return new GatewayChat(gatewayApi(instance.id), localThreads(account, instance.id), events, [
+        ...undelivered,
+      ]);
     case 'embed':
       return new EmbeddedWindow(instance.id, events);
     case 'socket':
@@ -48,9 +51,9 @@ function socket(instance: Where, events: EngineEvents): ChatEngine {
     },
     {
       ...events,
-      onUnusable: (hop) => {
+      onUnusable: (hop, unsent) => {
         if (hop === 'no-relay') relayOffered = false;
-        events.onUnusable(hop);
+        events.onUnusable(hop, unsent);
       },
     },
   );

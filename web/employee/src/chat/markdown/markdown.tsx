@@ -2,7 +2,7 @@
 import type { Token, Tokens } from 'marked';
 import { memo, useMemo, type ReactNode } from 'react';
 import { useText } from '../../messages';
-import { blocksOf, safeHref, unescaped } from './blocks';
+import { blocksOf, safeHref, unescaped, type Block } from './blocks';
 import { CodeBlock } from './code-block';
 
 export default function Markdown({ text }: { text: string }) {
@@ -11,26 +11,26 @@ export default function Markdown({ text }: { text: string }) {
     <div className="prose-chat">
       {blocks.map((block, index) => (
         // Blocks are only added at the end while a reply grows, so their place is their identity.
-        <BlockView key={index} raw={block.raw} token={block.token} />
+        <BlockView key={index} {...block} />
       ))}
     </div>
   );
 }
 
 const BlockView = memo(
-  function BlockView({ token }: { raw: string; token: Token }) {
-    return <BlockToken token={token} />;
+  function BlockView({ token, level }: Block) {
+    return <BlockToken token={token} level={level} />;
   },
-  (before, after) => before.raw === after.raw,
+  (before, after) => before.raw === after.raw && before.level === after.level,
 );
 
-function BlockToken({ token }: { token: Token }): ReactNode {
+/** Headings inside lists and quotes only look like headings. */
+function BlockToken({ token, level = 0 }: { token: Token; level?: number }): ReactNode {
   switch (token.type) {
     case 'heading': {
-      // The page's own headings end at the message; inside it the levels only look like levels.
       const { depth, tokens } = token as Tokens.Heading;
       return (
-        <p role="heading" aria-level={Math.min(6, depth + 2)} data-depth={depth}>
+        <p {...(level > 0 && { role: 'heading', 'aria-level': level })} data-depth={depth}>
           <Inline tokens={tokens} />
         </p>
       );
