@@ -41,7 +41,7 @@ test('both apps work below path prefixes of one origin', async ({ page }) => {
     await expect(page).toHaveURL(`${front.url}/portal/login?next=%2Fprofile`);
     await logIn(page, employee);
     await expect(page).toHaveURL(`${front.url}/portal/profile`);
-    await page.getByRole('link', { name: 'Home', exact: true }).click();
+    await page.getByRole('link', { name: 'Chat', exact: true }).click();
     await expect(page).toHaveURL(`${front.url}/portal/`);
     await expect(page.getByRole('main').getByText(employee.email)).toBeVisible();
     await page.reload();

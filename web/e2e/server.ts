@@ -16,10 +16,12 @@ export interface Account {
 
 export class Server {
   private employees = 0;
+  private adminToken: Promise<string> | undefined;
 
   private constructor(
     readonly employeeUrl: string,
     readonly adminUrl: string,
+    readonly gatewayUrl: string,
     private readonly process: ChildProcess,
     private readonly folder: string,
   ) {}
@@ -59,7 +61,7 @@ export class Server {
     });
     child.on('error', (error) => console.error(`${binary}: ${error.message}`));
     process.once('exit', () => child.kill('SIGKILL'));
-    const server = new Server(urls.employee, urls.admin, child, folder);
+    const server = new Server(urls.employee, urls.admin, `http://${gateway}`, child, folder);
     try {
       await Promise.all([
         answers(`${urls.employee}/healthz`, child),
@@ -108,6 +110,19 @@ export class Server {
     await call('PATCH', `${this.adminUrl}/api/v1/users/${id}`, fields, token);
   }
 
+  /** Anything else an administrator can do, by the API. One sign-in serves many calls, until a test ends it. */
+  async asAdmin(method: string, path: string, body: unknown = {}): Promise<unknown> {
+    const ask = async () => {
+      this.adminToken ??= this.token(this.adminUrl, ADMIN);
+      return call(method, `${this.adminUrl}/api/v1${path}`, body, await this.adminToken);
+    };
+    return ask().catch((error: unknown) => {
+      if (!String(error).includes(': 401 ')) throw error;
+      this.adminToken = undefined;
+      return ask();
+    });
+  }
+
   async token(url: string, account: Account): Promise<string> {
     const data = await call('POST', `${url}/api/v1/auth/login`, account);
     return (data as { token: string }).token;
@@ -123,7 +138,7 @@ async function call(method: string, url: string, body: unknown, token?: string):
   const response = await fetch(url, {
     method,
     headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
-    body: JSON.stringify(body),
+    body: method === 'GET' ? undefined : JSON.stringify(body),
   });
   const answer = (await response.json()) as { code: string; data: unknown; msg: string };
   if (answer.code !== '0000')

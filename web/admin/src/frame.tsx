@@ -1,20 +1,49 @@
-// The frame around every signed-in page of the console; the list names the pages that exist.
+// The frame around every signed-in page of the console: navigation, search, live state, and what may open over any page.
 import { SideShell } from '@tidepool/shared/shell/shell';
-import { House, UserRound } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { useCommandKey } from '@tidepool/shared/ui/command-palette';
+import { Toaster } from '@tidepool/shared/ui/toast';
+import { Search } from 'lucide-react';
+import { lazy, Suspense, useCallback, useState, type ReactNode } from 'react';
+import { LiveButton, LiveProvider } from './live';
 import { useMe } from './me';
 import { useText } from './messages';
+import { useNavigation } from './navigation';
+
+const Palette = lazy(() => import('./palette'));
+const TaskDrawer = lazy(async () => ({ default: (await import('./task-drawer')).TaskDrawer }));
 
 export default function Frame({ children }: { children: ReactNode }) {
   const { t } = useText();
   const me = useMe();
-  const items = [
-    { href: '/', label: t('nav.home'), icon: House },
-    { href: '/profile', label: t('nav.profile'), icon: UserRound },
-  ];
+  const items = useNavigation();
+  const [searching, setSearching] = useState(false);
+  useCommandKey(useCallback(() => setSearching((before) => !before), []));
+  const tools = (
+    <div className="flex items-center gap-1">
+      <button
+        type="button"
+        onClick={() => setSearching(true)}
+        className="flex min-h-9 min-w-9 flex-1 items-center justify-center gap-2 rounded-lg text-sm whitespace-nowrap text-muted hover:bg-sunken hover:text-ink md:justify-start md:border md:border-line md:px-2.5"
+      >
+        <Search className="size-4 shrink-0" aria-hidden="true" />
+        <span className="sr-only md:not-sr-only">{t('palette.open')}</span>
+        <kbd aria-hidden="true" className="ms-auto hidden font-sans text-xs md:inline">
+          {navigator.userAgent.includes('Mac') ? '⌘K' : 'Ctrl K'}
+        </kbd>
+      </button>
+      <LiveButton />
+    </div>
+  );
   return (
-    <SideShell tag={t('app.tag')} items={items} account={me.data}>
-      {children}
-    </SideShell>
+    <LiveProvider>
+      <SideShell tag={t('app.tag')} items={items} account={me.data} tools={tools}>
+        {children}
+      </SideShell>
+      <Suspense fallback={null}>
+        <TaskDrawer />
+        {searching && <Palette onClose={() => setSearching(false)} />}
+      </Suspense>
+      <Toaster />
+    </LiveProvider>
   );
 }

@@ -13,3 +13,8 @@ export function useRoleName() {
   const { t } = useText();
   return (role: string) => (role === 'super_admin' || role === 'admin' ? t(`role.${role}`) : role);
 }
+
+/** Whether the signed-in administrator may do what only super administrators may; unknown counts as no. */
+export function useIsSuper(): boolean {
+  return useMe().data?.role === 'super_admin';
+}

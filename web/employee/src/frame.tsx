@@ -1,20 +1,66 @@
 // The frame around every signed-in page of the employee app; the list names the pages that exist.
 import { HeaderShell } from '@tidepool/shared/shell/shell';
-import { House, UserRound } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { useCommandKey } from '@tidepool/shared/ui/command-palette';
+import { Toaster } from '@tidepool/shared/ui/toast';
+import { Search } from 'lucide-react';
+import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
+import { useLocation } from 'wouter';
 import { useText } from './messages';
+import { PAGES } from './navigation';
 import { useProfile } from './profile-query';
+import { isShortcut, wishNewChat } from './shortcuts';
+
+const Palette = lazy(() => import('./palette'));
+const Help = lazy(() => import('./help'));
 
 export default function Frame({ children }: { children: ReactNode }) {
   const { t } = useText();
   const profile = useProfile();
-  const items = [
-    { href: '/', label: t('nav.home'), icon: House },
-    { href: '/profile', label: t('nav.profile'), icon: UserRound },
-  ];
+  const [location, navigate] = useLocation();
+  const [open, setOpen] = useState<'palette' | 'help' | null>(null);
+
+  const newChat = useCallback(() => {
+    if (!wishNewChat()) navigate('/');
+  }, [navigate]);
+
+  useCommandKey(useCallback(() => setOpen('palette'), []));
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (isShortcut(event, 'o', true)) newChat();
+      else if (isShortcut(event, '/')) setOpen('help');
+      else return;
+      event.preventDefault();
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  }, [newChat]);
+
+  const items = PAGES.map(({ href, label, icon }) => ({ href, label: t(label), icon }));
   return (
-    <HeaderShell items={items} account={profile.data}>
+    <HeaderShell
+      items={items}
+      account={profile.data}
+      fill={location === '/'}
+      tools={
+        <button
+          type="button"
+          onClick={() => setOpen('palette')}
+          aria-label={t('palette.open')}
+          title={t('palette.hint')}
+          className="flex size-10 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink"
+        >
+          <Search className="size-5" aria-hidden="true" />
+        </button>
+      }
+    >
       {children}
+      <Toaster />
+      <Suspense fallback={null}>
+        {open === 'palette' && (
+          <Palette onClose={() => setOpen(null)} onHelp={() => setOpen('help')} onNewChat={newChat} />
+        )}
+        {open === 'help' && <Help onClose={() => setOpen(null)} />}
+      </Suspense>
     </HeaderShell>
   );
 }

@@ -3,8 +3,10 @@ import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { api } from './api';
 
+export const PROFILE = ['profile'];
+
 export function useProfile() {
-  return useQuery({ queryKey: ['profile'], queryFn: () => unwrap(api.GET('/me/profile')) });
+  return useQuery({ queryKey: PROFILE, queryFn: () => unwrap(api.GET('/me/profile')) });
 }
 
 export type Profile = NonNullable<ReturnType<typeof useProfile>['data']>;

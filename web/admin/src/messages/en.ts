@@ -1,22 +1,20 @@
 // English texts of the administration console.
 import { en as shared } from '@tidepool/shared/i18n/en';
+import { fleet } from './en/fleet';
+import { frame } from './en/frame';
+import { instances } from './en/instances';
+import { operations } from './en/operations';
+import { overview } from './en/overview';
+import { servers } from './en/servers';
+import { users } from './en/users';
 
 export const en = {
   ...shared,
-  'app.tag': 'Console',
-  'login.lead': 'Administration console. Use your administrator account.',
-  'login.motto': 'Every server, assistant and token in view, from the surface to the bottom.',
-
-  'home.title': 'Console',
-  'home.lead': 'Signed in as {role}.',
-  'home.toProfile': 'Open profile',
-  'home.docs': 'API reference',
-  'home.docsText':
-    'Everything this console does goes through the administration API. Its reference lists each operation.',
-  'home.openDocs': 'Open the reference',
-
-  'role.super_admin': 'Super administrator',
-  'role.admin': 'Administrator',
-  'account.role': 'Role',
-  'profile.lead': 'Who you are here, how the console looks, and your password.',
+  ...frame,
+  ...overview,
+  ...instances,
+  ...servers,
+  ...users,
+  ...fleet,
+  ...operations,
 };

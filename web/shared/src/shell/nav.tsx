@@ -7,6 +7,10 @@ export interface NavItem {
   href: string;
   label: string;
   icon: LucideIcon;
+  /** Items of one group stand together below its name, in a column. */
+  group?: string;
+  /** Something there wants attention. */
+  count?: number;
 }
 
 interface NavProps {
@@ -20,9 +24,14 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
   return (
     <nav aria-label={t('app.navigation')}>
       <ul className={direction === 'row' ? 'flex items-center gap-1' : 'flex flex-col gap-0.5'}>
-        {items.map((item) => (
+        {items.map((item, index) => (
           <li key={item.href}>
-            <NavLink item={item} onNavigate={onNavigate} />
+            {direction === 'column' && item.group && item.group !== items[index - 1]?.group && (
+              <p aria-hidden="true" className="px-3 pt-3 pb-0.5 text-xs font-medium text-muted">
+                {item.group}
+              </p>
+            )}
+            <NavLink item={item} row={direction === 'row'} onNavigate={onNavigate} />
           </li>
         ))}
       </ul>
@@ -30,7 +39,13 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
   );
 }
 
-function NavLink({ item, onNavigate }: { item: NavItem; onNavigate?: () => void }) {
+interface NavLinkProps {
+  item: NavItem;
+  row: boolean;
+  onNavigate?: () => void;
+}
+
+function NavLink({ item, row, onNavigate }: NavLinkProps) {
   // A section stays marked on the pages below it; the home page only on itself.
   const [active] = useRoute(item.href === '/' ? '/' : `${item.href}/*?`);
   const Icon = item.icon;
@@ -39,10 +54,16 @@ function NavLink({ item, onNavigate }: { item: NavItem; onNavigate?: () => void 
       href={item.href}
       onClick={onNavigate}
       aria-current={active ? 'page' : undefined}
-      className="flex min-h-9 items-center gap-2.5 rounded-lg px-3 py-1.5 text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong"
+      className={`flex items-center gap-2.5 rounded-lg text-sm font-medium text-muted transition-colors hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-strong ${row ? 'min-h-9 px-2 py-1.5 whitespace-nowrap lg:px-3' : 'min-h-9 px-3 py-1 md:min-h-8'}`}
     >
-      <Icon className="size-4.5 shrink-0" aria-hidden="true" />
+      {/* Beside each other on a narrow window, the words alone have room. */}
+      <Icon className={`size-4.5 shrink-0 ${row ? 'max-xl:hidden' : ''}`} aria-hidden="true" />
       {item.label}
+      {item.count !== undefined && item.count > 0 && (
+        <span className="ms-auto rounded-full bg-danger-soft px-1.5 text-xs text-danger tabular-nums">
+          {item.count}
+        </span>
+      )}
     </Link>
   );
 }

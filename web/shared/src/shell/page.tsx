@@ -18,10 +18,14 @@ interface PageProps {
   title: string;
   heading?: string;
   lead?: ReactNode;
+  /** Beside the heading: what can be done on this page. */
+  action?: ReactNode;
+  /** Takes the whole width, for tables. */
+  wide?: boolean;
   children: ReactNode;
 }
 
-export function Page({ title, heading = title, lead, children }: PageProps) {
+export function Page({ title, heading = title, lead, action, wide = false, children }: PageProps) {
   const headline = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     // The document's first page keeps the browser's own start of the focus.
@@ -29,13 +33,24 @@ export function Page({ title, heading = title, lead, children }: PageProps) {
     opened = true;
   }, []);
   return (
-    <div className="mx-auto w-full max-w-5xl px-4 py-7 sm:px-8 sm:py-10">
+    <div
+      className={`mx-auto w-full ${wide ? 'max-w-[110rem] px-4 py-6 sm:px-6 sm:py-7' : 'max-w-5xl px-4 py-7 sm:px-8 sm:py-10'}`}
+    >
       <PageTitle title={title} />
-      <h1 ref={headline} tabIndex={-1} className="text-2xl font-semibold sm:text-[1.75rem]">
-        {heading}
-      </h1>
-      {lead && <p className="mt-1.5 max-w-2xl text-muted">{lead}</p>}
-      <div className="mt-7">
+      <div className="flex flex-wrap items-start gap-x-4 gap-y-3">
+        <div className="min-w-0 flex-1 basis-60">
+          <h1
+            ref={headline}
+            tabIndex={-1}
+            className={`font-semibold ${wide ? 'text-xl sm:text-2xl' : 'text-2xl sm:text-[1.75rem]'}`}
+          >
+            {heading}
+          </h1>
+          {lead && <p className="mt-1.5 max-w-2xl text-muted">{lead}</p>}
+        </div>
+        {action && <div className="flex flex-wrap gap-2">{action}</div>}
+      </div>
+      <div className={wide ? 'mt-5' : 'mt-7'}>
         <ErrorBoundary fallback={() => <PageFailure />}>{children}</ErrorBoundary>
       </div>
     </div>

@@ -16,49 +16,63 @@ interface ShellProps {
   tag?: string;
   items: readonly NavItem[];
   account: Account | undefined;
+  /** Stands above the navigation, and in the header under 768 px: search, the state of live updates. */
+  tools?: ReactNode;
   children: ReactNode;
 }
 
-export function HeaderShell({ tag, items, account, children }: ShellProps) {
+interface HeaderShellProps extends ShellProps {
+  /** The page takes the window's height and scrolls inside itself; it shows the version by itself, too. */
+  fill?: boolean;
+  /** Beside the account menu. */
+  tools?: ReactNode;
+}
+
+export function HeaderShell({ tag, items, account, fill = false, tools, children }: HeaderShellProps) {
   return (
-    <div className="flex min-h-dvh flex-col">
+    <div className={`flex flex-col ${fill ? 'h-dvh' : 'min-h-dvh'}`}>
       <SkipLink />
       <header className="sticky top-0 z-20 border-b border-line bg-surface">
         <div className="flex h-14 items-center gap-2 px-4 sm:px-6">
           <Drawer items={items} tag={tag} foot={<VersionTag />} />
           <HomeLink tag={tag} />
-          <div className="ms-6 hidden flex-1 md:block">
+          <div className="ms-2 hidden min-w-0 flex-1 md:block lg:ms-6">
             <Nav items={items} direction="row" />
           </div>
-          <div className="ms-auto">
+          <div className="ms-auto flex items-center gap-1">
+            {tools}
             <AccountMenu account={account} wide={false} />
           </div>
         </div>
       </header>
-      <Main>{children}</Main>
-      <footer className="hidden px-6 pb-4 text-end md:block">
-        <VersionTag />
-      </footer>
+      <Main fill={fill}>{children}</Main>
+      {!fill && (
+        <footer className="hidden px-6 pb-4 text-end md:block">
+          <VersionTag />
+        </footer>
+      )}
       <NewVersion />
     </div>
   );
 }
 
-export function SideShell({ tag, items, account, children }: ShellProps) {
+export function SideShell({ tag, items, account, tools, children }: ShellProps) {
   return (
     <div className="flex min-h-dvh flex-col md:flex-row">
       <SkipLink />
       <header className="sticky top-0 z-20 flex h-14 items-center gap-2 border-b border-line bg-surface px-4 md:hidden">
         <Drawer items={items} tag={tag} foot={<VersionTag />} />
         <HomeLink tag={tag} />
-        <div className="ms-auto">
+        <div className="ms-auto flex items-center gap-1">
+          {tools}
           <AccountMenu account={account} wide={false} />
         </div>
       </header>
-      <header className="sticky top-0 z-20 hidden h-dvh w-60 shrink-0 flex-col gap-6 border-e border-line bg-surface p-3 md:flex">
+      <header className="sticky top-0 z-20 hidden h-dvh w-60 shrink-0 flex-col gap-4 border-e border-line bg-surface p-3 md:flex">
         <div className="px-2 pt-2.5">
           <HomeLink tag={tag} />
         </div>
+        {tools}
         <div className="flex-1 overflow-y-auto">
           <Nav items={items} direction="column" />
         </div>
@@ -106,10 +120,10 @@ function SkipLink() {
   );
 }
 
-function Main({ children }: { children: ReactNode }) {
+function Main({ fill = false, children }: { fill?: boolean; children: ReactNode }) {
   const [location] = useLocation();
   return (
-    <main id="main" tabIndex={-1} className="min-w-0 flex-1">
+    <main id="main" tabIndex={-1} className={`min-w-0 flex-1 ${fill ? 'min-h-0' : ''}`}>
       <ErrorBoundary resetOn={location} fallback={() => <PageFailure />}>
         <Suspense
           fallback={

@@ -22,7 +22,7 @@ export function Card({ title, icon, action, className = '', children }: CardProp
     >
       <div className="mb-4 flex flex-wrap items-center gap-2.5">
         {icon && <span className="text-accent [&>svg]:size-4.5">{icon}</span>}
-        <h2 id={id} className="flex-1 text-base font-semibold">
+        <h2 id={id} className="flex-1 basis-32 text-base font-semibold">
           {title}
         </h2>
         {action}

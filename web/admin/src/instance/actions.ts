@@ -1,0 +1,31 @@
+// What can be asked of an instance, one call each; pages and batches share them.
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { api } from '../api';
+import { call, type Enqueued } from '../pending-api';
+
+const at = (id: string) => `/instances/${encodeURIComponent(id)}`;
+
+export const restart = (id: string) => call<Enqueued>('POST', `${at(id)}/restart`, {});
+
+export const upgrade = (id: string, version: string) =>
+  call<Enqueued>('POST', `${at(id)}/upgrade`, { version: version || null });
+
+export const syncModels = (ids: string[]) =>
+  unwrap(api.POST('/models/sync', { body: { instance_ids: ids } }));
+
+/** Takes the instance back when `userId` is null. */
+export const assign = (id: string, userId: string | null) =>
+  unwrap(api.PATCH('/instances/{id}/assign', { params: { path: { id } }, body: { user_id: userId } }));
+
+export const remove = (id: string) =>
+  unwrap(api.DELETE('/assistant-instances/{id}', { params: { path: { id } } }));
+
+/** The instance without its token, which enters the page only when somebody asks for it. */
+export async function readDetail(id: string) {
+  const detail = await unwrap(api.GET('/instances/{id}', { params: { path: { id } } }));
+  return { ...detail, gateway_token: `••••${detail.gateway_token.slice(-4)}` };
+}
+
+export async function readToken(id: string): Promise<string> {
+  return (await unwrap(api.GET('/instances/{id}', { params: { path: { id } } }))).gateway_token;
+}

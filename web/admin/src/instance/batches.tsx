@@ -1,0 +1,153 @@
+// The actions on many instances at once: assign, restart, sync models, upgrade. Each shows first what it will touch.
+import { useQuery } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { Button } from '@tidepool/shared/ui/button';
+import { Field } from '@tidepool/shared/ui/field';
+import { TextArea } from '@tidepool/shared/ui/text-area';
+import { useState } from 'react';
+import { api } from '../api';
+import { useText } from '../messages';
+import { Batch, type BatchItem } from '../parts/batch';
+import type { Instance } from '../records';
+import { assign, restart, syncModels, upgrade } from './actions';
+
+export const BATCHES = ['assign', 'restart', 'models', 'upgrade'] as const;
+export type BatchKind = (typeof BATCHES)[number];
+
+interface Props {
+  instances: readonly Instance[];
+  onClose: () => void;
+}
+
+const CHANGES = ['instances', 'tasks', 'users'];
+
+export function InstanceBatch({ kind, ...props }: Props & { kind: BatchKind }) {
+  if (kind === 'assign') return <AssignBatch {...props} />;
+  if (kind === 'restart') return <RestartBatch {...props} />;
+  if (kind === 'models') return <ModelsBatch {...props} />;
+  return <UpgradeBatch {...props} />;
+}
+
+const named = (one: Instance): Pick<BatchItem, 'id' | 'label'> => ({
+  id: one.id,
+  label: `${one.name} (${one.id})`,
+});
+
+function RestartBatch({ instances, onClose }: Props) {
+  const { t } = useText();
+  return (
+    <Batch
+      title={t('batch.restart')}
+      lead={t('batch.restartLead')}
+      confirm={t('instances.restart')}
+      items={instances.map((one) => ({
+        ...named(one),
+        effect: one.assigned_email ? t('batch.interrupts', { email: one.assigned_email }) : t('batch.nobody'),
+      }))}
+      run={({ id }) => restart(id)}
+      changes={CHANGES}
+      onClose={onClose}
+    />
+  );
+}
+
+function ModelsBatch({ instances, onClose }: Props) {
+  const { t } = useText();
+  return (
+    <Batch
+      title={t('batch.models')}
+      lead={t('batch.modelsLead')}
+      confirm={t('instances.syncModels')}
+      items={instances.map((one) => ({ ...named(one), effect: one.model || t('account.notSet') }))}
+      run={({ id }) => syncModels([id])}
+      changes={CHANGES}
+      onClose={onClose}
+    />
+  );
+}
+
+function UpgradeBatch({ instances, onClose }: Props) {
+  const { t } = useText();
+  const [version, setVersion] = useState('');
+  return (
+    <Batch
+      title={t('batch.upgrade')}
+      lead={t('batch.upgradeLead')}
+      confirm={t('instances.upgrade')}
+      items={instances.map((one) => ({
+        ...named(one),
+        effect: one.assigned_email ? t('batch.interrupts', { email: one.assigned_email }) : t('batch.nobody'),
+      }))}
+      run={({ id }) => upgrade(id, version.trim())}
+      changes={CHANGES}
+      onClose={onClose}
+    >
+      <div className="mb-4 max-w-xs">
+        <Field
+          label={t('instances.version')}
+          hint={t('instances.versionHint')}
+          value={version}
+          onChange={(event) => setVersion(event.target.value)}
+        />
+      </div>
+    </Batch>
+  );
+}
+
+/** Instances and e-mails are paired in order; what cannot be assigned says why. */
+function AssignBatch({ instances, onClose }: Props) {
+  const { t } = useText();
+  const [text, setText] = useState('');
+  const emails = text.split(/[\s,;]+/).filter(Boolean);
+  const users = useQuery({
+    queryKey: ['users', 'all-active'],
+    queryFn: async () => (await unwrap(api.GET('/users', { params: { query: { status: 'active' } } }))).list,
+  });
+  const byEmail = new Map((users.data ?? []).map((user) => [user.email.toLowerCase(), user]));
+  const without = (users.data ?? []).filter((user) => user.instance_id == null);
+  const open = instances.filter((one) => !one.pooled && !one.assigned_email);
+  const items = instances.map((one) => {
+    if (one.pooled) return { ...named(one), skip: t('batch.pooled') };
+    if (one.assigned_email) return { ...named(one), skip: t('batch.taken', { email: one.assigned_email }) };
+    const email = emails[open.indexOf(one)];
+    if (email === undefined) return { ...named(one), skip: t('batch.noEmail') };
+    if (!byEmail.has(email.toLowerCase())) return { ...named(one), skip: t('batch.unknownUser', { email }) };
+    return { ...named(one), effect: `→ ${email}` };
+  });
+  return (
+    <Batch
+      title={t('batch.assign')}
+      lead={t('batch.assignLead')}
+      confirm={t('instances.assign')}
+      ready={users.isSuccess}
+      items={items}
+      run={({ id, effect = '' }) => assign(id, byEmail.get(effect.slice(2).toLowerCase())?.id ?? null)}
+      changes={CHANGES}
+      onClose={onClose}
+    >
+      <div className="mb-4 space-y-2">
+        <TextArea
+          label={t('batch.emails')}
+          hint={t('batch.emailsHint')}
+          mono
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+        <Button
+          size="small"
+          disabled={without.length === 0}
+          onClick={() =>
+            setText(
+              without
+                .slice(0, instances.length)
+                .map((user) => user.email)
+                .join('\n'),
+            )
+          }
+        >
+          {t('batch.fill', { count: without.length })}
+        </Button>
+      </div>
+    </Batch>
+  );
+}

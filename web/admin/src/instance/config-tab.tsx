@@ -1,0 +1,190 @@
+// The instance's configuration: the stored document with a diff before it is saved, the one on the server with what
+// differs, and the changes made so far.
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { Badge } from '@tidepool/shared/ui/badge';
+import { Button } from '@tidepool/shared/ui/button';
+import { Confirm } from '@tidepool/shared/ui/confirm';
+import { EmptyState } from '@tidepool/shared/ui/states';
+import { TextArea } from '@tidepool/shared/ui/text-area';
+import { useState } from 'react';
+import { api } from '../api';
+import { useText } from '../messages';
+import { DiffView } from '../parts/diff-view';
+import { Maybe } from '../parts/not-available';
+import { call, type HostConfig } from '../pending-api';
+import type { InstanceDetail } from '../records';
+import { useTaskToast } from '../task-drawer';
+
+function pretty(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}
+
+function problemOf(text: string): string | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? null : '{…}';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+export function ConfigTab({ instance }: { instance: InstanceDetail }) {
+  return (
+    <div className="space-y-8">
+      <Stored key={instance.config_json} instance={instance} />
+      <OnServer instance={instance} />
+      <Changes instance={instance} />
+    </div>
+  );
+}
+
+function Stored({ instance }: { instance: InstanceDetail }) {
+  const { t } = useText();
+  const client = useQueryClient();
+  const notify = useTaskToast();
+  const stored = pretty(instance.config_json);
+  const [text, setText] = useState(stored);
+  const [asking, setAsking] = useState(false);
+  const problem = problemOf(text);
+  const changed = text !== stored;
+  const save = async () => {
+    const body = { config_json: text };
+    const answer = await unwrap(
+      api.PATCH('/instances/{id}/config', { params: { path: { id: instance.id } }, body }),
+    );
+    notify((answer as { task_id?: string | null }).task_id, t('config.saved'));
+  };
+  return (
+    <section className="space-y-3">
+      <TextArea
+        label={t('config.stored')}
+        hint={t('config.storedHint')}
+        error={problem && t('config.problem', { problem })}
+        mono
+        rows={Math.min(24, Math.max(6, text.split('\n').length))}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <div className="flex gap-2">
+        <Button look="primary" disabled={!changed || problem !== null} onClick={() => setAsking(true)}>
+          {t('config.review')}
+        </Button>
+        {changed && <Button onClick={() => setText(stored)}>{t('config.revert')}</Button>}
+      </div>
+      {asking && (
+        <Confirm
+          title={t('config.reviewTitle', { name: instance.name })}
+          confirm={t('dialog.save')}
+          danger={false}
+          run={save}
+          onDone={() => {
+            void client.invalidateQueries({ queryKey: ['instances'] });
+            void client.invalidateQueries({ queryKey: ['tasks'] });
+          }}
+          onClose={() => setAsking(false)}
+        >
+          <p>{t('config.reviewText')}</p>
+          <DiffView before={stored} after={text} />
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function OnServer({ instance }: { instance: InstanceDetail }) {
+  const { t } = useText();
+  const config = useQuery({
+    queryKey: ['instances', 'config', instance.id],
+    queryFn: () => call<HostConfig>('GET', `/instances/${encodeURIComponent(instance.id)}/config`),
+    retry: false,
+    staleTime: 60_000,
+  });
+  return (
+    <section>
+      <h3 className="mb-2 text-sm font-semibold">{t('config.onServer')}</h3>
+      <Maybe query={config}>
+        {(found) => (
+          <div className="space-y-3">
+            <p className="flex flex-wrap items-center gap-2 text-sm text-muted">
+              {found.version && <Badge>OpenClaw {found.version}</Badge>}
+              <Badge tone={found.untouched ? 'good' : 'warn'}>
+                {t(found.untouched ? 'config.untouched' : 'config.touched')}
+              </Badge>
+              <code className="font-mono text-xs">{found.hash.slice(0, 12)}</code>
+            </p>
+            {found.drift.length === 0 ? (
+              <p className="text-sm text-muted">{t('config.noDrift')}</p>
+            ) : (
+              <>
+                <p className="text-sm">{t('config.drift', { count: found.drift.length })}</p>
+                <ul className="divide-y divide-line rounded-lg border border-line text-sm">
+                  {found.drift.map((one) => (
+                    <li key={one.path} className="px-3 py-2">
+                      <code className="font-mono text-xs font-medium">{one.path}</code>
+                      <DiffView
+                        before={JSON.stringify(one.is, null, 2)}
+                        after={JSON.stringify(one.should, null, 2)}
+                      />
+                    </li>
+                  ))}
+                </ul>
+              </>
+            )}
+            <details>
+              <summary className="cursor-pointer rounded text-sm font-medium text-accent">
+                {t('config.whole')}
+              </summary>
+              <pre className="mt-2 max-h-96 overflow-auto rounded-lg bg-sunken p-3 font-mono text-xs whitespace-pre-wrap">
+                {JSON.stringify(found.config, null, 2)}
+              </pre>
+            </details>
+          </div>
+        )}
+      </Maybe>
+    </section>
+  );
+}
+
+/** Versions: each change of the configuration as the audit log has it. */
+function Changes({ instance }: { instance: InstanceDetail }) {
+  const { t } = useText();
+  const changes = useQuery({
+    queryKey: ['instances', 'config-changes', instance.id],
+    queryFn: () =>
+      unwrap(
+        api.GET('/audit-logs', {
+          params: { query: { target: instance.id, q: 'config', limit: 20, offset: 0 } },
+        }),
+      ),
+  });
+  return (
+    <section>
+      <h3 className="mb-2 text-sm font-semibold">{t('config.versions')}</h3>
+      <Maybe query={changes}>
+        {({ list }) =>
+          list.length === 0 ? (
+            <EmptyState title={t('config.noVersions')}>{t('config.noVersionsText')}</EmptyState>
+          ) : (
+            <ul className="space-y-2 text-sm">
+              {list.map((entry) => (
+                <li key={entry.id}>
+                  <span className="text-muted">
+                    <RelativeTime at={entry.created_at} /> · {entry.operator}
+                  </span>
+                  <br />
+                  {entry.detail}
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Maybe>
+    </section>
+  );
+}

@@ -1,0 +1,42 @@
+// Asks before an instance is deleted, and says everything that ends with it.
+import { useQueryClient } from '@tanstack/react-query';
+import { Confirm } from '@tidepool/shared/ui/confirm';
+import { toast } from '@tidepool/shared/ui/toast';
+import { useText } from '../messages';
+import type { Instance } from '../records';
+import { remove } from './actions';
+
+export function DeleteInstance({
+  instance,
+  onClose,
+  onDone,
+}: {
+  instance: Instance;
+  onClose: () => void;
+  onDone: () => void;
+}) {
+  const { t, number } = useText();
+  const client = useQueryClient();
+  return (
+    <Confirm
+      title={t('instances.deleteTitle', { name: instance.name })}
+      name={instance.id}
+      confirm={t('instances.delete')}
+      run={() => remove(instance.id)}
+      onClose={onClose}
+      onDone={() => {
+        void client.invalidateQueries({ queryKey: ['instances'] });
+        toast('success', t('instances.deleted', { name: instance.name }));
+        onDone();
+      }}
+    >
+      <p>{t('instances.deleteText', { server: instance.server_name, port: instance.gateway_port })}</p>
+      <p>
+        {instance.assigned_email
+          ? t('instances.deleteUser', { email: instance.assigned_email })
+          : t('instances.deleteNobody')}
+      </p>
+      <p>{t('instances.deleteUsage', { count: number(instance.total_requests) })}</p>
+    </Confirm>
+  );
+}

@@ -1,0 +1,314 @@
+// What an instance is: where it runs, whose it is, its secrets on demand; and the forms that change that.
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { errorText } from '@tidepool/shared/api/error-text';
+import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { Badge } from '@tidepool/shared/ui/badge';
+import { Button } from '@tidepool/shared/ui/button';
+import { Combobox, type Found } from '@tidepool/shared/ui/combobox';
+import { Confirm } from '@tidepool/shared/ui/confirm';
+import { Field } from '@tidepool/shared/ui/field';
+import { fieldText } from '@tidepool/shared/ui/form';
+import { Facts, NotSet } from '@tidepool/shared/ui/panel';
+import { SelectField } from '@tidepool/shared/ui/select';
+import { TextArea } from '@tidepool/shared/ui/text-area';
+import { toast } from '@tidepool/shared/ui/toast';
+import { Pencil, UserMinus, UserPlus } from 'lucide-react';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { api } from '../api';
+import { useFormat } from '../format';
+import { useText } from '../messages';
+import { FormDialog } from '../parts/form-dialog';
+import { findUsers } from '../parts/pickers';
+import { Secret } from '../parts/secret';
+import type { InstanceDetail } from '../records';
+import { assign, readToken } from './actions';
+import { useModels } from './create';
+
+export function FactsTab({ instance }: { instance: InstanceDetail }) {
+  const { t, number } = useText();
+  const format = useFormat();
+  const [editing, setEditing] = useState(false);
+  return (
+    <div className="space-y-7">
+      <Owner instance={instance} />
+      <section>
+        <div className="mb-3 flex items-center">
+          <h3 className="flex-1 text-sm font-semibold">{t('instances.facts')}</h3>
+          <Button size="small" onClick={() => setEditing(true)}>
+            <Pencil className="size-4" aria-hidden="true" />
+            {t('instances.edit')}
+          </Button>
+        </div>
+        <Facts
+          rows={[
+            {
+              name: t('instances.server'),
+              value: (
+                <Link
+                  href={`/servers/${encodeURIComponent(instance.server_id)}`}
+                  className="rounded text-accent hover:underline"
+                >
+                  {instance.server_name}
+                </Link>
+              ),
+            },
+            { name: t('instances.model'), value: instance.model || <NotSet /> },
+            {
+              name: t('instances.url'),
+              value: <code className="font-mono text-sm">{instance.gateway_url}</code>,
+            },
+            {
+              name: t('instances.token'),
+              value: (
+                <Secret
+                  label={t('instances.token')}
+                  mask={instance.gateway_token}
+                  reveal={() => readToken(instance.id)}
+                />
+              ),
+            },
+            {
+              name: t('instances.key'),
+              value: instance.key ? (
+                <Badge tone={instance.key.enabled ? 'good' : 'bad'}>
+                  {t(instance.key.enabled ? 'keys.opens' : 'keys.closed')}
+                </Badge>
+              ) : (
+                <span className="text-muted">{t('instances.noKey')}</span>
+              ),
+            },
+            {
+              name: t('instances.checked'),
+              value: instance.last_health_at ? (
+                <RelativeTime at={instance.last_health_at} />
+              ) : (
+                t('instances.never')
+              ),
+            },
+            { name: t('instances.fails'), value: number(instance.health_fail_count) },
+            {
+              name: t('instances.used'),
+              value: t('instances.usedValue', {
+                requests: number(instance.total_requests),
+                tokens: format.short(instance.total_tokens),
+              }),
+            },
+            {
+              name: t('instances.home'),
+              value: instance.home ? (
+                <code className="font-mono text-sm">{instance.home}</code>
+              ) : (
+                t('instances.default')
+              ),
+            },
+            {
+              name: t('instances.unit'),
+              value: <code className="font-mono text-sm">{instance.unit || `openclaw-${instance.id}`}</code>,
+            },
+            { name: t('instances.createdAt'), value: <RelativeTime at={instance.created_at} /> },
+            {
+              name: t('instances.notes'),
+              value: instance.notes ? (
+                <span className="whitespace-pre-wrap">{instance.notes}</span>
+              ) : (
+                <NotSet />
+              ),
+            },
+          ]}
+        />
+      </section>
+      <History instance={instance} />
+      {editing && <EditInstance instance={instance} onClose={() => setEditing(false)} />}
+    </div>
+  );
+}
+
+function Owner({ instance }: { instance: InstanceDetail }) {
+  const i18n = useText();
+  const { t } = i18n;
+  const client = useQueryClient();
+  const [asking, setAsking] = useState(false);
+  const [user, setUser] = useState<Found | null>(null);
+  const changed = () => {
+    void client.invalidateQueries({ queryKey: ['instances'] });
+    void client.invalidateQueries({ queryKey: ['users'] });
+  };
+  const give = useMutation({
+    mutationFn: (id: string) => assign(instance.id, id),
+    onSuccess: () => {
+      setUser(null);
+      changed();
+    },
+    onError: (error) => toast('error', errorText(error, i18n)),
+  });
+  if (instance.pool_entry) {
+    return (
+      <p className="rounded-lg bg-sunken px-4 py-3 text-sm">
+        {instance.assigned_email
+          ? t('instances.pooledBy', { email: instance.assigned_email })
+          : t('instances.pooledIdle')}{' '}
+        <Link href="/professions?tab=pool" className="rounded font-medium text-accent hover:underline">
+          {t('instances.toPool')}
+        </Link>
+      </p>
+    );
+  }
+  if (instance.assigned_email) {
+    return (
+      <div className="flex flex-wrap items-center gap-3 rounded-lg bg-sunken px-4 py-3">
+        <p className="min-w-0 flex-1">
+          <span className="text-sm text-muted">{t('instances.assigned')}</span>
+          <br />
+          <Link
+            href={`/users?open=${encodeURIComponent(instance.assigned_user_id ?? '')}`}
+            className="rounded font-medium hover:text-accent"
+          >
+            {instance.assigned_email}
+          </Link>
+        </p>
+        <Button size="small" look="danger" onClick={() => setAsking(true)}>
+          <UserMinus className="size-4" aria-hidden="true" />
+          {t('instances.takeBack')}
+        </Button>
+        {asking && (
+          <Confirm
+            title={t('instances.takeBackTitle', { name: instance.name })}
+            confirm={t('instances.takeBack')}
+            run={() => assign(instance.id, null)}
+            onDone={changed}
+            onClose={() => setAsking(false)}
+          >
+            <p>{t('instances.takeBackText', { email: instance.assigned_email })}</p>
+          </Confirm>
+        )}
+      </div>
+    );
+  }
+  return (
+    <div className="flex flex-wrap items-end gap-3 rounded-lg bg-sunken px-4 py-3">
+      <div className="min-w-0 flex-1 basis-60">
+        <Combobox
+          label={t('instances.assignTo')}
+          placeholder={t('users.search')}
+          chosen={user}
+          onChoose={setUser}
+          queryKey={['users']}
+          search={findUsers}
+        />
+      </div>
+      <Button
+        look="primary"
+        busy={give.isPending}
+        disabled={user === null}
+        onClick={() => user && give.mutate(user.value)}
+      >
+        <UserPlus className="size-4" aria-hidden="true" />
+        {t('instances.assign')}
+      </Button>
+    </div>
+  );
+}
+
+function History({ instance }: { instance: InstanceDetail }) {
+  const { t } = useText();
+  if (instance.bindings.length === 0) return null;
+  return (
+    <section>
+      <h3 className="mb-2 text-sm font-semibold">{t('instances.history')}</h3>
+      <ul className="space-y-1.5 text-sm">
+        {instance.bindings.map((binding) => (
+          <li key={`${binding.user_id}-${binding.created_at}`} className="flex flex-wrap gap-x-2">
+            <Link
+              href={`/users?open=${encodeURIComponent(binding.user_id)}`}
+              className="rounded font-mono text-xs text-accent hover:underline"
+            >
+              {binding.user_id}
+            </Link>
+            <span className="text-muted">
+              {t(`origin.${binding.origin}`)} · <RelativeTime at={binding.created_at} />
+              {binding.ended_at && (
+                <>
+                  {' – '}
+                  <RelativeTime at={binding.ended_at} />
+                </>
+              )}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function EditInstance({ instance, onClose }: { instance: InstanceDetail; onClose: () => void }) {
+  const { t } = useText();
+  const client = useQueryClient();
+  const models = useModels();
+  const known = (models.data?.list ?? []).map((model) => model.id);
+  const ids = known.includes(instance.model) || instance.model === '' ? known : [instance.model, ...known];
+  return (
+    <FormDialog
+      title={t('instances.editTitle', { name: instance.name })}
+      submit={t('dialog.save')}
+      onClose={onClose}
+      onDone={() => void client.invalidateQueries({ queryKey: ['instances'] })}
+      send={(data) => {
+        const token = fieldText(data, 'gateway_token');
+        return unwrap(
+          api.PATCH('/assistant-instances/{id}', {
+            params: { path: { id: instance.id } },
+            body: {
+              name: fieldText(data, 'name').trim(),
+              model: fieldText(data, 'model'),
+              gateway_port: Number(fieldText(data, 'gateway_port')),
+              gateway_url: fieldText(data, 'gateway_url').trim(),
+              notes: fieldText(data, 'notes'),
+              ...(token && { gateway_token: token }),
+            },
+          }),
+        );
+      }}
+    >
+      {(refused) => (
+        <>
+          <Field
+            label={t('instances.name')}
+            name="name"
+            defaultValue={instance.name}
+            error={refused('name')}
+          />
+          <SelectField
+            key={ids.length}
+            label={t('instances.model')}
+            name="model"
+            defaultValue={instance.model}
+            choices={ids.map((id) => ({ value: id, label: id }))}
+          />
+          <Field
+            label={t('instances.port')}
+            name="gateway_port"
+            inputMode="numeric"
+            defaultValue={instance.gateway_port}
+            error={refused('gateway_port')}
+          />
+          <Field
+            label={t('instances.url')}
+            name="gateway_url"
+            defaultValue={instance.gateway_url}
+            error={refused('gateway_url')}
+          />
+          <Field
+            label={t('instances.newToken')}
+            name="gateway_token"
+            hint={t('instances.newTokenHint')}
+            autoComplete="off"
+            error={refused('gateway_token')}
+          />
+          <TextArea label={t('instances.notes')} name="notes" rows={3} defaultValue={instance.notes} />
+        </>
+      )}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,121 @@
+// One instance over the list it was opened from: everything known of it, in tabs that the address remembers.
+import { useQuery } from '@tanstack/react-query';
+import { useAddressValue } from '@tidepool/shared/table/table-state';
+import { SidePanel } from '@tidepool/shared/ui/dialog';
+import { ErrorBoundary } from '@tidepool/shared/ui/error-boundary';
+import { Menu } from '@tidepool/shared/ui/menu';
+import { ErrorState, Skeleton, StaleBar } from '@tidepool/shared/ui/states';
+import { Tabs } from '@tidepool/shared/ui/tabs';
+import { ArrowUpCircle, RefreshCw, RotateCw, Trash2 } from 'lucide-react';
+import { useState } from 'react';
+import { useText } from '../messages';
+import { HealthStatus } from '../parts/health';
+import { oneOf, type InstanceDetail } from '../records';
+import { readDetail } from './actions';
+import { AuditTab } from './audit-tab';
+import { InstanceBatch, type BatchKind } from './batches';
+import { BotsTab } from './bots-tab';
+import { ConfigTab } from './config-tab';
+import { DeleteInstance } from './delete';
+import { FactsTab } from './facts-tab';
+import { LogTab } from './log-tab';
+import { RepairsTab } from './repairs-tab';
+import { TasksTab } from './tasks-tab';
+import { UsageTab } from './usage-tab';
+
+const TABS = ['overview', 'log', 'config', 'tasks', 'usage', 'bots', 'repairs', 'audit'] as const;
+
+const BODIES = {
+  overview: FactsTab,
+  log: LogTab,
+  config: ConfigTab,
+  tasks: TasksTab,
+  usage: UsageTab,
+  bots: BotsTab,
+  repairs: RepairsTab,
+  audit: AuditTab,
+};
+
+export function useInstance(id: string) {
+  return useQuery({ queryKey: ['instances', 'one', id], queryFn: () => readDetail(id) });
+}
+
+export function InstancePanel({ id, onClose }: { id: string; onClose: () => void }) {
+  const { t } = useText();
+  const [wanted, setTab] = useAddressValue('tab');
+  const tab = oneOf(wanted ?? undefined, TABS) ?? 'overview';
+  const instance = useInstance(id);
+  const Body = BODIES[tab];
+  const retry = () => void instance.refetch();
+  const close = () => {
+    setTab(null);
+    onClose();
+  };
+  return (
+    <Tabs
+      label={t('instances.parts')}
+      tabs={TABS.map((value) => ({ value, label: t(`instances.tab.${value}`) }))}
+      value={tab}
+      onChange={setTab}
+      className="px-3"
+    >
+      {(bar, content) => (
+        <SidePanel
+          open
+          onClose={close}
+          title={instance.data?.name ?? id}
+          lead={
+            instance.data && (
+              <span className="flex flex-wrap items-center gap-x-3">
+                <span className="text-ink">
+                  <HealthStatus health={instance.data.health_status} />
+                </span>
+                <span className="font-mono text-xs">{id}</span>
+              </span>
+            )
+          }
+          bar={bar}
+          actions={instance.data && <Actions instance={instance.data} onDeleted={close} />}
+        >
+          {content(
+            instance.data ? (
+              <ErrorBoundary resetOn={tab} fallback={(reset) => <ErrorState error={null} onRetry={reset} />}>
+                {instance.isError && (
+                  <StaleBar since={instance.dataUpdatedAt} busy={instance.isFetching} onRetry={retry} />
+                )}
+                <Body instance={instance.data} />
+              </ErrorBoundary>
+            ) : instance.isError ? (
+              <ErrorState error={instance.error} onRetry={retry} />
+            ) : (
+              <Skeleton lines={8} />
+            ),
+          )}
+        </SidePanel>
+      )}
+    </Tabs>
+  );
+}
+
+function Actions({ instance, onDeleted }: { instance: InstanceDetail; onDeleted: () => void }) {
+  const { t } = useText();
+  const [batch, setBatch] = useState<BatchKind | null>(null);
+  const [deleting, setDeleting] = useState(false);
+  return (
+    <>
+      <Menu
+        label={t('instances.actionsOf', { name: instance.name })}
+        entries={[
+          { label: t('batch.restart'), icon: RotateCw, run: () => setBatch('restart') },
+          { label: t('batch.models'), icon: RefreshCw, run: () => setBatch('models') },
+          { label: t('batch.upgrade'), icon: ArrowUpCircle, run: () => setBatch('upgrade') },
+          { label: t('instances.delete'), icon: Trash2, danger: true, run: () => setDeleting(true) },
+        ]}
+      />
+      {batch && <InstanceBatch kind={batch} instances={[instance]} onClose={() => setBatch(null)} />}
+      {deleting && (
+        <DeleteInstance instance={instance} onClose={() => setDeleting(false)} onDone={onDeleted} />
+      )}
+    </>
+  );
+}

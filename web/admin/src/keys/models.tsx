@@ -1,0 +1,127 @@
+// The models that assistants may use: their price, their place in the fallback chain, on or off; synced to instances here.
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { errorText } from '@tidepool/shared/api/error-text';
+import { Badge } from '@tidepool/shared/ui/badge';
+import { Button } from '@tidepool/shared/ui/button';
+import { Confirm } from '@tidepool/shared/ui/confirm';
+import { Field } from '@tidepool/shared/ui/field';
+import { fieldText } from '@tidepool/shared/ui/form';
+import { Panel } from '@tidepool/shared/ui/panel';
+import { EmptyState } from '@tidepool/shared/ui/states';
+import { toast } from '@tidepool/shared/ui/toast';
+import { RefreshCw } from 'lucide-react';
+import { useState } from 'react';
+import { api } from '../api';
+import { useFormat } from '../format';
+import { useModels } from '../instance/create';
+import { useText } from '../messages';
+import { useHealthCounts } from '../overview/queries';
+import { FormDialog } from '../parts/form-dialog';
+import type { Model } from '../records';
+
+export function ModelTable() {
+  const i18n = useText();
+  const { t, number } = i18n;
+  const format = useFormat();
+  const client = useQueryClient();
+  const models = useModels();
+  const counts = useHealthCounts();
+  const [pricing, setPricing] = useState<Model | null>(null);
+  const [syncing, setSyncing] = useState(false);
+  const changed = () => void client.invalidateQueries({ queryKey: ['models'] });
+  const change = (id: string, body: { enabled?: boolean; price_per_1k?: number }) =>
+    unwrap(api.PATCH('/models/{id}', { params: { path: { id } }, body }));
+  const toggle = useMutation({
+    mutationFn: (model: Model) => change(model.id, { enabled: !model.enabled }),
+    onSuccess: changed,
+    onError: (error) => toast('error', errorText(error, i18n)),
+  });
+  const instances = counts.data ? Object.values(counts.data).reduce((sum, count) => sum + count, 0) : 0;
+  return (
+    <Panel
+      title={t('keys.tab.models')}
+      query={models}
+      action={
+        <Button size="small" onClick={() => setSyncing(true)}>
+          <RefreshCw className="size-4" aria-hidden="true" />
+          {t('models.sync')}
+        </Button>
+      }
+      empty={{
+        when: ({ list }) => list.length === 0,
+        show: <EmptyState title={t('models.none')}>{t('models.noneText')}</EmptyState>,
+      }}
+    >
+      {({ list }) => (
+        <>
+          <ul className="divide-y divide-line">
+            {list.map((model) => (
+              <li key={model.id} className="flex flex-wrap items-center gap-x-4 gap-y-1.5 py-2.5 text-sm">
+                <span className="min-w-0 flex-1 basis-48">
+                  <span className={`font-medium ${model.enabled ? '' : 'text-muted'}`}>{model.id}</span>
+                  <span className="block text-muted">{model.provider}</span>
+                </span>
+                {model.chain != null && <Badge tone="busy">{t('models.chain', { n: model.chain })}</Badge>}
+                <button
+                  type="button"
+                  className="min-h-8 rounded px-2 tabular-nums underline decoration-line underline-offset-4 hover:decoration-control"
+                  aria-label={t('models.priceOf', { name: model.id })}
+                  onClick={() => setPricing(model)}
+                >
+                  {t('models.price', { price: format.fineMoney(model.price_per_1k) })}
+                </button>
+                <label className="flex min-h-8 w-24 items-center gap-2">
+                  <input
+                    type="checkbox"
+                    role="switch"
+                    className="size-4 accent-accent"
+                    checked={model.enabled}
+                    aria-label={t('models.offer', { name: model.id })}
+                    onChange={() => toggle.mutate(model)}
+                  />
+                  {t(model.enabled ? 'models.on' : 'models.off')}
+                </label>
+              </li>
+            ))}
+          </ul>
+          {pricing && (
+            <FormDialog
+              title={t('models.priceOf', { name: pricing.id })}
+              submit={t('dialog.save')}
+              onClose={() => setPricing(null)}
+              onDone={changed}
+              send={(data) => change(pricing.id, { price_per_1k: Number(fieldText(data, 'price_per_1k')) })}
+            >
+              {(refused) => (
+                <Field
+                  label={t('models.priceLabel')}
+                  name="price_per_1k"
+                  inputMode="decimal"
+                  defaultValue={pricing.price_per_1k}
+                  hint={t('models.priceHint')}
+                  error={refused('price_per_1k')}
+                />
+              )}
+            </FormDialog>
+          )}
+          {syncing && (
+            <Confirm
+              title={t('models.sync')}
+              danger={false}
+              confirm={t('models.syncAll', { count: number(instances) })}
+              run={async () => {
+                const { task_ids } = await unwrap(api.POST('/models/sync', { body: {} }));
+                toast('success', t('models.synced', { count: number(task_ids.length) }));
+                changed();
+              }}
+              onClose={() => setSyncing(false)}
+            >
+              <p>{t('models.syncText', { count: number(instances) })}</p>
+            </Confirm>
+          )}
+        </>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,111 @@
+// The way from an empty installation to the first assistant that answers: each line turns green by itself.
+import { buttonClass } from '@tidepool/shared/ui/button';
+import { Card } from '@tidepool/shared/ui/panel';
+import { ArrowRight, Check, Circle, CircleHelp } from 'lucide-react';
+import { Link } from 'wouter';
+import { useText, type Key } from '../messages';
+import { useEmployeeCounts, useHealthCounts, useReady, useServerList } from './queries';
+
+interface Step {
+  id: string;
+  text: Key;
+  hint: Key;
+  href: string;
+  /** Unknown until the answer is there. */
+  done: boolean | undefined;
+}
+
+export function FirstRun() {
+  const { t } = useText();
+  const servers = useServerList();
+  const health = useHealthCounts();
+  const employees = useEmployeeCounts();
+  const ready = useReady();
+  const known = servers.data?.list;
+  const instances = health.data && Object.values(health.data).reduce((sum, count) => sum + count, 0);
+  const steps: Step[] = [
+    {
+      id: 'server',
+      text: 'first.server',
+      hint: 'first.serverHint',
+      href: '/servers?new=1',
+      done: known && known.length > 0,
+    },
+    {
+      id: 'ssh',
+      text: 'first.ssh',
+      hint: 'first.sshHint',
+      href: known?.[0] ? `/servers/${encodeURIComponent(known[0].id)}` : '/servers',
+      // A pinned host key is the trace of a contact; the machine itself needs none.
+      done: known?.some((server) => server.host === 'local' || server.host_key !== ''),
+    },
+    {
+      id: 'gateway',
+      text: 'first.gateway',
+      hint: 'first.gatewayHint',
+      href: '/settings',
+      done: ready.data === undefined ? undefined : ready.data.gateway.status === 'ok',
+    },
+    {
+      id: 'log',
+      text: 'first.log',
+      hint: 'first.logHint',
+      href: '/settings',
+      done: ready.data === undefined ? undefined : ready.data.log.status === 'ok',
+    },
+    {
+      id: 'instance',
+      text: 'first.instance',
+      hint: 'first.instanceHint',
+      href: '/instances?new=1',
+      done: instances === undefined ? undefined : instances > 0,
+    },
+    {
+      id: 'employee',
+      text: 'first.employee',
+      hint: 'first.employeeHint',
+      href: '/users?new=1',
+      done: employees.data && employees.data.all > 0,
+    },
+  ];
+  const answered = steps.every((step) => step.done !== undefined);
+  if (!answered || steps.every((step) => step.done)) return null;
+  const next = steps.find((step) => !step.done);
+  return (
+    <Card title={t('first.title')} className="mb-5">
+      <p className="-mt-2 mb-4 text-sm text-muted">
+        {t('first.lead', { done: steps.filter((step) => step.done).length, all: steps.length })}
+      </p>
+      <ol className="grid gap-x-8 gap-y-1 lg:grid-cols-2">
+        {steps.map((step) => (
+          <li key={step.id} className="flex items-start gap-3 py-1.5">
+            <StepMark done={step.done} />
+            <div className="min-w-0 flex-1">
+              <p className={step.done ? 'text-muted' : 'font-medium'}>
+                {t(step.text)}
+                <span className="sr-only"> {t(step.done ? 'first.done' : 'first.open')}</span>
+              </p>
+              {!step.done && <p className="text-sm text-muted">{t(step.hint)}</p>}
+            </div>
+            {step === next && (
+              <Link href={step.href} className={buttonClass('primary', '', 'small')}>
+                {t('first.go')}
+                <ArrowRight className="size-4" aria-hidden="true" />
+              </Link>
+            )}
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+function StepMark({ done }: { done: boolean | undefined }) {
+  const look = 'mt-0.5 size-5 shrink-0';
+  if (done === undefined) return <CircleHelp className={`${look} text-muted`} aria-hidden="true" />;
+  return done ? (
+    <Check className={`${look} rounded-full bg-success-soft p-0.5 text-success`} aria-hidden="true" />
+  ) : (
+    <Circle className={`${look} text-control`} aria-hidden="true" />
+  );
+}

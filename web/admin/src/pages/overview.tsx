@@ -1,0 +1,84 @@
+// The console's first page: how everything is, right now.
+import { Page } from '@tidepool/shared/shell/page';
+import { Chart } from '@tidepool/shared/ui/chart/chart';
+import { Panel } from '@tidepool/shared/ui/panel';
+import { EmptyState } from '@tidepool/shared/ui/states';
+import { useFormat } from '../format';
+import { useMe, useRoleName } from '../me';
+import { useText } from '../messages';
+import {
+  EmployeesCard,
+  PoolCard,
+  ProvidersCard,
+  SelfHealCard,
+  TasksCard,
+  TodayCard,
+} from '../overview/cards';
+import { FirstRun } from '../overview/first-run';
+import { Fleet } from '../overview/fleet';
+import { lastDays, useStats } from '../overview/queries';
+
+export default function Overview() {
+  const { t } = useText();
+  const me = useMe();
+  const roleName = useRoleName();
+  return (
+    <Page
+      wide
+      title={t('nav.home')}
+      heading={t('nav.overview')}
+      lead={me.data && t('overview.lead', { email: me.data.email, role: roleName(me.data.role) })}
+    >
+      <FirstRun />
+      <div className="grid items-start gap-4 lg:grid-cols-3">
+        <div className="grid min-w-0 gap-4 lg:col-span-2">
+          <Fleet />
+          <SpendChart />
+          <PoolCard />
+        </div>
+        <div className="grid min-w-0 gap-4">
+          <TodayCard />
+          <EmployeesCard />
+          <TasksCard />
+          <ProvidersCard />
+          <SelfHealCard />
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+const DAYS = 30;
+
+function SpendChart() {
+  const { t } = useText();
+  const format = useFormat();
+  const stats = useStats('date', DAYS);
+  return (
+    <Panel
+      title={t('overview.spend')}
+      query={stats}
+      empty={{
+        when: ({ stats: rows }) => rows.length === 0,
+        show: <EmptyState title={t('overview.noSpend')}>{t('overview.noSpendText')}</EmptyState>,
+      }}
+    >
+      {({ stats: rows }) => {
+        const byDay = new Map(rows.map((row) => [row.key, row.cost_usd]));
+        const days = lastDays(DAYS);
+        return (
+          <Chart
+            label={t('overview.spend')}
+            kind="bar"
+            height={180}
+            points={days.map((day) => ({ label: format.day(day) }))}
+            series={[
+              { id: 'cost', label: t('overview.cost'), values: days.map((day) => byDay.get(day) ?? 0) },
+            ]}
+            format={format.money}
+          />
+        );
+      }}
+    </Panel>
+  );
+}

@@ -1,0 +1,257 @@
+// What the fleet used: a chart over time, and the same sum split by model, provider, instance, person or department.
+import { useQuery } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { Page } from '@tidepool/shared/shell/page';
+import { saveFile, toCsv } from '@tidepool/shared/table/csv';
+import { useAddressValue } from '@tidepool/shared/table/table-state';
+import { Button } from '@tidepool/shared/ui/button';
+import { Chart } from '@tidepool/shared/ui/chart/chart';
+import { ShareBars } from '@tidepool/shared/ui/chart/share-bars';
+import { Dialog } from '@tidepool/shared/ui/dialog';
+import { Notice } from '@tidepool/shared/ui/notice';
+import { Facts, Panel } from '@tidepool/shared/ui/panel';
+import { Segmented } from '@tidepool/shared/ui/segmented';
+import { EmptyState } from '@tidepool/shared/ui/states';
+import { Download } from 'lucide-react';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { api } from '../api';
+import { useFormat } from '../format';
+import { useText } from '../messages';
+import { lastDays, useStats } from '../overview/queries';
+import { Maybe } from '../parts/not-available';
+import { oneOf } from '../records';
+
+const RANGES = ['1', '7', '30', '90'] as const;
+const GROUPS = ['model', 'provider', 'instance', 'user', 'department'] as const;
+const MEASURES = ['cost_usd', 'tokens', 'calls'] as const;
+
+export default function Usage() {
+  const { t } = useText();
+  const [range, setRange] = useAddressValue('days');
+  const days = oneOf(range ?? undefined, RANGES) ?? '30';
+  return (
+    <Page
+      wide
+      title={t('nav.usage')}
+      action={
+        <Segmented
+          legend={t('metrics.range')}
+          compact
+          value={days}
+          onChange={setRange}
+          options={RANGES.map((value) => ({ value, label: t(`usage.days.${value}`) }))}
+        />
+      }
+    >
+      <div className="grid gap-4 xl:grid-cols-5">
+        <div className="min-w-0 xl:col-span-3">
+          <OverTime days={Number(days)} />
+        </div>
+        <div className="min-w-0 xl:col-span-2">
+          <Split days={Number(days)} />
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function OverTime({ days }: { days: number }) {
+  const { t, number } = useText();
+  const format = useFormat();
+  const [wanted, setMeasure] = useAddressValue('show');
+  const measure = oneOf(wanted ?? undefined, MEASURES) ?? 'cost_usd';
+  const stats = useStats('date', days);
+  const write = { cost_usd: format.money, tokens: format.short, calls: number }[measure];
+  return (
+    <Panel
+      title={t('usage.overTime')}
+      query={stats}
+      action={
+        <Segmented
+          legend={t('usage.measure')}
+          compact
+          value={measure}
+          onChange={setMeasure}
+          options={MEASURES.map((value) => ({ value, label: t(`usage.${value}`) }))}
+        />
+      }
+      empty={{
+        when: ({ stats: rows }) => rows.length === 0,
+        show: <EmptyState title={t('usage.none')}>{t('usage.noneText')}</EmptyState>,
+      }}
+    >
+      {({ stats: rows, stale, as_of }) => {
+        const byDay = new Map(rows.map((row) => [row.key, row[measure]]));
+        const dates = lastDays(days);
+        const sum = (key: (typeof MEASURES)[number]) => rows.reduce((total, row) => total + row[key], 0);
+        return (
+          <div className="space-y-5">
+            {stale && (
+              <Notice tone="warning">
+                {t('overview.stale')} <RelativeTime at={as_of} />
+              </Notice>
+            )}
+            <dl className="flex flex-wrap gap-x-10 gap-y-3">
+              <Total label={t('usage.cost_usd')} value={format.money(sum('cost_usd'))} />
+              <Total label={t('usage.tokens')} value={format.short(sum('tokens'))} />
+              <Total label={t('usage.calls')} value={number(sum('calls'))} />
+            </dl>
+            <Chart
+              label={t('usage.overTime')}
+              kind="bar"
+              height={260}
+              points={dates.map((day) => ({ label: format.day(day) }))}
+              series={[
+                {
+                  id: measure,
+                  label: t(`usage.${measure}`),
+                  values: dates.map((day) => byDay.get(day) ?? 0),
+                },
+              ]}
+              format={write}
+            />
+          </div>
+        );
+      }}
+    </Panel>
+  );
+}
+
+function Total({ label, value }: { label: string; value: string }) {
+  return (
+    <div>
+      <dd className="text-2xl font-semibold tracking-tight tabular-nums">{value}</dd>
+      <dt className="text-sm text-muted">{label}</dt>
+    </div>
+  );
+}
+
+function Split({ days }: { days: number }) {
+  const { t, number } = useText();
+  const format = useFormat();
+  const [wanted, setGroup] = useAddressValue('by');
+  const group = oneOf(wanted ?? undefined, GROUPS) ?? 'model';
+  const [department, setDepartment] = useState<string | null>(null);
+  const stats = useStats(group, days);
+  const nameOf = (row: { key: string; instance?: string | null }) =>
+    row.instance ?? (row.key || t('overview.nobody'));
+  const linkOf = (key: string) =>
+    group === 'instance'
+      ? `/instances?open=${encodeURIComponent(key)}`
+      : group === 'user'
+        ? `/users?q=${encodeURIComponent(key)}`
+        : group === 'model'
+          ? `/requests?model=${encodeURIComponent(key)}`
+          : null;
+  return (
+    <Panel
+      title={t('usage.split')}
+      query={stats}
+      action={
+        stats.data && (
+          <Button
+            look="quiet"
+            size="small"
+            onClick={() =>
+              saveFile(
+                `usage-by-${group}.csv`,
+                toCsv(
+                  [group, 'calls', 'tokens', 'cost_usd'],
+                  stats.data.stats.map((row) => [row.key, row.calls, row.tokens, row.cost_usd]),
+                ),
+              )
+            }
+          >
+            <Download className="size-4" aria-hidden="true" />
+            CSV
+          </Button>
+        )
+      }
+    >
+      {({ stats: rows }) => (
+        <div className="space-y-5">
+          <Segmented
+            legend={t('usage.split')}
+            compact
+            value={group}
+            onChange={setGroup}
+            options={GROUPS.map((value) => ({ value, label: t(`usage.by.${value}`) }))}
+          />
+          {rows.length === 0 ? (
+            <EmptyState title={t('usage.none')}>{t('usage.noneText')}</EmptyState>
+          ) : (
+            <ShareBars
+              rows={rows.slice(0, 50).map((row) => {
+                const link = linkOf(row.key);
+                return {
+                  id: row.key,
+                  label:
+                    link && row.key ? (
+                      <Link href={link} className="rounded hover:text-accent">
+                        {nameOf(row)}
+                      </Link>
+                    ) : group === 'department' && row.key ? (
+                      <button
+                        type="button"
+                        className="rounded hover:text-accent"
+                        onClick={() => setDepartment(row.key)}
+                      >
+                        {nameOf(row)}
+                      </button>
+                    ) : (
+                      nameOf(row)
+                    ),
+                  value: row.cost_usd,
+                  text: format.money(row.cost_usd),
+                  note: `${t('overview.callsCount', { count: number(row.calls) })} · ${format.short(row.tokens)}`,
+                };
+              })}
+            />
+          )}
+          {department !== null && <Department name={department} onClose={() => setDepartment(null)} />}
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+/** One department's people and spend, today and this month. */
+function Department({ name, onClose }: { name: string; onClose: () => void }) {
+  const { t, number } = useText();
+  const format = useFormat();
+  const usage = useQuery({
+    queryKey: ['usage', 'department', name],
+    queryFn: () => unwrap(api.GET('/usage/dept/{dept}', { params: { path: { dept: name } } })),
+  });
+  return (
+    <Dialog open onClose={onClose} title={name}>
+      <Maybe query={usage}>
+        {(data) => (
+          <div className="space-y-4">
+            <Facts
+              rows={[
+                { name: t('overview.employees'), value: number(data.users) },
+                {
+                  name: t('overview.today'),
+                  value: `${format.money(data.today.cost_usd)} · ${format.short(data.today.total_tokens)}`,
+                },
+                {
+                  name: t('usage.month'),
+                  value: `${format.money(data.month.cost_usd)} · ${format.short(data.month.total_tokens)}`,
+                },
+              ]}
+            />
+            <Link
+              href={`/users?department=${encodeURIComponent(name)}`}
+              className="rounded text-sm font-medium text-accent hover:underline"
+            >
+              {t('usage.toPeople')}
+            </Link>
+          </div>
+        )}
+      </Maybe>
+    </Dialog>
+  );
+}

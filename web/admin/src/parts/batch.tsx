@@ -1,0 +1,158 @@
+// One action on many records: first a preview of what is affected and what is left out with the reason, then a result
+// for each. An answer that never came is "unknown", not "failed".
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { errorText } from '@tidepool/shared/api/error-text';
+import { Button } from '@tidepool/shared/ui/button';
+import { Badge } from '@tidepool/shared/ui/badge';
+import { Dialog } from '@tidepool/shared/ui/dialog';
+import { outcomeOf, type Outcome } from '@tidepool/shared/ui/outcome';
+import { CircleAlert, CircleCheck, CircleHelp } from 'lucide-react';
+import { useState, type ReactNode } from 'react';
+import { useText } from '../messages';
+
+export interface BatchItem {
+  id: string;
+  label: string;
+  /** What will happen to it, in a word or two. */
+  effect?: string;
+  /** Why it is left out. */
+  skip?: string;
+}
+
+interface Result {
+  outcome: Outcome;
+  text: string;
+}
+
+interface BatchProps {
+  title: string;
+  lead: string;
+  confirm: string;
+  danger?: boolean;
+  items: readonly BatchItem[];
+  /** Choices that the action needs, above the preview. */
+  children?: ReactNode;
+  /** Nothing can start before it is true. */
+  ready?: boolean;
+  run: (item: BatchItem) => Promise<unknown>;
+  /** Query key roots that the action changes. */
+  changes: readonly string[];
+  onClose: () => void;
+}
+
+const AT_ONCE = 4;
+
+export function Batch(props: BatchProps) {
+  const {
+    title,
+    lead,
+    confirm,
+    danger = false,
+    items,
+    children,
+    ready = true,
+    run,
+    changes,
+    onClose,
+  } = props;
+  const i18n = useText();
+  const { t, number } = i18n;
+  const client = useQueryClient();
+  const [results, setResults] = useState<ReadonlyMap<string, Result>>(new Map());
+  const affected = items.filter((item) => item.skip === undefined);
+  const action = useMutation({
+    mutationFn: async () => {
+      const queue = [...affected];
+      const worker = async () => {
+        for (let item = queue.shift(); item; item = queue.shift()) {
+          const { id } = item;
+          let result: Result;
+          try {
+            await run(item);
+            result = { outcome: 'done', text: '' };
+          } catch (error) {
+            result = { outcome: outcomeOf(error), text: errorText(error, i18n) };
+          }
+          setResults((before) => new Map(before).set(id, result));
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, worker));
+      for (const root of changes) void client.invalidateQueries({ queryKey: [root] });
+    },
+  });
+  const count = (outcome: Outcome) => [...results.values()].filter((one) => one.outcome === outcome).length;
+  const started = !action.isIdle;
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={title}
+      lead={lead}
+      width="wide"
+      foot={
+        action.isSuccess ? (
+          <Button look="primary" onClick={onClose}>
+            {t('dialog.close')}
+          </Button>
+        ) : (
+          <>
+            <Button onClick={onClose}>{t('dialog.cancel')}</Button>
+            <Button
+              look={danger ? 'danger' : 'primary'}
+              busy={action.isPending}
+              disabled={!ready || affected.length === 0}
+              onClick={() => action.mutate()}
+            >
+              {confirm} ({number(affected.length)})
+            </Button>
+          </>
+        )
+      }
+    >
+      {!started && children}
+      <p className="mb-2 text-sm" role="status">
+        {started
+          ? t('batch.progress', {
+              done: number(count('done')),
+              failed: number(count('failed')),
+              unknown: number(count('unknown')),
+              left: number(affected.length - results.size),
+            })
+          : t('batch.affected', {
+              count: number(affected.length),
+              skipped: number(items.length - affected.length),
+            })}
+      </p>
+      <ul className="max-h-[45dvh] divide-y divide-line overflow-y-auto rounded-lg border border-line">
+        {items.map((item) => (
+          <li key={item.id} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 text-sm">
+            <ResultIcon result={results.get(item.id)} />
+            <span className={`min-w-0 flex-1 ${item.skip === undefined ? '' : 'text-muted'}`}>
+              {item.label}
+            </span>
+            {results.get(item.id)?.text ? (
+              <span className="text-danger">{results.get(item.id)?.text}</span>
+            ) : item.skip === undefined ? (
+              <span className="text-muted">{item.effect}</span>
+            ) : (
+              <Badge>{item.skip}</Badge>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Dialog>
+  );
+}
+
+function ResultIcon({ result }: { result: Result | undefined }) {
+  const { t } = useText();
+  if (result === undefined) return null;
+  const Icon = { done: CircleCheck, failed: CircleAlert, unknown: CircleHelp }[result.outcome];
+  const colour = { done: 'text-success', failed: 'text-danger', unknown: 'text-warning' }[result.outcome];
+  return (
+    <>
+      <Icon className={`size-4 shrink-0 ${colour}`} aria-hidden="true" />
+      <span className="sr-only">{t(`outcome.${result.outcome}`)}</span>
+    </>
+  );
+}

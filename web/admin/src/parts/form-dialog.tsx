@@ -1,0 +1,75 @@
+// A form in a dialog: sends its fields, says which one the server refused, closes when it is done.
+import { useMutation } from '@tanstack/react-query';
+import { ApiError } from '@tidepool/shared/api/envelope';
+import { errorText } from '@tidepool/shared/api/error-text';
+import { Button } from '@tidepool/shared/ui/button';
+import { Dialog } from '@tidepool/shared/ui/dialog';
+import { Notice } from '@tidepool/shared/ui/notice';
+import { outcomeOf } from '@tidepool/shared/ui/outcome';
+import { useId, type ReactNode } from 'react';
+import { useText } from '../messages';
+
+interface FormDialogProps<Answer> {
+  title: string;
+  lead?: string;
+  submit: string;
+  width?: 'narrow' | 'wide';
+  send: (data: FormData) => Promise<Answer>;
+  onDone: (answer: Answer) => void;
+  onClose: () => void;
+  /** `refused` names the field that the server did not take, with its words. */
+  children: (refused: (field: string) => string | null) => ReactNode;
+}
+
+export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
+  const { title, lead, submit, width, send, onDone, onClose, children } = props;
+  const i18n = useText();
+  const id = useId();
+  const action = useMutation({
+    mutationFn: send,
+    onSuccess: (answer) => {
+      onClose();
+      onDone(answer);
+    },
+  });
+  const field = action.error instanceof ApiError ? action.error.field : null;
+  const refused = (name: string) =>
+    field === name && action.error ? errorText(action.error, i18n).replace(/^\w+: /, '') : null;
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={title}
+      lead={lead}
+      width={width}
+      foot={
+        <>
+          <Button onClick={onClose}>{i18n.t('dialog.cancel')}</Button>
+          <Button type="submit" form={id} look="primary" busy={action.isPending}>
+            {submit}
+          </Button>
+        </>
+      }
+    >
+      <form
+        id={id}
+        noValidate
+        className="space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault();
+          // A form inside another one's dialog must not send both.
+          event.stopPropagation();
+          if (!action.isPending) action.mutate(new FormData(event.currentTarget));
+        }}
+      >
+        {children(refused)}
+        {action.isError && (
+          <Notice tone={outcomeOf(action.error) === 'unknown' ? 'warning' : 'error'}>
+            {errorText(action.error, i18n)}
+            {outcomeOf(action.error) === 'unknown' && ` ${i18n.t('outcome.unknownHint')}`}
+          </Notice>
+        )}
+      </form>
+    </Dialog>
+  );
+}

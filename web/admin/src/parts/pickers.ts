@@ -1,0 +1,25 @@
+// Searches behind the fields in which one chooses a user or an instance.
+import { unwrap } from '@tidepool/shared/api/envelope';
+import type { Found } from '@tidepool/shared/ui/combobox';
+import { api } from '../api';
+
+const MOST = 8;
+
+export async function findUsers(q: string): Promise<Found[]> {
+  const query = { q: q || undefined, status: 'active' as const, page: 1, page_size: MOST };
+  const { list } = await unwrap(api.GET('/users', { params: { query } }));
+  return list.map((user) => ({ value: user.id, label: user.email, hint: user.instance_name ?? user.name }));
+}
+
+/** Instances that nobody has and no pool holds. */
+export async function findFreeInstances(q: string): Promise<Found[]> {
+  const query = { q: q || undefined, assigned: false, pooled: false, page: 1, page_size: MOST };
+  const { list } = await unwrap(api.GET('/instances', { params: { query } }));
+  return list.map((one) => ({ value: one.id, label: one.name, hint: `${one.id} · ${one.server_name}` }));
+}
+
+export async function findInstances(q: string): Promise<Found[]> {
+  const query = { q: q || undefined, page: 1, page_size: MOST };
+  const { list } = await unwrap(api.GET('/instances', { params: { query } }));
+  return list.map((one) => ({ value: one.id, label: one.name, hint: `${one.id} · ${one.server_name}` }));
+}

@@ -1,0 +1,38 @@
+// A task's state in a word and a form, and its type in words.
+import { Status, type Tone } from '@tidepool/shared/ui/badge';
+import { useText, type Key } from '../messages';
+import type { TaskStatus } from '../records';
+
+const TONES: Record<TaskStatus, Tone> = {
+  pending: 'none',
+  processing: 'busy',
+  done: 'good',
+  failed: 'warn',
+  dead: 'bad',
+};
+
+export function TaskState({ status }: { status: TaskStatus }) {
+  const { t } = useText();
+  return <Status tone={TONES[status]}>{t(`task.${status}`)}</Status>;
+}
+
+export const TASK_TYPES = [
+  'init_instance',
+  'bootstrap_profession_instance',
+  'apply_marketplace_item',
+  'sync_models_to_instance',
+  'sync_key_to_instance',
+  'provision_instance',
+  'retire_instance',
+  'clean_instance',
+  'restart_instance',
+  'upgrade_instance',
+  'prepare_server',
+] as const;
+
+/** A type that this version does not know is shown as the server names it. */
+export function useTaskName() {
+  const { t } = useText();
+  return (type: string) =>
+    TASK_TYPES.includes(type as (typeof TASK_TYPES)[number]) ? t(`taskType.${type}` as Key) : type;
+}

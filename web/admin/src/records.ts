@@ -1,0 +1,40 @@
+// Short names for the records of the administration API.
+import type { components } from '@tidepool/shared/api/admin.gen';
+
+type Schemas = components['schemas'];
+
+export type Admin = Schemas['AdminItem'];
+export type AuditEntry = Schemas['AuditEntry'];
+export type ChatBinding = Schemas['ChatBindingItem'];
+export type Claim = Schemas['ClaimItem'];
+export type Entry = Schemas['EntryItem'];
+export type Health = Schemas['Health'];
+export type Instance = Schemas['InstanceItem'];
+export type InstanceDetail = Schemas['InstanceDetail'];
+export type ItemType = Schemas['ItemType'];
+export type Key = Schemas['KeyItem'];
+export type Level = Schemas['Level'];
+export type ListedItem = Schemas['ListedItem'];
+export type MadeKey = Schemas['MadeKey'];
+export type Model = Schemas['ModelItem'];
+export type Profession = Schemas['ProfessionItem'];
+export type RequestDetail = Schemas['RequestDetail'];
+export type Server = Schemas['ServerItem'];
+export type Task = Schemas['TaskItem'];
+export type TaskStatus = Schemas['TaskStatus'];
+export type User = Schemas['UserItem'];
+export type WholeItem = Schemas['WholeItem'];
+
+export const HEALTHS = ['healthy', 'unhealthy', 'key_invalid', 'rate_limited', 'unknown'] as const;
+export const LEVELS = ['INFO', 'WARN', 'ERROR'] as const;
+export const TASK_STATUSES = ['pending', 'processing', 'done', 'failed', 'dead'] as const;
+export const ITEM_TYPES = ['skill', 'role_pack', 'config'] as const;
+export const ENTRY_STATUSES = ['idle', 'allocated', 'maintenance'] as const;
+
+/** What the address says, when it is one of the values; nothing otherwise. */
+export function oneOf<Value extends string>(
+  value: string | undefined,
+  values: readonly Value[],
+): Value | undefined {
+  return values.find((one) => one === value);
+}

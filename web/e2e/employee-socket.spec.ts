@@ -1,0 +1,191 @@
+// The live connection to an assistant, in a browser: the platform's relay is played by the test, frame by frame.
+import type { Page, WebSocketRoute } from '@playwright/test';
+import { expect, expectAccessible, test as base } from './fixtures';
+import { composer, replies, say, thread, withHistory, withSaves, Workplace } from './workplace';
+
+const test = base.extend<object, { place: Workplace }>({
+  place: [
+    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
+    async ({}, use) => {
+      const place = await Workplace.start();
+      await use(place);
+      await place.close();
+    },
+    { scope: 'worker', timeout: 60_000 },
+  ],
+});
+
+const SESSION = 'agent:main:main';
+const text = (content: string) => ({ role: 'assistant', content: [{ type: 'text', text: content }] });
+
+interface Relay {
+  /** Open sockets by instance. */
+  open: Map<string, WebSocketRoute>;
+  closed: string[];
+  sent: { id: string; method: string; params: Record<string, unknown> }[];
+  /** What chat.history answers. */
+  history: object;
+  chat: (payload: object) => void;
+}
+
+async function withRelay(page: Page): Promise<Relay> {
+  const relay: Relay = {
+    open: new Map(),
+    closed: [],
+    sent: [],
+    history: { messages: [] },
+    chat: (payload) => {
+      const frame = { type: 'event', event: 'chat', payload: { sessionKey: SESSION, ...payload } };
+      for (const socket of relay.open.values()) socket.send(JSON.stringify(frame));
+    },
+  };
+  const ticket = { code: '0000', data: { ticket: 'one-use', expires_at: '2099-01-01T00:00:00Z' }, msg: 'ok' };
+  await page.route('**/ws-ticket', (route) => route.fulfill({ json: ticket }));
+  await page.routeWebSocket(/\/me\/instances\/[^/]+\/ws\?ticket=one-use$/, (socket) => {
+    const instance = /instances\/([^/]+)\/ws/.exec(socket.url())?.[1] ?? '';
+    relay.open.set(instance, socket);
+    socket.onClose(() => {
+      relay.closed.push(instance);
+      relay.open.delete(instance);
+    });
+    socket.onMessage((data) => {
+      const request = JSON.parse(String(data)) as Relay['sent'][number];
+      relay.sent.push(request);
+      const answers: Record<string, unknown> = {
+        'chat.history': relay.history,
+        'sessions.list': { sessions: [{ key: SESSION, label: 'Main', updatedAt: Date.now() }] },
+        'chat.send': { runId: request.params.idempotencyKey, status: 'started' },
+        'chat.abort': { ok: true, aborted: true },
+      };
+      socket.send(
+        JSON.stringify({ type: 'res', id: request.id, ok: true, payload: answers[request.method] ?? {} }),
+      );
+    });
+  });
+  return relay;
+}
+
+const runOf = (relay: Relay) =>
+  String(relay.sent.findLast(({ method }) => method === 'chat.send')?.params.idempotencyKey);
+
+test.beforeEach(async ({ page }) => {
+  await withHistory(page);
+});
+
+test('the assistant answers with phases, tools and words; both sides are saved', async ({ page, place }) => {
+  const saved = await withSaves(page);
+  const relay = await withRelay(page);
+  await place.open(page, await place.newEmployee());
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  await say(page, 'hello');
+  await expect.poll(() => relay.sent.some(({ method }) => method === 'chat.send')).toBe(true);
+  const runId = runOf(relay);
+  relay.chat({ runId, state: 'status', phase: 'starting_model' });
+  await expect(page.getByText('Waking the model')).toBeVisible();
+  const tool = (data: object) => {
+    const payload = { runId, sessionKey: SESSION, stream: 'tool', data };
+    for (const socket of relay.open.values())
+      socket.send(JSON.stringify({ type: 'event', event: 'agent', payload }));
+  };
+  tool({ phase: 'start', name: 'read_file', toolCallId: 't', args: { path: 'a.md' } });
+  await expect(page.getByText('Uses read_file…')).toBeVisible();
+  tool({ phase: 'result', toolCallId: 't', result: 'contents' });
+  relay.chat({ runId, state: 'delta', message: text('Hel') });
+  await expect(replies(page).last()).toContainText('Hel');
+  relay.chat({ runId, state: 'final', message: text('Hello there.') });
+  await expect(replies(page).last()).toContainText('Hello there.');
+  await page.getByText('Used read_file').click();
+  await expect(page.getByText('contents')).toBeVisible();
+  await expect
+    .poll(() => saved.map(({ role, content }) => `${role} ${content}`))
+    .toEqual(['user hello', 'assistant Hello there.']);
+  await expectAccessible(page);
+});
+
+test('a reload in the middle picks the running reply up; a dropped socket does, too', async ({
+  page,
+  place,
+}) => {
+  await withSaves(page);
+  const relay = await withRelay(page);
+  await place.open(page, await place.newEmployee());
+  await say(page, 'count');
+  await expect.poll(() => relay.sent.some(({ method }) => method === 'chat.send')).toBe(true);
+  const runId = runOf(relay);
+  relay.chat({ runId, state: 'delta', message: text('one') });
+  await expect(replies(page).last()).toContainText('one');
+  relay.history = {
+    messages: [{ role: 'user', content: 'count', idempotencyKey: `${runId}:user`, timestamp: Date.now() }],
+    inFlightRun: { runId, text: 'one two', startedAt: Date.now() },
+  };
+  await page.reload();
+  await expect(replies(page).last()).toContainText('one two');
+  relay.chat({ runId, state: 'delta', message: text('one two three') });
+  await expect(replies(page).last()).toContainText('one two three');
+
+  for (const socket of relay.open.values()) await socket.close({ code: 1012, reason: 'service restart' });
+  relay.open.clear();
+  await expect(page.getByText('The assistant is just starting.')).toBeVisible();
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  relay.chat({ runId, state: 'final', message: text('one two three four') });
+  await expect(replies(page).last()).toContainText('one two three four');
+  expect(relay.sent.filter(({ method }) => method === 'chat.send')).toHaveLength(1);
+});
+
+test('another instance closes the old socket and clears the pane', async ({ page, place }) => {
+  await withSaves(page);
+  const relay = await withRelay(page);
+  const employee = await place.newEmployee(2);
+  const [first = '', second = ''] = employee.instances;
+  await place.open(page, employee);
+  await say(page, 'hello');
+  await expect.poll(() => relay.sent.some(({ method }) => method === 'chat.send')).toBe(true);
+  relay.chat({ runId: runOf(relay), state: 'delta', message: text('still going') });
+  await expect(replies(page).last()).toContainText('still going');
+  await page.getByRole('complementary').getByRole('listitem').getByRole('button').nth(1).click();
+  await expect.poll(() => relay.closed).toEqual([first]);
+  await expect.poll(() => [...relay.open.keys()]).toEqual([second]);
+  await expect(thread(page).getByRole('article')).toHaveCount(0);
+  await expect(composer(page)).toHaveValue('');
+});
+
+const BROKEN = [
+  {
+    name: 'no upgrade',
+    status: 400,
+    says: 'does not pass on WebSocket connections',
+    remedy: 'forward the Upgrade and Connection headers',
+  },
+  {
+    name: 'origin refused',
+    status: 403,
+    says: 'refuses connections from this page’s address',
+    remedy: 'TIDEPOOL_PUBLIC_URL',
+  },
+  {
+    name: 'instance down',
+    status: 502,
+    says: 'The assistant itself does not answer',
+    remedy: 'restarts it by itself',
+  },
+];
+
+for (const { name, status, says, remedy } of BROKEN) {
+  test(`says which hop is broken: ${name}; meanwhile the model answers`, async ({ page, place, watch }) => {
+    watch.allow(/status of|WebSocket connection/);
+    await withSaves(page);
+    const ticket = { code: '0000', data: { ticket: 't', expires_at: '2099-01-01T00:00:00Z' }, msg: 'ok' };
+    await page.route('**/ws-ticket', (route) => route.fulfill({ json: ticket }));
+    // The socket itself meets the real server, which does not open it; asked by HTTP, the hop says what is wrong.
+    await page.route(/\/instances\/[^/]+\/ws$/, (route) =>
+      route.fulfill({ status, json: { code: '4000', data: null, msg: 'x' } }),
+    );
+    await page.routeWebSocket(/\/ws\?ticket=/, (socket) => socket.connectToServer());
+    await place.open(page, await place.newEmployee());
+    await expect(page.getByText(says)).toBeVisible({ timeout: 15_000 });
+    await expect(page.getByText(remedy)).toBeVisible();
+    await say(page, 'hello');
+    await expect(replies(page).last()).toContainText('You said: hello');
+    await expectAccessible(page);
+  });
+}

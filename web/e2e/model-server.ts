@@ -1,0 +1,91 @@
+// A model provider to test against: streams at a pace that a person could watch, and says what the prompt asks for.
+import { createServer, type Server as HttpServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const MARKDOWN = `# Tides
+
+Water **rises** and *falls*, see [the tables](https://example.com/tides) and \`tide()\`.
+
+| Place | High | Low |
+| --- | ---: | ---: |
+| Lisbon | 3.4 m | 0.9 m |
+
+\`\`\`python
+def tide(hour):  # metres
+    return 2 + 1.4 * sin(hour)
+\`\`\`
+
+<script>window.broken = true</script>
+`;
+
+export class ModelServer {
+  /** How many streams were ended by the other side. */
+  left = 0;
+  asked: string[] = [];
+
+  private constructor(private readonly server: HttpServer) {}
+
+  static async start(): Promise<ModelServer> {
+    const server = createServer();
+    const model = new ModelServer(server);
+    server.on('request', (request, response) => {
+      let body = '';
+      request.on('data', (piece: Buffer) => (body += piece.toString()));
+      request.on('end', () => {
+        const { messages } = JSON.parse(body) as { messages: { content: string }[] };
+        const prompt = messages.at(-1)?.content ?? '';
+        model.asked.push(prompt);
+        const slow = prompt.includes('slow');
+        const words = prompt.includes('markdown')
+          ? MARKDOWN.split(/(?<=\s)/)
+          : slow
+            ? Array.from({ length: 60 }, (_, index) => `word${index} `)
+            : ['You ', 'said: ', prompt];
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const say = (data: object) => response.write(`data: ${JSON.stringify(data)}\n\n`);
+        const chunk = (delta: object, end: string | null = null) => ({
+          id: 'chatcmpl-1',
+          object: 'chat.completion.chunk',
+          created: 1,
+          model: 'gpt-4o',
+          choices: [{ index: 0, delta, finish_reason: end }],
+        });
+        let at = 0;
+        const timer = setInterval(
+          () => {
+            const word = words[at];
+            at += 1;
+            if (word !== undefined) {
+              say(chunk({ content: word }));
+              return;
+            }
+            clearInterval(timer);
+            say(chunk({}, 'stop'));
+            say({
+              ...chunk({}),
+              choices: [],
+              usage: { prompt_tokens: 40, completion_tokens: 12, total_tokens: 52 },
+            });
+            response.end('data: [DONE]\n\n');
+          },
+          slow ? 150 : 5,
+        );
+        response.on('close', () => {
+          clearInterval(timer);
+          if (!response.writableEnded) model.left += 1;
+        });
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return model;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  stop() {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}

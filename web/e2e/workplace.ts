@@ -1,0 +1,129 @@
+// A server with a model behind it and people who have assistants: what the employee tests work with.
+import type { Page } from '@playwright/test';
+import { expect } from './fixtures';
+import { ModelServer } from './model-server';
+import { Server, type Account } from './server';
+
+export interface Employee extends Account {
+  id: string;
+  /** Their instances' ids, the first bound first. */
+  instances: string[];
+}
+
+export class Workplace {
+  private instances = 0;
+  private host = '';
+
+  private constructor(
+    readonly server: Server,
+    readonly model: ModelServer,
+  ) {}
+
+  static async start(): Promise<Workplace> {
+    const model = await ModelServer.start();
+    const server = await Server.start(() => ({
+      TIDEPOOL_PROVIDER_OPENAI_URL: model.url,
+      TIDEPOOL_PROVIDER_OPENAI_KEY: 'test-provider-key',
+    }));
+    const place = new Workplace(server, model);
+    // Nothing listens there: whatever wants to reach the host fails, the chat over the platform does not.
+    const host = { name: 'Harbour', host: '127.0.0.1', ssh_port: 1 };
+    place.host = ((await server.asAdmin('POST', '/servers', host)) as { id: string }).id;
+    return place;
+  }
+
+  async close() {
+    await this.server.stop();
+    this.model.stop();
+  }
+
+  async newInstance(name?: string): Promise<string> {
+    this.instances += 1;
+    const id = `pool-${this.instances}`;
+    await this.server.asAdmin('POST', '/assistant-instances', {
+      id,
+      name: name ?? `Assistant ${this.instances}`,
+      server_id: this.host,
+      model: 'gpt-4o',
+    });
+    return id;
+  }
+
+  async newEmployee(instances = 1): Promise<Employee> {
+    const employee = await this.server.newEmployee();
+    const ids: string[] = [];
+    for (let made = 0; made < instances; made += 1) {
+      const id = await this.newInstance();
+      await this.server.asAdmin('POST', `/users/${employee.id}/assign-instance`, { instance_id: id });
+      ids.push(id);
+    }
+    return { ...employee, instances: ids };
+  }
+
+  async newProfession(name: string, stock: number): Promise<string> {
+    const body = {
+      name,
+      code: name.toLowerCase().replaceAll(' ', '-'),
+      icon: '🐚',
+      tagline: `Works as ${name}`,
+    };
+    const { id } = (await this.server.asAdmin('POST', '/professions', body)) as { id: string };
+    for (let made = 0; made < stock; made += 1) {
+      const instance_id = await this.newInstance();
+      await this.server.asAdmin('POST', '/profession-pool', { profession_id: id, instance_id });
+    }
+    return id;
+  }
+
+  /** Opens a place signed in; endpoints that a server may lack answer as told. */
+  async open(page: Page, employee: Employee, place = '/') {
+    const token = await this.server.token(this.server.employeeUrl, employee);
+    await page.goto(`${this.server.employeeUrl}/login`);
+    await page.evaluate((value) => localStorage.setItem('tidepool.employee.token', value), token);
+    await page.goto(this.server.employeeUrl + place);
+    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+    await expect(page.getByText('Loading…')).toHaveCount(0);
+  }
+}
+
+const ok = (data: unknown) => ({ json: { code: '0000', data, msg: 'ok' } });
+const NOT_FOUND = { status: 404, json: { code: '4040', data: null, msg: 'not found' } };
+
+/** No live connection here: the chat goes over the platform. */
+export async function withoutRelay(page: Page) {
+  await page.route('**/ws-ticket', (route) => route.fulfill(NOT_FOUND));
+}
+
+export interface Saved {
+  role: string;
+  content: string;
+  tokens: number;
+  instance_id: string;
+}
+
+/** Takes the saves in the server's place and remembers them. */
+export async function withSaves(page: Page, answer: () => 'ok' | 'fail' = () => 'ok'): Promise<Saved[]> {
+  const saved: Saved[] = [];
+  await page.route('**/me/chat/save', async (route) => {
+    saved.push(route.request().postDataJSON() as Saved);
+    await route.fulfill(
+      answer() === 'ok' ? ok(null) : { status: 500, json: { code: '5001', data: null, msg: 'save failed' } },
+    );
+  });
+  return saved;
+}
+
+export async function withHistory(page: Page, messages: object[] = []) {
+  await page.route('**/me/chat/history?*', (route) =>
+    route.fulfill(ok({ messages, total: messages.length, page: 1, size: 50 })),
+  );
+}
+
+export const composer = (page: Page) => page.getByRole('textbox', { name: /^Message to/ });
+export const thread = (page: Page) => page.getByRole('log');
+export const replies = (page: Page) => page.getByRole('article', { name: 'Assistant' });
+
+export async function say(page: Page, text: string) {
+  await composer(page).fill(text);
+  await composer(page).press('Enter');
+}

@@ -1,0 +1,270 @@
+// The gateway-chat engine against a scripted server: streaming, stopping, failing, waiting, coming back after a reload.
+import { ApiError } from '@tidepool/shared/api/envelope';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { forgetThreads, localThreads } from '../local-threads';
+import type { Chunk, GatewayApi, Turn } from './gateway-api';
+import { GatewayChat } from './gateway-chat';
+import type { EngineEvents, Message } from './types';
+
+type Ask = GatewayApi['ask'];
+
+function words(...texts: string[]): Chunk[] {
+  return texts.map((content) => ({ model: 'gpt-4o', choices: [{ delta: { content } }] }));
+}
+
+const USAGE: Chunk = { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } };
+
+function answering(...chunks: Chunk[]): Ask {
+  return (_turns, on) => {
+    on.open();
+    for (const chunk of chunks) on.chunk(chunk);
+    return Promise.resolve();
+  };
+}
+
+/** Answers with some words and then hangs until it is aborted. */
+function hanging(...texts: string[]): Ask {
+  return (_turns, on, signal) => {
+    on.open();
+    for (const chunk of words(...texts)) on.chunk(chunk);
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')));
+    });
+  };
+}
+
+function failing(code: string, status: number): Ask {
+  return () => Promise.reject(new ApiError({ code, msg: `msg ${code}`, status }));
+}
+
+interface Bench {
+  engine: GatewayChat;
+  asked: Turn[][];
+  prompts: Message[];
+  finals: Message[];
+  next: (ask: Ask) => void;
+  ping: ReturnType<typeof vi.fn<() => Promise<unknown>>>;
+}
+
+function bench(history: GatewayApi['history'] = () => Promise.resolve(null)): Bench {
+  const asked: Turn[][] = [];
+  const prompts: Message[] = [];
+  const finals: Message[] = [];
+  const ping = vi.fn(() => Promise.resolve<unknown>(null));
+  let current: Ask = answering(...words('Hello'));
+  const api: GatewayApi = {
+    ask: (turns, on, signal) => {
+      asked.push(turns);
+      return current(turns, on, signal);
+    },
+    history,
+    cost: () => Promise.resolve(0.0125),
+    ping,
+  };
+  const events: EngineEvents = {
+    onPrompt: (message) => prompts.push(message),
+    onFinal: (message) => finals.push(message),
+    onUnusable: () => null,
+  };
+  const engine = new GatewayChat(api, localThreads('user', 'inst'), events);
+  return { engine, asked, prompts, finals, next: (ask) => (current = ask), ping };
+}
+
+const texts = (engine: GatewayChat) =>
+  engine.state().messages.map(({ role, text, status }) => `${role} ${status} ${text}`);
+
+describe('gateway chat', () => {
+  beforeEach(() => {
+    forgetThreads();
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const settle = () => vi.advanceTimersByTimeAsync(100);
+
+  it('streams a reply, tells both moments of the dual write, and learns the cost from the log', async () => {
+    const { engine, next, prompts, finals } = bench();
+    engine.start();
+    await settle();
+    next(answering(...words('Low ', 'tide'), USAGE));
+    engine.send('When?');
+    await settle();
+    expect(texts(engine)).toEqual(['user sent When?', 'assistant done Low tide']);
+    expect(prompts.map(({ text }) => text)).toEqual(['When?']);
+    expect(finals.map(({ text }) => text)).toEqual(['Low tide']);
+    expect(engine.state().messages[1]).toMatchObject({ model: 'gpt-4o', usage: { total: 7, cost: null } });
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(engine.state().messages[1]?.usage?.cost).toBe(0.0125);
+    engine.destroy();
+  });
+
+  it('sends the conversation along, without what failed', async () => {
+    const { engine, next, asked } = bench();
+    engine.start();
+    await settle();
+    engine.send('one');
+    await settle();
+    next(failing('5020', 502));
+    engine.send('two');
+    await settle();
+    next(answering(...words('Third')));
+    engine.send('three');
+    await settle();
+    expect(asked.at(-1)).toEqual([
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: 'Hello' },
+      { role: 'user', content: 'three' },
+    ]);
+    engine.destroy();
+  });
+
+  it('stops, keeps what has come, and saves it', async () => {
+    const { engine, next, finals } = bench();
+    engine.start();
+    await settle();
+    next(hanging('Half ', 'a '));
+    engine.send('Go');
+    await settle();
+    expect(texts(engine).at(-1)).toBe('assistant streaming Half a ');
+    engine.stop();
+    await settle();
+    expect(texts(engine).at(-1)).toBe('assistant stopped Half a ');
+    expect(finals).toHaveLength(1);
+    engine.destroy();
+  });
+
+  it('names a refusal on the prompt and sends it again on request', async () => {
+    const { engine, next } = bench();
+    engine.start();
+    await settle();
+    next(failing('4291', 429));
+    engine.send('More');
+    await settle();
+    expect(engine.state().messages).toMatchObject([{ status: 'failed', failure: { code: '4291' } }]);
+    next(answering(...words('Yes')));
+    engine.retry(engine.state().messages[0]?.id ?? '');
+    await settle();
+    expect(texts(engine)).toEqual(['user sent More', 'assistant done Yes']);
+    engine.destroy();
+  });
+
+  it('queues while the server is away, says when it tries again, and delivers once', async () => {
+    const { engine, next, asked, ping } = bench();
+    engine.start();
+    await settle();
+    next(failing('network', 0));
+    ping.mockRejectedValueOnce(new Error('away'));
+    engine.send('Hi');
+    await settle();
+    expect(texts(engine)).toEqual(['user queued Hi']);
+    expect(engine.state().connection).toMatchObject({ state: 'waiting', hop: 'server' });
+    next(answering(...words('Back')));
+    await vi.advanceTimersByTimeAsync(8000);
+    expect(engine.state().connection.state).toBe('live');
+    expect(texts(engine)).toEqual(['user sent Hi', 'assistant done Back']);
+    expect(asked).toHaveLength(2);
+    engine.destroy();
+  });
+
+  it('marks a reply that broke off', async () => {
+    const { engine, next, finals } = bench();
+    engine.start();
+    await settle();
+    next((_turns, on) => {
+      on.open();
+      for (const chunk of words('Some')) on.chunk(chunk);
+      return Promise.reject(new ApiError({ code: 'cut', msg: '', status: 0 }));
+    });
+    engine.send('Go');
+    await settle();
+    expect(engine.state().messages[1]).toMatchObject({
+      text: 'Some',
+      status: 'broken',
+      failure: { code: 'cut' },
+    });
+    expect(finals).toHaveLength(0);
+    engine.destroy();
+  });
+
+  it('ends the stream when it is destroyed, and a later engine finds the half reply', async () => {
+    const first = bench();
+    first.engine.start();
+    await settle();
+    first.next(hanging('Half'));
+    first.engine.send('Go');
+    await settle();
+    first.engine.destroy();
+    await settle();
+    expect(first.finals).toHaveLength(0);
+
+    const second = bench();
+    second.engine.start();
+    await settle();
+    expect(texts(second.engine)).toEqual(['user sent Go', 'assistant broken Half']);
+    second.engine.regenerate();
+    await settle();
+    expect(texts(second.engine)).toEqual(['user sent Go', 'assistant done Hello']);
+    second.engine.destroy();
+  });
+
+  it('completes a half reply from the stored history', async () => {
+    const first = bench();
+    first.engine.start();
+    await settle();
+    first.next(hanging('Half'));
+    first.engine.send('Go');
+    await settle();
+    first.engine.destroy();
+    const stored = {
+      id: 9,
+      instance_id: 'inst',
+      role: 'assistant' as const,
+      content: 'Half and whole',
+      tokens: 3,
+      created_at: '2026-11-15T08:00:00Z',
+    };
+    const second = bench(() => Promise.resolve([stored]));
+    second.engine.start();
+    await settle();
+    expect(texts(second.engine).at(-1)).toBe('assistant done Half and whole');
+    second.engine.destroy();
+  });
+
+  it('edits a prompt by replacing what came after it', async () => {
+    const { engine } = bench();
+    engine.start();
+    await settle();
+    engine.send('first');
+    await settle();
+    engine.send('second');
+    await settle();
+    engine.edit(engine.state().messages[0]?.id ?? '', 'changed');
+    await settle();
+    expect(texts(engine)).toEqual(['user sent changed', 'assistant done Hello']);
+    engine.destroy();
+  });
+
+  it('keeps conversations apart and lists them by their first words', async () => {
+    const { engine } = bench();
+    engine.start();
+    await settle();
+    engine.send('About tides\nand more');
+    await settle();
+    const { conversation } = engine.state();
+    engine.newConversation();
+    expect(engine.state().messages).toEqual([]);
+    engine.send('About moons');
+    await settle();
+    expect(
+      engine
+        .state()
+        .conversations.map(({ title }) => title)
+        .sort(),
+    ).toEqual(['About moons', 'About tides']);
+    engine.openConversation(conversation);
+    await settle();
+    expect(texts(engine)[0]).toBe('user sent About tides\nand more');
+    engine.destroy();
+  });
+});

@@ -1,0 +1,351 @@
+// The engine over POST /me/chat: each prompt goes out with the conversation so far, the reply streams back. It talks to
+// the instance's model, so it works wherever the platform itself is reached.
+import { ApiError } from '@tidepool/shared/api/envelope';
+import type { LocalThreads } from '../local-threads';
+import { backoff } from './backoff';
+import type { Chunk, GatewayApi, Turn } from './gateway-api';
+import { newId } from './ids';
+import { Thread } from './thread';
+import {
+  isRunning,
+  type ChatEngine,
+  type EngineEvents,
+  type Failure,
+  type Message,
+  type ToolCall,
+} from './types';
+
+/** As much of the conversation as goes along with a prompt. */
+const MOST_TURNS = 40;
+const MOST_CHARACTERS = 200_000;
+/** A page draws no faster than this; the stream may be faster. */
+const FLUSH_MS = 40;
+const COST_AFTER_MS = 2500;
+
+interface Run {
+  prompt: string;
+  reply: string;
+  abort: AbortController;
+}
+
+export class GatewayChat implements ChatEngine {
+  readonly kind = 'gateway';
+  private readonly thread = new Thread();
+  private run: Run | null = null;
+  private failures = 0;
+  private timers = new Set<ReturnType<typeof setTimeout>>();
+  private alive = false;
+
+  constructor(
+    private readonly api: GatewayApi,
+    private readonly local: LocalThreads,
+    private readonly events: EngineEvents,
+    /** What another engine took and could not deliver. */
+    private readonly undelivered: string[] = [],
+  ) {}
+
+  state = this.thread.state;
+  subscribe = this.thread.subscribe;
+
+  start() {
+    this.alive = true;
+    window.addEventListener('online', this.reconnect);
+    window.addEventListener('offline', this.lost);
+    window.addEventListener('pagehide', this.keep);
+    this.thread.set({ connection: { state: 'live' }, conversations: this.local.conversations() });
+    if (!navigator.onLine) this.lost();
+    void this.load(this.local.conversations()[0]?.key ?? null).then(() => {
+      if (this.alive) for (const text of this.undelivered.splice(0)) this.send(text);
+    });
+  }
+
+  destroy() {
+    this.keep();
+    this.alive = false;
+    this.run?.abort.abort();
+    this.run = null;
+    for (const timer of this.timers) clearTimeout(timer);
+    this.timers.clear();
+    window.removeEventListener('online', this.reconnect);
+    window.removeEventListener('offline', this.lost);
+    window.removeEventListener('pagehide', this.keep);
+  }
+
+  send(text: string) {
+    this.thread.add({ id: newId(), role: 'user', text, at: Date.now(), status: 'queued' });
+    this.keep();
+    this.pump();
+  }
+
+  retry(id: string) {
+    const prompt = this.thread.find(id);
+    if (prompt?.role !== 'user') return;
+    this.thread.patch(id, { status: 'queued', failure: undefined });
+    if (this.state().connection.state === 'live') this.pump();
+    else this.reconnect();
+  }
+
+  stop() {
+    this.run?.abort.abort();
+  }
+
+  regenerate() {
+    const prompt = this.thread.lastPrompt();
+    if (prompt === undefined || isRunning(this.state())) return;
+    this.thread.cutAt(prompt.id);
+    this.thread.add({ ...prompt, status: 'queued', failure: undefined });
+    this.pump();
+  }
+
+  edit(id: string, text: string) {
+    if (isRunning(this.state())) this.stop();
+    this.run = null;
+    this.thread.cutAt(id);
+    this.send(text);
+  }
+
+  newConversation() {
+    this.leave();
+    this.thread.set({ conversation: newId(), messages: [], loaded: true });
+  }
+
+  openConversation(key: string | null) {
+    if (key === this.state().conversation) return;
+    this.leave();
+    void this.load(key);
+  }
+
+  reconnect = () => {
+    this.failures = 0;
+    void this.probe();
+  };
+
+  private leave() {
+    this.stop();
+    this.run = null;
+    this.keep();
+    this.thread.set({ conversations: this.local.conversations() });
+  }
+
+  private async load(key: string | null) {
+    const kept = this.local.messages(key);
+    this.thread.set({ conversation: key, messages: kept ?? [], loaded: kept !== null });
+    const last = kept?.at(-1);
+    // What this browser holds is whole, unless it was closed in the middle of a reply.
+    if (kept !== null && last?.status !== 'broken') return;
+    const stored = await this.api.history(key).catch(() => null);
+    if (!this.alive || this.state().conversation !== key) return;
+    const rest = stored ?? [];
+    if (kept === null) {
+      const messages = rest.map((one): Message => ({
+        id: String(one.id),
+        role: one.role,
+        text: one.content,
+        at: new Date(one.created_at).getTime(),
+        status: one.role === 'user' ? 'sent' : 'done',
+      }));
+      // What was typed meanwhile comes after.
+      this.thread.set({ messages: [...messages, ...this.state().messages], loaded: true });
+      // Somebody's very first conversation is one like all later ones.
+      if (key === null && messages.length === 0) this.thread.set({ conversation: newId() });
+      return;
+    }
+    const whole = rest.findLast((one) => one.role === 'assistant');
+    if (last && whole && whole.content.length > last.text.length && whole.content.startsWith(last.text))
+      this.thread.patch(last.id, { text: whole.content, status: 'done' });
+  }
+
+  private pump() {
+    if (this.run !== null || this.state().connection.state !== 'live') return;
+    const prompt = this.state().messages.find((message) => message.status === 'queued');
+    if (prompt !== undefined) void this.ask(prompt);
+  }
+
+  private async ask(prompt: Message) {
+    const reply = newId();
+    const run: Run = { prompt: prompt.id, reply, abort: new AbortController() };
+    this.run = run;
+    const { conversation } = this.state();
+    const began = Date.now();
+    this.thread.patch(prompt.id, { status: 'sending', failure: undefined });
+    const turns = this.turns(prompt.id);
+    this.insertAfter(prompt.id, { id: reply, role: 'assistant', text: '', at: began, status: 'streaming' });
+    this.events.onPrompt(prompt, conversation);
+
+    let opened = false;
+    const writer = new ReplyWriter((change) => this.thread.patch(reply, change));
+    try {
+      await this.api.ask(
+        turns,
+        {
+          open: () => {
+            opened = true;
+            this.thread.patch(prompt.id, { status: 'sent' });
+          },
+          chunk: (chunk) => writer.take(chunk),
+        },
+        run.abort.signal,
+      );
+      writer.flush();
+      this.finish(run, { status: 'done', latencyMs: Date.now() - began }, conversation, began);
+    } catch (error) {
+      writer.flush();
+      if (!this.alive) this.thread.patch(reply, { status: 'broken' });
+      else if (run.abort.signal.aborted) {
+        this.thread.patch(prompt.id, { status: 'sent' });
+        this.finish(run, { status: 'stopped', latencyMs: Date.now() - began }, conversation, began);
+      } else this.fail(run, opened, failureOf(error));
+    } finally {
+      if (this.run === run) this.run = null;
+      this.keep();
+      this.pump();
+    }
+  }
+
+  private finish(run: Run, change: Partial<Message>, conversation: string | null, began: number) {
+    this.failures = 0;
+    this.thread.patch(run.reply, change);
+    const reply = this.thread.find(run.reply);
+    if (reply === undefined) return;
+    if (reply.text === '' && change.status === 'stopped') this.thread.cutAt(run.reply);
+    if (reply.text !== '') this.events.onFinal(reply, conversation);
+    const { usage } = reply;
+    if (usage !== undefined && this.alive)
+      this.later(COST_AFTER_MS, () => {
+        void this.api.cost(usage, began).then(
+          (cost) => this.thread.patch(reply.id, { usage: { ...usage, cost } }),
+          () => null,
+        );
+      });
+  }
+
+  private fail(run: Run, opened: boolean, failure: Failure) {
+    const reply = this.thread.find(run.reply);
+    if (opened && reply && reply.text !== '') {
+      this.thread.patch(run.reply, { status: 'broken', failure });
+      return;
+    }
+    this.thread.set({ messages: this.state().messages.filter((message) => message.id !== run.reply) });
+    if (failure.code === 'network' && !opened) {
+      // Nothing has reached the server: it waits for the connection instead of failing.
+      this.thread.patch(run.prompt, { status: 'queued' });
+      this.wait();
+    } else this.thread.patch(run.prompt, { status: 'failed', failure });
+  }
+
+  private lost = () => {
+    this.wait();
+  };
+
+  private wait() {
+    if (!this.alive) return;
+    this.failures += 1;
+    const delay = backoff(this.failures);
+    const hop = navigator.onLine ? 'server' : 'offline';
+    this.thread.set({ connection: { state: 'waiting', retryAt: Date.now() + delay, hop } });
+    this.later(delay, () => void this.probe());
+  }
+
+  private async probe() {
+    if (this.state().connection.state === 'live' || !this.alive) return;
+    for (const timer of this.timers) clearTimeout(timer);
+    this.timers.clear();
+    this.thread.set({ connection: { state: 'connecting' } });
+    try {
+      await this.api.ping();
+      this.failures = 0;
+      this.thread.set({ connection: { state: 'live' } });
+      this.pump();
+    } catch {
+      this.wait();
+    }
+  }
+
+  /** The conversation up to and with this prompt; what failed was never said. */
+  private turns(promptId: string): Turn[] {
+    const { messages } = this.state();
+    const at = messages.findIndex((message) => message.id === promptId);
+    const said = messages
+      .slice(0, at + 1)
+      .filter((message) => message.text !== '' && (message.status !== 'failed' || message.id === promptId));
+    const turns: Turn[] = [];
+    let size = 0;
+    for (const { role, text } of said.slice(-MOST_TURNS).reverse()) {
+      size += text.length;
+      if (size > MOST_CHARACTERS && turns.length > 0) break;
+      turns.unshift({ role, content: text });
+    }
+    return turns;
+  }
+
+  private insertAfter(id: string, message: Message) {
+    const messages = [...this.state().messages];
+    messages.splice(messages.findIndex((one) => one.id === id) + 1, 0, message);
+    this.thread.set({ messages });
+  }
+
+  private keep = () => {
+    const { conversation, messages } = this.state();
+    this.local.keep(conversation, messages);
+    this.thread.set({ conversations: this.local.conversations() });
+  };
+
+  private later(delay: number, work: () => void) {
+    const timer = setTimeout(() => {
+      this.timers.delete(timer);
+      if (this.alive) work();
+    }, delay);
+    this.timers.add(timer);
+  }
+}
+
+/** Gathers chunks and hands them on at a pace that a page can draw. */
+class ReplyWriter {
+  private text = '';
+  private reasoning = '';
+  private readonly tools = new Map<number, ToolCall>();
+  private timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(private readonly write: (change: Partial<Message>) => void) {}
+
+  take(chunk: Chunk) {
+    const delta = chunk.choices?.[0]?.delta;
+    this.text += delta?.content ?? '';
+    this.reasoning += delta?.reasoning_content ?? '';
+    for (const call of delta?.tool_calls ?? []) this.takeTool(call);
+    if (chunk.model) this.write({ model: chunk.model });
+    if (chunk.usage) {
+      const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = chunk.usage;
+      this.write({ usage: { prompt, completion, total, cost: null } });
+    }
+    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
+  }
+
+  flush() {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    this.write({
+      text: this.text,
+      ...(this.reasoning && { reasoning: this.reasoning }),
+      ...(this.tools.size > 0 && { tools: [...this.tools.values()] }),
+    });
+  }
+
+  private takeTool(call: { index?: number; id?: string; function?: { name?: string; arguments?: string } }) {
+    const index = call.index ?? this.tools.size;
+    const known = this.tools.get(index);
+    this.tools.set(index, {
+      id: call.id ?? known?.id ?? String(index),
+      name: known?.name || (call.function?.name ?? ''),
+      input: (known?.input ?? '') + (call.function?.arguments ?? ''),
+      output: '',
+      state: 'done',
+    });
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  return error instanceof ApiError
+    ? { code: error.code, msg: error.msg }
+    : { code: 'malformed', msg: String(error) };
+}

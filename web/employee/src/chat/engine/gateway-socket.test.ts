@@ -1,0 +1,262 @@
+// The socket engine against a gateway on a real socket: chat, stop, break and pick-up, refusals, and that it ends when told.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { WebSocket as NodeSocket } from 'ws';
+import { FakeGateway } from './fake-gateway';
+import { GatewaySocket } from './gateway-socket';
+import { HopError } from './socket-link';
+import type { EngineEvents, Hop, Message } from './types';
+
+let gateway: FakeGateway;
+let engine: GatewaySocket;
+let prompts: Message[];
+let finals: Message[];
+let unusable: Hop[];
+let undelivered: string[];
+let diagnosis: Hop;
+
+const SESSION = 'agent:main:main';
+const reply = (text: string) => ({ role: 'assistant', content: [{ type: 'text', text }] });
+const chat = (runId: string, more: object) => gateway.say('chat', { runId, sessionKey: SESSION, ...more });
+const seen = () => engine.state().messages.map(({ role, status, text }) => `${role} ${status} ${text}`);
+const until = (check: () => void) => vi.waitFor(check, { timeout: 8000, interval: 20 });
+const live = () => until(() => expect(engine.state().connection.state).toBe('live'));
+const sent = () => gateway.requests.filter(({ method }) => method === 'chat.send');
+const lastRun = () => String(sent().at(-1)?.params.idempotencyKey);
+
+/** A browser's socket needs nobody to hear its errors; Node's does. */
+function open(url: string): WebSocket {
+  const socket = new NodeSocket(url);
+  socket.on('error', () => null);
+  return socket as unknown as WebSocket;
+}
+
+function make(
+  dial: () => Promise<{ url: string }> = () => Promise.resolve({ url: gateway.url }),
+): GatewaySocket {
+  const events: EngineEvents = {
+    onPrompt: (message) => prompts.push(message),
+    onFinal: (message) => finals.push(message),
+    onUnusable: (hop, unsent) => {
+      unusable.push(hop);
+      undelivered.push(...unsent);
+    },
+  };
+  return new GatewaySocket(
+    {
+      dial,
+      open,
+      diagnose: () => Promise.resolve(diagnosis),
+    },
+    events,
+  );
+}
+
+beforeEach(async () => {
+  gateway = await FakeGateway.start();
+  prompts = [];
+  finals = [];
+  unusable = [];
+  undelivered = [];
+  diagnosis = 'no-upgrade';
+  engine = make();
+});
+
+afterEach(async () => {
+  engine.destroy();
+  await gateway.stop();
+});
+
+describe('gateway socket', () => {
+  it('chats: the prompt is taken, phases and words come, the end is told with what it used', async () => {
+    engine.start();
+    await live();
+    engine.send('2+2?');
+    await until(() => expect(sent()).toHaveLength(1));
+    const run = lastRun();
+    chat(run, { state: 'status', phase: 'starting_model' });
+    await until(() => expect(engine.state().messages.at(-1)?.phase).toBe('starting_model'));
+    chat(run, { state: 'delta', deltaText: '4', message: reply('4') });
+    await until(() => expect(seen()).toEqual(['user sent 2+2?', 'assistant streaming 4']));
+    gateway.answers.set('chat.history', () => ({
+      messages: [
+        {
+          ...reply('4.'),
+          model: 'm',
+          usage: { input: 120, output: 17, totalTokens: 137, cost: { total: 0.000154 } },
+        },
+      ],
+    }));
+    chat(run, { state: 'final', message: reply('4.') });
+    await until(() => expect(finals.map(({ text }) => text)).toEqual(['4.']));
+    expect(prompts.map(({ text }) => text)).toEqual(['2+2?']);
+    expect(finals[0]).toMatchObject({ status: 'done', usage: { total: 137, cost: 0.000154 }, model: 'm' });
+  });
+
+  it('hears only the open session', async () => {
+    engine.start();
+    await live();
+    gateway.say('chat', {
+      runId: 'x',
+      sessionKey: 'agent:main:other',
+      state: 'delta',
+      message: reply('not for us'),
+    });
+    engine.send('mine');
+    await until(() => expect(sent()).toHaveLength(1));
+    chat(lastRun(), { state: 'delta', message: reply('ours') });
+    await until(() => expect(seen().at(-1)).toBe('assistant streaming ours'));
+    expect(seen().join()).not.toContain('not for us');
+  });
+
+  it('stops the run and keeps what has come', async () => {
+    engine.start();
+    await live();
+    engine.send('long');
+    await until(() => expect(sent()).toHaveLength(1));
+    const run = lastRun();
+    chat(run, { state: 'delta', message: reply('Hel') });
+    await until(() => expect(seen().at(-1)).toBe('assistant streaming Hel'));
+    engine.stop();
+    await until(() =>
+      expect(gateway.requests.at(-1)).toMatchObject({ method: 'chat.abort', params: { runId: run } }),
+    );
+    chat(run, { state: 'aborted', message: reply('Hel') });
+    await until(() => expect(seen().at(-1)).toBe('assistant stopped Hel'));
+  });
+
+  it('picks a running reply up again after the connection broke', async () => {
+    engine.start();
+    await live();
+    engine.send('count');
+    await until(() => expect(sent()).toHaveLength(1));
+    const run = lastRun();
+    chat(run, { state: 'delta', message: reply('one') });
+    await until(() => expect(seen().at(-1)).toBe('assistant streaming one'));
+    gateway.answers.set('chat.history', () => ({
+      messages: [{ role: 'user', content: 'count', idempotencyKey: `${run}:user`, timestamp: 1 }],
+      inFlightRun: { runId: run, text: 'one two', startedAt: 1 },
+    }));
+    gateway.cut();
+    await until(() => expect(engine.state().connection.state).toBe('waiting'));
+    await live();
+    expect(seen()).toEqual(['user sent count', 'assistant streaming one two']);
+    chat(run, { state: 'delta', message: reply('one two three') });
+    await until(() => expect(seen().at(-1)).toBe('assistant streaming one two three'));
+    expect(sent()).toHaveLength(1);
+  });
+
+  it('sends what was written meanwhile, with the same key after a break', async () => {
+    engine.start();
+    await live();
+    gateway.answers.set('chat.send', (_request, socket) => {
+      socket.terminate();
+      return {};
+    });
+    engine.send('lost on the way');
+    await until(() => expect(engine.state().connection.state).toBe('waiting'));
+    expect(seen()).toEqual(['user queued lost on the way']);
+    gateway.answers.set('chat.send', ({ params }) => ({ runId: params.idempotencyKey, status: 'in_flight' }));
+    await until(() => expect(sent()).toHaveLength(2));
+    expect(sent()[0]?.params.idempotencyKey).toBe(sent()[1]?.params.idempotencyKey);
+    await until(() => expect(seen()[0]).toBe('user sent lost on the way'));
+  });
+
+  it('shows tools while they run and when they failed', async () => {
+    engine.start();
+    await live();
+    engine.send('look');
+    await until(() => expect(sent()).toHaveLength(1));
+    const tool = (data: object) =>
+      gateway.say('agent', { runId: lastRun(), sessionKey: SESSION, stream: 'tool', data });
+    tool({ phase: 'start', name: 'read', toolCallId: 't1', args: { path: 'a.md' } });
+    await until(() =>
+      expect(engine.state().messages.at(-1)?.tools).toMatchObject([{ name: 'read', state: 'running' }]),
+    );
+    tool({ phase: 'result', toolCallId: 't1', result: 'no such file', isError: true });
+    await until(() =>
+      expect(engine.state().messages.at(-1)?.tools).toMatchObject([
+        { name: 'read', state: 'failed', output: 'no such file' },
+      ]),
+    );
+  });
+
+  it('names an assistant’s own failure', async () => {
+    engine.start();
+    await live();
+    engine.send('x');
+    await until(() => expect(sent()).toHaveLength(1));
+    chat(lastRun(), { state: 'error', errorMessage: 'LLM request failed' });
+    await until(() =>
+      expect(engine.state().messages.at(-1)).toMatchObject({
+        status: 'broken',
+        failure: { msg: 'LLM request failed' },
+      }),
+    );
+  });
+
+  it('opens, lists and makes conversations', async () => {
+    gateway.answers.set('sessions.list', () => ({
+      sessions: [
+        { key: SESSION, label: 'Main', updatedAt: 2 },
+        { key: 'agent:main:b', label: 'Other', updatedAt: 3 },
+      ],
+    }));
+    gateway.answers.set('sessions.create', () => ({ key: 'agent:main:new' }));
+    engine.start();
+    await until(() =>
+      expect(engine.state().conversations.map(({ title }) => title)).toEqual(['Other', 'Main']),
+    );
+    engine.newConversation();
+    await until(() => expect(engine.state().conversation).toBe('agent:main:new'));
+    engine.send('first words');
+    await until(() =>
+      expect(
+        gateway.requests.some(
+          ({ method, params }) => method === 'sessions.patch' && params.label === 'first words',
+        ),
+      ).toBe(true),
+    );
+    expect(sent()[0]?.params.sessionKey).toBe('agent:main:new');
+  });
+
+  it.each<[string, [number, string], Hop]>([
+    ['the instance is down', [1011, 'cannot reach the instance'], 'instance'],
+    ['the origin is refused', [1008, 'origin not allowed'], 'origin'],
+  ])('gives up when %s, and says so', async (_name, refusal, hop) => {
+    gateway.refuse = refusal;
+    engine.start();
+    await until(() => expect(unusable).toEqual([hop]));
+  });
+
+  it('waits while the gateway starts', async () => {
+    gateway.refuse = [1013, 'gateway starting'];
+    engine.start();
+    await until(() => expect(engine.state().connection).toMatchObject({ state: 'waiting', hop: 'starting' }));
+    gateway.refuse = null;
+    await live();
+    expect(unusable).toEqual([]);
+  });
+
+  it('tells a proxy without upgrade from a server without relay', async () => {
+    engine = make(() => Promise.resolve({ url: 'ws://127.0.0.1:1/' }));
+    engine.start();
+    engine.send('not lost');
+    await until(() => expect(unusable).toEqual(['no-upgrade']));
+    expect(undelivered).toEqual(['not lost']);
+    expect(prompts).toEqual([]);
+    engine.destroy();
+    engine = make(() => Promise.reject(new HopError('no-relay')));
+    engine.start();
+    await until(() => expect(unusable).toEqual(['no-upgrade', 'no-relay']));
+  });
+
+  it('closes its socket when it is destroyed and never comes back', async () => {
+    engine.start();
+    await live();
+    expect(gateway.sockets.size).toBe(1);
+    engine.destroy();
+    await until(() => expect(gateway.sockets.size).toBe(0));
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(gateway.sockets.size).toBe(0);
+  });
+});

@@ -1,0 +1,283 @@
+// The engine over the instance gateway's WebSocket: the assistant itself, with its tools, memory and sessions. After a
+// break or a reload the running reply is picked up where it is; a prompt sent twice never runs twice.
+import { newId } from './ids';
+import {
+  conversationsOf,
+  MAIN_SESSION,
+  messagesOf,
+  replyId,
+  runOf,
+  textOf,
+  withTool,
+  type WireAgent,
+  type WireChat,
+  type WireHistory,
+  type WireSessions,
+} from './openclaw';
+import { RequestError, SocketLink, type LinkParts } from './socket-link';
+import { Thread } from './thread';
+import { isRunning, type ChatEngine, type EngineEvents, type Failure, type Message } from './types';
+
+const HISTORY_SIZE = 200;
+const SESSIONS_SIZE = 60;
+const TITLE_LENGTH = 60;
+
+export class GatewaySocket implements ChatEngine {
+  readonly kind = 'socket';
+  private readonly thread = new Thread();
+  private readonly link: SocketLink;
+
+  constructor(
+    ways: Pick<LinkParts, 'dial' | 'open' | 'diagnose'>,
+    private readonly events: EngineEvents,
+  ) {
+    this.link = new SocketLink({
+      ...ways,
+      greet: () => this.catchUp(),
+      onEvent: (event, payload) => this.take(event, payload),
+      onConnection: (connection) => this.thread.set({ connection }),
+      onHopeless: (hop) => {
+        const unsent = this.state().messages.filter((message) => message.status === 'queued');
+        this.events.onUnusable(
+          hop,
+          unsent.map(({ text }) => text),
+        );
+      },
+    });
+  }
+
+  state = this.thread.state;
+  subscribe = this.thread.subscribe;
+
+  start() {
+    window.addEventListener('online', this.reconnect);
+    this.link.start();
+  }
+
+  destroy() {
+    window.removeEventListener('online', this.reconnect);
+    this.link.end();
+  }
+
+  reconnect = () => this.link.reconnect();
+
+  send(text: string) {
+    const prompt: Message = { id: newId(), role: 'user', text, at: Date.now(), status: 'queued' };
+    this.thread.add(prompt);
+    if (this.state().connection.state === 'live') void this.ask(prompt);
+  }
+
+  retry(id: string) {
+    const prompt = this.thread.find(id);
+    if (prompt?.role !== 'user') return;
+    this.thread.patch(id, { status: 'queued', failure: undefined });
+    if (this.state().connection.state === 'live') void this.ask(prompt);
+    else this.reconnect();
+  }
+
+  stop() {
+    const run = this.running();
+    if (run !== undefined)
+      void this.link
+        .request('chat.abort', { sessionKey: this.sessionKey(), runId: runOf(run.id) })
+        .catch(() => null);
+  }
+
+  /** The gateway keeps what was said: asking again is saying it again. */
+  regenerate() {
+    const prompt = this.thread.lastPrompt();
+    if (prompt !== undefined && !isRunning(this.state())) this.send(prompt.text);
+  }
+
+  edit(_id: string, text: string) {
+    if (isRunning(this.state())) this.stop();
+    this.send(text);
+  }
+
+  newConversation() {
+    void this.link.request('sessions.create', {}).then(
+      (created) => this.show((created as { key: string }).key),
+      () => null,
+    );
+  }
+
+  openConversation(key: string | null) {
+    if (key !== this.state().conversation) this.show(key);
+  }
+
+  private show(key: string | null) {
+    this.thread.set({ conversation: key, messages: [], loaded: false });
+    void this.catchUp().catch(() => null);
+  }
+
+  private sessionKey(): string {
+    return this.state().conversation ?? MAIN_SESSION;
+  }
+
+  private running(): Message | undefined {
+    const last = this.state().messages.at(-1);
+    return last?.status === 'streaming' ? last : undefined;
+  }
+
+  /** What the gateway knows, then what it does not know yet. */
+  private async catchUp() {
+    const sessionKey = this.sessionKey();
+    const left = this.running();
+    const history = (await this.link.request('chat.history', {
+      sessionKey,
+      limit: HISTORY_SIZE,
+    })) as WireHistory;
+    if (sessionKey !== this.sessionKey()) return;
+    const known = messagesOf(history);
+    const ids = new Set(known.map((message) => message.id));
+    const open = this.state().messages.filter(
+      (message) => message.role === 'user' && message.status !== 'sent',
+    );
+    const unsent = open.filter((message) => !ids.has(message.id));
+    // It was taken, only the answer to it got lost.
+    for (const prompt of open) if (ids.has(prompt.id)) this.events.onPrompt(prompt, sessionKey);
+    this.thread.set({ messages: [...known, ...unsent], loaded: true });
+    // A reply that was completed while nobody listened is as final as one that was watched.
+    const completed = known.at(-1);
+    if (left && completed?.role === 'assistant' && completed.status === 'done' && completed.text !== '')
+      this.events.onFinal(completed, sessionKey);
+    for (const prompt of unsent) if (prompt.status !== 'failed') void this.ask(prompt);
+    void this.listSessions();
+  }
+
+  private async listSessions() {
+    try {
+      const list = (await this.link.request('sessions.list', { limit: SESSIONS_SIZE })) as WireSessions;
+      const conversations = conversationsOf(list);
+      const open = this.state().conversation ?? MAIN_SESSION;
+      this.thread.set({
+        conversations,
+        // The first conversation has a name once it exists.
+        conversation: conversations.some((one) => one.key === open) ? open : this.state().conversation,
+      });
+    } catch {
+      return;
+    }
+  }
+
+  private async ask(prompt: Message) {
+    const sessionKey = this.sessionKey();
+    this.thread.patch(prompt.id, { status: 'sending' });
+    try {
+      const params = { sessionKey, message: prompt.text, idempotencyKey: prompt.id };
+      const { runId } = (await this.link.request('chat.send', params)) as { runId: string };
+      this.thread.patch(prompt.id, { status: 'sent' });
+      this.events.onPrompt(prompt, sessionKey);
+      this.reply(runId);
+      this.name(sessionKey, prompt.text);
+    } catch (error) {
+      const failure = failureOf(error);
+      // A lost connection has not lost the prompt: it goes out again with the same key.
+      this.thread.patch(
+        prompt.id,
+        failure.code === 'network' ? { status: 'queued' } : { status: 'failed', failure },
+      );
+    }
+  }
+
+  /** A conversation is called after its first words. */
+  private name(key: string, text: string) {
+    const first = this.state().messages.filter((message) => message.role === 'user').length === 1;
+    if (!first || key === MAIN_SESSION) return;
+    const label = Array.from(text.split('\n')[0] ?? '')
+      .slice(0, TITLE_LENGTH)
+      .join('');
+    void this.link.request('sessions.patch', { key, label }).then(
+      () => this.listSessions(),
+      () => null,
+    );
+  }
+
+  /** The reply of a run; made when the first news of it comes. */
+  private reply(runId: string): Message {
+    const id = replyId(runId);
+    const known = this.thread.find(id);
+    if (known !== undefined) return known;
+    const made: Message = { id, role: 'assistant', text: '', at: Date.now(), status: 'streaming' };
+    this.thread.add(made);
+    return made;
+  }
+
+  private take(event: string, payload: unknown) {
+    const { sessionKey, runId } = payload as { sessionKey?: string; runId?: string };
+    // An operator hears of every session of the gateway.
+    if (runId === undefined || sessionKey !== this.sessionKey()) return;
+    if (event === 'chat') this.takeChat(runId, payload as WireChat);
+    if (event === 'agent') this.takeAgent(runId, payload as WireAgent);
+  }
+
+  private takeChat(runId: string, chat: WireChat) {
+    const reply = this.reply(runId);
+    const text = chat.message ? textOf(chat.message.content) : reply.text;
+    switch (chat.state) {
+      case 'status':
+        this.thread.patch(reply.id, { phase: chat.retry ? 'retrying' : chat.phase });
+        return;
+      case 'delta':
+        this.thread.patch(reply.id, { text, status: 'streaming' });
+        return;
+      case 'aborted':
+        this.thread.patch(reply.id, { text, status: 'stopped', latencyMs: Date.now() - reply.at });
+        break;
+      case 'error':
+        this.thread.patch(reply.id, {
+          text,
+          status: 'broken',
+          failure: { code: 'assistant', msg: chat.errorMessage ?? '' },
+        });
+        return;
+      case 'final':
+        this.thread.patch(reply.id, {
+          text,
+          status: 'done',
+          latencyMs: Date.now() - reply.at,
+          tools: reply.tools?.map((tool) => (tool.state === 'running' ? { ...tool, state: 'done' } : tool)),
+        });
+        break;
+      default:
+        return;
+    }
+    void this.settle(reply.id);
+  }
+
+  private takeAgent(runId: string, { stream, data }: WireAgent) {
+    if (data === undefined) return;
+    if (stream === 'tool') {
+      const reply = this.reply(runId);
+      this.thread.patch(reply.id, { tools: withTool(reply.tools ?? [], data) });
+    } else if ((stream === 'thinking' || stream === 'reasoning') && data.text) {
+      this.thread.patch(this.reply(runId).id, { reasoning: data.text });
+    }
+  }
+
+  /** The end of a reply: what it used stands in the history, and then it can be saved whole. */
+  private async settle(id: string) {
+    const session = this.sessionKey();
+    try {
+      const history = (await this.link.request('chat.history', {
+        sessionKey: session,
+        limit: 4,
+      })) as WireHistory;
+      const last = messagesOf({ messages: history.messages }).findLast(
+        (message) => message.role === 'assistant',
+      );
+      if (last?.usage) this.thread.patch(id, { usage: last.usage, model: last.model });
+    } catch {
+      // Numbers are a kindness; the reply is there without them.
+    }
+    const reply = this.thread.find(id);
+    if (reply && reply.text !== '') this.events.onFinal(reply, session);
+    void this.listSessions();
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  return error instanceof RequestError
+    ? { code: error.code, msg: error.message }
+    : { code: 'malformed', msg: String(error) };
+}

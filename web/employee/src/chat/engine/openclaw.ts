@@ -1,0 +1,196 @@
+// The gateway's shapes, as far as a chat needs them, and how they become messages.
+import type { Conversation, Message, ToolCall, Usage } from './types';
+
+export const MAIN_SESSION = 'agent:main:main';
+
+interface Part {
+  type?: string;
+  text?: string;
+  thinking?: string;
+  id?: string;
+  name?: string;
+  arguments?: unknown;
+}
+
+export interface WireMessage {
+  role?: string;
+  content?: string | Part[];
+  timestamp?: number;
+  model?: string;
+  usage?: { input?: number; output?: number; totalTokens?: number; cost?: { total?: number } };
+  toolCallId?: string;
+  isError?: boolean;
+  idempotencyKey?: string;
+  __openclaw?: { id?: string; runId?: string };
+}
+
+export interface WireHistory {
+  messages?: WireMessage[];
+  inFlightRun?: { runId: string; text?: string; startedAt?: number } | null;
+}
+
+export interface WireChat {
+  runId?: string;
+  sessionKey?: string;
+  state?: 'status' | 'delta' | 'final' | 'error' | 'aborted';
+  phase?: string;
+  retry?: { attempt: number };
+  message?: WireMessage;
+  errorMessage?: string;
+}
+
+export interface WireAgent {
+  runId?: string;
+  sessionKey?: string;
+  stream?: string;
+  data?: {
+    phase?: string;
+    name?: string;
+    toolCallId?: string;
+    args?: unknown;
+    result?: unknown;
+    isError?: boolean;
+    text?: string;
+  };
+}
+
+export interface WireSessions {
+  sessions?: {
+    key: string;
+    label?: string;
+    displayName?: string;
+    derivedTitle?: string;
+    updatedAt?: number;
+    isBackground?: boolean;
+    archived?: boolean;
+  }[];
+}
+
+/** A run has its prompt's id; its reply needs one of its own. */
+export function replyId(runId: string): string {
+  return `${runId}:reply`;
+}
+
+export function runOf(reply: string): string {
+  return reply.replace(/:reply$/, '');
+}
+
+export function textOf(content: WireMessage['content']): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
+}
+
+/** The messages of a history, with each tool's result beside its call. */
+export function messagesOf(history: WireHistory): Message[] {
+  const messages: Message[] = [];
+  for (const [index, wire] of (history.messages ?? []).entries()) {
+    const id = wire.idempotencyKey?.replace(/:user$/, '') ?? wire.__openclaw?.id ?? `h${index}`;
+    const at = wire.timestamp ?? 0;
+    if (wire.role === 'user')
+      messages.push({ id, role: 'user', text: textOf(wire.content), at, status: 'sent' });
+    else if (wire.role === 'assistant') takeReply(messages, wire, id, at);
+    else if (wire.role === 'toolResult') takeResult(messages, wire);
+  }
+  const { inFlightRun: run } = history;
+  if (run)
+    messages.push({
+      id: replyId(run.runId),
+      role: 'assistant',
+      text: run.text ?? '',
+      at: run.startedAt ?? Date.now(),
+      status: 'streaming',
+    });
+  return messages;
+}
+
+/** A turn with tools is stored in several pieces; to a reader it is one reply. */
+function takeReply(messages: Message[], wire: WireMessage, id: string, at: number) {
+  const parts = typeof wire.content === 'string' ? [] : (wire.content ?? []);
+  const text = textOf(wire.content);
+  const reasoning = parts.map((part) => part.thinking ?? '').join('');
+  const tools = parts
+    .filter((part) => part.type === 'toolCall')
+    .map((part): ToolCall => ({
+      id: part.id ?? '',
+      name: part.name ?? '',
+      input: shown(part.arguments),
+      output: '',
+      state: 'done',
+    }));
+  const before = messages.at(-1);
+  if (before?.role === 'assistant' && (before.tools?.length ?? 0) > 0) {
+    messages[messages.length - 1] = {
+      ...before,
+      text: [before.text, text].filter(Boolean).join('\n\n'),
+      tools: [...(before.tools ?? []), ...tools],
+      usage: usageOf(wire) ?? before.usage,
+    };
+    return;
+  }
+  messages.push({
+    id,
+    role: 'assistant',
+    text,
+    at,
+    status: 'done',
+    ...(reasoning && { reasoning }),
+    ...(tools.length > 0 && { tools }),
+    usage: usageOf(wire),
+    model: wire.model,
+  });
+}
+
+function takeResult(messages: Message[], wire: WireMessage) {
+  const reply = messages.at(-1);
+  if (reply?.role !== 'assistant') return;
+  messages[messages.length - 1] = {
+    ...reply,
+    tools: reply.tools?.map((tool) =>
+      tool.id === wire.toolCallId
+        ? { ...tool, output: textOf(wire.content), state: wire.isError ? 'failed' : 'done' }
+        : tool,
+    ),
+  };
+}
+
+export function usageOf(wire: WireMessage): Usage | undefined {
+  if (wire.usage === undefined) return undefined;
+  const { input = 0, output = 0, totalTokens = input + output, cost } = wire.usage;
+  return { prompt: input, completion: output, total: totalTokens, cost: cost?.total ?? null };
+}
+
+/** One more piece of news about a tool, in the list of those the reply has used. */
+export function withTool(tools: readonly ToolCall[], data: NonNullable<WireAgent['data']>): ToolCall[] {
+  const id = data.toolCallId ?? data.name ?? '';
+  const known = tools.find((tool) => tool.id === id);
+  const ended = data.phase === 'result' || data.phase === 'end';
+  const next: ToolCall = {
+    id,
+    name: data.name ?? known?.name ?? '',
+    input: data.args === undefined ? (known?.input ?? '') : shown(data.args),
+    output: data.result === undefined ? (known?.output ?? '') : shown(data.result),
+    state: data.isError ? 'failed' : ended ? 'done' : 'running',
+  };
+  return known ? tools.map((tool) => (tool.id === id ? next : tool)) : [...tools, next];
+}
+
+export function conversationsOf(list: WireSessions): Conversation[] {
+  return (list.sessions ?? [])
+    .filter((session) => !session.isBackground && !session.archived)
+    .map((session) => ({
+      key: session.key,
+      title: session.label ?? session.derivedTitle ?? session.displayName ?? nameOf(session.key),
+      updatedAt: session.updatedAt ?? 0,
+    }))
+    .sort((a, b) => b.updatedAt - a.updatedAt);
+}
+
+/** `agent:main:dashboard:9f…` has no name of its own. */
+function nameOf(key: string): string {
+  const name = key.split(':').slice(2).join(' ');
+  return /[0-9a-f]{8}-/.test(name) ? '' : name;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+}

@@ -1,0 +1,249 @@
+// One connection to an instance's gateway: requests with answers, events, and the truth about how it stands. It comes back
+// by itself after a break, later each time; what a break means is told by where it happened.
+import { backoff } from './backoff';
+import type { Connection, Hop } from './types';
+
+export interface Frame {
+  type: string;
+  id?: string;
+  event?: string;
+  ok?: boolean;
+  payload?: unknown;
+  error?: { code?: string; message?: string; retryable?: boolean; details?: { code?: string } };
+}
+
+/** A way to the gateway. Over the platform's relay the handshake is done already; straight to it, it is ours to do. */
+export interface Dialled {
+  url: string;
+  /** Answers the gateway's challenge with the parameters of `connect`. */
+  introduce?: (challenge: { nonce: string; ts: number }) => Promise<object>;
+}
+
+export class HopError extends Error {
+  constructor(readonly hop: Hop) {
+    super(hop);
+  }
+}
+
+export class RequestError extends Error {
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+interface Waiter {
+  resolve: (payload: unknown) => void;
+  reject: (error: Error) => void;
+}
+
+export interface LinkParts {
+  dial: () => Promise<Dialled>;
+  open: (url: string) => WebSocket;
+  /** Looks by plain HTTP why a socket did not open. */
+  diagnose: (url: string) => Promise<Hop>;
+  /** Called on every fresh connection; it is live when this has succeeded. */
+  greet: () => Promise<void>;
+  onEvent: (event: string, payload: unknown) => void;
+  onConnection: (connection: Connection) => void;
+  /** It never worked, and waiting will not change that. */
+  onHopeless: (hop: Hop) => void;
+}
+
+/** The gateway speaks at least every 30 s; after this long without a word the connection is dead. */
+const SILENCE_MS = 75_000;
+const ANSWER_MS = 30_000;
+/** So often a first connection is tried before the page looks for another way. */
+const FIRST_TRIES = 2;
+const HOPELESS: ReadonlySet<Hop> = new Set(['no-relay', 'no-upgrade', 'origin', 'instance', 'refused']);
+
+export class SocketLink {
+  private socket: WebSocket | null = null;
+  private waiters = new Map<string, Waiter>();
+  private sequence = 0;
+  private failures = 0;
+  private wasLive = false;
+  private alive = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private silence: ReturnType<typeof setTimeout> | undefined;
+  /** Grows with each try; whatever an older try still says is of no interest. */
+  private round = 0;
+
+  constructor(private readonly parts: LinkParts) {}
+
+  start() {
+    this.alive = true;
+    void this.connect();
+  }
+
+  end() {
+    this.alive = false;
+    this.round += 1;
+    clearTimeout(this.timer);
+    this.drop();
+  }
+
+  reconnect() {
+    if (!this.alive) return;
+    clearTimeout(this.timer);
+    this.drop();
+    void this.connect();
+  }
+
+  request(method: string, params: object): Promise<unknown> {
+    const { socket } = this;
+    if (socket?.readyState !== 1) return Promise.reject(new RequestError('network', 'not connected'));
+    this.sequence += 1;
+    const id = String(this.sequence);
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(
+        () => this.settle(id)?.reject(new RequestError('5040', 'no answer')),
+        ANSWER_MS,
+      );
+      this.waiters.set(id, {
+        resolve: (payload) => {
+          clearTimeout(late);
+          resolve(payload);
+        },
+        reject: (error) => {
+          clearTimeout(late);
+          reject(error);
+        },
+      });
+      socket.send(JSON.stringify({ type: 'req', id, method, params }));
+    });
+  }
+
+  private async connect() {
+    this.round += 1;
+    const { round } = this;
+    this.parts.onConnection({ state: 'connecting' });
+    let dialled: Dialled;
+    try {
+      dialled = await this.parts.dial();
+    } catch (error) {
+      if (round === this.round) this.broken(error instanceof HopError ? error.hop : 'server');
+      return;
+    }
+    if (round !== this.round || !this.alive) return;
+    const socket = this.parts.open(dialled.url);
+    this.socket = socket;
+    let opened = false;
+    socket.addEventListener('open', () => {
+      opened = true;
+      this.heard();
+      if (dialled.introduce === undefined) this.greet(round);
+    });
+    socket.addEventListener('message', (message: MessageEvent) => {
+      if (round !== this.round) return;
+      this.heard();
+      this.take(String(message.data), dialled, round);
+    });
+    socket.addEventListener('close', ({ code, reason }: CloseEvent) => {
+      if (round !== this.round || !this.alive) return;
+      this.drop();
+      if (opened) this.broken(hopOfClose(code, reason));
+      else
+        void this.parts.diagnose(dialled.url).then(
+          (hop) => round === this.round && this.broken(hop),
+          () => round === this.round && this.broken('server'),
+        );
+    });
+  }
+
+  private take(text: string, dialled: Dialled, round: number) {
+    const frame = JSON.parse(text) as Frame;
+    if (frame.type === 'res' && frame.id !== undefined) {
+      const waiter = this.settle(frame.id);
+      if (frame.ok) waiter?.resolve(frame.payload);
+      else
+        waiter?.reject(
+          new RequestError(frame.error?.details?.code ?? frame.error?.code ?? '', frame.error?.message ?? ''),
+        );
+    } else if (frame.event === 'connect.challenge' && dialled.introduce) {
+      void this.introduce(dialled.introduce, frame.payload as { nonce: string; ts: number }, round);
+    } else if (frame.event !== undefined) this.parts.onEvent(frame.event, frame.payload);
+  }
+
+  private async introduce(
+    answer: NonNullable<Dialled['introduce']>,
+    challenge: { nonce: string; ts: number },
+    round: number,
+  ) {
+    try {
+      await this.request('connect', await answer(challenge));
+      this.greet(round);
+    } catch (error) {
+      if (round !== this.round) return;
+      const code = error instanceof RequestError ? error.code : '';
+      this.drop();
+      this.broken(code.includes('ORIGIN') ? 'origin' : code === 'UNAVAILABLE' ? 'starting' : 'refused');
+    }
+  }
+
+  private greet(round: number) {
+    this.parts.greet().then(
+      () => {
+        if (round !== this.round) return;
+        this.failures = 0;
+        this.wasLive = true;
+        this.parts.onConnection({ state: 'live' });
+      },
+      (error: unknown) => {
+        // A closed socket has told its reason by itself.
+        if (round !== this.round || this.socket === null) return;
+        const starting = error instanceof RequestError && error.code === 'UNAVAILABLE';
+        this.drop();
+        this.broken(starting ? 'starting' : 'instance');
+      },
+    );
+  }
+
+  private broken(hop: Hop) {
+    if (!this.alive) return;
+    this.failures += 1;
+    const known = navigator.onLine ? hop : 'offline';
+    const tries = hop === 'no-relay' ? 1 : FIRST_TRIES;
+    if (!this.wasLive && HOPELESS.has(known) && this.failures >= tries) {
+      this.parts.onHopeless(known);
+      return;
+    }
+    const delay = backoff(this.failures);
+    this.parts.onConnection({ state: 'waiting', retryAt: Date.now() + delay, hop: known });
+    this.timer = setTimeout(() => void this.connect(), delay);
+  }
+
+  private heard() {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => {
+      this.round += 1;
+      this.drop();
+      this.broken('server');
+    }, SILENCE_MS);
+  }
+
+  private drop() {
+    clearTimeout(this.silence);
+    const { socket } = this;
+    this.socket = null;
+    socket?.close();
+    for (const waiter of this.waiters.values()) waiter.reject(new RequestError('network', 'connection lost'));
+    this.waiters.clear();
+  }
+
+  private settle(id: string): Waiter | undefined {
+    const waiter = this.waiters.get(id);
+    this.waiters.delete(id);
+    return waiter;
+  }
+}
+
+/** Why an open connection ended, by what the gateway or the relay said. */
+export function hopOfClose(code: number, reason: string): Hop {
+  if (/origin/i.test(reason)) return 'origin';
+  if (code === 1008) return 'refused';
+  if (code === 1012 || code === 1013) return 'starting';
+  return code === 1006 || code === 1001 ? 'server' : 'instance';
+}

@@ -1,0 +1,133 @@
+// What every chat engine is to the page: a state to draw, things to ask of it, an end. The page never looks behind it.
+
+export type EngineKind = 'socket' | 'embed' | 'gateway';
+
+/** Where the way to the assistant is broken; each has its own words and its own remedy. */
+export type Hop =
+  | 'offline'
+  | 'server'
+  | 'no-relay'
+  | 'no-upgrade'
+  | 'origin'
+  | 'instance'
+  | 'starting'
+  | 'no-embed'
+  | 'refused';
+
+export type Connection =
+  | { state: 'connecting' }
+  | { state: 'live' }
+  | { state: 'waiting'; retryAt: number; hop: Hop }
+  | { state: 'readonly'; hop: Hop };
+
+/** A failed request in words: the server's code decides the text, its message is the last resort. */
+export interface Failure {
+  code: string;
+  msg: string;
+}
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  input: string;
+  output: string;
+  state: 'running' | 'done' | 'failed';
+}
+
+export interface Usage {
+  prompt: number;
+  completion: number;
+  total: number;
+  /** From the request log, a moment later; null until then. */
+  cost: number | null;
+}
+
+export type MessageStatus =
+  /** A prompt: waits for the connection, is on its way, was taken, or was not. */
+  | 'queued'
+  | 'sending'
+  | 'sent'
+  | 'failed'
+  /** A reply: being written, whole, ended by its reader, or broken off. */
+  | 'streaming'
+  | 'done'
+  | 'stopped'
+  | 'broken';
+
+export interface Message {
+  id: string;
+  role: 'user' | 'assistant';
+  text: string;
+  at: number;
+  status: MessageStatus;
+  /** What the assistant does before the first word. */
+  phase?: string;
+  failure?: Failure;
+  reasoning?: string;
+  tools?: readonly ToolCall[];
+  usage?: Usage;
+  latencyMs?: number;
+  model?: string;
+}
+
+export interface Conversation {
+  key: string;
+  title: string;
+  updatedAt: number;
+}
+
+export interface EngineState {
+  connection: Connection;
+  /** The thread is known, even if empty. */
+  loaded: boolean;
+  messages: readonly Message[];
+  conversations: readonly Conversation[];
+  /** The open conversation's key; null is the assistant's first one. */
+  conversation: string | null;
+  /** The page to show in a frame; only the embedded window has one. */
+  frame: string | null;
+}
+
+/** What the page does beside the chat: the dual write hangs on these two moments. */
+export interface EngineEvents {
+  onPrompt: (message: Message, conversation: string | null) => void;
+  onFinal: (message: Message, conversation: string | null) => void;
+  /** The engine cannot do its work at all; another one may, and deliver what this one could not. */
+  onUnusable: (hop: Hop, undelivered: readonly string[]) => void;
+}
+
+export interface ChatEngine {
+  readonly kind: EngineKind;
+  state: () => EngineState;
+  subscribe: (listener: () => void) => () => void;
+  start: () => void;
+  send: (text: string) => void;
+  /** Sends a failed or queued prompt once more. */
+  retry: (id: string) => void;
+  /** Ends the running reply; what has come stays. */
+  stop: () => void;
+  /** Asks the last prompt again. */
+  regenerate: () => void;
+  /** Replaces a prompt and everything after it. */
+  edit: (id: string, text: string) => void;
+  newConversation: () => void;
+  openConversation: (key: string | null) => void;
+  /** Tries to connect at once instead of at the announced time. */
+  reconnect: () => void;
+  /** Ends connections and running work; the engine is not used again, except by another start. */
+  destroy: () => void;
+}
+
+export const EMPTY: EngineState = {
+  connection: { state: 'connecting' },
+  loaded: false,
+  messages: [],
+  conversations: [],
+  conversation: null,
+  frame: null,
+};
+
+export function isRunning(state: EngineState): boolean {
+  const last = state.messages.at(-1);
+  return last?.status === 'streaming' || last?.status === 'sending';
+}

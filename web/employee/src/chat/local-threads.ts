@@ -1,0 +1,74 @@
+// What this browser remembers of chats that run over POST /me/chat: the list of conversations and their newest messages,
+// so that a reload loses nothing, not even half a reply. The server's history stays the record; signing out forgets this.
+import { readStored, writeStored } from '@tidepool/shared/storage';
+import type { Conversation, Message } from './engine/types';
+
+const PREFIX = 'tidepool.chat.';
+const MOST_MESSAGES = 120;
+const MOST_CONVERSATIONS = 40;
+
+export interface LocalThreads {
+  conversations: () => Conversation[];
+  messages: (key: string | null) => Message[] | null;
+  keep: (key: string | null, messages: readonly Message[]) => void;
+}
+
+export function localThreads(account: string, instance: string): LocalThreads {
+  const base = `${PREFIX}${account}.${instance}.`;
+  const listKey = `${base}list`;
+  const threadKey = (key: string | null) => `${base}thread.${key ?? 'main'}`;
+  const conversations = () => (parse(readStored(listKey)) as Conversation[] | null) ?? [];
+  return {
+    conversations,
+    messages(key) {
+      const found = parse(readStored(threadKey(key))) as Message[] | null;
+      return found === null ? null : settled(found);
+    },
+    keep(key, messages) {
+      const last = messages.at(-1);
+      if (last === undefined) return;
+      writeStored(threadKey(key), JSON.stringify(messages.slice(-MOST_MESSAGES)));
+      if (key === null) return;
+      const title = titleOf(messages);
+      const rest = conversations().filter((one) => one.key !== key);
+      const list = [{ key, title, updatedAt: last.at }, ...rest].sort((a, b) => b.updatedAt - a.updatedAt);
+      for (const gone of list.slice(MOST_CONVERSATIONS)) writeStored(threadKey(gone.key), null);
+      writeStored(listKey, JSON.stringify(list.slice(0, MOST_CONVERSATIONS)));
+    },
+  };
+}
+
+/** Leaves nothing of anybody's chats in this browser. */
+export function forgetThreads() {
+  try {
+    for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
+  } catch {
+    return;
+  }
+}
+
+export function titleOf(messages: readonly Pick<Message, 'role' | 'text'>[]): string {
+  const first = messages.find((message) => message.role === 'user')?.text.trim() ?? '';
+  const line = first.split('\n')[0] ?? '';
+  return line.length > 60 ? `${Array.from(line).slice(0, 59).join('')}…` : line;
+}
+
+/** A page that was closed in the middle left a reply half written, or a prompt that nobody answered. */
+function settled(messages: readonly Message[]): Message[] {
+  return messages
+    .filter((message) => message.status !== 'streaming' || message.text !== '')
+    .map((message): Message => {
+      if (message.status === 'streaming') return { ...message, status: 'broken', phase: undefined };
+      if (message.status !== 'sending') return message;
+      return { ...message, status: 'failed', failure: { code: 'interrupted', msg: '' } };
+    });
+}
+
+function parse(text: string | null): unknown {
+  if (text === null) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,95 @@
+// The column and the pane together: the column stands beside the pane, can be put away, and under 768 px opens over it.
+import * as Dialog from '@radix-ui/react-dialog';
+import { PageTitle } from '@tidepool/shared/shell/page';
+import { readStored, writeStored } from '@tidepool/shared/storage';
+import { useEffect, useState } from 'react';
+import { useSetup } from '../claim/setups';
+import { SetupView } from '../claim/setup-view';
+import type { Instance } from '../instances-query';
+import { useText } from '../messages';
+import { onNewChat } from '../shortcuts';
+import './chat.css';
+import { useChat } from './use-chat';
+import { Column } from './view/column';
+import { Pane } from './view/pane';
+
+const COLLAPSED = 'tidepool.column.collapsed';
+
+interface RoomProps {
+  account: string;
+  instances: readonly Instance[];
+  selected: Instance;
+  onSelect: (id: string) => void;
+}
+
+export function Room({ account, instances, selected, onSelect }: RoomProps) {
+  const { t } = useText();
+  const chat = useChat(account, selected);
+  const setup = useSetup(selected.id);
+  const [collapsed, setCollapsed] = useState(() => readStored(COLLAPSED) === '1');
+  const [drawer, setDrawer] = useState(false);
+
+  function collapse(next: boolean) {
+    writeStored(COLLAPSED, next ? '1' : null);
+    setCollapsed(next);
+  }
+
+  function newChat() {
+    chat.engine.newConversation();
+    setDrawer(false);
+    document.querySelector<HTMLTextAreaElement>('form textarea')?.focus();
+  }
+
+  const { engine } = chat;
+  useEffect(() => onNewChat(() => engine.newConversation()), [engine]);
+
+  const column = {
+    instances,
+    selected,
+    chat,
+    onNewChat: newChat,
+  };
+  return (
+    <div className="flex h-full min-h-0">
+      <PageTitle title={selected.name} />
+      {!collapsed && (
+        <aside aria-label={t('column.label')} className="hidden border-e border-line md:block">
+          <Column {...column} onSelect={onSelect} onCollapse={() => collapse(true)} />
+        </aside>
+      )}
+      <Dialog.Root open={drawer} onOpenChange={setDrawer}>
+        <Dialog.Portal>
+          <Dialog.Overlay className="fade-in fixed inset-0 z-40 bg-[#000]/45 md:hidden" />
+          <Dialog.Content
+            aria-describedby={undefined}
+            className="fixed inset-y-0 start-0 z-50 border-e border-line shadow-high outline-none md:hidden"
+          >
+            <Dialog.Title className="sr-only">{t('column.label')}</Dialog.Title>
+            <Column
+              {...column}
+              onSelect={(id) => {
+                onSelect(id);
+                setDrawer(false);
+              }}
+              onCollapse={() => setDrawer(false)}
+            />
+          </Dialog.Content>
+        </Dialog.Portal>
+      </Dialog.Root>
+      {setup === null ? (
+        <Pane
+          key={selected.id}
+          account={account}
+          instance={selected}
+          chat={chat}
+          columnShown={!collapsed}
+          onShowColumn={() =>
+            window.matchMedia('(min-width: 768px)').matches ? collapse(false) : setDrawer(true)
+          }
+        />
+      ) : (
+        <SetupView instance={selected} task={setup} />
+      )}
+    </div>
+  );
+}

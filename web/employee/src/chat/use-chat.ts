@@ -1,0 +1,99 @@
+// The chat of one instance: chooses its engine, makes it anew for another instance and destroys the one before, falls
+// back when an engine cannot work, and sees to the dual write.
+import { useQueryClient } from '@tanstack/react-query';
+import { readStored, writeStored } from '@tidepool/shared/storage';
+import { useEffect, useMemo, useState, useSyncExternalStore } from 'react';
+import { INSTANCES, SUMMARY, type Instance } from '../instances-query';
+import { PROFILE } from '../profile-query';
+import { makeEngine } from './engine/make';
+import type { ChatEngine, EngineKind, EngineState, Hop } from './engine/types';
+import { Saver, type Unsaved } from './saver';
+
+/** What the person wants; `auto` takes the best that works. */
+export type Preference = 'auto' | EngineKind;
+
+export interface Chat {
+  engine: ChatEngine;
+  state: EngineState;
+  unsaved: Unsaved;
+  retrySave: (id: string) => void;
+  preference: Preference;
+  prefer: (preference: Preference) => void;
+  /** Why the engine in use is not the preferred one. */
+  fallback: Hop | null;
+}
+
+const KEY = 'tidepool.engine.';
+
+export function useChat(account: string, instance: Instance): Chat {
+  const queries = useQueryClient();
+  const { id } = instance;
+  const [choice, setChoice] = useState(() => fresh(id));
+  // Another instance starts with its own choice.
+  const current = choice.id === id ? choice : fresh(id);
+  const { preference, hop, undelivered } = current;
+  const kind: EngineKind = hop !== null ? 'gateway' : preference === 'auto' ? 'socket' : preference;
+
+  const { gateway_url, gateway_token } = instance;
+  const { engine, saver } = useMemo(() => {
+    const where = { id, gateway_url, gateway_token };
+    const made = new Saver(id);
+    const settle = () => {
+      // The log has the request a moment after the reply.
+      setTimeout(() => {
+        for (const queryKey of [INSTANCES, SUMMARY, PROFILE]) void queries.invalidateQueries({ queryKey });
+      }, 2500);
+    };
+    return {
+      saver: made,
+      engine: makeEngine(
+        kind,
+        account,
+        where,
+        {
+          onPrompt: (message, conversation) => made.save(message, conversation),
+          onFinal: (message, conversation) => {
+            made.save(message, conversation);
+            settle();
+          },
+          onUnusable: (broken, unsent) => setChoice({ id, preference, hop: broken, undelivered: unsent }),
+        },
+        undelivered,
+      ),
+    };
+  }, [kind, account, id, gateway_url, gateway_token, preference, undelivered, queries]);
+
+  useEffect(() => {
+    engine.start();
+    return () => engine.destroy();
+  }, [engine]);
+
+  return {
+    engine,
+    state: useSyncExternalStore(engine.subscribe, engine.state),
+    unsaved: useSyncExternalStore(saver.subscribe, saver.state),
+    retrySave: (message) => saver.retry(message),
+    preference,
+    prefer: (next) => {
+      writeStored(KEY + id, next === 'auto' ? null : next);
+      setChoice({ id, preference: next, hop: null, undelivered: NOTHING });
+    },
+    fallback: hop,
+  };
+}
+
+interface Choice {
+  id: string;
+  preference: Preference;
+  /** Why the preferred engine is not used. */
+  hop: Hop | null;
+  undelivered: readonly string[];
+}
+
+const NOTHING: readonly string[] = [];
+
+function fresh(id: string): Choice {
+  const stored = readStored(KEY + id);
+  const preference = stored === 'embed' || stored === 'gateway' || stored === 'socket' ? stored : 'auto';
+  return { id, preference, hop: null, undelivered: NOTHING };
+}

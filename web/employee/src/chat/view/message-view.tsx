@@ -1,0 +1,185 @@
+// One message of the thread: a prompt on the right with what became of it, a reply across the width with what it cost.
+import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { Mark } from '@tidepool/shared/ui/mark';
+import { Pencil, RotateCw, TriangleAlert } from 'lucide-react';
+import { lazy, memo, Suspense } from 'react';
+import { useText } from '../../messages';
+import { compact, seconds, usd } from '../../money';
+import { CopyButton } from '../copy-button';
+import type { Message } from '../engine/types';
+import { useFailureText } from '../failure-text';
+import { Folds } from './folds';
+import { Waiting } from './waiting';
+
+const Markdown = lazy(() => import('../markdown/markdown'));
+
+const TOOL =
+  'flex min-h-8 min-w-8 items-center justify-center gap-1.5 rounded-md px-1.5 text-xs text-muted hover:bg-sunken hover:text-ink';
+const ON_DEMAND =
+  'opacity-0 transition-opacity group-hover:opacity-100 group-focus-within:opacity-100 pointer-coarse:opacity-100';
+
+interface MessageViewProps {
+  message: Message;
+  unsaved: 'failed' | 'saving' | undefined;
+  /** The newest reply offers to be asked again; its tools are always in view. */
+  newest: boolean;
+  busy: boolean;
+  onRetry: (id: string) => void;
+  onRetrySave: (id: string) => void;
+  onEdit: (message: Message) => void;
+  onRegenerate: () => void;
+}
+
+export const MessageView = memo(function MessageView(props: MessageViewProps) {
+  return props.message.role === 'user' ? <Prompt {...props} /> : <Reply {...props} />;
+});
+
+function Prompt({ message, unsaved, busy, onRetry, onRetrySave, onEdit }: MessageViewProps) {
+  const { t } = useText();
+  return (
+    <article aria-label={t('chat.you')} className="chat-message group flex flex-col items-end py-2">
+      <div
+        className={`max-w-[min(85%,38rem)] rounded-2xl rounded-ee-md px-4 py-2.5 whitespace-pre-wrap ${message.status === 'failed' ? 'bg-danger-soft text-danger' : 'bg-accent-soft'}`}
+      >
+        {message.text}
+      </div>
+      <div className="flex min-h-8 flex-wrap items-center justify-end gap-x-2 text-xs text-muted">
+        {unsaved && <NotSaved state={unsaved} onRetry={() => onRetrySave(message.id)} />}
+        <PromptState message={message} onRetry={() => onRetry(message.id)} />
+        <span className={`flex items-center ${ON_DEMAND}`}>
+          <span className="px-1">
+            <RelativeTime at={message.at} />
+          </span>
+          <button
+            type="button"
+            className={TOOL}
+            disabled={busy}
+            aria-label={t('chat.edit')}
+            title={t('chat.edit')}
+            onClick={() => onEdit(message)}
+          >
+            <Pencil className="size-4" aria-hidden="true" />
+          </button>
+          <CopyButton text={message.text} label={t('chat.copyPrompt')} />
+        </span>
+      </div>
+    </article>
+  );
+}
+
+function PromptState({ message, onRetry }: { message: Message; onRetry: () => void }) {
+  const { t } = useText();
+  const failure = useFailureText(message.failure);
+  if (message.status === 'queued') return <span role="status">{t('chat.queued')}</span>;
+  if (message.status !== 'failed') return null;
+  return (
+    <span role="alert" className="flex flex-wrap items-center justify-end gap-x-2 text-sm text-danger">
+      <span className="flex items-center gap-1.5 font-medium">
+        <TriangleAlert className="size-4 shrink-0" aria-hidden="true" />
+        {failure}
+      </span>
+      <button
+        type="button"
+        className="min-h-8 rounded px-1 font-medium underline underline-offset-2"
+        onClick={onRetry}
+      >
+        {t('chat.sendAgain')}
+      </button>
+    </span>
+  );
+}
+
+function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: MessageViewProps) {
+  const { t } = useText();
+  const running = message.status === 'streaming';
+  const failure = useFailureText(message.failure);
+  const empty = message.text === '' && !message.reasoning && !message.tools?.length;
+  return (
+    <article
+      aria-label={t('chat.assistant')}
+      aria-busy={running}
+      className="chat-message group flex gap-3 py-3"
+    >
+      <Mark className="mt-0.5 hidden size-6 shrink-0 text-accent sm:block" />
+      <div className="min-w-0 flex-1">
+        <Folds message={message} />
+        {running && empty ? (
+          <Waiting since={message.at} phase={message.phase} />
+        ) : (
+          <div className={running ? 'chat-caret' : ''}>
+            <Suspense fallback={<p className="whitespace-pre-wrap">{message.text}</p>}>
+              <Markdown text={message.text} />
+            </Suspense>
+          </div>
+        )}
+        {message.status === 'broken' && (
+          <p role="alert" className="mt-2 flex items-center gap-1.5 text-sm text-danger">
+            <TriangleAlert className="size-4 shrink-0" aria-hidden="true" />
+            {message.failure ? failure : t('chat.broken')}
+          </p>
+        )}
+        {!running && (
+          <div className="mt-1 -ms-1.5 flex min-h-8 flex-wrap items-center gap-x-1 text-xs text-muted">
+            <span className={`flex items-center ${newest ? '' : ON_DEMAND}`}>
+              <CopyButton text={message.text} label={t('chat.copyReply')} />
+              {newest && !busy && (
+                <button
+                  type="button"
+                  className={TOOL}
+                  aria-label={t('chat.regenerate')}
+                  title={t('chat.regenerate')}
+                  onClick={onRegenerate}
+                >
+                  <RotateCw className="size-4" aria-hidden="true" />
+                </button>
+              )}
+            </span>
+            <Cost message={message} />
+            {unsaved && <NotSaved state={unsaved} onRetry={() => onRetrySave(message.id)} />}
+          </div>
+        )}
+      </div>
+    </article>
+  );
+}
+
+function Cost({ message }: { message: Message }) {
+  const { t, locale, number } = useText();
+  const { usage, latencyMs, model, status } = message;
+  const parts: { key: string; text: string; title?: string }[] = [];
+  if (status === 'stopped') parts.push({ key: 'stopped', text: t('chat.stopped') });
+  if (usage)
+    parts.push({
+      key: 'tokens',
+      text: t('chat.tokens', { count: compact(usage.total, locale) }),
+      title: t('chat.tokensSplit', { prompt: number(usage.prompt), completion: number(usage.completion) }),
+    });
+  if (usage && usage.cost !== null) parts.push({ key: 'cost', text: usd(usage.cost, locale) });
+  if (latencyMs !== undefined) parts.push({ key: 'latency', text: seconds(latencyMs, locale) });
+  if (model) parts.push({ key: 'model', text: model });
+  return (
+    <span className="flex flex-wrap items-center gap-x-1.5 px-1 tabular-nums">
+      {parts.map((part, index) => (
+        <span key={part.key} title={part.title}>
+          {index > 0 && <span aria-hidden="true">· </span>}
+          {part.text}
+        </span>
+      ))}
+      {parts.length === 0 && <RelativeTime at={message.at} />}
+    </span>
+  );
+}
+
+function NotSaved({ state, onRetry }: { state: 'failed' | 'saving'; onRetry: () => void }) {
+  const { t } = useText();
+  return (
+    <span className="flex items-center gap-1 text-warning">
+      {t(state === 'saving' ? 'chat.saving' : 'chat.notSaved')}
+      {state === 'failed' && (
+        <button type="button" className="min-h-8 rounded px-1 underline underline-offset-2" onClick={onRetry}>
+          {t('chat.saveAgain')}
+        </button>
+      )}
+    </span>
+  );
+}

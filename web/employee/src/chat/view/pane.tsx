@@ -1,0 +1,131 @@
+// The right pane: the chosen instance's chat, or its own window in a frame.
+import { PanelLeftOpen } from 'lucide-react';
+import { useCallback, useRef, useState } from 'react';
+import type { Instance } from '../../instances-query';
+import { useText } from '../../messages';
+import { useDraft } from '../draft';
+import { isRunning, type Message } from '../engine/types';
+import type { Chat } from '../use-chat';
+import { Composer, type ComposerHandle } from './composer';
+import { ConnectionBar, ConnectionMark } from './connection';
+import { EmptyThread } from './empty-thread';
+import { PaneMenu } from './pane-menu';
+import { QuotaBar } from './quota-bar';
+import { ThreadView } from './thread-view';
+
+interface PaneProps {
+  account: string;
+  instance: Instance;
+  chat: Chat;
+  /** Shows the column, or opens it over the pane. */
+  onShowColumn: () => void;
+  columnShown: boolean;
+}
+
+export function Pane({ account, instance, chat, onShowColumn, columnShown }: PaneProps) {
+  const { t } = useText();
+  const { engine, state } = chat;
+  return (
+    <section aria-label={instance.name} className="flex min-w-0 flex-1 flex-col">
+      <div className="flex min-h-12 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-2 py-1 sm:px-4">
+        <button
+          type="button"
+          onClick={onShowColumn}
+          aria-label={t('column.show')}
+          title={t('column.show')}
+          className={`flex size-9 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink ${columnShown ? 'md:hidden' : ''}`}
+        >
+          <PanelLeftOpen className="size-5" aria-hidden="true" />
+        </button>
+        <h1 className="min-w-0 truncate text-[0.9375rem] font-semibold">{instance.name}</h1>
+        <ConnectionMark chat={chat} />
+        <div className="ms-auto flex min-w-0 items-center gap-2">
+          <QuotaBar />
+          <PaneMenu instance={instance} chat={chat} />
+        </div>
+      </div>
+      <ConnectionBar chat={chat} />
+      {engine.kind === 'embed' ? (
+        state.frame !== null && (
+          <iframe
+            title={t('embed.title', { name: instance.name })}
+            src={state.frame}
+            sandbox="allow-scripts allow-same-origin allow-forms allow-popups allow-downloads"
+            className="min-h-0 flex-1 border-0 bg-surface"
+          />
+        )
+      ) : (
+        <Talk account={account} instance={instance} chat={chat} />
+      )}
+    </section>
+  );
+}
+
+function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance' | 'chat'>) {
+  const { t } = useText();
+  const { engine, state } = chat;
+  const [draft, setDraft] = useDraft(account, instance.id);
+  const [edited, setEdited] = useState<{ id: string; before: string } | null>(null);
+  const composer = useRef<ComposerHandle>(null);
+  const lastPrompt = state.messages.findLast((message) => message.role === 'user')?.text;
+
+  const edit = useCallback(
+    (message: Message) => {
+      setEdited({ id: message.id, before: draft });
+      setDraft(message.text);
+      composer.current?.focus();
+    },
+    [draft, setDraft],
+  );
+
+  function send(text: string) {
+    if (edited !== null && state.messages.some((message) => message.id === edited.id))
+      engine.edit(edited.id, text);
+    else engine.send(text);
+    setDraft(edited?.before ?? '');
+    setEdited(null);
+  }
+
+  return (
+    <>
+      <ThreadView
+        chat={chat}
+        onEdit={edit}
+        empty={
+          state.loaded ? (
+            <EmptyThread
+              instance={instance}
+              onPick={(text) => {
+                setDraft(text);
+                composer.current?.focus();
+              }}
+            />
+          ) : (
+            <p role="status" className="py-10 text-center text-sm text-muted">
+              {t('chat.opening')}
+            </p>
+          )
+        }
+      />
+      <Composer
+        ref={composer}
+        text={draft}
+        onText={setDraft}
+        onSend={send}
+        onStop={() => engine.stop()}
+        running={isRunning(state)}
+        closed={state.connection.state === 'readonly' ? t('chat.readonly') : null}
+        last={lastPrompt}
+        onCancelEdit={
+          edited === null
+            ? null
+            : () => {
+                setDraft(edited.before);
+                setEdited(null);
+              }
+        }
+        instanceName={instance.name}
+      />
+    </>
+  );
+}

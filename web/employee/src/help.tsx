@@ -1,0 +1,41 @@
+// The keys, in one place.
+import { Dialog } from '@tidepool/shared/ui/dialog';
+import { useText, type Key } from './messages';
+
+const MAC = /Mac|iPhone|iPad/.test(navigator.userAgent);
+const MOD = MAC ? '⌘' : 'Ctrl';
+
+const KEYS: readonly [string[], Key][] = [
+  [[MOD, 'K'], 'help.palette'],
+  [[MOD, MAC ? '⇧' : 'Shift', 'O'], 'help.new'],
+  [[MOD, '/'], 'help.help'],
+  [['Enter'], 'help.send'],
+  [['Shift', 'Enter'], 'help.break'],
+  [['↑'], 'help.recall'],
+  [['Esc'], 'help.stop'],
+];
+
+export default function Help({ onClose }: { onClose: () => void }) {
+  const { t } = useText();
+  return (
+    <Dialog open onClose={onClose} title={t('help.title')}>
+      <dl className="divide-y divide-line">
+        {KEYS.map(([keys, text]) => (
+          <div key={text} className="flex items-center justify-between gap-4 py-2.5">
+            <dt className="text-sm">{t(text)}</dt>
+            <dd className="flex gap-1">
+              {keys.map((key) => (
+                <kbd
+                  key={key}
+                  className="min-w-7 rounded-md border border-line bg-sunken px-2 py-0.5 text-center font-sans text-xs"
+                >
+                  {key}
+                </kbd>
+              ))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

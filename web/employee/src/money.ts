@@ -1,0 +1,28 @@
+// Amounts of money and tokens as people read them.
+
+/** Two decimals; what is more than nothing and less than a cent says so, instead of looking like nothing. */
+export function usd(amount: number, locale: string): string {
+  const format = new Intl.NumberFormat(locale, {
+    style: 'currency',
+    currency: 'USD',
+    currencyDisplay: 'narrowSymbol',
+  });
+  return amount > 0 && amount < 0.005 ? `<${format.format(0.01)}` : format.format(amount);
+}
+
+/** 1,234 stays; 12,345 becomes 12.3K. */
+export function compact(amount: number, locale: string): string {
+  if (Math.abs(amount) < 10_000) return new Intl.NumberFormat(locale).format(amount);
+  return new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 }).format(amount);
+}
+
+export function seconds(milliseconds: number, locale: string): string {
+  const digits = milliseconds < 10_000 ? 1 : 0;
+  return new Intl.NumberFormat(locale, {
+    style: 'unit',
+    unit: 'second',
+    unitDisplay: 'narrow',
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  }).format(milliseconds / 1000);
+}

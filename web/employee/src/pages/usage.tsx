@@ -1,0 +1,24 @@
+// What was used: four windows, the last 30 days, by model and instance, and the single requests.
+import { Page } from '@tidepool/shared/shell/page';
+import { useSearchParams } from 'wouter';
+import { useText } from '../messages';
+import { DailyChart } from '../usage/daily-chart';
+import { RequestLog } from '../usage/request-log';
+import { Shares } from '../usage/shares';
+import { Windows } from '../usage/windows';
+
+export default function Usage() {
+  const { t } = useText();
+  const [search, setSearch] = useSearchParams();
+  const instance = search.get('instance') ?? '';
+  return (
+    <Page title={t('nav.usage')} lead={t('usage.lead')}>
+      <div className="grid gap-5">
+        <Windows />
+        <DailyChart instance={instance} />
+        <Shares />
+        <RequestLog instance={instance} onInstance={(id) => setSearch(id ? { instance: id } : {})} />
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,37 @@
+// The usage page's questions to the server.
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { api } from '../api';
+
+export function useLastDays() {
+  return useQuery({ queryKey: ['usage', 'last-days'], queryFn: () => unwrap(api.GET('/me/usage')) });
+}
+
+/** Oldest first, every day of the last 30. */
+export function useDaily(instance: string) {
+  return useQuery({
+    queryKey: ['usage', 'daily', instance],
+    placeholderData: keepPreviousData,
+    queryFn: async () => {
+      const query = { days: 30, fill: true, ...(instance && { instance_id: instance }) };
+      return (await unwrap(api.GET('/me/usage/daily', { params: { query } }))).daily.toReversed();
+    },
+  });
+}
+
+export const LOG_SIZE = 20;
+
+export function useLog(instance: string, page: number) {
+  return useQuery({
+    queryKey: ['usage', 'logs', instance, page],
+    placeholderData: keepPreviousData,
+    queryFn: () => log(instance, page, LOG_SIZE),
+  });
+}
+
+export function log(instance: string, page: number, size: number) {
+  const query = { page, size, ...(instance && { instance_id: instance }) };
+  return unwrap(api.GET('/me/usage/logs', { params: { query } }));
+}
+
+export type LogEntry = Awaited<ReturnType<typeof log>>['logs'][number];
