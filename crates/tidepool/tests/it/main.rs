@@ -31,4 +31,5 @@ mod queue_crash;
 mod real;
 mod sso;
 mod storm;
+mod talk;
 mod usage;
