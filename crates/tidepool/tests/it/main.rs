@@ -37,4 +37,5 @@ mod real;
 mod repairs;
 mod sso;
 mod storm;
+mod talk;
 mod usage;

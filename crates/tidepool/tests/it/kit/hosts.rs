@@ -99,13 +99,22 @@ impl Ground {
 
     /// `start_limit`: how long an assistant may take to start.
     pub async fn with(name: &str, start_limit: Duration) -> Option<Ground> {
-        let gateway_url = "http://10.0.0.1:8082".into();
-        let assistants = Defaults { start_limit, gateway_url, least_memory: 64 << 20, ..Defaults::default() };
+        let assistants = Defaults { start_limit, ..Ground::defaults() };
         Some(Ground::on(fleet(name)?, "h1", assistants).await)
     }
 
     pub async fn on(fleet: Fleet, machine: &str, assistants: Defaults) -> Ground {
-        let site = Site::with(Database::sqlite(), Options { assistants, ..Options::default() }).await;
+        Ground::with_options(fleet, machine, Options { assistants, ..Options::default() }).await
+    }
+
+    /// The usual limits, for a site that is different otherwise.
+    pub fn defaults() -> Defaults {
+        let gateway_url = "http://10.0.0.1:8082".into();
+        Defaults { start_limit: Duration::from_secs(20), gateway_url, least_memory: 64 << 20, ..Defaults::default() }
+    }
+
+    pub async fn with_options(fleet: Fleet, machine: &str, options: Options) -> Ground {
+        let site = Site::with(Database::sqlite(), options).await;
         let host = fleet.host(machine);
         for version in [CURRENT, OLDER] {
             let folder = format!("/opt/tidepool/openclaw/{version}");
@@ -157,6 +166,13 @@ impl Ground {
     pub async fn run(&self, name: &str, payload: Value) -> Task {
         let id = self.enqueue(name, payload).await;
         self.done(&id).await
+    }
+
+    /// The task of this type that was enqueued last.
+    pub async fn latest(&self, name: &str) -> TaskId {
+        let path = format!("/tasks?type={name}&sort=-created_at&limit=1");
+        let tasks = self.site.admin.get(&path).token(&self.site.root).ok().await;
+        TaskId::named(tasks["list"][0]["id"].as_str().unwrap())
     }
 
     /// Runs a task whose first attempt fails.

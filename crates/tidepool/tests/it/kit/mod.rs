@@ -5,6 +5,7 @@ mod call;
 pub mod hosts;
 mod process;
 mod site;
+pub mod talk;
 mod trace;
 
 pub use call::{Call, Origin, Reply};

@@ -1,0 +1,135 @@
+//! What the gateway remembers: conversations, and the answers that are being given.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+#[derive(Default)]
+pub(super) struct Memory {
+    sessions: HashMap<String, Session>,
+    runs: HashMap<String, Run>,
+}
+
+#[derive(Default)]
+struct Session {
+    label: Option<String>,
+    model: Option<String>,
+    messages: Vec<Value>,
+    updated_at: i64,
+}
+
+struct Run {
+    session: String,
+    text: String,
+    over: bool,
+    aborted: bool,
+}
+
+/// Whether a message begins a run.
+pub(super) enum Begun {
+    New,
+    InFlight,
+    Over,
+}
+
+impl Memory {
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub fn create(&mut self, key: &str, label: Option<&str>, model: Option<&str>) {
+        let session = self.sessions.entry(key.to_owned()).or_default();
+        session.label = label.map(str::to_owned).or(session.label.take());
+        session.model = model.map(str::to_owned).or(session.model.take());
+        session.updated_at = now();
+    }
+
+    pub fn begin(&mut self, session: &str, run: &str, said: Value) -> Begun {
+        match self.runs.get(run) {
+            Some(run) if run.over => return Begun::Over,
+            Some(_) => return Begun::InFlight,
+            None => {}
+        }
+        let begun = Run { session: session.to_owned(), text: String::new(), over: false, aborted: false };
+        self.runs.insert(run.to_owned(), begun);
+        let session = self.sessions.entry(session.to_owned()).or_default();
+        session.messages.push(said);
+        session.updated_at = now();
+        Begun::New
+    }
+
+    /// Adds to an answer; `None` when it was aborted meanwhile. Answers the text so far.
+    pub fn grow(&mut self, run: &str, delta: &str) -> Option<String> {
+        let run = self.runs.get_mut(run).filter(|run| !run.over)?;
+        run.text.push_str(delta);
+        Some(run.text.clone())
+    }
+
+    /// Ends an answer, and keeps it. `None` when it had ended already.
+    pub fn end(&mut self, id: &str, aborted: bool) -> Option<String> {
+        let run = self.runs.get_mut(id).filter(|run| !run.over)?;
+        run.over = true;
+        run.aborted = aborted;
+        let text = run.text.clone();
+        let mut message = json!({"role": "assistant", "content": [{"type": "text", "text": text}], "timestamp": now(), "stopReason": "stop"});
+        if aborted {
+            message["openclawAbort"] = json!({"aborted": true, "runId": id});
+        }
+        let session = self.sessions.entry(run.session.clone()).or_default();
+        session.messages.push(message);
+        session.updated_at = now();
+        Some(text)
+    }
+
+    /// The answers that a session is being given.
+    pub fn under_way(&self, session: &str, run: Option<&str>) -> Vec<String> {
+        let of = |(id, r): (&String, &Run)| {
+            (r.session == session && !r.over && run.is_none_or(|run| run == id)).then(|| id.clone())
+        };
+        self.runs.iter().filter_map(of).collect()
+    }
+
+    pub fn break_off(&mut self) {
+        let all: Vec<String> = self.runs.iter().filter(|(_, run)| !run.over).map(|(id, _)| id.clone()).collect();
+        for id in all {
+            self.end(&id, true);
+        }
+    }
+
+    pub fn history(&self, key: &str, limit: usize) -> Value {
+        let empty = Session::default();
+        let session = self.sessions.get(key).unwrap_or(&empty);
+        let from = session.messages.len().saturating_sub(limit);
+        let mut answer = json!({
+            "sessionKey": key,
+            "messages": session.messages[from..],
+            "hasMore": from > 0,
+            "totalMessages": session.messages.len(),
+            "sessionInfo": self.info(key, session),
+        });
+        if let Some(id) = self.under_way(key, None).first()
+            && let Some(run) = self.runs.get(id)
+        {
+            answer["inFlightRun"] = json!({"runId": id, "text": run.text, "events": []});
+        }
+        answer
+    }
+
+    pub fn list(&self) -> Vec<Value> {
+        let mut keys: Vec<&String> = self.sessions.keys().collect();
+        keys.sort();
+        keys.into_iter().map(|key| self.info(key, &self.sessions[key])).collect()
+    }
+
+    fn info(&self, key: &str, session: &Session) -> Value {
+        let running = !self.under_way(key, None).is_empty();
+        json!({
+            "key": key, "label": session.label, "model": session.model.as_deref().unwrap_or("sim-1"), "modelProvider": "sim",
+            "status": if running { "running" } else { "done" }, "hasActiveRun": running, "updatedAt": session.updated_at,
+        })
+    }
+}
+
+pub(super) fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}

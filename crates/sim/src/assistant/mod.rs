@@ -1,0 +1,179 @@
+//! An assistant's gateway: OpenClaw's WebSocket (protocol 4), its health endpoints, the page that is its own window, and the
+//! listener for a bot's webhook. It answers every message by its own words, streamed.
+//!
+//! What it says and how it refuses was seen of OpenClaw 2026.9.6. A message `count N` is answered by N words, one after the other.
+
+mod gateway;
+mod memory;
+mod page;
+mod webhook;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{any, get, post};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, broadcast, watch};
+use tokio::task::JoinHandle;
+
+use memory::Memory;
+pub use webhook::Delivered;
+
+/// What a gateway takes and says of itself.
+pub const MAX_PAYLOAD: usize = 26_214_400;
+pub const MAX_IMAGE: usize = 6_291_456;
+pub const VERSION: &str = "2026.9.6";
+
+/// A running gateway. Dropped, it is gone without a word.
+pub struct Assistant {
+    pub port: u16,
+    shared: Arc<Shared>,
+    serving: Vec<JoinHandle<()>>,
+}
+
+pub(crate) struct Shared {
+    token: String,
+    origins: Vec<String>,
+    pace: Duration,
+    memory: Mutex<Memory>,
+    /// Events for every connection, without their numbers.
+    events: broadcast::Sender<Arc<Value>>,
+    /// Why connections are to end: a reason for the `shutdown` event.
+    ending: watch::Sender<Option<&'static str>>,
+    starting: AtomicBool,
+    connections: AtomicUsize,
+    /// The parameters of every `connect`, and the request's headers.
+    connects: std::sync::Mutex<Vec<Value>>,
+    webhook_secret: std::sync::Mutex<Option<String>>,
+    delivered: std::sync::Mutex<Vec<Delivered>>,
+}
+
+/// How it is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub token: String,
+    /// 0 for any; the webhook listens four above it.
+    pub port: u16,
+    /// Between two words of an answer.
+    pub pace: Duration,
+    /// Of pages that may open the WebSocket.
+    pub origins: Vec<String>,
+}
+
+impl Options {
+    pub fn new(token: &str) -> Options {
+        Options { token: token.to_owned(), port: 0, pace: Duration::from_millis(15), origins: vec![] }
+    }
+}
+
+impl Assistant {
+    pub async fn start(options: Options) -> std::io::Result<Assistant> {
+        let shared = Arc::new(Shared {
+            token: options.token,
+            origins: options.origins,
+            pace: options.pace,
+            memory: Mutex::default(),
+            events: broadcast::channel(4096).0,
+            ending: watch::channel(None).0,
+            starting: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            connects: std::sync::Mutex::default(),
+            webhook_secret: std::sync::Mutex::default(),
+            delivered: std::sync::Mutex::default(),
+        });
+        let mut assistant = Assistant { port: options.port, shared, serving: vec![] };
+        assistant.listen().await?;
+        Ok(assistant)
+    }
+
+    async fn listen(&mut self) -> std::io::Result<()> {
+        // The port four above must be free as well.
+        let (listener, webhook) = loop {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await?;
+            let port = listener.local_addr()?.port();
+            match TcpListener::bind((Ipv4Addr::LOCALHOST, port.saturating_add(4))).await {
+                Ok(webhook) => break (listener, webhook),
+                Err(error) if self.port != 0 => return Err(error),
+                Err(_) => {}
+            }
+        };
+        self.port = listener.local_addr()?.port();
+        let gateway = Router::new()
+            .route("/", any(gateway::root))
+            .route("/healthz", get(|| async { axum::Json(json!({"ok": true, "status": "live"})) }))
+            .route("/readyz", get(gateway::ready))
+            .route("/startupz", get(|| async { axum::Json(json!({"ok": true, "version": VERSION})) }))
+            .route("/tools/invoke", post(|| async { axum::Json(json!({"ok": true, "result": "a tool was run"})) }))
+            .fallback(page::serve)
+            .with_state(self.shared.clone());
+        let bot = Router::new()
+            .route("/telegram-webhook", post(webhook::take))
+            .route("/healthz", get(|| async { "ok" }))
+            .with_state(self.shared.clone());
+        self.serving = vec![
+            tokio::spawn(async move { axum::serve(listener, gateway).await.unwrap_or_default() }),
+            tokio::spawn(async move { axum::serve(webhook, bot).await.unwrap_or_default() }),
+        ];
+        Ok(())
+    }
+
+    /// Ends as on SIGUSR2: what is being said breaks off, everybody is told, and nobody is there.
+    pub async fn stop(&mut self) {
+        self.shared.memory.lock().await.break_off();
+        for serving in self.serving.drain(..) {
+            serving.abort();
+            serving.await.ok();
+        }
+        self.shared.ending.send_replace(Some("gateway restarting"));
+        while self.connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.shared.ending.send_replace(None);
+    }
+
+    /// Comes back on the same port, with what it remembers.
+    pub async fn resume(&mut self) -> std::io::Result<()> {
+        self.listen().await
+    }
+
+    /// Says that it is starting to everybody who comes.
+    pub fn set_starting(&self, starting: bool) {
+        self.shared.starting.store(starting, Ordering::SeqCst);
+    }
+
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// What everybody showed who connected: `{headers, params}`.
+    pub fn connects(&self) -> Vec<Value> {
+        self.shared.connects.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// How many answers were begun in all.
+    pub async fn runs(&self) -> usize {
+        self.shared.memory.lock().await.runs()
+    }
+
+    /// The secret that a bot's messages must come with.
+    pub fn set_webhook_secret(&self, secret: &str) {
+        *self.shared.webhook_secret.lock().unwrap_or_else(|e| e.into_inner()) = Some(secret.to_owned());
+    }
+
+    /// What came in by the bot's webhook.
+    pub fn delivered(&self) -> Vec<Delivered> {
+        self.shared.delivered.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+}
+
+impl Drop for Assistant {
+    fn drop(&mut self) {
+        for serving in &self.serving {
+            serving.abort();
+        }
+    }
+}

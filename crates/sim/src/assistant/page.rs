@@ -1,0 +1,53 @@
+//! The gateway's own page: absolute paths, a base path stamped into it, and headers that forbid every frame.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::Shared;
+
+const PAGE: &str = "<!doctype html><html data-openclaw-control-ui-base-path=\"\"><head><title>OpenClaw</title>\
+    <link rel=\"manifest\" href=\"/manifest.webmanifest\"><script type=\"module\" src=\"/assets/index.js\"></script></head>\
+    <body><openclaw-app></openclaw-app></body></html>";
+
+pub(super) async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    if request.method() != Method::GET {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    match path.as_str() {
+        "/" => page(),
+        "/assets/index.js" => (
+            [(header::CONTENT_TYPE, "text/javascript"), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")],
+            "import './more.js';\n",
+        )
+            .into_response(),
+        "/control-ui-config.json" => config(&shared, request.headers()),
+        "/sw.js" => ([(header::CONTENT_TYPE, "text/javascript")], "// a service worker\n").into_response(),
+        path if path.starts_with("/chat") => page(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn page() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'self'; frame-ancestors 'none'; script-src 'self' 'sha256-abc'"),
+        (header::SET_COOKIE, "a=b"),
+    ];
+    (headers, PAGE).into_response()
+}
+
+/// Answers what it was asked with, so that a test sees what passes a proxy.
+fn config(shared: &Shared, headers: &HeaderMap) -> Response {
+    let bearer = format!("Bearer {}", shared.token);
+    if headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()) != Some(bearer.as_str()) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let names: Vec<&str> = headers.keys().map(|name| name.as_str()).collect();
+    axum::Json(json!({"assistantName": "Sim", "asked_with": names, "host": headers.get(header::HOST).and_then(|h| h.to_str().ok())})).into_response()
+}

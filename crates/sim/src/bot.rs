@@ -1,0 +1,137 @@
+//! The chat-bot platform: bots by their tokens, webhooks that must be https, and messages that are delivered or polled for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+pub struct Platform {
+    pub url: String,
+    bots: Arc<Mutex<Bots>>,
+    serving: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Bots {
+    by_token: HashMap<String, Bot>,
+    calls: Vec<(String, String, Value)>,
+    /// Answers 502 to everything.
+    broken: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Bot {
+    pub username: String,
+    pub webhook: String,
+    pub secret: String,
+    pub pending: Vec<Value>,
+    pub last_error: String,
+}
+
+impl Platform {
+    pub async fn start() -> std::io::Result<Platform> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let bots = Arc::new(Mutex::new(Bots::default()));
+        let router = Router::new().route("/{bot}/{method}", any(call)).with_state(bots.clone());
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap_or_default() });
+        Ok(Platform { url, bots, serving })
+    }
+
+    fn bots(&self) -> MutexGuard<'_, Bots> {
+        self.bots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a bot; its token is good from now on.
+    pub fn add(&self, token: &str, username: &str) {
+        self.bots().by_token.insert(token.to_owned(), Bot { username: username.to_owned(), ..Bot::default() });
+    }
+
+    pub fn bot(&self, token: &str) -> Bot {
+        self.bots().by_token.get(token).cloned().unwrap_or_default()
+    }
+
+    /// The methods that were called with a token.
+    pub fn calls(&self, token: &str) -> Vec<String> {
+        self.bots().calls.iter().filter(|(of, _, _)| of == token).map(|(_, method, _)| method.clone()).collect()
+    }
+
+    pub fn set_broken(&self, broken: bool) {
+        self.bots().broken = broken;
+    }
+
+    /// Something that could not be delivered.
+    pub fn set_trouble(&self, token: &str, pending: usize, error: &str) {
+        if let Some(bot) = self.bots().by_token.get_mut(token) {
+            bot.pending = vec![json!({}); pending];
+            bot.last_error = error.to_owned();
+        }
+    }
+}
+
+impl Drop for Platform {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+fn refused(status: StatusCode, words: &str) -> Response {
+    (status, Json(json!({"ok": false, "error_code": status.as_u16(), "description": words}))).into_response()
+}
+
+async fn call(
+    State(bots): State<Arc<Mutex<Bots>>>,
+    Path((bot, method)): Path<(String, String)>,
+    body: Bytes,
+) -> Response {
+    let mut bots = bots.lock().unwrap_or_else(PoisonError::into_inner);
+    if bots.broken {
+        return (StatusCode::BAD_GATEWAY, "<html>bad gateway</html>").into_response();
+    }
+    let token = bot.strip_prefix("bot").unwrap_or_default().to_owned();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    bots.calls.push((token.clone(), method.clone(), body.clone()));
+    let Some(bot) = bots.by_token.get_mut(&token) else { return refused(StatusCode::UNAUTHORIZED, "Unauthorized") };
+    let result = match method.as_str() {
+        "getMe" => json!({"id": 7, "is_bot": true, "first_name": "A bot", "username": bot.username}),
+        "setWebhook" => {
+            let url = body["url"].as_str().unwrap_or_default();
+            if !url.is_empty() && !url.starts_with("https://") {
+                return refused(
+                    StatusCode::BAD_REQUEST,
+                    "Bad Request: bad webhook: An HTTPS URL must be provided for webhook",
+                );
+            }
+            bot.webhook = url.to_owned();
+            bot.secret = body["secret_token"].as_str().unwrap_or_default().to_owned();
+            json!(true)
+        }
+        "deleteWebhook" => {
+            bot.webhook.clear();
+            bot.secret.clear();
+            json!(true)
+        }
+        "getWebhookInfo" => {
+            let mut info =
+                json!({"url": bot.webhook, "has_custom_certificate": false, "pending_update_count": bot.pending.len()});
+            if !bot.last_error.is_empty() {
+                info["last_error_message"] = json!(bot.last_error);
+            }
+            info
+        }
+        "getUpdates" if !bot.webhook.is_empty() => {
+            return refused(StatusCode::CONFLICT, "Conflict: can't use getUpdates method while webhook is active");
+        }
+        "getUpdates" => json!(std::mem::take(&mut bot.pending)),
+        _ => return refused(StatusCode::NOT_FOUND, "Not Found"),
+    };
+    Json(json!({"ok": true, "result": result})).into_response()
+}

@@ -1,0 +1,9 @@
+//! Talking to an assistant live: the relay and its tickets, hostile browsers, sockets that end with their login, the embedded
+//! window and bots. The assistant is simulated, on a real socket.
+
+mod bots;
+mod conversation;
+mod embedded;
+mod ending;
+mod hostile;
+mod ticket;
