@@ -1,5 +1,6 @@
 //! A company that does not exist, for the demo: people, servers, assistants, professions and their pool.
 
+mod fleet;
 pub mod task;
 mod usage;
 
@@ -117,6 +118,7 @@ pub async fn company(app: &App) -> Result<()> {
     claim::profession(app, &employee(wei), &trades[0]).await?;
     claim::instance(app, &employee(sofia), None).await?;
     instance::assign(app, &by, &InstanceId::named("fra-2-a"), Some(&UserId::named(&jonas.id))).await?;
+    fleet::state(app, &by).await?;
     usage::month(app).await
 }
 
