@@ -83,6 +83,7 @@ async fn main() -> Result<()> {
         feed: Arc::new(domain::usage::Local(Clock::default())),
         hosts: remote::host::Hosts::new(),
         assistants: domain::assistant::Defaults::default(),
+        webhooks: remote::webhook::Webhooks::default(),
         sockets: domain::relay::Sockets::default(),
         embed: domain::embed::Embed { enabled: false, url: String::new(), framed_by: String::new() },
         bots: domain::bot::Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(), webhooks: None },
