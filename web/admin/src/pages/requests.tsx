@@ -145,6 +145,7 @@ function useRequestColumns(): Column<Request>[] {
       { key: 'model', label: t('instances.model'), csv: (one) => one.model, cell: (one) => one.model },
       {
         key: 'provider',
+        extra: true,
         label: t('requests.provider'),
         csv: (one) => one.provider,
         cell: (one) => one.provider,

@@ -48,7 +48,7 @@ export function Batch(props: BatchProps) {
     lead,
     confirm,
     danger = false,
-    items,
+    items: offered,
     children,
     ready = true,
     run,
@@ -59,9 +59,13 @@ export function Batch(props: BatchProps) {
   const { t, number } = i18n;
   const client = useQueryClient();
   const [results, setResults] = useState<ReadonlyMap<string, Result>>(new Map());
+  // What is shown and done is what was previewed, though the records change while it runs.
+  const [begun, setBegun] = useState<readonly BatchItem[] | null>(null);
+  const items = begun ?? offered;
   const affected = items.filter((item) => item.skip === undefined);
   const action = useMutation({
     mutationFn: async () => {
+      setBegun(offered);
       const queue = [...affected];
       const worker = async () => {
         for (let item = queue.shift(); item; item = queue.shift()) {
@@ -123,7 +127,10 @@ export function Batch(props: BatchProps) {
               skipped: number(items.length - affected.length),
             })}
       </p>
-      <ul className="max-h-[45dvh] divide-y divide-line overflow-y-auto rounded-lg border border-line">
+      <ul
+        hidden={items.length === 0}
+        className="max-h-[45dvh] divide-y divide-line overflow-y-auto rounded-lg border border-line"
+      >
         {items.map((item) => (
           <li key={item.id} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 text-sm">
             <ResultIcon result={results.get(item.id)} />

@@ -18,9 +18,17 @@ interface Stats {
 const FIRST_PORT = 18_789;
 const PORT_STEP = 120;
 
+/** Ports nearer than this to another's are refused. */
+const SPACING = 10;
+/** A server may have thousands; the list of instances shows them all. */
+const SHOWN = 24;
+
 function nextPort(instances: readonly Instance[]): number {
   let port = FIRST_PORT;
-  while (instances.some((one) => Math.abs(one.gateway_port - port) < 10)) port += PORT_STEP;
+  for (const taken of instances.map((one) => one.gateway_port).sort((a, b) => a - b)) {
+    if (taken <= port - SPACING) continue;
+    while (Math.abs(taken - port) < SPACING) port += PORT_STEP;
+  }
   return port;
 }
 
@@ -56,7 +64,7 @@ export function Capacity({ instances, stats }: { instances: readonly Instance[];
         </EmptyState>
       ) : (
         <ul className="grid gap-x-6 sm:grid-cols-2">
-          {instances.map((one) => (
+          {instances.slice(0, SHOWN).map((one) => (
             <li key={one.id} className="border-t border-line">
               <Link
                 href={`/instances?open=${encodeURIComponent(one.id)}`}
@@ -69,6 +77,14 @@ export function Capacity({ instances, stats }: { instances: readonly Instance[];
             </li>
           ))}
         </ul>
+      )}
+      {instances[0] && instances.length > SHOWN && (
+        <Link
+          href={`/instances?server_id=${encodeURIComponent(instances[0].server_id)}`}
+          className="mt-3 inline-block rounded text-sm font-medium text-accent hover:underline"
+        >
+          {t('overview.more')}
+        </Link>
       )}
     </Card>
   );

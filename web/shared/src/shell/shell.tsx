@@ -62,7 +62,7 @@ export function SideShell({ tag, items, account, tools, children }: ShellProps) 
       <SkipLink />
       <header className="sticky top-0 z-20 flex h-14 items-center gap-2 border-b border-line bg-surface px-4 md:hidden">
         <Drawer items={items} tag={tag} foot={<VersionTag />} />
-        <HomeLink tag={tag} />
+        <HomeLink tag={tag} brief />
         <div className="ms-auto flex items-center gap-1">
           {tools}
           <AccountMenu account={account} wide={false} />
@@ -89,7 +89,8 @@ export function SideShell({ tag, items, account, tools, children }: ShellProps) 
   );
 }
 
-function HomeLink({ tag }: { tag?: string }) {
+/** `brief` leaves the tag to the label, where there is no room for it. */
+function HomeLink({ tag, brief = false }: { tag?: string; brief?: boolean }) {
   const { t } = useI18n();
   return (
     <Link
@@ -97,7 +98,7 @@ function HomeLink({ tag }: { tag?: string }) {
       className="flex rounded-lg"
       aria-label={`tidepool${tag ? ` ${tag}` : ''}, ${t('nav.home')}`}
     >
-      <Brand tag={tag} />
+      <Brand tag={brief ? undefined : tag} />
     </Link>
   );
 }

@@ -104,25 +104,26 @@ export function Combobox(props: ComboboxProps) {
           hidden={!open}
           className="absolute inset-x-0 top-full z-20 mt-1 max-h-60 overflow-y-auto rounded-xl border border-line bg-surface p-1.5 shadow-high"
         >
-          {options.map((option) => (
-            <div
-              key={option.value}
-              id={`${id}-${option.value}`}
-              role="option"
-              tabIndex={-1}
-              aria-selected={option === active}
-              // The field keeps the focus; a press chooses before the field's blur would close the list.
-              onPointerDown={(event) => {
-                event.preventDefault();
-                choose(option);
-              }}
-              className="flex min-h-9 items-center gap-2 rounded-md px-2.5 py-1 text-sm aria-selected:bg-accent-soft aria-selected:text-accent-strong"
-            >
-              <span className="min-w-0 flex-1 truncate">{option.label}</span>
-              {option.hint && <span className="shrink-0 text-xs text-muted">{option.hint}</span>}
-            </div>
-          ))}
-          {options.length === 0 && (
+          {open &&
+            options.map((option) => (
+              <div
+                key={option.value}
+                id={`${id}-${option.value}`}
+                role="option"
+                tabIndex={-1}
+                aria-selected={option === active}
+                // The field keeps the focus; a press chooses before the field's blur would close the list.
+                onPointerDown={(event) => {
+                  event.preventDefault();
+                  choose(option);
+                }}
+                className="flex min-h-9 items-center gap-2 rounded-md px-2.5 py-1 text-sm aria-selected:bg-accent-soft aria-selected:text-accent-strong"
+              >
+                <span className="min-w-0 flex-1 truncate">{option.label}</span>
+                {option.hint && <span className="shrink-0 text-xs text-muted">{option.hint}</span>}
+              </div>
+            ))}
+          {open && options.length === 0 && (
             <div
               role="option"
               tabIndex={-1}

@@ -21,7 +21,7 @@ export function Mark({ className = 'size-7' }: { className?: string }) {
 /** Mark and name; `tag` says which of the two apps this is. */
 export function Brand({ tag }: { tag?: string }) {
   return (
-    <span className="inline-flex items-center gap-2.5">
+    <span className="inline-flex items-center gap-2.5 whitespace-nowrap">
       <Mark className="size-7 shrink-0 text-accent" />
       <span className="text-[1.0625rem] font-semibold tracking-tight">tidepool</span>
       {tag !== undefined && (
