@@ -83,6 +83,7 @@ async fn main() -> Result<()> {
         feed: Arc::new(domain::usage::Local(Clock::default())),
         hosts: remote::host::Hosts::new(),
         assistants: domain::assistant::Defaults::default(),
+        webhooks: remote::webhook::Webhooks::default(),
     };
     let timing = Timing {
         lease: Duration::from_millis(1500),
