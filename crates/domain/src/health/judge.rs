@@ -14,6 +14,8 @@ pub enum Found {
     Failed,
     /// It was started a moment ago and is not expected to answer yet.
     Starting,
+    /// It was never brought to a server: there is nothing to look at.
+    NotThere,
     /// It could not be looked at, and that says nothing of it.
     Unknown,
     /// It works, and its key opens nothing.
@@ -45,7 +47,7 @@ pub fn next(before: Before, found: &Found) -> (Health, i64) {
         Found::Inactive => (Health::Unhealthy, fails + 1),
         Found::Failed if fails + 1 >= MOST_FAILURES => (Health::Unhealthy, fails + 1),
         Found::Failed => (status, fails + 1),
-        Found::Starting => (status, fails),
+        Found::Starting | Found::NotThere => (status, fails),
         Found::Unknown if status == Health::Unhealthy => (status, fails),
         Found::Unknown => (Health::Unknown, fails),
         Found::KeyInvalid if memory_out => (Health::Unhealthy, fails),
@@ -76,6 +78,7 @@ mod tests {
             assert_eq!(judge(status, 3, Found::Failed), (Unhealthy, 4));
             // A start is waited for.
             assert_eq!(judge(status, 2, Found::Starting), (status, 2));
+            assert_eq!(judge(status, 0, Found::NotThere), (status, 0));
             // A key that opens nothing.
             assert_eq!(judge(status, 2, Found::KeyInvalid), (KeyInvalid, 0));
             // A pass ends everything but rate_limited, which a scan ends.

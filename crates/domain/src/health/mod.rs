@@ -114,7 +114,7 @@ pub async fn look(app: &App, looked: &Looked, number: usize, member: &Member) ->
 
 async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> Seen {
     if !member.is_there() {
-        return Seen::new(Found::Unknown, "none", "it was not brought to its server yet");
+        return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
     }
     if member.busy {
         return Seen::new(Found::Starting, "none", "a task is at work on it");
@@ -203,7 +203,7 @@ async fn key(app: &App, instance: &Instance) -> Seen {
 async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Seen {
     let away = format!("the server cannot be reached: {}", error.client);
     if !member.is_there() {
-        return Seen::new(Found::Unknown, "none", "it was not brought to its server yet");
+        return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
     }
     let local = post.server.host == crate::host::LOCAL;
     let Some(url) = health_url(&member.instance.gateway_url, local) else {

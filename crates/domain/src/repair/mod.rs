@@ -58,15 +58,18 @@ pub enum Proof {
     Refuted,
 }
 
+type Confirm = for<'a> fn(&'a Case<'a>, Option<&'a Finding>) -> BoxFuture<'a, Result<Proof>>;
+type Mend = for<'a> fn(&'a Context, &'a Case<'a>) -> BoxFuture<'a, Result<String>>;
+
 /// What is done about a rule's case.
 pub struct Handler {
     pub rule: Rule,
     /// What would be done, for people.
     pub plan: &'static str,
     /// The second proof, by another way than the first. Without a finding: whether it is (still) so now.
-    confirm: for<'a> fn(&'a Case<'a>, Option<&'a Finding>) -> BoxFuture<'a, Result<Proof>>,
+    confirm: Confirm,
     /// Does it; answers what was done. None for what only people may do.
-    repair: Option<for<'a> fn(&'a Context, &'a Case<'a>) -> BoxFuture<'a, Result<String>>>,
+    repair: Option<Mend>,
 }
 
 /// Every rule, in the order of their numbers.

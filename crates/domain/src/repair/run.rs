@@ -5,9 +5,9 @@ use std::time::Instant;
 use base::id::InstanceId;
 use base::{Kind, Result};
 use serde::{Deserialize, Serialize};
+use store::Tx;
 use store::notice::{Notice, Topic};
 use store::repair::{self, Repair, Status};
-use store::{Tx, instance_health};
 
 use super::{AUTO_RECOVERY, Case, Proof, handler, open, recover};
 use crate::alert::{self, Rule as AlertRule};
@@ -104,7 +104,6 @@ async fn end(context: &Context, of: &Repair, status: Status, action: &str, after
             .await?;
         audit::record(app, &mut tx, &By::system(), Deed::warn(Action::InstanceHealth, &of.instance_id, &told)).await?;
     }
-    instance_health::set_restarted(&mut tx, &of.instance_id, app.clock.now()).await?;
     tx.notify(Notice::new(Topic::Repair, &of.instance_id)).await?;
     Ok(tx.commit().await?)
 }

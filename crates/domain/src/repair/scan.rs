@@ -23,6 +23,8 @@ use crate::health::sweep::{self, Looked, Member, Post};
 /// The journal is read this far back at least, and at most.
 const WINDOW: Duration = Duration::from_secs(300);
 const LONGEST: i64 = 3600;
+/// What a log may have grown by since the last scan without anything being passed over.
+const LOG: u64 = 512 * 1024;
 
 /// Something that would be repaired, or told.
 #[derive(Clone, Debug)]
@@ -97,7 +99,7 @@ fn limits(app: &App, post: &Post) -> Limits {
         post.instances.iter().filter_map(|m| m.known.as_ref()).map(|k| k.journal_at).filter(|at| *at > 0).min();
     let since = oldest.map_or(0, |at| ((now - at) / 1000 + 30).clamp(0, LONGEST));
     let journal = WINDOW.max(Duration::from_secs(since.unsigned_abs()));
-    Limits { journal, ..Limits::default() }
+    Limits { log_bytes: LOG, journal, ..Limits::default() }
 }
 
 async fn scan_server(app: &App, post: &Post) -> Scanned {

@@ -44,6 +44,9 @@ struct Section {
     /// Number of the file, where the text begins, how long it is.
     log: Option<[u64; 3]>,
     log_text: Vec<u8>,
+    /// How much was added to the file that the log was before, and that text.
+    rotated: Option<u64>,
+    rotated_text: Vec<u8>,
     log_full: bool,
     journal_bytes: usize,
 }
@@ -187,6 +190,7 @@ impl Section {
                     self.log = Some([inode, from, bytes]);
                 }
             }
+            "rotated" => self.rotated = number(1),
             "end" => self.answer.complete = true,
             _ => {}
         }
@@ -206,6 +210,7 @@ impl Section {
                 self.log_full = self.log_text.len() + text.len() >= MOST;
                 extend(&mut self.log_text, text, MOST);
             }
+            b"rotated" => extend(&mut self.rotated_text, text, MOST),
             b"journal" if self.journal_bytes < MOST => {
                 self.journal_bytes += text.len();
                 self.answer.journal.extend(Line::from_journal(text));
@@ -222,7 +227,17 @@ impl Section {
         self.answer.unit = State::parse(&self.unit);
         self.answer.healthz = http(&self.healthz);
         self.answer.readyz = http(&self.readyz);
-        self.answer.log = self.log.map(|log| tail(log, &self.log_text, mark));
+        self.answer.log = self.log.map(|log| {
+            let mut tail = tail(log, &self.log_text, mark);
+            // All that was left of the old file came, and the new one is read from its beginning: nothing is missing.
+            let whole = |left: u64| self.rotated_text.len() as u64 >= left;
+            if log[1] == 0 && self.rotated.is_some_and(whole) {
+                let old = self.rotated_text.split(|b| *b == b'\n').filter_map(Line::from_file);
+                tail.lines.splice(0..0, old);
+                tail.gap = false;
+            }
+            tail
+        });
         self.answer
     }
 }

@@ -74,6 +74,17 @@ if [ -f "$log" ] && [ -r "$log" ]; then
     now=$(stat -L -c %i -- "$log")
     size=$(stat -L -c %s -- "$log")
     from=$offset
+    # Another file under the same name: what came after the mark is in the old one, which lies beside it by another name.
+    if [ "$now" != "$inode" ] && [ "$inode" != 0 ]; then
+        old=$(find "$(dirname -- "$log")" -maxdepth 1 -type f -inum "$inode" 2>/dev/null | head -n 1)
+        if [ -n "$old" ] && [ -r "$old" ]; then
+            left=$(($(stat -L -c %s -- "$old") - offset))
+            if [ "$left" -ge 0 ] && [ "$left" -le "$limit" ]; then
+                echo "rotated $left"
+                tail -c "+$((offset + 1))" -- "$old" 2>/dev/null | head -c "$left" | behind rotated
+            fi
+        fi
+    fi
     if [ "$now" != "$inode" ] || [ "$size" -lt "$offset" ]; then from=0; fi
     if [ $((size - from)) -gt "$limit" ]; then from=$((size - limit)); fi
     bytes=$((size - from))

@@ -10,9 +10,9 @@ use domain::install::{self, Place, Wish};
 use domain::key::ApplyKey;
 use domain::repair::RepairInstance;
 use domain::task::{
-    ApplyMarketplaceItem, BootstrapProfessionInstance, CleanInstance, ClearWebhook, Context, InitInstance, Payload, PrepareServer,
-    ProvisionInstance, RestartInstance, RetireInstance, Run, SyncKeyToInstance, SyncModelsToInstance, TaskType,
-    UpgradeInstance, WriteConfig,
+    ApplyMarketplaceItem, BootstrapProfessionInstance, CleanInstance, ClearWebhook, Context, InitInstance, Payload,
+    PrepareServer, ProvisionInstance, RestartInstance, RetireInstance, Run, SyncKeyToInstance, SyncModelsToInstance,
+    TaskType, UpgradeInstance, WriteConfig,
 };
 use serde::{Deserialize, Serialize};
 use store::Tx;

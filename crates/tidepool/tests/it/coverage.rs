@@ -17,6 +17,8 @@ struct Operation {
     path: String,
     public: bool,
     super_admin: bool,
+    /// Its answer does not end.
+    endless: bool,
     body: Option<Value>,
 }
 
@@ -32,6 +34,9 @@ fn operations(side: Audience) -> Vec<Operation> {
                 path: filled.collect::<Vec<_>>().join("/"),
                 public: operation["security"] == json!([{}]),
                 super_admin: operation["x-role"] == "super_admin",
+                endless: operation["responses"]["200"]["content"]
+                    .as_object()
+                    .is_some_and(|content| content.len() == 1 && content.contains_key("text/event-stream")),
                 // A body that no operation takes: identity is looked at first.
                 body: operation.get("requestBody").map(|_| json!(7)),
                 method,
@@ -85,6 +90,13 @@ async fn every_operation_asks_who_is_there() {
 async fn every_operation_looks_at_the_role() {
     let site = Site::start(Database::sqlite()).await;
     for operation in operations(Audience::Admin).iter().filter(|o| !o.public) {
+        if operation.endless {
+            let token = site.plain_admin(&format!("{}@example.com", base::id::fresh()), "admin").await;
+            let url = format!("{}/api/v1{}", site.admin.url, operation.path);
+            let answer = site.admin.http.get(url).bearer_auth(token).send().await.unwrap();
+            assert_eq!(answer.status() == 403, operation.super_admin, "{}", operation.name);
+            continue;
+        }
         // Some operations end the token they are called with.
         let token = site.plain_admin(&format!("{}@example.com", base::id::fresh()), "admin").await;
         let reply = call(&site.admin, operation).token(&token).send().await;

@@ -198,11 +198,19 @@ fn a_log_is_read_from_where_the_last_look_ended() {
     host.append("one/gateway.jsonl", b"\xff\x00 no json\n\n");
     assert_eq!(look(&mut target), (vec!["b".into()], false));
     assert_eq!(look(&mut target), (vec![], false));
-    // Another file under the same name.
+    // Another file under the same name: what was added to the old one before is read from there.
     let path = host.folder.path().join("one/gateway.jsonl");
+    host.append("one/gateway.jsonl", log_line("last of the old").as_bytes());
     std::fs::rename(&path, path.with_extension("1")).unwrap();
     host.append("one/gateway.jsonl", log_line("c").as_bytes());
-    assert_eq!(look(&mut target), (vec!["c".into()], true));
+    assert_eq!(look(&mut target), (vec!["last of the old".into(), "c".into()], false));
+    assert_eq!(look(&mut target), (vec![], false));
+    // The old one is gone.
+    let gone = host.folder.path().join("one/gone");
+    std::fs::rename(&path, &gone).unwrap();
+    host.append("one/gateway.jsonl", log_line("e").as_bytes());
+    std::fs::remove_file(&gone).unwrap();
+    assert_eq!(look(&mut target), (vec!["e".into()], true));
     // The same file, emptied.
     std::fs::write(&path, log_line("d")).unwrap();
     target.mark.offset = 1_000_000;
