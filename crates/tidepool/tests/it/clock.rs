@@ -51,6 +51,9 @@ async fn replica(site: &Site) -> Arc<App> {
         hosts: remote::host::Hosts::new(),
         assistants: Default::default(),
         webhooks: Default::default(),
+        sockets: Default::default(),
+        embed: domain::embed::Embed { enabled: false, url: String::new(), framed_by: String::new() },
+        bots: domain::bot::Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(), webhooks: None },
     };
     Arc::new(app)
 }
