@@ -86,7 +86,7 @@ async fn main() -> Result<()> {
         webhooks: remote::webhook::Webhooks::default(),
         sockets: domain::relay::Sockets::default(),
         embed: domain::embed::Embed { enabled: false, url: String::new(), framed_by: String::new() },
-        bots: domain::bot::Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(), webhooks: None },
+        bots: domain::bot::Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9")?, webhooks: None },
     };
     let timing = Timing {
         lease: Duration::from_millis(1500),

@@ -75,7 +75,7 @@ on_both! {
             assert_eq!(scheduler.tick().await.unwrap(), Some(0), "the same slots");
         }
         for job in JOBS {
-            let found = runs(&site, job.name).await;
+            let found = runs(site, job.name).await;
             assert_eq!(found.len(), usize::from(!job.paused), "{}", job.name);
             assert!(found.iter().all(|run| run["status"] != "running"), "{found:?}");
         }
@@ -85,15 +85,15 @@ on_both! {
             scheduler.tick().await.unwrap();
             scheduler.settled().await;
         }
-        assert_eq!(runs(&site, "queueWorker").await.len(), 61);
-        assert_eq!(runs(&site, "server_metrics").await.len(), 2);
-        assert_eq!(runs(&site, "token_usage_sync").await.len(), 1);
+        assert_eq!(runs(site, "queueWorker").await.len(), 61);
+        assert_eq!(runs(site, "server_metrics").await.len(), 2);
+        assert_eq!(runs(site, "token_usage_sync").await.len(), 1);
         // Six hours in which nobody looked: one run each, not seventy.
         clock.advance(SignedDuration::from_hours(6));
         scheduler.tick().await.unwrap();
         scheduler.settled().await;
-        assert_eq!(runs(&site, "server_metrics").await.len(), 3);
-        assert_eq!(runs(&site, "token_usage_sync").await.len(), 2);
+        assert_eq!(runs(site, "server_metrics").await.len(), 3);
+        assert_eq!(runs(site, "token_usage_sync").await.len(), 2);
         // A clock that goes back makes nothing due again.
         clock.advance(SignedDuration::from_hours(-2));
         assert_eq!(scheduler.tick().await.unwrap(), Some(0));
@@ -109,13 +109,13 @@ on_both! {
         scheduler.tick().await.unwrap();
         scheduler.settled().await;
         let status = |runs: &[Value]| runs.iter().map(|r| r["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
-        assert_eq!(status(&runs(&site, "server_metrics").await), ["skipped", "running"]);
+        assert_eq!(status(&runs(site, "server_metrics").await), ["skipped", "running"]);
         site.admin.post("/job-runs/server_metrics/run", json!({})).token(&site.root).refused("4090").await;
         // Its process is gone: its run has failed, and the next slot has its own.
         site.wait(Duration::from_secs(5 * 60));
         scheduler.tick().await.unwrap();
         scheduler.settled().await;
-        let found = runs(&site, "server_metrics").await;
+        let found = runs(site, "server_metrics").await;
         assert_eq!(status(&found), ["success", "skipped", "failed"]);
         assert_eq!(found[2]["message"], "the process that ran it is gone");
     }
@@ -124,12 +124,12 @@ on_both! {
         let begun = site.admin.post("/job-runs/token_usage_sync/run", json!({})).token(&site.root).ok().await;
         assert_eq!((begun["job_name"].as_str(), begun["status"].as_str()), (Some("token_usage_sync"), Some("running")));
         for _ in 0..200 {
-            if runs(&site, "token_usage_sync").await[0]["status"] == "success" {
+            if runs(site, "token_usage_sync").await[0]["status"] == "success" {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let found = runs(&site, "token_usage_sync").await;
+        let found = runs(site, "token_usage_sync").await;
         assert_eq!(found[0]["status"], "success");
         assert!(found[0]["message"].as_str().unwrap().contains("totals"));
         site.admin.post("/job-runs/nothing/run", json!({})).token(&site.root).refused("4040").await;
@@ -139,7 +139,7 @@ on_both! {
         let scheduler = scheduler(&site.app);
         scheduler.tick().await.unwrap();
         scheduler.settled().await;
-        assert!(runs(&site, "server_metrics").await.is_empty());
+        assert!(runs(site, "server_metrics").await.is_empty());
         let jobs = site.admin.get("/jobs").token(&site.root).ok().await;
         let of = |name: &str| jobs["list"].as_array().unwrap().iter().find(|j| j["name"] == name).unwrap().clone();
         assert_eq!(of("server_metrics")["last_run"], Value::Null);
@@ -147,7 +147,7 @@ on_both! {
         site.admin.patch("/jobs/server_metrics", json!({"paused": false})).token(&site.root).ok().await;
         scheduler.tick().await.unwrap();
         scheduler.settled().await;
-        assert_eq!(runs(&site, "server_metrics").await.len(), 1);
+        assert_eq!(runs(site, "server_metrics").await.len(), 1);
     }
 }
 

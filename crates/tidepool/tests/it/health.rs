@@ -32,7 +32,7 @@ async fn one_sweep_tells_how_everything_is() {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         loop {
             let (mut socket, _) = page.accept().await.unwrap();
-            socket.read(&mut [0; 1024]).await.unwrap();
+            let _asked = socket.read(&mut [0; 1024]).await.unwrap();
             socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").await.unwrap();
         }
     });

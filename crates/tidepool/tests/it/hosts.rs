@@ -234,14 +234,14 @@ for n in range(1, 21):
 
         // The main instance lives in the home of whoever logs in, and takes nothing else from there.
         let main = ground.provisioned(json!({"server_id": "fisher", "is_main": true})).await;
-        let unit = ground.sh("systemctl show -p User,WorkingDirectory --value \"openclaw-$1\"; echo kept >/home/fisher/kept", &[&main]).await;
+        let unit = ground.sh("systemctl show -p User,WorkingDirectory --value \"openclaw-$1\"; echo kept >~fisher/kept", &[&main]).await;
         assert_eq!(unit, "/home/fisher\nfisher");
         ground.run("clean_instance", of(&main)).await;
-        assert_eq!(ground.sh("ls -A /home/fisher.archive | wc -l; cat /home/fisher/kept; systemctl is-active \"openclaw-$1\"", &[&main]).await, "1\nkept\nactive");
+        assert_eq!(ground.sh("ls -A /home/fisher.archive | wc -l; cat ~fisher/kept; systemctl is-active \"openclaw-$1\"", &[&main]).await, "1\nkept\nactive");
         ground.site.admin.delete(&format!("/assistant-instances/{main}")).token(&ground.site.root).ok().await;
         let tasks = ground.site.admin.get("/tasks?type=retire_instance").token(&ground.site.root).ok().await;
         ground.done(&base::id::TaskId::named(tasks["list"][0]["id"].as_str().unwrap())).await;
-        let left = ground.sh("id -un fisher; ls -A /home/fisher | grep -v '^\\.[^o]'; rm -rf /home/fisher.archive /home/fisher/kept", &[]).await;
+        let left = ground.sh("id -un fisher; ls -A ~fisher | grep -v '^\\.[^o]'; rm -rf /home/fisher.archive ~fisher/kept", &[]).await;
         assert_eq!(left, "fisher\nkept");
     }
 
