@@ -25,7 +25,10 @@ export function DeleteInstance({
       run={() => remove(instance.id)}
       onClose={onClose}
       onDone={() => {
-        void client.invalidateQueries({ queryKey: ['instances'] });
+        // Its own panel is still open at this moment; asking for what is gone would be answered 404.
+        void client.invalidateQueries({
+          predicate: ({ queryKey }) => queryKey[0] === 'instances' && !queryKey.includes(instance.id),
+        });
         toast('success', t('instances.deleted', { name: instance.name }));
         onDone();
       }}

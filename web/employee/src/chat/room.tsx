@@ -2,14 +2,14 @@
 import * as Dialog from '@radix-ui/react-dialog';
 import { PageTitle } from '@tidepool/shared/shell/page';
 import { readStored, writeStored } from '@tidepool/shared/storage';
-import { useEffect, useState } from 'react';
+import { useCallback, useEffect, useState, type ReactNode } from 'react';
 import { useSetup } from '../claim/setups';
 import { SetupView } from '../claim/setup-view';
 import type { Instance } from '../instances-query';
 import { useText } from '../messages';
 import { onNewChat } from '../shortcuts';
 import './chat.css';
-import { useChat } from './use-chat';
+import { useChat, type Chat } from './use-chat';
 import { Column } from './view/column';
 import { Pane } from './view/pane';
 
@@ -22,33 +22,61 @@ interface RoomProps {
   onSelect: (id: string) => void;
 }
 
-export function Room({ account, instances, selected, onSelect }: RoomProps) {
-  const { t } = useText();
+/** An instance that is being set up has nothing to talk to yet. */
+export function Room(props: RoomProps) {
+  const setup = useSetup(props.selected.id);
+  return setup === null ? (
+    <ChatRoom {...props} />
+  ) : (
+    <Layout {...props} chat={null}>
+      {() => <SetupView instance={props.selected} task={setup} />}
+    </Layout>
+  );
+}
+
+function ChatRoom(props: RoomProps) {
+  const { account, selected } = props;
   const chat = useChat(account, selected);
-  const setup = useSetup(selected.id);
+  return (
+    <Layout {...props} chat={chat}>
+      {(columnShown, onShowColumn) => (
+        <Pane
+          key={selected.id}
+          account={account}
+          instance={selected}
+          chat={chat}
+          columnShown={columnShown}
+          onShowColumn={onShowColumn}
+        />
+      )}
+    </Layout>
+  );
+}
+
+interface LayoutProps extends RoomProps {
+  chat: Chat | null;
+  children: (columnShown: boolean, onShowColumn: () => void) => ReactNode;
+}
+
+function Layout({ instances, selected, onSelect, chat, children }: LayoutProps) {
+  const { t } = useText();
   const [collapsed, setCollapsed] = useState(() => readStored(COLLAPSED) === '1');
   const [drawer, setDrawer] = useState(false);
+  const engine = chat?.engine;
+
+  const newChat = useCallback(() => {
+    engine?.newConversation();
+    setDrawer(false);
+    document.querySelector<HTMLTextAreaElement>('form textarea')?.focus();
+  }, [engine]);
+  useEffect(() => onNewChat(newChat), [newChat]);
 
   function collapse(next: boolean) {
     writeStored(COLLAPSED, next ? '1' : null);
     setCollapsed(next);
   }
 
-  function newChat() {
-    chat.engine.newConversation();
-    setDrawer(false);
-    document.querySelector<HTMLTextAreaElement>('form textarea')?.focus();
-  }
-
-  const { engine } = chat;
-  useEffect(() => onNewChat(() => engine.newConversation()), [engine]);
-
-  const column = {
-    instances,
-    selected,
-    chat,
-    onNewChat: newChat,
-  };
+  const column = { instances, selected, chat, onNewChat: newChat };
   return (
     <div className="flex h-full min-h-0">
       <PageTitle title={selected.name} />
@@ -76,19 +104,8 @@ export function Room({ account, instances, selected, onSelect }: RoomProps) {
           </Dialog.Content>
         </Dialog.Portal>
       </Dialog.Root>
-      {setup === null ? (
-        <Pane
-          key={selected.id}
-          account={account}
-          instance={selected}
-          chat={chat}
-          columnShown={!collapsed}
-          onShowColumn={() =>
-            window.matchMedia('(min-width: 768px)').matches ? collapse(false) : setDrawer(true)
-          }
-        />
-      ) : (
-        <SetupView instance={selected} task={setup} />
+      {children(!collapsed, () =>
+        window.matchMedia('(min-width: 768px)').matches ? collapse(false) : setDrawer(true),
       )}
     </div>
   );

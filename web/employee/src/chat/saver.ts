@@ -38,12 +38,12 @@ export class Saver {
     void this.post(message.id, body);
   }
 
-  retry(id: string) {
+  retry = (id: string) => {
     const body = this.bodies.get(id);
     if (body === undefined || this.unsaved.get(id) === 'saving') return;
     this.mark(id, 'saving');
     void this.post(id, body);
-  }
+  };
 
   private async post(id: string, body: SavedMessage) {
     if (!offered) return;

@@ -72,7 +72,7 @@ export function useChat(account: string, instance: Instance): Chat {
     engine,
     state: useSyncExternalStore(engine.subscribe, engine.state),
     unsaved: useSyncExternalStore(saver.subscribe, saver.state),
-    retrySave: (message) => saver.retry(message),
+    retrySave: saver.retry,
     preference,
     prefer: (next) => {
       writeStored(KEY + id, next === 'auto' ? null : next);

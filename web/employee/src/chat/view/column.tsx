@@ -14,7 +14,8 @@ import { Conversations } from './conversations';
 interface ColumnProps {
   instances: readonly Instance[];
   selected: Instance;
-  chat: Chat;
+  /** Null while the instance is being set up. */
+  chat: Chat | null;
   onSelect: (id: string) => void;
   onNewChat: () => void;
   /** Absent where the column is a drawer, which has its own way out. */
@@ -51,7 +52,7 @@ export function Column({ instances, selected, chat, onSelect, onNewChat, onColla
           </li>
         ))}
       </ul>
-      {chat.engine.kind !== 'embed' && (
+      {chat !== null && chat.engine.kind !== 'embed' && (
         <div className="flex min-h-0 flex-1 flex-col border-t border-line">
           <div className="flex items-center gap-1 px-3 pt-3 pb-1">
             <h2 className="flex-1 ps-1.5 text-xs font-semibold text-muted">{t('column.conversations')}</h2>

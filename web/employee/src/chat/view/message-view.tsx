@@ -6,7 +6,7 @@ import { lazy, memo, Suspense } from 'react';
 import { useText } from '../../messages';
 import { compact, seconds, usd } from '../../money';
 import { CopyButton } from '../copy-button';
-import type { Message } from '../engine/types';
+import type { Failure, Message } from '../engine/types';
 import { useFailureText } from '../failure-text';
 import { Folds } from './folds';
 import { Waiting } from './waiting';
@@ -69,14 +69,13 @@ function Prompt({ message, unsaved, busy, onRetry, onRetrySave, onEdit }: Messag
 
 function PromptState({ message, onRetry }: { message: Message; onRetry: () => void }) {
   const { t } = useText();
-  const failure = useFailureText(message.failure);
   if (message.status === 'queued') return <span role="status">{t('chat.queued')}</span>;
   if (message.status !== 'failed') return null;
   return (
     <span role="alert" className="flex flex-wrap items-center justify-end gap-x-2 text-sm text-danger">
       <span className="flex items-center gap-1.5 font-medium">
         <TriangleAlert className="size-4 shrink-0" aria-hidden="true" />
-        {failure}
+        <FailureText failure={message.failure} />
       </span>
       <button
         type="button"
@@ -89,10 +88,13 @@ function PromptState({ message, onRetry }: { message: Message; onRetry: () => vo
   );
 }
 
+function FailureText({ failure }: { failure: Failure | undefined }) {
+  return useFailureText(failure);
+}
+
 function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: MessageViewProps) {
   const { t } = useText();
   const running = message.status === 'streaming';
-  const failure = useFailureText(message.failure);
   const empty = message.text === '' && !message.reasoning && !message.tools?.length;
   return (
     <article
@@ -115,7 +117,7 @@ function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: Me
         {message.status === 'broken' && (
           <p role="alert" className="mt-2 flex items-center gap-1.5 text-sm text-danger">
             <TriangleAlert className="size-4 shrink-0" aria-hidden="true" />
-            {message.failure ? failure : t('chat.broken')}
+            {message.failure ? <FailureText failure={message.failure} /> : t('chat.broken')}
           </p>
         )}
         {!running && (

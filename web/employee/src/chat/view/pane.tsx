@@ -1,6 +1,6 @@
 // The right pane: the chosen instance's chat, or its own window in a frame.
 import { PanelLeftOpen } from 'lucide-react';
-import { useCallback, useRef, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import type { Instance } from '../../instances-query';
 import { useText } from '../../messages';
 import { useDraft } from '../draft';
@@ -69,13 +69,18 @@ function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance
   const composer = useRef<ComposerHandle>(null);
   const lastPrompt = state.messages.findLast((message) => message.role === 'user')?.text;
 
+  // Messages are drawn anew only when they change, so what they call must not change with each letter typed.
+  const typed = useRef(draft);
+  useEffect(() => {
+    typed.current = draft;
+  }, [draft]);
   const edit = useCallback(
     (message: Message) => {
-      setEdited({ id: message.id, before: draft });
+      setEdited({ id: message.id, before: typed.current });
       setDraft(message.text);
       composer.current?.focus();
     },
-    [draft, setDraft],
+    [setDraft],
   );
 
   function send(text: string) {
