@@ -45,7 +45,7 @@ impl Topic {
         Topic::Repair,
     ];
 
-    pub fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Topic::Task => "task",
             Topic::Instance => "instance",

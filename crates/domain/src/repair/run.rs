@@ -5,9 +5,9 @@ use std::time::Instant;
 use base::id::InstanceId;
 use base::{Kind, Result};
 use serde::{Deserialize, Serialize};
+use store::Tx;
 use store::notice::{Notice, Topic};
 use store::repair::{self, Repair, Status};
-use store::Tx;
 
 use super::{AUTO_RECOVERY, Case, Proof, handler, open, recover};
 use crate::alert::{self, Rule as AlertRule};

@@ -34,9 +34,9 @@ fn operations(side: Audience) -> Vec<Operation> {
                 path: filled.collect::<Vec<_>>().join("/"),
                 public: operation["security"] == json!([{}]),
                 super_admin: operation["x-role"] == "super_admin",
-                endless: operation["responses"]["200"]["content"].as_object().is_some_and(|content| {
-                    content.len() == 1 && content.contains_key("text/event-stream")
-                }),
+                endless: operation["responses"]["200"]["content"]
+                    .as_object()
+                    .is_some_and(|content| content.len() == 1 && content.contains_key("text/event-stream")),
                 // A body that no operation takes: identity is looked at first.
                 body: operation.get("requestBody").map(|_| json!(7)),
                 method,
