@@ -129,3 +129,7 @@ CREATE TABLE spend_day (
     used_total {int},
     created_at {int}  NOT NULL
 );
+
+-- For listeners of live events that come back, and for retention.
+CREATE INDEX server_metric_created ON server_metric (created_at);
+CREATE INDEX task_updated ON task (updated_at);

@@ -79,12 +79,6 @@ pub async fn open_one(conn: impl Into<Conn<'_>>, rule: &str, subject: &str) -> R
     conn.into().first(&sql, args![rule, subject]).await
 }
 
-/// Every open alert of a rule.
-pub async fn open_of(db: &Db, rule: &str) -> Result<Vec<Alert>> {
-    let sql = format!("SELECT {} FROM alert WHERE rule = ? AND resolved_at IS NULL", Alert::COLUMNS);
-    db.all(&sql, args![rule]).await
-}
-
 pub async fn resolve(tx: &mut Tx, id: &str, at: Timestamp) -> Result<bool> {
     Ok(tx.run("UPDATE alert SET resolved_at = ? WHERE id = ? AND resolved_at IS NULL", args![at, id]).await? == 1)
 }

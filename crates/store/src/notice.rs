@@ -48,7 +48,7 @@ impl Topic {
         Topic::User,
     ];
 
-    pub fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Topic::Task => "task",
             Topic::Instance => "instance",

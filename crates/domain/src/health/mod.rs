@@ -10,7 +10,6 @@ pub mod sweep;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::id::InstanceId;
 use base::{Error, Result};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -316,11 +315,6 @@ pub async fn follow_up(app: &App, tx: &mut store::Tx, report: &Report) -> Result
         Health::Healthy => alert::resolve(app, tx, Rule::InstancesUnhealthy, &subject).await.map(drop),
         Health::Unknown | Health::RateLimited => Ok(()),
     }
-}
-
-/// The last reports, without a look.
-pub async fn last(app: &App, id: &InstanceId) -> Result<Option<instance_health::InstanceHealth>> {
-    Ok(instance_health::find(&app.db, id).await?)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{Error, Kind, Result, Secret};
 use futures_util::{SinkExt as _, StreamExt as _};
-use openclaw::frame::{Frame, Request, Response, Scope, connect};
+use openclaw::frame::{Frame, Request, Scope, connect};
 use remote::host::{Forwarded, Host};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -49,7 +49,7 @@ impl Rpc {
 
     async fn answer(&mut self, id: &str) -> Result<Value> {
         loop {
-            if let Frame::Response(response @ Response { .. }) = self.frame().await?
+            if let Frame::Response(response) = self.frame().await?
                 && response.id == id
             {
                 return response.outcome.map_err(|error| error.to_error());
