@@ -170,13 +170,10 @@ async fn files_pass_up_to_what_the_gateway_allows() {
 async fn without_a_way_over_its_server_the_gateway_is_asked_straight() {
     let talk = Talk::start(Database::sqlite()).await;
     let site = &talk.site;
-    // A server that nobody can log in to; the gateway listens on a name that is not this machine's own, but leads here.
-    site.admin
-        .post("/servers", json!({"id": "away", "name": "Away", "host": "192.0.2.1"}))
-        .token(&site.root)
-        .ok()
-        .await;
-    let url = format!("ws://127.0.0.1.nip.invalid:{}", talk.assistant.port);
+    // A server that nobody can log in to, and an address at which nobody listens.
+    let server = json!({"id": "away", "name": "Away", "host": "192.0.2.1"});
+    site.admin.post("/servers", server).token(&site.root).ok().await;
+    let url = "ws://0.0.0.0:1";
     let instance = json!({"id": "b0", "name": "Straight", "server_id": "away", "gateway_url": url, "gateway_token": talk.gateway_token});
     site.admin.post("/assistant-instances", instance).token(&site.root).ok().await;
     let (user, token) = site.quick_employee("bob@example.com").await;
@@ -188,7 +185,7 @@ async fn without_a_way_over_its_server_the_gateway_is_asked_straight() {
         Closed(1011, "the instance cannot be reached".into()),
         "a name that leads nowhere"
     );
-    // The address of this machine that is not loopback to anybody who reads it.
+    // This machine, by an address that is not loopback to whoever reads it.
     let url = format!("ws://0.0.0.0:{}", talk.assistant.port);
     site.admin.patch("/assistant-instances/b0", json!({"gateway_url": url})).token(&site.root).ok().await;
     let mut client =
