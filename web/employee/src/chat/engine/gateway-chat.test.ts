@@ -167,6 +167,16 @@ describe('gateway chat', () => {
     engine.destroy();
   });
 
+  it('delivers what was typed before it was started, or waited when the page was closed', async () => {
+    const { engine, asked } = bench();
+    engine.send('early');
+    engine.start();
+    await settle();
+    expect(texts(engine)).toEqual(['user sent early', 'assistant done Hello']);
+    expect(asked).toHaveLength(1);
+    engine.destroy();
+  });
+
   it('marks a reply that broke off', async () => {
     const { engine, next, finals } = bench();
     engine.start();

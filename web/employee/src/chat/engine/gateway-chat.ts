@@ -131,6 +131,8 @@ export class GatewayChat implements ChatEngine {
     const kept = this.local.messages(key);
     this.thread.set({ conversation: key, messages: kept ?? [], loaded: kept !== null });
     const last = kept?.at(-1);
+    // What waited for a connection when the page was closed, or was typed before it was open, goes out now.
+    this.pump();
     // What this browser holds is whole, unless it was closed in the middle of a reply.
     if (kept !== null && last?.status !== 'broken') return;
     const stored = await this.api.history(key).catch(() => null);
