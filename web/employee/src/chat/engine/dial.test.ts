@@ -8,7 +8,7 @@ function ticketAnswers(status: number, data: unknown = null) {
   const body = { code: status === 200 ? '0000' : '4000', data, msg: 'x' };
   const response = new Response(null, { status });
   const answer = status === 200 ? { data: body, response } : { error: body, response };
-  vi.spyOn(pending, 'POST').mockResolvedValue(answer as never);
+  vi.spyOn(pending, 'POST').mockResolvedValue(answer);
 }
 
 afterEach(() => {
