@@ -66,7 +66,9 @@ fn of_hour(zone: &TimeZone, now: Timestamp, every: i64, past: i64) -> Timestamp 
     let slot = (local - past).div_euclid(every) * every + past - offset;
     let slot = Timestamp::from_second(slot).unwrap_or(Timestamp::MIN);
     // The clocks were changed in between: the slot is the last one before that, by the clock of then.
-    match zone.preceding(now).next() {
+    // `preceding` leaves out a change at this very instant.
+    let until_now = now.saturating_add(SignedDuration::from_millis(1)).unwrap_or(now);
+    match zone.preceding(until_now).next() {
         Some(change) if slot < change.timestamp() && change.timestamp() <= now => {
             let before = change.timestamp() - SignedDuration::from_millis(1);
             let then = i64::from(zone.to_offset(before).seconds());
