@@ -112,8 +112,10 @@ fn finish_operation(operation: &mut Value, method: &str, path: &str, scheme: &st
         operation["requestBody"]["required"] = json!(true);
     }
 
+    // A file that is JSON by itself says `x-plain`.
+    let is_plain = operation["x-plain"] == true;
     let responses = &mut operation["responses"];
-    if let Some(success) = responses.get_mut("200") {
+    if let Some(success) = responses.get_mut("200").filter(|_| !is_plain) {
         wrap(success);
     }
     let mut may = |status: u16, when: &str, condition: bool| {
@@ -134,9 +136,6 @@ fn finish_operation(operation: &mut Value, method: &str, path: &str, scheme: &st
 /// Puts the envelope around a plain body; an answer without a body has `data: null`.
 fn wrap(response: &mut Value) {
     if response["content"].as_object().is_none_or(Map::is_empty) {
-        if response.get("x-plain").is_some() {
-            return;
-        }
         response["content"] = json!({"application/json": {"schema": {"type": "null"}}});
     }
     let Some(json_body) = response["content"].get_mut("application/json") else { return };

@@ -66,6 +66,7 @@ fn line(api: &Api, line: Line) -> JournalLine {
         (JournalLines = "application/json"),
         (String = "text/event-stream"),
     )),
+    (status = 409, description = "the instance was never provisioned, or its server has no SSH key that can be used"),
     (status = 503, description = "the server cannot be reached"),
 ))]
 async fn read_logs(
@@ -148,6 +149,7 @@ pub struct HostConfig {
 /// A file that cannot be parsed is 409, with the place of the problem.
 #[utoipa::path(get, path = "/instances/{id}/config", tag = "instances", params(("id" = String, Path)), responses(
     (status = 200, body = HostConfig),
+    (status = 409, description = "the file cannot be parsed, the instance was never provisioned, or its server has no SSH key that can be used"),
     (status = 503, description = "the server cannot be reached"),
 ))]
 async fn read_config(_: Admin, api: State, Path(id): Path<String>) -> Answer<HostConfig> {

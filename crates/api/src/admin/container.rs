@@ -51,6 +51,7 @@ pub struct Containers {
 /// The containers on a server, read there now.
 #[utoipa::path(get, path = "/servers/{id}/containers", tag = "servers", params(("id" = String, Path)), responses(
     (status = 200, body = Containers),
+    (status = 409, description = "the server has no SSH key that can be used, or shows another host key than before"),
     (status = 503, description = "the server cannot be reached, or has no working Docker"),
 ))]
 async fn list_containers(_: Admin, api: State, Path(id): Path<String>) -> Answer<Containers> {

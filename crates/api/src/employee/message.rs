@@ -217,7 +217,7 @@ pub struct As {
 ///
 /// JSON: `{"messages": […]}` with the items of GET /me/chat/history, without the envelope. Markdown: a heading for every
 /// message, and its words as they are.
-#[utoipa::path(get, path = "/me/chat/export", tag = "chat", params(Which, As), responses((status = 200, description = "the file", content(
+#[utoipa::path(get, path = "/me/chat/export", tag = "chat", extensions(("x-plain" = json!(true))), params(Which, As), responses((status = 200, description = "the file", content(
     (History = "application/json"),
     (String = "text/markdown"),
 ))))]

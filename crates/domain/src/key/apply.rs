@@ -47,12 +47,17 @@ async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
     let mut done = String::from("status set");
     let mut gateway_id = key.gateway_id.clone();
     let (mut value, mut carried) = (None, 0);
-    if key.rotate {
+    let old = gateway.read_key(&key.gateway_id).await?;
+    // One that the gateway lost is made anew.
+    if key.rotate || old.is_none() {
         // What it used goes on counting under its name. And it goes first: there are never two of one name.
-        if let Some(old) = gateway.read_key(&key.gateway_id).await? {
-            carried = old.used_quota;
-        }
-        gateway.delete_key(&key.gateway_id).await?;
+        carried = match old {
+            Some(old) => {
+                gateway.delete_key(&key.gateway_id).await?;
+                old.used_quota
+            }
+            None => (key.logged_quota - key.carried_quota).max(0),
+        };
         // What its predecessors used is not given again.
         let quota = key.quota.map(|quota| (quota - key.carried_quota - carried).max(0));
         let new = NewKey { name: key.name.clone(), quota, value: Some(fresh_value()?) };

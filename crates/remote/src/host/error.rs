@@ -133,7 +133,7 @@ impl Error {
             Error::NotSsh { .. } => (Kind::Unavailable, "the server does not speak SSH as we do"),
             Error::HostKeyChanged { .. } => (Kind::Conflict, "the server's host key changed"),
             Error::LoginRefused { .. } => (Kind::Unavailable, "the server refuses the login"),
-            Error::Key { .. } => (Kind::Unavailable, "the server's SSH key cannot be used"),
+            Error::Key { .. } => (Kind::Conflict, "the server's SSH key cannot be used"),
             Error::NoSudo { .. } => (Kind::Unavailable, "the server's user may not use sudo"),
             Error::CommandTimedOut { .. } => (Kind::TimedOut, "the server did not finish in time"),
             Error::CutOff { .. } => (Kind::Unavailable, "the connection to the server was cut"),

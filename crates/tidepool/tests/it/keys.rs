@@ -308,3 +308,36 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
     let root = site.admin_login("root@example.com").await;
     assert_eq!(site.admin.get("/keys").token(&root).ok().await["list"][0]["quota_spent"], false);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_a_gateway_lost_are_told_of_once_and_brought_back() {
+    let world = foreign().await;
+    let site = &world.site;
+    site.instances("a", 2).await;
+    for id in ["a0", "a1"] {
+        site.admin.post("/keys", json!({"instance_id": id})).token(&site.root).ok().await;
+    }
+    world.work().await;
+    let heal = async || {
+        site.admin.post("/job-runs/llm_self_heal/run", json!({})).token(&site.root).ok().await;
+        loop {
+            let runs = site.admin.get("/job-runs?job_name=llm_self_heal").token(&site.root).ok().await;
+            if runs["list"][0]["status"] != "running" {
+                assert_eq!(runs["list"][0]["status"], "success", "{runs}");
+                return runs["list"][0]["message"].as_str().unwrap().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let alerts = async || site.admin.get("/alerts?rule=gateway_down").token(&site.root).ok().await;
+    assert_eq!(heal().await, "0 of 2 sub keys fail");
+    world.gateway.tables.run("DELETE FROM tokens WHERE name IN (?, ?)", with!["a0", "a1"]).await.unwrap();
+    assert_eq!(heal().await, "2 of 2 sub keys fail: somebody was told");
+    assert_eq!(heal().await, "2 of 2 sub keys fail", "told once");
+    let told = alerts().await;
+    assert_eq!((&told["total"], &told["list"][0]["subject"]), (&json!(1), &json!("keys")), "{told}");
+    world.work().await;
+    assert_eq!((world.tokens("a0").await.len(), world.tokens("a1").await.len()), (1, 1), "each is there again, once");
+    assert_eq!(heal().await, "0 of 2 sub keys fail: that is over");
+    site.check().await;
+}
