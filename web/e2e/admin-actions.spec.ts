@@ -43,6 +43,8 @@ test('the first-run path, from an empty database to the first employee', async (
     await expect(page.getByRole('heading', { name: 'Assistants' })).toBeVisible();
     await expect(steps).toHaveCount(0);
   } finally {
+    // Its live events would break off.
+    await page.goto('about:blank');
     await fresh.stop();
   }
 });
@@ -66,13 +68,14 @@ test.describe('with a small fleet', () => {
     const unhealthy = page.getByRole('link', { name: /^Unhealthy/ });
     await expect(unhealthy).toHaveText('Unhealthy0');
     await expect(page.getByText('need attention')).toHaveCount(0);
-    // From now on the server's answer is another one; nobody touches the page.
+    // From now on the server's answer is another one, and something happens to an instance; nobody touches the page.
     await page.route('**/api/v1/instances?*health_status=unhealthy*', async (route) => {
       const response = await route.fetch();
       const body = (await response.json()) as { data: { total: number } };
       body.data.total = 1;
       await route.fulfill({ response, json: body });
     });
+    await small.asAdmin('PATCH', '/assistant-instances/a-0001', { notes: 'It stopped.' });
     await expect(unhealthy).toHaveText('Unhealthy1', { timeout: 20_000 });
     await expect(page.getByText('1 need attention')).toBeVisible();
   });
