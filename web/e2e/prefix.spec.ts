@@ -51,6 +51,7 @@ test('both apps work below path prefixes of one origin', async ({ page }) => {
     await expect(page).toHaveURL(`${front.url}/console/login`);
     await logIn(page, server.admin);
     await expect(page.getByRole('main').getByText(server.admin.email)).toBeVisible();
+    await page.getByRole('link', { name: 'Settings', exact: true }).click();
     await expect(page.getByRole('link', { name: /Open the reference/ })).toHaveAttribute(
       'href',
       'api/v1/docs',

@@ -2,6 +2,8 @@
 import { appOf, expect, expectAccessible, logIn, openSignedIn, SIDES, test } from './fixtures';
 
 const OWN = { employee: '/me/profile', admin: '/auth/me' };
+/** The page that shows it. */
+const OWN_PAGE = { employee: '/', admin: '/profile' };
 
 for (const side of SIDES) {
   test.describe(side, () => {
@@ -84,7 +86,7 @@ for (const side of SIDES) {
       const token = await server.token(app.url, app.account);
       await page.goto(`${app.url}/login`);
       await page.evaluate(([key, value]) => localStorage.setItem(key, value), [app.tokenKey, token] as const);
-      await page.goto(app.url);
+      await page.goto(app.url + OWN_PAGE[side]);
       const alert = page.getByRole('alert').first();
       await expect(alert).toContainText('This could not be loaded');
       await expect(alert).toContainText('Request request-7');
@@ -99,7 +101,7 @@ for (const side of SIDES) {
       watch.allow(/ERR_CONNECTION_REFUSED/);
       const app = await appOf(side, server);
       const own = `**/api/v1${OWN[side]}`;
-      await openSignedIn(page, app, server);
+      await openSignedIn(page, app, server, OWN_PAGE[side]);
       await page.route(own, (route) => route.abort('connectionrefused'));
       await page.clock.install();
       await page.clock.fastForward(60_000);
@@ -167,7 +169,7 @@ test('the daily tokens are shown with their limit and reset time', async ({ page
 
 test('the console leads to the API reference', async ({ page, context, server }) => {
   const app = await appOf('admin', server);
-  await openSignedIn(page, app, server);
+  await openSignedIn(page, app, server, '/settings');
   const opened = context.waitForEvent('page');
   await page.getByRole('link', { name: /Open the reference/ }).click();
   const reference = await opened;
