@@ -165,7 +165,7 @@ test('my assistant: health, and a bot by its token', async ({ page, place, watch
   await page.getByLabel('Bot token').fill('123456:browser-test-token');
   await page.getByRole('button', { name: 'Bind the bot' }).click();
   await expect(page.getByText(/token …/)).toBeVisible();
-  await page.getByRole('button', { name: 'Remove the bot telegram' }).click();
+  await page.getByRole('button', { name: 'Remove the bot harbour_bot' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
   await expect(page.getByRole('button', { name: 'Bind the bot' })).toBeVisible();
 });

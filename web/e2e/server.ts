@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { openSync, readFileSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -24,6 +25,7 @@ export class Server {
     readonly gatewayUrl: string,
     private readonly process: ChildProcess,
     private readonly folder: string,
+    private readonly bots: HttpServer,
   ) {}
 
   /** The first super administrator, whom the binary creates at its first start. */
@@ -34,6 +36,7 @@ export class Server {
     settings: (urls: { employee: string; admin: string }) => Record<string, string> = () => ({}),
   ): Promise<Server> {
     const { employee, admin, gateway, embed } = await freeAddresses();
+    const bots = await botPlatform();
     const urls = { employee: `http://${employee}`, admin: `http://${admin}` };
     const folder = await mkdtemp(path.join(tmpdir(), 'tidepool-e2e-'));
     // The whole run's secret search also reads what the servers wrote.
@@ -54,6 +57,7 @@ export class Server {
         TIDEPOOL_ADMIN_LISTEN: admin,
         TIDEPOOL_GATEWAY_LISTEN: gateway,
         TIDEPOOL_EMBED_LISTEN: embed,
+        TIDEPOOL_BOT_API_URL: `http://127.0.0.1:${(bots.address() as AddressInfo).port}`,
         TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL: ADMIN.email,
         TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD: ADMIN.password,
         ...settings(urls),
@@ -61,7 +65,7 @@ export class Server {
     });
     child.on('error', (error) => console.error(`${binary}: ${error.message}`));
     process.once('exit', () => child.kill('SIGKILL'));
-    const server = new Server(urls.employee, urls.admin, `http://${gateway}`, child, folder);
+    const server = new Server(urls.employee, urls.admin, `http://${gateway}`, child, folder, bots);
     try {
       await Promise.all([
         answers(`${urls.employee}/healthz`, child),
@@ -88,6 +92,7 @@ export class Server {
       await ended;
       clearTimeout(late);
     }
+    this.bots.close();
     await rm(this.folder, { recursive: true, force: true });
   }
 
@@ -144,6 +149,18 @@ async function call(method: string, url: string, body: unknown, token?: string):
   if (answer.code !== '0000')
     throw new Error(`${method} ${url}: ${response.status} ${answer.code} ${answer.msg}`);
   return answer.data;
+}
+
+/** The platform of chat-bots: knows every token, and takes everything. */
+async function botPlatform(): Promise<HttpServer> {
+  const result = { id: 1, is_bot: true, username: 'harbour_bot', url: '', pending_update_count: 0 };
+  const server = createHttpServer((incoming, outgoing) => {
+    incoming.resume();
+    outgoing.setHeader('content-type', 'application/json').end(JSON.stringify({ ok: true, result }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  server.unref();
+  return server;
 }
 
 /** Settings of somebody's own installation must not reach the tests. */

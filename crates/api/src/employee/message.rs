@@ -213,12 +213,19 @@ pub struct As {
     format: Format,
 }
 
+/// What the file holds, as JSON.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is written piece by piece")]
+pub struct Exported {
+    messages: Vec<Message>,
+}
+
 /// One's own messages as a file, oldest first, streamed.
 ///
 /// JSON: `{"messages": […]}` with the items of GET /me/chat/history, without the envelope. Markdown: a heading for every
 /// message, and its words as they are.
 #[utoipa::path(get, path = "/me/chat/export", tag = "chat", extensions(("x-plain" = json!(true))), params(Which, As), responses((status = 200, description = "the file", content(
-    (History = "application/json"),
+    (Exported = "application/json"),
     (String = "text/markdown"),
 ))))]
 async fn export(

@@ -149,7 +149,7 @@ function LogTable({ rows }: { rows: readonly LogEntry[] }) {
   if (rows.length === 0) return <p className="text-sm text-muted">{t('log.noneHere')}</p>;
   return (
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls has to be reachable
-    <div role="region" aria-label={t('log.title')} tabIndex={0} className="overflow-x-auto">
+    <div role="group" aria-label={t('log.title')} tabIndex={0} className="overflow-x-auto">
       <table className="w-full text-sm">
         <thead>
           <tr className="border-b border-line text-start text-xs text-muted">

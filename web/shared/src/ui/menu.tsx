@@ -33,21 +33,20 @@ export function Menu({ label, entries, trigger, triggerClass = DOTS }: MenuProps
       <Radix.Trigger className={triggerClass} aria-label={trigger === undefined ? label : undefined}>
         {trigger ?? <EllipsisVertical className="size-4.5" aria-hidden="true" />}
       </Radix.Trigger>
-      <Radix.Portal>
-        <Radix.Content align="end" sideOffset={4} collisionPadding={8} className={MENU} aria-label={label}>
-          {entries.map(({ label: name, icon: Icon, danger = false, disabled, run }) => (
-            <Radix.Item
-              key={name}
-              disabled={disabled}
-              onSelect={run}
-              className={`${MENU_ITEM} ${danger ? 'text-danger data-highlighted:bg-danger-soft data-highlighted:text-danger' : ''}`}
-            >
-              {Icon && <Icon className="size-4" aria-hidden="true" />}
-              {name}
-            </Radix.Item>
-          ))}
-        </Radix.Content>
-      </Radix.Portal>
+      {/* Where its button is, not at the end of the page: it stays inside a landmark. */}
+      <Radix.Content align="end" sideOffset={4} collisionPadding={8} className={MENU} aria-label={label}>
+        {entries.map(({ label: name, icon: Icon, danger = false, disabled, run }) => (
+          <Radix.Item
+            key={name}
+            disabled={disabled}
+            onSelect={run}
+            className={`${MENU_ITEM} ${danger ? 'text-danger data-highlighted:bg-danger-soft data-highlighted:text-danger' : ''}`}
+          >
+            {Icon && <Icon className="size-4" aria-hidden="true" />}
+            {name}
+          </Radix.Item>
+        ))}
+      </Radix.Content>
     </Radix.Root>
   );
 }

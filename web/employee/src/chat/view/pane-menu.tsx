@@ -24,55 +24,54 @@ export function PaneMenu({ instance, chat }: { instance: Instance; chat: Chat })
       >
         <Ellipsis className="size-5" aria-hidden="true" />
       </Radix.Trigger>
-      <Radix.Portal>
-        <Radix.Content align="end" sideOffset={4} collisionPadding={8} className={`${MENU} w-72`}>
-          <Radix.Item className={MENU_ITEM} onSelect={() => navigate(`/history?instance=${id}`)}>
-            <History className="size-4" aria-hidden="true" />
-            {t('menu.history')}
-          </Radix.Item>
-          <Radix.Item
-            className={MENU_ITEM}
-            disabled={messages.length === 0}
-            onSelect={() =>
-              saveFile(
-                `${instance.id}-${new Date().toISOString().slice(0, 10)}.md`,
-                threadMarkdown(instance.name, messages, locale, { you: t('chat.you') }),
-                'text/markdown;charset=utf-8',
-              )
-            }
-          >
-            <Download className="size-4" aria-hidden="true" />
-            {t('menu.export')}
-          </Radix.Item>
-          <Radix.Item className={MENU_ITEM} onSelect={() => navigate(`/assistant?instance=${id}`)}>
-            <Bot className="size-4" aria-hidden="true" />
-            {t('menu.assistant')}
-          </Radix.Item>
-          <Radix.Separator className="mx-2 my-1.5 h-px bg-line" />
-          <Radix.RadioGroup
-            value={chat.preference}
-            onValueChange={(value) => chat.prefer(value as Preference)}
-            aria-label={t('menu.way')}
-          >
-            <Radix.Label className="px-2.5 py-1 text-xs text-muted">{t('menu.way')}</Radix.Label>
-            {WAYS.map((way) => (
-              <Radix.RadioItem key={way} value={way} className={`${MENU_ITEM} items-start`}>
-                <span className="flex-1">
-                  <span className="block">{t(`way.${way}`)}</span>
-                  <span className="block text-xs text-muted">
-                    {way === 'auto'
-                      ? t('way.autoNow', { way: t(`way.${chat.engine.kind}`) })
-                      : t(`way.${way}Text`)}
-                  </span>
+      {/* Where its button is, not at the end of the page: it stays inside a landmark. */}
+      <Radix.Content align="end" sideOffset={4} collisionPadding={8} className={`${MENU} w-72`}>
+        <Radix.Item className={MENU_ITEM} onSelect={() => navigate(`/history?instance=${id}`)}>
+          <History className="size-4" aria-hidden="true" />
+          {t('menu.history')}
+        </Radix.Item>
+        <Radix.Item
+          className={MENU_ITEM}
+          disabled={messages.length === 0}
+          onSelect={() =>
+            saveFile(
+              `${instance.id}-${new Date().toISOString().slice(0, 10)}.md`,
+              threadMarkdown(instance.name, messages, locale, { you: t('chat.you') }),
+              'text/markdown;charset=utf-8',
+            )
+          }
+        >
+          <Download className="size-4" aria-hidden="true" />
+          {t('menu.export')}
+        </Radix.Item>
+        <Radix.Item className={MENU_ITEM} onSelect={() => navigate(`/assistant?instance=${id}`)}>
+          <Bot className="size-4" aria-hidden="true" />
+          {t('menu.assistant')}
+        </Radix.Item>
+        <Radix.Separator className="mx-2 my-1.5 h-px bg-line" />
+        <Radix.RadioGroup
+          value={chat.preference}
+          onValueChange={(value) => chat.prefer(value as Preference)}
+          aria-label={t('menu.way')}
+        >
+          <Radix.Label className="px-2.5 py-1 text-xs text-muted">{t('menu.way')}</Radix.Label>
+          {WAYS.map((way) => (
+            <Radix.RadioItem key={way} value={way} className={`${MENU_ITEM} items-start`}>
+              <span className="flex-1">
+                <span className="block">{t(`way.${way}`)}</span>
+                <span className="block text-xs text-muted">
+                  {way === 'auto'
+                    ? t('way.autoNow', { way: t(`way.${chat.engine.kind}`) })
+                    : t(`way.${way}Text`)}
                 </span>
-                <Radix.ItemIndicator className="pt-0.5">
-                  <Check className="size-4" aria-hidden="true" />
-                </Radix.ItemIndicator>
-              </Radix.RadioItem>
-            ))}
-          </Radix.RadioGroup>
-        </Radix.Content>
-      </Radix.Portal>
+              </span>
+              <Radix.ItemIndicator className="pt-0.5">
+                <Check className="size-4" aria-hidden="true" />
+              </Radix.ItemIndicator>
+            </Radix.RadioItem>
+          ))}
+        </Radix.RadioGroup>
+      </Radix.Content>
     </Radix.Root>
   );
 }
