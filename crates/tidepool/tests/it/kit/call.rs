@@ -82,8 +82,9 @@ impl Call {
     pub async fn try_send(self) -> Option<Reply> {
         let response = self.request.send().await.ok()?;
         let (status, headers) = (response.status(), response.headers().clone());
+        let path = response.url().path().to_owned();
         let text = response.text().await.ok()?;
-        trace::answered(&text);
+        trace::answered(&path, &text);
         let reply = Reply { status, headers, text };
         reply.check();
         Some(reply)

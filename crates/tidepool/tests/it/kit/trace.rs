@@ -23,32 +23,31 @@ pub fn used_secret(secret: &str) {
     }
 }
 
-/// Fields by which whoever asks is handed a secret that is theirs to have.
-const HANDED_OVER: &[&str] = &["gateway_token", "ticket", "signing_secret", "channel", "url"];
+/// Where an answer hands a secret to whoever may have it, by a part of its path.
+const HANDED_OVER: &[(&str, &[&str])] = &[
+    ("instance", &["/data/gateway_token", "/data/instance/gateway_token"]),
+    ("/ws-ticket", &["/data/ticket"]),
+    ("/embed-ticket", &["/data/url"]),
+    ("/alerts/rules/", &["/data/signing_secret", "/data/channel"]),
+];
 
-/// Keeps an answer for the search for secrets. What it hands over is left out, but never in a list: no list shows a secret.
-pub fn answered(text: &str) {
-    if let Some(folder) = folder() {
-        let kept = match serde_json::from_str::<Value>(text) {
-            Ok(mut answer) => {
-                leave_out(&mut answer);
-                answer.to_string()
+/// Keeps an answer for the search for secrets, without what it hands over. In a list that is never left out: no list shows a secret.
+pub fn answered(path: &str, text: &str) {
+    let Some(folder) = folder() else { return };
+    let mut kept = text.to_owned();
+    let places: Vec<&&str> =
+        HANDED_OVER.iter().filter(|(part, _)| path.contains(part)).flat_map(|(_, places)| *places).collect();
+    if !places.is_empty()
+        && let Ok(mut answer) = serde_json::from_str::<Value>(text)
+    {
+        for place in places {
+            if let Some(field) = answer.pointer_mut(place) {
+                *field = Value::Null;
             }
-            Err(_) => text.to_owned(),
-        };
-        append(folder.join(format!("answers-{}.log", std::process::id())), &kept);
-    }
-}
-
-fn leave_out(value: &mut Value) {
-    let Value::Object(fields) = value else { return };
-    for (name, field) in fields {
-        if HANDED_OVER.contains(&name.as_str()) {
-            *field = Value::Null;
-        } else {
-            leave_out(field);
         }
+        kept = answer.to_string();
     }
+    append(folder.join(format!("answers-{}.log", std::process::id())), &kept);
 }
 
 /// Sends this process's log to the folder, at its most talkative.
