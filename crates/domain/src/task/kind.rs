@@ -58,19 +58,12 @@ pub struct TaskType {
     pub other_name: Option<&'static str>,
     /// Reads a payload.
     pub(super) check: for<'a> fn(Value, &'a mut Tx) -> Eventually<'a, Checked>,
-    /// `None`: tasks of this type wait, since nothing here runs them.
-    pub(super) run: Option<fn(Value, Context) -> Eventually<'static, String>>,
+    pub(super) run: fn(Value, Context) -> Eventually<'static, String>,
 }
 
 impl TaskType {
-    /// A type that is known, but that no worker of this build runs.
-    pub const fn of<P: Payload>() -> TaskType {
-        TaskType { name: P::TYPE, other_name: None, check: check::<P>, run: None }
-    }
-
-    /// A type that workers run.
     pub const fn run_by<R: Run>() -> TaskType {
-        TaskType { name: R::TYPE, other_name: None, check: check::<R>, run: Some(run::<R>) }
+        TaskType { name: R::TYPE, other_name: None, check: check::<R>, run: run::<R> }
     }
 
     pub const fn also_named(self, other: &'static str) -> TaskType {

@@ -82,7 +82,7 @@ impl Worker {
 
     /// Works until told to stop, then finishes or gives back what it holds.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let handled: Vec<&str> = self.types.iter().filter(|t| t.run.is_some()).map(|t| t.name).collect();
+        let handled: Vec<&str> = self.types.iter().map(|t| t.name).collect();
         let mut notices = self.app.db.listen();
         let (renewed, renewal) = watch::channel(Instant::now());
         let mut running: JoinSet<Ended> = JoinSet::new();
@@ -230,7 +230,7 @@ impl Worker {
         hold: Held,
         mut renewal: watch::Receiver<Instant>,
     ) -> impl Future<Output = Ended> + Send + 'static {
-        let run = self.types.iter().find(|t| t.is_named(&task.r#type)).and_then(|t| t.run);
+        let run = self.types.iter().find(|t| t.is_named(&task.r#type)).map(|t| t.run);
         let app = self.app.clone();
         let lease = self.timing.lease;
         async move {
