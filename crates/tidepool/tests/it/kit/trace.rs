@@ -26,6 +26,7 @@ pub fn used_secret(secret: &str) {
 /// Where an answer hands a secret to whoever may have it, by a part of its path.
 const HANDED_OVER: &[(&str, &[&str])] = &[
     ("instance", &["/data/gateway_token", "/data/instance/gateway_token"]),
+    ("/professions/", &["/data/instance/gateway_token"]),
     ("/ws-ticket", &["/data/ticket"]),
     ("/embed-ticket", &["/data/url"]),
     ("/alerts/rules/", &["/data/signing_secret", "/data/channel"]),
