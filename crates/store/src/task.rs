@@ -230,6 +230,24 @@ pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
     Ok(rows.into_iter().map(|row| row.instance_id).collect())
 }
 
+/// Whether something is at work on an instance, or about to be.
+pub async fn is_busy(tx: &mut Tx, instance: &InstanceId) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM task WHERE instance_id = ? AND status IN ('pending', 'processing')";
+    let number: Number = Conn::from(tx).one(sql, args![instance.as_str()]).await?;
+    Ok(number.n > 0)
+}
+
+record! {
+    struct Dead { id: String }
+}
+
+/// The tasks of an instance that were given up.
+pub async fn dead_of(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<String>> {
+    let rows: Vec<Dead> =
+        tx.all("SELECT id FROM task WHERE instance_id = ? AND status = 'dead'", args![instance.as_str()]).await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
 /// How many tasks were due before this instant and nobody has taken.
 pub async fn late(db: &Db, types: &[&str], before: Timestamp) -> Result<i64> {
     let marks = vec!["?"; types.len().max(1)].join(", ");

@@ -28,7 +28,7 @@ use store::notice::{Notice, Topic};
 
 use crate::App;
 use crate::assistant::{Assistant, config};
-use crate::health::sweep::{self, Looked, Member, Post};
+use crate::health::sweep::{self, Looked, Member, Post, Since};
 use crate::job::{JOBS, Job};
 
 /// One line of the list of dimensions.
@@ -174,7 +174,7 @@ where
         if post.instances.iter().all(|member| !member.is_there()) {
             return vec![];
         }
-        let looked = match sweep::look(&app, &post, limits).await {
+        let looked = match sweep::look(&app, &post, limits, Since::End).await {
             Ok(looked) => Arc::new(looked),
             Err(error) => {
                 return vec![Finding::new(&post.server.id, format!("the server cannot be reached: {}", error.client))];

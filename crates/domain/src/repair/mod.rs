@@ -33,7 +33,7 @@ use crate::audit::{self, Action, By, Deed};
 use crate::task::{self, Context};
 pub use recover::{AUTO_RECOVERY, recover};
 pub use run::RepairInstance;
-pub use scan::{Planned, Scanned, preview, scan};
+pub use scan::{Planned, Preview, Scanned, preview, scan};
 
 /// Repairs of one kind of one instance within the hour.
 pub const BUDGET: i64 = 3;
@@ -89,13 +89,30 @@ pub fn handler(name: &str) -> Option<&'static Handler> {
     HANDLERS.iter().find(|handler| handler.rule.as_str() == name)
 }
 
-/// Begins a repair, if its budget allows it: ledger, task and audit entry together. Answers whether it was begun.
-async fn begin(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, plan: &str) -> Result<bool> {
+/// What came of the wish to repair something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Yes,
+    /// It was done three times within the hour: somebody was told.
+    Spent,
+    /// Another repair of the instance goes on: to be looked at again.
+    Running,
+}
+
+/// Begins a repair, if its budget allows it: ledger, task and audit entry together.
+pub(crate) async fn begin(
+    app: &App,
+    tx: &mut Tx,
+    instance: &str,
+    rule: &str,
+    before: &str,
+    plan: &str,
+) -> Result<Begun> {
     let now = app.clock.now();
     if repair::count(tx, instance, rule, now - HOUR).await? >= BUDGET {
         let why = format!("repaired {BUDGET} times within the hour, and still: {before}");
         tell(app, tx, instance, rule, before, &why).await?;
-        return Ok(false);
+        return Ok(Begun::Spent);
     }
     let new = repair::New {
         rule,
@@ -106,14 +123,14 @@ async fn begin(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str,
         after: "",
         created_at: now,
     };
-    let Some(id) = repair::insert(tx, &new).await? else { return Ok(false) };
+    let Some(id) = repair::insert(tx, &new).await? else { return Ok(Begun::Running) };
     let payload = RepairInstance { instance_id: instance.to_owned(), repair_id: id };
     let task = task::enqueue(app, tx, &payload, rule, None).await?;
     repair::set_task(tx, id, task.as_str()).await?;
     let told = format!("{rule}: {before}; {plan}");
     audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &told)).await?;
     tx.notify(Notice::new(Topic::Repair, instance)).await?;
-    Ok(true)
+    Ok(Begun::Yes)
 }
 
 /// Nothing is done by itself: the ledger says so once an hour, and an alert is open.
@@ -140,6 +157,21 @@ async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, 
 
 fn subject(instance: &str, rule: &str) -> String {
     format!("repair:{instance}:{rule}")
+}
+
+/// It is over: the alert about it ends.
+pub(crate) async fn resolve(app: &App, tx: &mut Tx, instance: &str, rule: &str) -> Result<()> {
+    alert::resolve(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule)).await.map(drop)
+}
+
+/// The instance is gone: so is everything that somebody was told about it.
+pub(crate) async fn resolve_all(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    let (whole, prefix) = (format!("instance:{instance}"), subject(instance.as_str(), ""));
+    let tasks: Vec<String> = store::task::dead_of(tx, instance).await?.iter().map(|id| format!("task:{id}")).collect();
+    let about = |alert: &alert::Alert| {
+        alert.subject == whole || alert.subject.starts_with(&prefix) || tasks.contains(&alert.subject)
+    };
+    alert::resolve_where(app, tx, about).await.map(drop)
 }
 
 pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<(Listing<Repair>, Vec<Tally>)> {
