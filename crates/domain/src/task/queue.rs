@@ -149,7 +149,7 @@ pub async fn cancel_with(app: &App, tx: &mut Tx, id: &TaskId, why: &str) -> Resu
 }
 
 /// Somebody looks after it: the alert that it was given up ends.
-pub(super) async fn resolve(app: &App, tx: &mut Tx, id: &TaskId) -> Result<()> {
+async fn resolve(app: &App, tx: &mut Tx, id: &TaskId) -> Result<()> {
     alert::resolve(app, tx, alert::Rule::TaskDead, &subject(id.as_str())).await.map(drop)
 }
 
