@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use base::Result;
 use jiff::SignedDuration;
-use store::{alert, guardian, job_run, repair, server_metric};
+use store::{alert, guardian, job_run, repair, server_metric, task};
 
+use crate::alert::DeliverAlert;
+use crate::repair::RepairInstance;
+use crate::task::Payload as _;
 use crate::{App, audit, usage};
 
 const DAY: i64 = 24;
@@ -25,5 +28,9 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     guardian::forget(&app.db, before(RUNS)).await?;
     repair::forget(&app.db, before(REPAIRS)).await?;
     alert::forget(&app.db, before(REPAIRS)).await?;
+    // What the platform makes for itself, day by day; how a repair ended stands in its ledger.
+    for kind in [DeliverAlert::TYPE, RepairInstance::TYPE] {
+        task::forget(&app.db, kind, before(RUNS)).await?;
+    }
     Ok(format!("deleted {entries} audit entries, {requests} requests, {runs} job runs, {metrics} measurements"))
 }

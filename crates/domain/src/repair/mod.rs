@@ -16,6 +16,8 @@ mod run;
 mod scan;
 mod unknown_key;
 
+use std::time::Duration;
+
 use base::id::InstanceId;
 use base::{Listing, Page, Result, Sort};
 use futures_util::future::BoxFuture;
@@ -110,8 +112,7 @@ pub(crate) async fn begin(
 ) -> Result<Begun> {
     let now = app.clock.now();
     if repair::count(tx, instance, rule, now - HOUR).await? >= BUDGET {
-        let why = format!("repaired {BUDGET} times within the hour, and still: {before}");
-        tell(app, tx, instance, rule, before, &why).await?;
+        tell(app, tx, instance, rule, before, &spent_words(before)).await?;
         return Ok(Begun::Spent);
     }
     let new = repair::New {
@@ -131,6 +132,71 @@ pub(crate) async fn begin(
     audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &told)).await?;
     tx.notify(Notice::new(Topic::Repair, instance)).await?;
     Ok(Begun::Yes)
+}
+
+/// Whether a repair that is done on the spot may be done once more within the hour; if not, somebody is told.
+pub(crate) async fn allows(app: &App, instance: &str, rule: &str, before: &str) -> Result<bool> {
+    let mut tx = app.db.begin().await?;
+    let spent = repair::count(&mut tx, instance, rule, app.clock.now() - HOUR).await? >= BUDGET;
+    if spent {
+        tell(app, &mut tx, instance, rule, before, &spent_words(before)).await?;
+    }
+    tx.commit().await?;
+    Ok(!spent)
+}
+
+/// A repair that was done on the spot.
+pub(crate) struct Done<'a> {
+    pub instance: &'a str,
+    pub rule: &'a str,
+    pub before: &'a str,
+    pub action: &'a str,
+    /// How it is now, or why it failed.
+    pub after: std::result::Result<&'a str, &'a str>,
+    pub took: Duration,
+}
+
+/// Writes a repair into the ledger that was done on the spot.
+pub(crate) async fn note(app: &App, done: &Done<'_>) -> Result<()> {
+    let now = app.clock.now();
+    let (status, after) = match done.after {
+        Ok(after) => (Status::Success, after),
+        Err(after) => (Status::Failed, after),
+    };
+    let new = repair::New {
+        rule: done.rule,
+        instance_id: done.instance,
+        status,
+        before: done.before,
+        action: done.action,
+        after,
+        created_at: now,
+    };
+    let mut tx = app.db.begin().await?;
+    if let Some(id) = repair::insert(&mut tx, &new).await? {
+        repair::set_took(&mut tx, id, i64::try_from(done.took.as_millis()).unwrap_or(i64::MAX)).await?;
+    }
+    conclude(app, &mut tx, done.instance, done.rule, status, after).await?;
+    Ok(tx.commit().await?)
+}
+
+/// What follows from the end of a repair: the alert, the audit entry, and that it is heard.
+async fn conclude(app: &App, tx: &mut Tx, instance: &str, rule: &str, status: Status, after: &str) -> Result<()> {
+    let told = format!("{rule}: {after}");
+    let deed = if status == Status::Success {
+        resolve(app, tx, instance, rule).await?;
+        Deed::info(Action::InstanceHealth, instance, &told)
+    } else {
+        let message = format!("{instance}: {told}");
+        alert::raise(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule), &message).await?;
+        Deed::warn(Action::InstanceHealth, instance, &told)
+    };
+    audit::record(app, tx, &By::system(), deed).await?;
+    Ok(tx.notify(Notice::new(Topic::Repair, instance)).await?)
+}
+
+fn spent_words(before: &str) -> String {
+    format!("repaired {BUDGET} times within the hour, and still: {before}")
 }
 
 /// Nothing is done by itself: the ledger says so once an hour, and an alert is open.

@@ -30,7 +30,7 @@ const SETTLE: Duration = Duration::from_secs(10);
 
 /// Begins what is to be restarted; answers the instances, and those that are left to people.
 pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
-    repair::abandon(&app.db).await?;
+    repair::abandon(&app.db, app.clock.now()).await?;
     let (mut begun, mut left) = (vec![], vec![]);
     for post in sweep::fleet(app).await? {
         for member in post.instances {

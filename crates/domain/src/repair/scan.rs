@@ -50,7 +50,7 @@ pub struct Scanned {
 
 /// Scans the whole fleet and begins what is to be repaired.
 pub async fn scan(app: &Arc<App>) -> Result<Scanned> {
-    repair::abandon(&app.db).await?;
+    repair::abandon(&app.db, app.clock.now()).await?;
     let open = &alert::open_subjects(app, alert::Rule::InstancesUnhealthy).await?;
     let posts = sweep::fleet(app).await?;
     let scanned = sweep::everywhere(app, posts, |app, post| async move { scan_server(&app, &post, open).await }).await;
