@@ -78,10 +78,7 @@ pub async fn lock(tx: &mut Tx, id: &TaskId) -> Result<Option<Task>> {
     tx.first(&sql, args![id.as_str()]).await
 }
 
-/// The type that holds back every other task of its instance until it is done.
-pub const CLEANING: &str = "clean_instance";
-
-/// What holds of a task `t` that nothing of its instance holds back.
+/// What holds of a task `t` that nothing of its instance holds back: neither one that runs, nor a cleaning that is not done.
 const FREE: &str = "NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
     AND (t.type IN ('clean_instance', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
          WHERE c.instance_id = t.instance_id AND c.type = 'clean_instance' AND c.status IN ('pending', 'processing', 'failed', 'dead') \
