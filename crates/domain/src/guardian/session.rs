@@ -1,6 +1,7 @@
 //! guardian_session: an instance tells its sessions, and none of them is stuck: said to be running, without a run, for half an hour.
 //! Such a one is ended, which keeps what was said in it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,12 +30,13 @@ const STUCK: SignedDuration = SignedDuration::from_mins(30);
 const YOUNG: Duration = Duration::from_secs(90);
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
+    let open = &repair::open_alerts(&app).await?;
     each_instance(&app, brief(), |app, looked, member, answer| async move {
         // One that is down or starting is the health check's.
         if !answer.is_live() || answer.running_for(&looked.sweep.server).is_none_or(|age| age < YOUNG) {
             return vec![];
         }
-        match look(&app, &looked, &member).await {
+        match look(&app, &looked, &member, open).await {
             Ok(found) => found,
             Err(error) => {
                 vec![Finding::new(&member.instance.id, format!("its sessions cannot be read: {}", error.client))]
@@ -49,7 +51,7 @@ struct List {
     sessions: Vec<Session>,
 }
 
-async fn look(app: &App, looked: &Looked, member: &Member) -> Result<Vec<Finding>> {
+async fn look(app: &App, looked: &Looked, member: &Member, open: &HashSet<String>) -> Result<Vec<Finding>> {
     let instance = &member.instance;
     let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
     let token = instance.token(&app.sealer)?;
@@ -61,9 +63,13 @@ async fn look(app: &App, looked: &Looked, member: &Member) -> Result<Vec<Finding
         finding.extra = json!({"session": session.key, "updated_at": session.updated_at});
         found.push(finding);
     }
+    if stuck.is_empty() {
+        repair::over(app, open, &instance.id, STUCK_SESSION).await?;
+        return Ok(found);
+    }
     let keys: Vec<&str> = stuck.iter().map(|session| session.key.as_str()).collect();
     let before = format!("said to run, and do not: {}", keys.join(", "));
-    if !stuck.is_empty() && repair::allows(app, &instance.id, STUCK_SESSION, &before).await? {
+    if repair::allows(app, &instance.id, STUCK_SESSION, &before).await? {
         let began = Instant::now();
         let ended = end(app, &mut rpc, &stuck).await;
         for finding in &mut found {

@@ -16,6 +16,7 @@ mod run;
 mod scan;
 mod unknown_key;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use base::id::InstanceId;
@@ -228,6 +229,21 @@ fn subject(instance: &str, rule: &str) -> String {
 /// It is over: the alert about it ends.
 pub(crate) async fn resolve(app: &App, tx: &mut Tx, instance: &str, rule: &str) -> Result<()> {
     alert::resolve(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule)).await.map(drop)
+}
+
+/// The same by itself, where the alert is one of the open ones.
+pub(crate) async fn over(app: &App, open: &HashSet<String>, instance: &str, rule: &str) -> Result<()> {
+    if !open.contains(&subject(instance, rule)) {
+        return Ok(());
+    }
+    let mut tx = app.db.begin().await?;
+    resolve(app, &mut tx, instance, rule).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The subjects of alerts about instances that are open.
+pub(crate) async fn open_alerts(app: &App) -> Result<HashSet<String>> {
+    alert::open_subjects(app, alert::Rule::InstancesUnhealthy).await
 }
 
 /// The instance is gone: so is everything that somebody was told about it.

@@ -19,7 +19,6 @@ use store::{Tx, chat_binding, instance_health, repair};
 
 use super::{Begun, Case, HANDLERS, Handler, Proof, begin, open, tell};
 use crate::App;
-use crate::alert;
 use crate::assistant::config;
 use crate::audit::{self, Action, By, Deed};
 use crate::health::sweep::{self, Looked, Member, Post, Since};
@@ -51,7 +50,7 @@ pub struct Scanned {
 /// Scans the whole fleet and begins what is to be repaired.
 pub async fn scan(app: &Arc<App>) -> Result<Scanned> {
     repair::abandon(&app.db, app.clock.now()).await?;
-    let open = &alert::open_subjects(app, alert::Rule::InstancesUnhealthy).await?;
+    let open = &super::open_alerts(app).await?;
     let posts = sweep::fleet(app).await?;
     let scanned = sweep::everywhere(app, posts, |app, post| async move { scan_server(&app, &post, open).await }).await;
     let mut all = Scanned::default();
