@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::kit::free_port;
 use crate::kit::hosts::Ground;
 
-async fn check(ground: &Ground) -> Value {
+pub async fn check(ground: &Ground) -> Value {
     ground.site.admin.get("/instances/health-check").token(&ground.site.root).ok().await
 }
 
@@ -93,6 +93,9 @@ async fn one_sweep_tells_how_everything_is() {
     for id in [&stopped, &wedged] {
         let one = repairs.iter().find(|r| r["instance_id"] == **id).unwrap();
         assert_eq!((one["rule"].as_str(), one["status"].as_str()), (Some("auto_recovery"), Some("success")), "{one}");
+        // What answers again by itself is left alone.
+        let action = if *id == wedged { "nothing" } else { "restarted the service" };
+        assert_eq!(one["action"], action, "{one}");
         let shown = ground.show(id).await;
         assert_eq!((shown["health_status"].as_str(), shown["health_fail_count"].as_i64()), (Some("healthy"), Some(0)));
     }
