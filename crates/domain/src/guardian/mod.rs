@@ -203,6 +203,11 @@ async fn document(app: &App, member: &Member, answer: &Answer) -> Result<Option<
         Some(ConfigFile::Content { sha256, .. }) if *sha256 != member.instance.config_hash => {}
         _ => return Ok(None),
     }
+    read(app, member).await
+}
+
+/// The same, whatever we wrote last.
+async fn read(app: &App, member: &Member) -> Result<Option<Document>> {
     let assistant = Assistant::open(app, &member.instance.id()).await?;
     Ok(config::read(&assistant).await?.map(|found| found.document))
 }
