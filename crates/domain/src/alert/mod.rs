@@ -181,7 +181,8 @@ async fn end(app: &App, tx: &mut Tx, alert: &Alert) -> Result<bool> {
 /// Ends every open alert that is about something that is gone, whatever its rule.
 pub async fn resolve_where(app: &App, tx: &mut Tx, is_gone: impl Fn(&Alert) -> bool + Send + Sync) -> Result<usize> {
     let mut ended = 0;
-    for alert in stored::all_open(&mut *tx).await?.iter().filter(|alert| is_gone(alert)) {
+    let open = stored::all_open(&mut *tx).await?;
+    for alert in open.iter().filter(|alert| is_gone(alert)) {
         ended += usize::from(end(app, tx, alert).await?);
     }
     Ok(ended)
