@@ -136,5 +136,6 @@ pub async fn unhealthy(tx: &mut Tx) -> Result<i64> {
 
 /// Deletes alerts that were resolved before; and those that are open for so long that nobody means them any more.
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
-    db.run("DELETE FROM alert WHERE resolved_at < ? OR (resolved_at IS NULL AND created_at < ?)", args![before, before]).await
+    db.run("DELETE FROM alert WHERE resolved_at < ? OR (resolved_at IS NULL AND created_at < ?)", args![before, before])
+        .await
 }

@@ -47,7 +47,8 @@ pub struct New<'a> {
 pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
     let sql = "INSERT INTO repair (rule, instance_id, status, before, action, after, created_at, updated_at) \
         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
-    let args = args![new.rule, new.instance_id, new.status, new.before, new.action, new.after, new.created_at, new.created_at];
+    let args =
+        args![new.rule, new.instance_id, new.status, new.before, new.action, new.after, new.created_at, new.created_at];
     match tx.first::<Number>(sql, args).await {
         Ok(row) => Ok(row.map(|row| row.n)),
         Err(Error::Taken) => Ok(None),

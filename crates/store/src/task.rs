@@ -317,7 +317,8 @@ pub async fn forget(db: &Db, kind: &str, before: Timestamp) -> Result<u64> {
     let mut tx = db.begin().await?;
     let old = "SELECT id FROM task WHERE type = ? AND status = 'done' AND updated_at < ?";
     tx.run(&format!("DELETE FROM task_log WHERE task_id IN ({old})"), args![kind, before]).await?;
-    let gone = tx.run("DELETE FROM task WHERE type = ? AND status = 'done' AND updated_at < ?", args![kind, before]).await?;
+    let gone =
+        tx.run("DELETE FROM task WHERE type = ? AND status = 'done' AND updated_at < ?", args![kind, before]).await?;
     tx.commit().await?;
     Ok(gone)
 }

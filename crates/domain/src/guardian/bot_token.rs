@@ -43,7 +43,10 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             }
         } else if let Some(other) = seen.get(&hash) {
             // Nobody's by our records: somebody wrote it into both.
-            found.push(Finding::new(&finding.target, format!("its configuration has the same chat-bot as that of {other}")));
+            found.push(Finding::new(
+                &finding.target,
+                format!("its configuration has the same chat-bot as that of {other}"),
+            ));
         } else {
             seen.insert(hash, finding.target);
         }

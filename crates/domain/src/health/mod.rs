@@ -21,15 +21,15 @@ use openclaw::unit::Active;
 use remote::host::Host;
 use remote::llm::KeyState;
 use store::instance::{self, Health, Instance};
-use store::notice::{Notice, Topic};
 use store::instance_health::InstanceHealth;
+use store::notice::{Notice, Topic};
 use store::{gateway_key, instance_health, task};
 
 use crate::App;
 use crate::alert::{self, Rule};
 use crate::audit::{self, Action, By, Deed};
-use judge::{Before, Found};
 use crate::repair;
+use judge::{Before, Found};
 use rpc::Silence;
 use sweep::{Looked, Member, Post, Since};
 

@@ -120,9 +120,9 @@ async fn way(host: &Host, port: u16) -> Heard<Forwarded> {
 fn odd(error: tungstenite::Error) -> Silence {
     match error {
         // So ends a tunnel whose server's connection was lost; a gateway that goes away ends it properly.
-        tungstenite::Error::Io(lost) if lost.kind() == ErrorKind::ConnectionReset => Silence::NoWay(
-            Error::new(Kind::Unavailable, "the connection to its server was lost").with_operator(lost),
-        ),
+        tungstenite::Error::Io(lost) if lost.kind() == ErrorKind::ConnectionReset => {
+            Silence::NoWay(Error::new(Kind::Unavailable, "the connection to its server was lost").with_operator(lost))
+        }
         other => Silence::Wedged(
             Error::new(Kind::Gateway, "the gateway's WebSocket does not answer as it should").with_operator(other),
         ),

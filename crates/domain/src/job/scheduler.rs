@@ -53,7 +53,15 @@ struct Waiting {
 impl Scheduler {
     pub fn new(app: Arc<App>, jobs: &'static [Job], timing: Timing) -> Scheduler {
         let holder = base::id::fresh();
-        Scheduler { app, jobs, timing, holder, done: Mutex::default(), waiting: Mutex::default(), runs: Mutex::default() }
+        Scheduler {
+            app,
+            jobs,
+            timing,
+            holder,
+            done: Mutex::default(),
+            waiting: Mutex::default(),
+            runs: Mutex::default(),
+        }
     }
 
     pub async fn run(self, mut stop: watch::Receiver<bool>) {

@@ -102,5 +102,9 @@ async fn restore(context: &Context, case: &Case<'_>) -> Result<&'static str> {
         all.apply(document, case.version).map(drop)
     };
     let edited = config::change(context, assistant, case.version, &told).await?;
-    Ok(if edited.written { ", which changed the configuration, brought our settings back" } else { ", which changed the configuration" })
+    Ok(if edited.written {
+        ", which changed the configuration, brought our settings back"
+    } else {
+        ", which changed the configuration"
+    })
 }

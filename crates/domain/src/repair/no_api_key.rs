@@ -45,7 +45,9 @@ async fn confirm(case: &Case<'_>, finding: Option<&Finding>) -> Result<Proof> {
 }
 
 async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
-    let access = settings::access(case.app, &case.assistant.instance).await?.ok_or_else(|| Error::conflict("no model is enabled"))?;
+    let access = settings::access(case.app, &case.assistant.instance)
+        .await?
+        .ok_or_else(|| Error::conflict("no model is enabled"))?;
     let told = |document: &mut openclaw::Document| access.apply(document, case.version);
     config::bring(context, case.assistant, case.version, &told).await?;
     if !service::state(case.assistant).await?.is_running() {

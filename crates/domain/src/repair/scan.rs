@@ -177,13 +177,7 @@ struct Look {
 }
 
 /// Everything that is found about one instance; `None` where it was not looked at. `open` are the subjects of open alerts.
-async fn examine(
-    app: &App,
-    looked: &Looked,
-    number: usize,
-    member: &Member,
-    open: &HashSet<String>,
-) -> Option<Look> {
+async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, open: &HashSet<String>) -> Option<Look> {
     if member.busy {
         return None;
     }

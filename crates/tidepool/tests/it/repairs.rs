@@ -168,8 +168,14 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
     check(&ground).await;
     assert_eq!(ground.show(&id(3)).await["health_status"], "unhealthy");
     assert_eq!(open("out_of_memory").await, Some(1));
-    ground.sh("systemctl restart \"openclaw-$1\"; sleep 3", &[&id(3)]).await;
-    check(&ground).await;
+    ground.sh("systemctl restart \"openclaw-$1\"", &[&id(3)]).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        check(&ground).await;
+        if ground.show(&id(3)).await["health_status"] == "healthy" {
+            break;
+        }
+    }
     assert_eq!(ground.show(&id(3)).await["health_status"], "healthy");
     assert_eq!((open("out_of_memory").await, open("rate_limited").await), (Some(0), Some(0)));
     let found = ground.site.admin.get("/repairs").token(&root).ok().await;
