@@ -41,6 +41,11 @@ async fn one_sweep_tells_how_everything_is() {
     let reached = ground
         .instance(json!({"server_id": dead, "home": "/srv/x/2", "gateway_url": format!("http://0.0.0.0:{port}")}))
         .await;
+    let mute = ground
+        .instance(
+            json!({"server_id": dead, "home": "/srv/x/3", "gateway_url": format!("http://0.0.0.0:{}", free_port())}),
+        )
+        .await;
     ground.sh("systemctl stop \"openclaw-$1\"", &[&stopped]).await;
     ground.wrong(&wedged, json!({"wedged": true})).await;
 
@@ -67,6 +72,7 @@ async fn one_sweep_tells_how_everything_is() {
     assert_eq!(state(&checked, &nowhere), is("unknown", "none", 0));
     assert_eq!(state(&checked, &gone), is("unknown", "ssh", 1));
     assert_eq!(state(&checked, &reached), is("healthy", "http", 0), "{checked}");
+    assert_eq!(state(&checked, &mute), is("unknown", "ssh", 1), "neither way gets there: {checked}");
     check(&ground).await;
     let checked = check(&ground).await;
     assert_eq!(state(&checked, &wedged), is("unhealthy", "websocket", 3), "the third counts");
@@ -86,7 +92,7 @@ async fn one_sweep_tells_how_everything_is() {
     ground.wrong(&wedged, json!({})).await;
     let (begun, left) = domain::repair::recover(&ground.site.app).await.unwrap();
     assert!(begun.contains(&stopped) && begun.contains(&wedged), "{begun:?} {left:?}");
-    assert!(left.contains(&gone), "nobody gets there: {left:?}");
+    assert!(left.contains(&gone) && left.contains(&mute), "nobody gets there: {left:?}");
     let (again, _) = domain::repair::recover(&ground.site.app).await.unwrap();
     assert!(again.is_empty(), "what is being repaired is not begun again: {again:?}");
     let repairs = settled(&ground).await;

@@ -223,3 +223,27 @@ async fn words_of_a_chat_reply_repair_nothing() {
     assert_eq!(ground.main_pid(&id).await, pid);
     ground.end().await;
 }
+
+/// A second look that fails proves nothing: the line is read again, until it is known.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_proved_is_read_again() {
+    let Some(mut ground) = Ground::new("repairs::what_could_not_be_proved_is_read_again").await else { return };
+    let id = ground.provisioned(json!({})).await;
+    domain::repair::scan(&ground.site.app).await.unwrap();
+    let path = format!("{}/.openclaw/openclaw.json", ground.home(&id).await);
+    ground.sh("cp -p \"$1\" \"$1.aside\" && printf '{' >\"$1\"", &[&path]).await;
+    let said = "lane task error: lane=main error=\"No API key found for provider \"tidepool\". Auth store: x\"";
+    log(&ground, &id, Some("diagnostic"), said, json!({})).await;
+    let root = ground.site.root.clone();
+    let unseen = ground.site.admin.post("/repairs/preview", json!({"instance_id": id})).token(&root).ok().await;
+    assert!(unseen["unseen"].to_string().contains("no_api_key: the second look failed"), "{unseen}");
+    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    assert!(scanned.begun.is_empty(), "{scanned:?}");
+    ground.sh("mv \"$1.aside\" \"$1\"", &[&path]).await;
+    edit(&ground, &id, "del c['models']['providers']['tidepool']['apiKey']").await;
+    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    assert!(scanned.begun.iter().any(|one| one.ends_with("no_api_key")), "{scanned:?}");
+    let repairs = settled(&ground).await;
+    assert!(repairs.iter().all(|one| one["status"] == "success"), "{repairs:?}");
+    ground.end().await;
+}
