@@ -10,7 +10,8 @@ pub mod sweep;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::{Error, Result};
+use base::id::InstanceId;
+use base::{Error, Kind, Result};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
@@ -20,10 +21,11 @@ use openclaw::sweep::{Answer, Limits, Server};
 use openclaw::unit::Active;
 use remote::host::Host;
 use remote::llm::KeyState;
+pub use store::heartbeat::Beat;
 use store::instance::{self, Health, Instance};
 use store::instance_health::InstanceHealth;
 use store::notice::{Notice, Topic};
-use store::{gateway_key, instance_health, task};
+use store::{gateway_key, heartbeat, instance_health, task};
 
 use crate::App;
 use crate::alert::{self, Rule};
@@ -39,6 +41,10 @@ const STARTING: Duration = Duration::from_secs(90);
 const FALLBACK: Duration = Duration::from_secs(5);
 /// Conversations with instances of one server, and questions about keys, at the same time.
 const TALKS: usize = 16;
+
+/// What the console shows of an instance's checks, and how long they are kept.
+const BEATS: usize = 60;
+const BEATS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 /// What is looked at: no logs.
 pub(crate) fn limits() -> Limits {
@@ -81,6 +87,14 @@ pub struct Report {
     pub layer: String,
     pub detail: String,
     pub latency_ms: Option<i64>,
+}
+
+/// The last checks of an instance, oldest first.
+pub async fn beats(app: &App, id: &InstanceId) -> Result<Vec<Beat>> {
+    instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    let mut beats = heartbeat::last(&app.db, id, BEATS).await?;
+    beats.reverse();
+    Ok(beats)
 }
 
 /// Looks at the whole fleet now, and writes down how everything is.
@@ -340,6 +354,8 @@ pub async fn write(app: &App, tx: &mut store::Tx, instance: &Instance, seen: &Se
     instance::set_health(&mut *tx, &id, status, fails, now).await?;
     let detail: String = seen.detail.chars().take(500).collect();
     instance_health::saw(&mut *tx, &instance.id, seen.layer, &detail, seen.latency_ms).await?;
+    let beat = Beat { status, layer: seen.layer.to_owned(), latency_ms: seen.latency_ms, created_at: now };
+    heartbeat::write(tx, &instance.id, &beat, now - BEATS_KEPT).await?;
     if status != instance.health_status {
         let told = format!("{} → {}: {detail}", instance.health_status.as_str(), status.as_str());
         let deed = match status {

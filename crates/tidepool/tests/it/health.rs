@@ -78,6 +78,11 @@ async fn one_sweep_tells_how_everything_is() {
     assert_eq!(state(&checked, &wedged), is("unhealthy", "websocket", 3), "the third counts");
     assert_eq!(state(&checked, &gone), is("unhealthy", "ssh", 3));
     assert_eq!(state(&checked, &stopped), is("unhealthy", "service", 3));
+    let beats = ground.site.admin.get(&format!("/instances/{wedged}/heartbeat")).token(&ground.site.root).ok().await;
+    let states: Vec<&str> =
+        beats["list"].as_array().unwrap().iter().map(|beat| beat["health_status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["unknown", "unknown", "unhealthy"], "oldest first");
+    ground.site.admin.get("/instances/nothing/heartbeat").token(&ground.site.root).refused("4040").await;
     // What is shown elsewhere is the same.
     assert_eq!(ground.show(&wedged).await["health_status"], "unhealthy");
     let alerts = ground.site.admin.get("/alerts?open=true").token(&ground.site.root).ok().await;
