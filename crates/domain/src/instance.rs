@@ -224,6 +224,7 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     store::task::cancel_all(&mut tx, id, "the instance was deleted", now).await?;
     crate::chat_binding::end_all(app, &mut tx, id, &by.operator).await?;
     instance::delete(&mut tx, id, now).await?;
+    crate::repair::resolve_all(app, &mut tx, id).await?;
     key::retire(app, &mut tx, id).await?;
     let payload = RetireInstance { instance_id: id.as_str().to_owned() };
     task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;

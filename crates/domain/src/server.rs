@@ -148,6 +148,8 @@ pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
         return Err(Error::conflict(format!("the server still has {instances} instances")));
     }
     server::delete(&mut tx, id, app.clock.now()).await?;
+    let subject = format!("server:{id}");
+    crate::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
     let detail = format!("server {} deleted", server.name);
     audit::record(app, &mut tx, by, Deed::warn(Action::ServerAction, &server.id, &detail)).await?;
     tx.commit().await?;

@@ -79,6 +79,12 @@ pub async fn open_one(conn: impl Into<Conn<'_>>, rule: &str, subject: &str) -> R
     conn.into().first(&sql, args![rule, subject]).await
 }
 
+/// Every alert that is open.
+pub async fn all_open(conn: impl Into<Conn<'_>>) -> Result<Vec<Alert>> {
+    let sql = format!("SELECT {} FROM alert WHERE resolved_at IS NULL ORDER BY id", Alert::COLUMNS);
+    conn.into().all(&sql, args![]).await
+}
+
 pub async fn resolve(tx: &mut Tx, id: &str, at: Timestamp) -> Result<bool> {
     Ok(tx.run("UPDATE alert SET resolved_at = ? WHERE id = ? AND resolved_at IS NULL", args![at, id]).await? == 1)
 }
@@ -128,7 +134,8 @@ pub async fn unhealthy(tx: &mut Tx) -> Result<i64> {
     Ok(number.n)
 }
 
-/// Deletes alerts that were resolved before.
+/// Deletes alerts that were resolved before; and those that are open for so long that nobody means them any more.
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
-    db.run("DELETE FROM alert WHERE resolved_at < ?", args![before]).await
+    db.run("DELETE FROM alert WHERE resolved_at < ? OR (resolved_at IS NULL AND created_at < ?)", args![before, before])
+        .await
 }

@@ -37,12 +37,12 @@ const KINDS: &[(Topic, &str, usize)] = &[
     ),
     (
         Topic::Repair,
-        "SELECT instance_id AS id FROM repair WHERE created_at >= ? GROUP BY instance_id ORDER BY instance_id LIMIT 201",
+        "SELECT instance_id AS id FROM repair WHERE updated_at >= ? GROUP BY instance_id ORDER BY instance_id LIMIT 201",
         1,
     ),
     (
         Topic::Job,
-        "SELECT job_name AS id FROM job_run WHERE created_at >= ? AND job_name <> 'queueWorker' GROUP BY job_name \
+        "SELECT job_name AS id FROM job_run WHERE updated_at >= ? AND job_name <> 'queueWorker' GROUP BY job_name \
          ORDER BY job_name LIMIT 201",
         1,
     ),

@@ -43,9 +43,18 @@ pub struct New<'a> {
 
 /// Writes a run down; `None` where the slot has its run already, or another run of the job is going on.
 pub async fn begin(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
-    let sql = "INSERT INTO job_run (job_name, slot, status, message, holder, lease_until, created_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
-    let args = args![new.job_name, new.slot, new.status, new.message, new.holder, new.lease_until, new.created_at];
+    let sql = "INSERT INTO job_run (job_name, slot, status, message, holder, lease_until, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
+    let args = args![
+        new.job_name,
+        new.slot,
+        new.status,
+        new.message,
+        new.holder,
+        new.lease_until,
+        new.created_at,
+        new.created_at
+    ];
     match tx.first::<Number>(sql, args).await {
         Ok(row) => Ok(row.map(|row| row.n)),
         Err(Error::Taken) => Ok(None),
@@ -60,9 +69,18 @@ pub async fn renew(db: &Db, id: i64, holder: &str, until: Timestamp) -> Result<b
 }
 
 /// Writes how it ended, if it is still the holder's to say.
-pub async fn end(tx: &mut Tx, id: i64, holder: &str, status: Status, message: &str, ms: i64) -> Result<bool> {
-    let sql = "UPDATE job_run SET status = ?, message = ?, duration_ms = ? WHERE id = ? AND holder = ? AND status = 'running'";
-    Ok(tx.run(sql, args![status, message, ms, id, holder]).await? == 1)
+pub async fn end(
+    tx: &mut Tx,
+    id: i64,
+    holder: &str,
+    status: Status,
+    message: &str,
+    ms: i64,
+    at: Timestamp,
+) -> Result<bool> {
+    let sql = "UPDATE job_run SET status = ?, message = ?, duration_ms = ?, updated_at = ? \
+        WHERE id = ? AND holder = ? AND status = 'running'";
+    Ok(tx.run(sql, args![status, message, ms, at, id, holder]).await? == 1)
 }
 
 /// The run of a job that is going on.
@@ -84,8 +102,8 @@ pub async fn of_slot(conn: impl Into<Conn<'_>>, job: &str, slot: Timestamp) -> R
 /// Ends the runs whose process has not said anything for too long: it is gone, or must give up by itself.
 pub async fn abandon(db: &Db, now: Timestamp) -> Result<u64> {
     let sql = "UPDATE job_run SET status = 'failed', message = 'the process that ran it is gone', \
-        duration_ms = lease_until - created_at WHERE status = 'running' AND lease_until < ?";
-    db.run(sql, args![now]).await
+        duration_ms = lease_until - created_at, updated_at = ? WHERE status = 'running' AND lease_until < ?";
+    db.run(sql, args![now, now]).await
 }
 
 /// The columns a list may be sorted by.

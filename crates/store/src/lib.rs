@@ -18,6 +18,7 @@ pub mod filter;
 pub mod foreign;
 pub mod gateway_key;
 pub mod guardian;
+pub mod heartbeat;
 pub mod install;
 pub mod instance;
 pub mod instance_health;

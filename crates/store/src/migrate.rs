@@ -12,6 +12,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (5, "host", include_str!("../migrations/0005_host.sql")),
     (6, "talk", include_str!("../migrations/0006_talk.sql")),
     (7, "clock", include_str!("../migrations/0007_clock.sql")),
+    (8, "ends", include_str!("../migrations/0008_ends.sql")),
 ];
 
 /// The schema version that this binary knows.

@@ -45,9 +45,10 @@ pub struct New<'a> {
 
 /// Writes a repair down; `None` where another goes on for the instance.
 pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
-    let sql = "INSERT INTO repair (rule, instance_id, status, before, action, after, created_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
-    let args = args![new.rule, new.instance_id, new.status, new.before, new.action, new.after, new.created_at];
+    let sql = "INSERT INTO repair (rule, instance_id, status, before, action, after, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
+    let args =
+        args![new.rule, new.instance_id, new.status, new.before, new.action, new.after, new.created_at, new.created_at];
     match tx.first::<Number>(sql, args).await {
         Ok(row) => Ok(row.map(|row| row.n)),
         Err(Error::Taken) => Ok(None),
@@ -59,10 +60,23 @@ pub async fn set_task(tx: &mut Tx, id: i64, task: &str) -> Result<()> {
     tx.run("UPDATE repair SET task_id = ? WHERE id = ?", args![task, id]).await.map(drop)
 }
 
+pub async fn set_took(tx: &mut Tx, id: i64, ms: i64) -> Result<()> {
+    tx.run("UPDATE repair SET took_ms = ? WHERE id = ?", args![ms, id]).await.map(drop)
+}
+
 /// Writes what became of it. False where that was written before.
-pub async fn end(tx: &mut Tx, id: i64, status: Status, action: &str, after: &str, took_ms: i64) -> Result<bool> {
-    let sql = "UPDATE repair SET status = ?, action = ?, after = ?, took_ms = ? WHERE id = ? AND status = 'running'";
-    Ok(tx.run(sql, args![status, action, after, took_ms, id]).await? == 1)
+pub async fn end(
+    tx: &mut Tx,
+    id: i64,
+    status: Status,
+    action: &str,
+    after: &str,
+    took_ms: i64,
+    at: Timestamp,
+) -> Result<bool> {
+    let sql = "UPDATE repair SET status = ?, action = ?, after = ?, took_ms = ?, updated_at = ? \
+        WHERE id = ? AND status = 'running'";
+    Ok(tx.run(sql, args![status, action, after, took_ms, at, id]).await? == 1)
 }
 
 pub async fn find(conn: impl Into<Conn<'_>>, id: i64) -> Result<Option<Repair>> {
@@ -86,10 +100,10 @@ pub async fn told(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> 
 }
 
 /// Ends repairs whose task is over without having said so: it was cancelled, or given up.
-pub async fn abandon(db: &Db) -> Result<u64> {
-    let sql = "UPDATE repair SET status = 'failed', after = 'its task was given up' WHERE status = 'running' \
+pub async fn abandon(db: &Db, now: Timestamp) -> Result<u64> {
+    let sql = "UPDATE repair SET status = 'failed', after = 'its task was given up', updated_at = ? WHERE status = 'running' \
         AND NOT EXISTS (SELECT 1 FROM task WHERE task.id = repair.task_id AND task.status IN ('pending', 'processing', 'failed'))";
-    db.run(sql, args![]).await
+    db.run(sql, args![now]).await
 }
 
 /// What a list of repairs is narrowed by.

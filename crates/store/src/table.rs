@@ -38,6 +38,7 @@ pub const TABLES: &[&str] = &[
     "job",
     "job_run",
     "instance_health",
+    "heartbeat",
     "repair",
     "guardian_event",
     "guardian_check",
@@ -49,7 +50,7 @@ pub const TABLES: &[&str] = &[
 
 /// Tables whose key counts up by itself.
 pub const COUNTED: &[&str] =
-    &["audit_log", "server_metric", "task_log", "request_log", "job_run", "repair", "guardian_event"];
+    &["audit_log", "server_metric", "task_log", "request_log", "job_run", "repair", "guardian_event", "heartbeat"];
 
 /// A column that holds a sealed secret, and the column that holds its keyed hash, if any.
 pub struct Sealed {

@@ -78,8 +78,11 @@ pub async fn lock(tx: &mut Tx, id: &TaskId) -> Result<Option<Task>> {
     tx.first(&sql, args![id.as_str()]).await
 }
 
-/// The type that holds back every other task of its instance until it is done.
-pub const CLEANING: &str = "clean_instance";
+/// What holds of a task `t` that nothing of its instance holds back: neither one that runs, nor a cleaning that is not done.
+const FREE: &str = "NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
+    AND (t.type IN ('clean_instance', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
+         WHERE c.instance_id = t.instance_id AND c.type = 'clean_instance' AND c.status IN ('pending', 'processing', 'failed', 'dead') \
+         AND NOT EXISTS (SELECT 1 FROM task d WHERE d.instance_id = c.instance_id AND d.type = c.type AND d.status = 'done' AND d.id > c.id)))";
 
 /// Due tasks of these types that may run now, at most one per instance, held until the transaction ends.
 ///
@@ -93,11 +96,7 @@ pub async fn lock_due(tx: &mut Tx, types: &[&str], now: Timestamp, limit: usize)
     let lock = tx.dialect().skip_locked_of("t");
     let sql = format!(
         "SELECT {} FROM task t WHERE t.status IN ('pending', 'failed') AND t.next_attempt_at <= ? AND t.type IN ({marks}) \
-         AND NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
-         AND (t.type IN ('{CLEANING}', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
-              WHERE c.instance_id = t.instance_id AND c.type = '{CLEANING}' AND c.status IN ('pending', 'processing', 'failed', 'dead') \
-              AND NOT EXISTS (SELECT 1 FROM task d WHERE d.instance_id = c.instance_id AND d.type = c.type AND d.status = 'done' AND d.id > c.id))) \
-         ORDER BY t.next_attempt_at, t.id LIMIT ?{lock}",
+         AND {FREE} ORDER BY t.next_attempt_at, t.id LIMIT ?{lock}",
         columns()
     );
     let mut args = args![now];
@@ -230,11 +229,32 @@ pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
     Ok(rows.into_iter().map(|row| row.instance_id).collect())
 }
 
-/// How many tasks were due before this instant and nobody has taken.
+/// Whether something is at work on an instance, or about to be.
+pub async fn is_busy(tx: &mut Tx, instance: &InstanceId) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM task WHERE instance_id = ? AND status IN ('pending', 'processing')";
+    let number: Number = Conn::from(tx).one(sql, args![instance.as_str()]).await?;
+    Ok(number.n > 0)
+}
+
+record! {
+    struct Dead { id: String }
+}
+
+/// The tasks of an instance that were given up.
+pub async fn dead_of(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<String>> {
+    let rows: Vec<Dead> =
+        tx.all("SELECT id FROM task WHERE instance_id = ? AND status = 'dead'", args![instance.as_str()]).await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// How many tasks were due before this instant and nobody has taken, although they may run now.
 pub async fn late(db: &Db, types: &[&str], before: Timestamp) -> Result<i64> {
-    let marks = vec!["?"; types.len().max(1)].join(", ");
+    if types.is_empty() {
+        return Ok(0);
+    }
+    let marks = vec!["?"; types.len()].join(", ");
     let sql = format!(
-        "SELECT COUNT(*) AS n FROM task WHERE status IN ('pending', 'failed') AND next_attempt_at < ? AND type IN ({marks})"
+        "SELECT COUNT(*) AS n FROM task t WHERE t.status IN ('pending', 'failed') AND t.next_attempt_at < ? AND t.type IN ({marks}) AND {FREE}"
     );
     let mut args = args![before];
     args.extend(types.iter().map(|t| Value::from(*t)));
@@ -290,6 +310,24 @@ record! {
 /// How many tasks are in each state.
 pub async fn counts(db: &Db) -> Result<Vec<Count>> {
     db.all("SELECT status, COUNT(*) AS n FROM task GROUP BY status", args![]).await
+}
+
+/// Deletes tasks of a type that were done before, with their logs.
+pub async fn forget(db: &Db, kind: &str, before: Timestamp) -> Result<u64> {
+    let mut tx = db.begin().await?;
+    let old = "SELECT id FROM task WHERE type = ? AND status = 'done' AND updated_at < ?";
+    tx.run(&format!("DELETE FROM task_log WHERE task_id IN ({old})"), args![kind, before]).await?;
+    let gone =
+        tx.run("DELETE FROM task WHERE type = ? AND status = 'done' AND updated_at < ?", args![kind, before]).await?;
+    tx.commit().await?;
+    Ok(gone)
+}
+
+/// How many tasks of this type, payload and source were made since then.
+pub async fn count_of(tx: &mut Tx, kind: &str, payload: &str, source: &str, since: Timestamp) -> Result<i64> {
+    let sql = "SELECT COUNT(*) AS n FROM task WHERE type = ? AND payload = ? AND source = ? AND created_at > ?";
+    let number: Number = Conn::from(tx).one(sql, args![kind, payload, source, since]).await?;
+    Ok(number.n)
 }
 
 /// `r#type` is Rust's spelling; the column is `type`.

@@ -31,8 +31,8 @@ struct Stream {
     token: String,
     began: Instant,
     looked: Instant,
-    /// Said first: how long to wait before coming back.
-    hello: bool,
+    /// Said first: how long to wait before coming back, and what to give along then, though nothing was heard.
+    hello: Option<i64>,
 }
 
 /// What changes, as server-sent events (beyond the spec).
@@ -47,9 +47,11 @@ async fn events(_: Admin, api: State, headers: HeaderMap) -> Result<Response, Ap
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let last = text("last-event-id").and_then(|id| id.trim().parse().ok());
     let token = text("authorization").and_then(|h| h.split_once(' ')).map_or("", |(_, token)| token.trim()).to_owned();
+    // From before the listening: whoever is cut off before the first event misses nothing.
+    let hello = last.unwrap_or_else(|| api.app.clock.now().as_millisecond());
     let listener = event::listen(&api.app, last).await?;
     let now = Instant::now();
-    let begun = Stream { api, listener, token, began: now, looked: now, hello: true };
+    let begun = Stream { api, listener, token, began: now, looked: now, hello: Some(hello) };
     let pieces = stream::unfold(begun, |mut stream| async move {
         let piece = stream.next().await?;
         Some((Ok::<_, std::convert::Infallible>(Bytes::from(piece)), stream))
@@ -65,8 +67,8 @@ async fn events(_: Admin, api: State, headers: HeaderMap) -> Result<Response, Ap
 
 impl Stream {
     async fn next(&mut self) -> Option<String> {
-        if std::mem::take(&mut self.hello) {
-            return Some("retry: 1000\n\n".into());
+        if let Some(id) = self.hello.take() {
+            return Some(format!("retry: 1000\nid: {id}\n\n"));
         }
         if self.began.elapsed() >= LONGEST {
             return None;

@@ -19,6 +19,7 @@ use crate::words::{EntryStatus, Health, KeyStatus, Origin};
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(health_check))
+        .routes(routes!(heartbeat))
         .routes(routes!(list))
         .routes(routes!(show))
         .routes(routes!(create))
@@ -398,4 +399,34 @@ async fn health_check(_: Admin, api: State) -> Answer<HealthReports> {
         latency_ms: report.latency_ms,
     });
     Ok(Data(HealthReports { checked_at: api.zone().show(api.app.clock.now()), list: list.collect() }))
+}
+
+/// One check of an instance.
+#[derive(Serialize, ToSchema)]
+pub struct Heartbeat {
+    checked_at: String,
+    /// The state that followed from it.
+    health_status: Health,
+    /// What decided: ssh, service, http, websocket, key, or none where nothing was asked.
+    layer: String,
+    latency_ms: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Heartbeats {
+    /// Oldest first.
+    list: Vec<Heartbeat>,
+}
+
+/// The last 60 checks of an instance (beyond the spec), those of a day at most.
+#[utoipa::path(get, path = "/instances/{id}/heartbeat", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Heartbeats)))]
+async fn heartbeat(_: Admin, api: State, Path(id): Path<String>) -> Answer<Heartbeats> {
+    let beats = domain::health::beats(&api.app, &InstanceId::named(id)).await?;
+    let list = beats.into_iter().map(|beat| Heartbeat {
+        checked_at: api.zone().show(beat.created_at),
+        health_status: beat.status.into(),
+        layer: beat.layer,
+        latency_ms: beat.latency_ms,
+    });
+    Ok(Data(Heartbeats { list: list.collect() }))
 }

@@ -1,6 +1,6 @@
 //! What the platform repaired by itself.
 
-use base::{Listing, Sort};
+use base::Sort;
 use domain::repair::{self, Repair, Tally};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -128,11 +128,20 @@ pub struct PlannedRepair {
     action: String,
 }
 
+#[derive(Serialize, ToSchema)]
+pub struct PlannedRepairs {
+    list: Vec<PlannedRepair>,
+    total: i64,
+    /// Servers and instances that could not be looked at, and why: nothing is known of them.
+    unseen: Vec<String>,
+}
+
 /// Scans all instances now and answers what would be repaired (beyond the spec). Nothing is done, and no log counts as read.
-#[utoipa::path(post, path = "/repairs/preview", tag = "repairs", request_body = PreviewWanted, responses((status = 200, body = Listing<PlannedRepair>)))]
-async fn preview(_: Admin, api: State, Body(body): Body<PreviewWanted>) -> Answer<Listing<PlannedRepair>> {
-    let planned = repair::preview(&api.app, body.instance_id).await?;
-    let list: Vec<PlannedRepair> = planned
+#[utoipa::path(post, path = "/repairs/preview", tag = "repairs", request_body = PreviewWanted, responses((status = 200, body = PlannedRepairs)))]
+async fn preview(_: Admin, api: State, Body(body): Body<PreviewWanted>) -> Answer<PlannedRepairs> {
+    let preview = repair::preview(&api.app, body.instance_id).await?;
+    let list: Vec<PlannedRepair> = preview
+        .planned
         .into_iter()
         .map(|one| PlannedRepair {
             rule: one.rule.as_str().to_owned(),
@@ -142,5 +151,5 @@ async fn preview(_: Admin, api: State, Body(body): Body<PreviewWanted>) -> Answe
             action: one.plan,
         })
         .collect();
-    Ok(Data(Listing { total: list.len() as i64, list }))
+    Ok(Data(PlannedRepairs { total: list.len() as i64, list, unseen: preview.unseen }))
 }

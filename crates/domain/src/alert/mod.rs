@@ -2,6 +2,8 @@
 
 mod deliver;
 
+use std::collections::HashSet;
+
 use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
 use store::alert::{self as stored, AlertRule};
 pub use store::alert::{Alert, SORTABLE, Wanted};
@@ -161,14 +163,44 @@ pub async fn raise(app: &App, tx: &mut Tx, rule: Rule, subject: &str, message: &
 
 /// Ends an alert, if one is open.
 pub async fn resolve(app: &App, tx: &mut Tx, rule: Rule, subject: &str) -> Result<bool> {
-    let Some(alert) = stored::open_one(&mut *tx, rule.as_str(), subject).await? else { return Ok(false) };
+    match stored::open_one(&mut *tx, rule.as_str(), subject).await? {
+        Some(alert) => end(app, tx, &alert).await,
+        None => Ok(false),
+    }
+}
+
+async fn end(app: &App, tx: &mut Tx, alert: &Alert) -> Result<bool> {
     if !stored::resolve(tx, &alert.id, app.clock.now()).await? {
         return Ok(false);
     }
-    let channel =
-        stored::rule(&mut *tx, rule.as_str()).await?.is_some_and(|rule| rule.enabled && rule.channel.is_some());
-    tell(app, tx, &alert, deliver::RESOLVED, channel).await?;
+    let channel = stored::rule(&mut *tx, &alert.rule).await?.is_some_and(|rule| rule.enabled && rule.channel.is_some());
+    tell(app, tx, alert, deliver::RESOLVED, channel).await?;
     Ok(true)
+}
+
+/// Ends every open alert that is about something that is gone, whatever its rule.
+pub async fn resolve_where(app: &App, tx: &mut Tx, is_gone: impl Fn(&Alert) -> bool + Send + Sync) -> Result<usize> {
+    let mut ended = 0;
+    let open = stored::all_open(&mut *tx).await?;
+    for alert in open.iter().filter(|alert| is_gone(alert)) {
+        ended += usize::from(end(app, tx, alert).await?);
+    }
+    Ok(ended)
+}
+
+/// Ends the open alerts of a rule whose subject is none of these: they were looked at, and it is not there any more.
+pub async fn resolve_others(app: &App, rule: Rule, subjects: &HashSet<String>) -> Result<usize> {
+    let mut tx = app.db.begin().await?;
+    let gone = |alert: &Alert| alert.rule == rule.as_str() && !subjects.contains(&alert.subject);
+    let ended = resolve_where(app, &mut tx, gone).await?;
+    tx.commit().await?;
+    Ok(ended)
+}
+
+/// The subjects of a rule that an alert is open for.
+pub async fn open_subjects(app: &App, rule: Rule) -> Result<HashSet<String>> {
+    let all = stored::all_open(&app.db).await?;
+    Ok(all.into_iter().filter(|alert| alert.rule == rule.as_str()).map(|alert| alert.subject).collect())
 }
 
 /// The same by itself, in a transaction of its own.

@@ -24,17 +24,31 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             found.push(Finding::new(&instance, format!("its chat-bot is also bound to {other}")));
         }
     }
-    let owners = Arc::new(owners);
     let told = each_instance(&app, brief(), |app, _, member, answer| async move {
         let Ok(Some(document)) = document(&app, &member, &answer).await else { return vec![] };
         let Some(token) = document.get_str(["channels", "telegram", "botToken"]) else { return vec![] };
         vec![Finding { extra: app.sealer.hash(&Secret::new(token)).into(), ..Finding::new(&member.instance.id, "") }]
     })
     .await?;
+    let mut seen: HashMap<String, String> = HashMap::new();
     for finding in told {
-        let owner = finding.extra.as_str().and_then(|hash| owners.get(hash));
-        if let Some(owner) = owner.filter(|owner| **owner != finding.target) {
-            found.push(Finding::new(&finding.target, format!("its configuration has the chat-bot of {owner}")));
+        // A server that is away.
+        let Some(hash) = finding.extra.as_str().map(str::to_owned) else {
+            found.push(finding);
+            continue;
+        };
+        if let Some(owner) = owners.get(&hash) {
+            if *owner != finding.target {
+                found.push(Finding::new(&finding.target, format!("its configuration has the chat-bot of {owner}")));
+            }
+        } else if let Some(other) = seen.get(&hash) {
+            // Nobody's by our records: somebody wrote it into both.
+            found.push(Finding::new(
+                &finding.target,
+                format!("its configuration has the same chat-bot as that of {other}"),
+            ));
+        } else {
+            seen.insert(hash, finding.target);
         }
     }
     Ok(found)

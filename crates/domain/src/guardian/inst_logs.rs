@@ -23,7 +23,7 @@ pub(super) const DIMENSION: Dimension = Dimension {
 const WINDOW: SignedDuration = SignedDuration::from_mins(15);
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
-    // Its own look at the end of the log: the scan's mark is the scan's.
+    // Its own look at the end of the log, whatever a scan has read: the window cuts by time.
     let limits = Limits { log_bytes: 256 * 1024, ..Limits::default() };
     each_instance(&app, limits, |_, looked, member, answer| async move {
         let now = looked.sweep.server.time.and_then(|s| Timestamp::from_second(s).ok()).unwrap_or_else(Timestamp::now);

@@ -28,7 +28,7 @@ use store::notice::{Notice, Topic};
 
 use crate::App;
 use crate::assistant::{Assistant, config};
-use crate::health::sweep::{self, Looked, Member, Post};
+use crate::health::sweep::{self, Looked, Member, Post, Since};
 use crate::job::{JOBS, Job};
 
 /// One line of the list of dimensions.
@@ -174,7 +174,7 @@ where
         if post.instances.iter().all(|member| !member.is_there()) {
             return vec![];
         }
-        let looked = match sweep::look(&app, &post, limits).await {
+        let looked = match sweep::look(&app, &post, limits, Since::End).await {
             Ok(looked) => Arc::new(looked),
             Err(error) => {
                 return vec![Finding::new(&post.server.id, format!("the server cannot be reached: {}", error.client))];
@@ -203,6 +203,11 @@ async fn document(app: &App, member: &Member, answer: &Answer) -> Result<Option<
         Some(ConfigFile::Content { sha256, .. }) if *sha256 != member.instance.config_hash => {}
         _ => return Ok(None),
     }
+    read(app, member).await
+}
+
+/// The same, whatever we wrote last.
+async fn read(app: &App, member: &Member) -> Result<Option<Document>> {
     let assistant = Assistant::open(app, &member.instance.id()).await?;
     Ok(config::read(&assistant).await?.map(|found| found.document))
 }

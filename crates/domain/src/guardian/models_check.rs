@@ -5,9 +5,8 @@ use std::sync::Arc;
 use base::{Result, When};
 use openclaw::config::{Found, Problem};
 
-use super::{Dimension, Finding, brief, each_instance};
+use super::{Dimension, Finding, brief, each_instance, read};
 use crate::App;
-use crate::assistant::{Assistant, config};
 
 pub(super) const DIMENSION: Dimension = Dimension {
     name: "guardian_models_check",
@@ -19,11 +18,7 @@ pub(super) const DIMENSION: Dimension = Dimension {
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     each_instance(&app, brief(), |app, _, member, _| async move {
         let id = &member.instance.id;
-        let read = async {
-            let assistant = Assistant::open(&app, &member.instance.id()).await?;
-            Ok::<_, base::Error>(config::read(&assistant).await?.map(|found| found.document))
-        };
-        let document = match read.await {
+        let document = match read(&app, &member).await {
             Ok(Some(document)) => document,
             Ok(None) => return vec![],
             Err(error) => return vec![Finding::new(id, error.client)],

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Dimension, Finding, brief};
 use crate::App;
-use crate::health::sweep;
+use crate::health::sweep::{self, Since};
 
 pub(super) const DIMENSION: Dimension = Dimension {
     name: "guardian_process_check",
@@ -21,7 +21,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     let posts = sweep::fleet(&app).await?;
     let found = sweep::everywhere(&app, posts, |app, post| async move {
         let id = post.server.id.clone();
-        let looked = match sweep::look(&app, &post, &brief()).await {
+        let looked = match sweep::look(&app, &post, &brief(), Since::End).await {
             Ok(looked) => looked,
             Err(error) => return vec![Finding::new(&id, format!("the server cannot be reached: {}", error.client))],
         };

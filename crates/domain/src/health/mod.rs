@@ -10,25 +10,30 @@ pub mod sweep;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::{Error, Result};
+use base::id::InstanceId;
+use base::{Error, Kind, Result};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use jiff::{SignedDuration, Timestamp};
 use openclaw::frame::{Request, Scope};
-use openclaw::sweep::{Answer, Limits};
+use openclaw::sweep::{Answer, Limits, Server};
 use openclaw::unit::Active;
 use remote::host::Host;
 use remote::llm::KeyState;
+pub use store::heartbeat::Beat;
 use store::instance::{self, Health, Instance};
+use store::instance_health::InstanceHealth;
 use store::notice::{Notice, Topic};
-use store::{gateway_key, instance_health};
+use store::{gateway_key, heartbeat, instance_health, task};
 
 use crate::App;
 use crate::alert::{self, Rule};
 use crate::audit::{self, Action, By, Deed};
+use crate::repair;
 use judge::{Before, Found};
-use sweep::{Looked, Member, Post};
+use rpc::Silence;
+use sweep::{Looked, Member, Post, Since};
 
 /// A gateway takes up to 45 s to start, and has nothing to say until then.
 const STARTING: Duration = Duration::from_secs(90);
@@ -36,6 +41,10 @@ const STARTING: Duration = Duration::from_secs(90);
 const FALLBACK: Duration = Duration::from_secs(5);
 /// Conversations with instances of one server, and questions about keys, at the same time.
 const TALKS: usize = 16;
+
+/// What the console shows of an instance's checks, and how long they are kept.
+const BEATS: usize = 60;
+const BEATS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 /// What is looked at: no logs.
 pub(crate) fn limits() -> Limits {
@@ -52,11 +61,18 @@ pub struct Seen {
     pub latency_ms: Option<i64>,
     /// When its process was started, by our clock.
     pub started_at: Option<Timestamp>,
+    /// Its server could not be talked to: that is the server's case, and a restart is not possible.
+    pub unreachable: bool,
 }
 
 impl Seen {
     pub fn new(found: Found, layer: &'static str, detail: impl Into<String>) -> Seen {
-        Seen { found, layer, detail: detail.into(), latency_ms: None, started_at: None }
+        Seen { found, layer, detail: detail.into(), latency_ms: None, started_at: None, unreachable: false }
+    }
+
+    /// Whether it works, whatever is to be said of its key.
+    pub fn works(&self) -> bool {
+        matches!(self.found, Found::Passed | Found::KeyUnknown | Found::KeyInvalid)
     }
 }
 
@@ -71,6 +87,14 @@ pub struct Report {
     pub layer: String,
     pub detail: String,
     pub latency_ms: Option<i64>,
+}
+
+/// The last checks of an instance, oldest first.
+pub async fn beats(app: &App, id: &InstanceId) -> Result<Vec<Beat>> {
+    instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    let mut beats = heartbeat::last(&app.db, id, BEATS).await?;
+    beats.reverse();
+    Ok(beats)
 }
 
 /// Looks at the whole fleet now, and writes down how everything is.
@@ -89,7 +113,8 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
     if post.instances.is_empty() {
         return Ok(vec![]);
     }
-    let looked = sweep::look(app, post, &limits()).await;
+    let began = app.clock.now();
+    let looked = sweep::look(app, post, &limits(), Since::End).await;
     let mut asks: Vec<BoxFuture<'_, Seen>> = vec![];
     for (number, member) in post.instances.iter().enumerate() {
         asks.push(match &looked {
@@ -98,7 +123,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
         });
     }
     let seen: Vec<Seen> = stream::iter(asks).buffered(TALKS).collect().await;
-    record(app, post, seen).await
+    record(app, post, seen, began).await
 }
 
 /// One instance, layer by layer.
@@ -121,20 +146,25 @@ async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> S
     let Some(answer) = looked.of(number) else {
         return Seen::new(Found::Unknown, "ssh", "the server said nothing about it");
     };
-    if let Some(seen) = service(answer, looked) {
+    if let Some(seen) = service(answer, &looked.sweep.server) {
         return seen;
     }
     let began = Instant::now();
-    if let Err(error) = talk(app, &looked.host, &member.instance).await {
-        let wedged = format!("alive, but wedged: {}", error.client);
-        return Seen::new(Found::Failed, "websocket", wedged);
+    match talk(app, &looked.host, &member.instance).await {
+        Ok(()) => {}
+        Err(Silence::Wedged(error)) => {
+            return Seen::new(Found::Failed, "websocket", format!("alive, but wedged: {}", error.client));
+        }
+        Err(Silence::NoWay(error)) => {
+            return Seen::new(Found::Unknown, "ssh", format!("it could not be asked: {}", error.client));
+        }
     }
     let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
     Seen { latency_ms, ..key(app, &member.instance).await }
 }
 
 /// The unit and its health page; `None` where both are well.
-fn service(answer: &Answer, looked: &Looked) -> Option<Seen> {
+fn service(answer: &Answer, server: &Server) -> Option<Seen> {
     let unit = &answer.unit;
     if !answer.complete && unit.sub.is_empty() {
         return Some(Seen::new(Found::Unknown, "ssh", "the server's answer about it was cut off"));
@@ -143,7 +173,8 @@ fn service(answer: &Answer, looked: &Looked) -> Option<Seen> {
         return Some(Seen::new(Found::Inactive, "service", "the service is not set up on the server"));
     }
     let told = || format!("the service is {} ({})", unit.sub, unit.result);
-    let young = answer.running_for(&looked.sweep.server).is_some_and(|age| age < STARTING);
+    // One that systemd started again by itself has ended before: that is no start to wait for.
+    let young = unit.restarts == 0 && answer.running_for(server).is_some_and(|age| age < STARTING);
     match unit.active {
         Active::Active => {}
         Active::Inactive | Active::Failed => return Some(Seen::new(Found::Inactive, "service", told())),
@@ -162,12 +193,16 @@ fn service(answer: &Answer, looked: &Looked) -> Option<Seen> {
         Some(http) => format!("/healthz answers {}", http.status),
         None => "/healthz does not answer".to_owned(),
     };
-    Some(Seen::new(Found::Failed, "http", told))
+    let again = match unit.restarts {
+        0 => String::new(),
+        times => format!("; systemd started it again {times} times"),
+    };
+    Some(Seen::new(Found::Failed, "http", told + &again))
 }
 
-async fn talk(app: &App, host: &Host, instance: &Instance) -> Result<()> {
+async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Result<(), Silence> {
     let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
-    let token = instance.token(&app.sealer)?;
+    let token = instance.token(&app.sealer).map_err(Error::from)?;
     let mut rpc = rpc::Rpc::open(host, port, &token, Scope::LOOK).await?;
     rpc.call(Request::health).await.map(drop)
 }
@@ -206,20 +241,24 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
     }
     let local = post.server.host == crate::host::LOCAL;
     let Some(url) = health_url(&member.instance.gateway_url, local) else {
-        return Seen::new(Found::Failed, "ssh", away);
+        return Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", away) };
     };
     let began = Instant::now();
     let asked = app.llm.http.get(url).timeout(FALLBACK).send().await;
-    match asked {
+    let told = match asked {
         Ok(answer) if answer.status().is_success() => {
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
-            Seen { latency_ms, ..Seen::new(Found::Passed, "http", format!("{away}; /healthz answers")) }
+            // Where its page answers, its key is asked about as ever.
+            let key = key(app, &member.instance).await;
+            let layer = if key.found == Found::Passed { "http" } else { key.layer };
+            let detail = format!("{away}; /healthz answers; {}", key.detail);
+            return Seen { latency_ms, unreachable: true, ..Seen::new(key.found, layer, detail) };
         }
-        Ok(answer) => {
-            Seen::new(Found::Failed, "http", format!("{away}; /healthz answers {}", answer.status().as_u16()))
-        }
-        Err(_) => Seen::new(Found::Failed, "http", format!("{away}; /healthz does not answer")),
-    }
+        Ok(answer) => format!("{away}; /healthz answers {}", answer.status().as_u16()),
+        Err(_) => format!("{away}; /healthz does not answer"),
+    };
+    // Neither way gets there, and the first is the server's.
+    Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", told) }
 }
 
 fn health_url(gateway_url: &str, local: bool) -> Option<String> {
@@ -236,18 +275,24 @@ fn health_url(gateway_url: &str, local: bool) -> Option<String> {
     (local || !loopback).then(|| format!("{scheme}://{authority}/healthz"))
 }
 
-/// Writes down what was seen of a server's instances, in one transaction.
-async fn record(app: &App, post: &Post, seen: Vec<Seen>) -> Result<Vec<Report>> {
+/// Writes down what was seen of a server's instances since `began`, in one transaction.
+async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Timestamp) -> Result<Vec<Report>> {
     let now = app.clock.now();
     let mut reports = vec![];
     let mut tx = app.db.begin().await?;
-    let away = seen.iter().any(|s| s.layer == "ssh" && s.found == Found::Failed);
+    let away = seen.iter().any(|seen| seen.unreachable);
     for (member, seen) in post.instances.iter().zip(seen) {
         let id = member.instance.id();
         // As it is now: a repair may have changed it since the fleet was read.
         let Some(instance) = instance::lock(&mut tx, &id).await? else { continue };
+        let known = instance_health::find(&mut tx, &id).await?;
+        if is_stale(&mut tx, member, &instance, known.as_ref(), began).await? {
+            reports.push(as_known(&instance, known));
+            continue;
+        }
         let report = write(app, &mut tx, &instance, &seen, now).await?;
-        if !away {
+        // That nobody gets there is told once, of the server.
+        if !(seen.unreachable && seen.found == Found::Failed) {
             follow_up(app, &mut tx, &report).await?;
         }
         reports.push(report);
@@ -263,6 +308,37 @@ async fn record(app: &App, post: &Post, seen: Vec<Seen>) -> Result<Vec<Report>> 
     Ok(reports)
 }
 
+/// Whether something newer is known than what was seen: another look, a restart, or a task that has begun on it since.
+async fn is_stale(
+    tx: &mut store::Tx,
+    member: &Member,
+    instance: &Instance,
+    known: Option<&InstanceHealth>,
+    began: Timestamp,
+) -> Result<bool> {
+    let later = |at: Option<Timestamp>| at.is_some_and(|at| at > began);
+    if later(instance.last_health_at) || later(known.and_then(|known| known.restarted_at)) {
+        return Ok(true);
+    }
+    Ok(!member.busy && task::is_busy(tx, &instance.id()).await?)
+}
+
+/// What was written down last.
+fn as_known(instance: &Instance, known: Option<InstanceHealth>) -> Report {
+    let (layer, detail, latency_ms) =
+        known.map_or_else(Default::default, |known| (known.layer, known.detail, known.latency_ms));
+    Report {
+        id: instance.id.clone(),
+        name: instance.name.clone(),
+        server_id: instance.server_id.clone(),
+        status: instance.health_status,
+        fails: instance.health_fail_count,
+        layer,
+        detail,
+        latency_ms,
+    }
+}
+
 /// Judges one instance and writes it down, with an audit entry where its state changed.
 pub async fn write(app: &App, tx: &mut store::Tx, instance: &Instance, seen: &Seen, now: Timestamp) -> Result<Report> {
     let id = instance.id();
@@ -271,12 +347,15 @@ pub async fn write(app: &App, tx: &mut store::Tx, instance: &Instance, seen: &Se
     let memory_out = memory_out_at.is_some_and(|at| seen.started_at.is_none_or(|started| started <= at));
     if memory_out_at.is_some() && !memory_out {
         instance_health::set_memory_out(&mut *tx, &instance.id, None).await?;
+        repair::resolve(app, tx, &instance.id, openclaw::rule::Rule::OutOfMemory.as_str()).await?;
     }
     let before = Before { status: instance.health_status, fails: instance.health_fail_count, memory_out };
     let (status, fails) = judge::next(before, &seen.found);
     instance::set_health(&mut *tx, &id, status, fails, now).await?;
     let detail: String = seen.detail.chars().take(500).collect();
     instance_health::saw(&mut *tx, &instance.id, seen.layer, &detail, seen.latency_ms).await?;
+    let beat = Beat { status, layer: seen.layer.to_owned(), latency_ms: seen.latency_ms, created_at: now };
+    heartbeat::write(tx, &instance.id, &beat, now - BEATS_KEPT).await?;
     if status != instance.health_status {
         let told = format!("{} → {}: {detail}", instance.health_status.as_str(), status.as_str());
         let deed = match status {
@@ -312,7 +391,10 @@ pub async fn follow_up(app: &App, tx: &mut store::Tx, report: &Report) -> Result
             let told = format!("{} is {}: {}", report.name, report.status.as_str(), report.detail);
             alert::raise(app, tx, Rule::InstancesUnhealthy, &subject, &told).await.map(drop)
         }
-        Health::Healthy => alert::resolve(app, tx, Rule::InstancesUnhealthy, &subject).await.map(drop),
+        Health::Healthy => {
+            alert::resolve(app, tx, Rule::InstancesUnhealthy, &subject).await?;
+            repair::resolve(app, tx, &report.id, repair::AUTO_RECOVERY).await
+        }
         Health::Unknown | Health::RateLimited => Ok(()),
     }
 }
@@ -320,6 +402,36 @@ pub async fn follow_up(app: &App, tx: &mut store::Tx, report: &Report) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openclaw::sweep::Http;
+    use openclaw::unit::State;
+
+    /// A unit whose process is this many seconds old.
+    fn answer(age: u64, restarts: u32, live: bool) -> (Answer, Server) {
+        let unit = State {
+            loaded: true,
+            active: Active::Active,
+            sub: "running".into(),
+            main_pid: Some(7),
+            restarts,
+            started_us: Some((1000 - age) * 1_000_000),
+            ..State::default()
+        };
+        let healthz = live.then(|| Http { status: 200, body: "{\"ok\":true}".into() });
+        let server = Server { uptime_s: Some(1000.0), ..Server::default() };
+        (Answer { complete: true, unit, healthz, ..Answer::default() }, server)
+    }
+
+    #[test]
+    fn a_start_is_waited_for_and_a_crash_loop_is_not() {
+        let found = |age, restarts, live| {
+            let (answer, server) = answer(age, restarts, live);
+            service(&answer, &server).map(|seen| seen.found)
+        };
+        assert_eq!(found(10, 0, false), Some(Found::Starting));
+        assert_eq!(found(10, 1, false), Some(Found::Failed), "systemd has started it again");
+        assert_eq!(found(100, 0, false), Some(Found::Failed));
+        assert_eq!(found(10, 4, true), None, "it answers");
+    }
 
     #[test]
     fn our_own_loopback_is_not_a_servers() {

@@ -80,6 +80,15 @@ where
     stream::iter(posts).map(|post| each(app.clone(), post)).buffer_unordered(AT_ONCE).collect().await
 }
 
+/// Where the reading of the instances' logs begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Where the last scan ended.
+    Scan,
+    /// As far before its end as the limits allow: for who does not care what a scan has read.
+    End,
+}
+
 /// What a server said of its instances, in their order; `None` where one was not asked about, or said nothing.
 pub struct Looked {
     pub host: Host,
@@ -96,7 +105,7 @@ impl Looked {
 }
 
 /// Asks a server about all its instances.
-pub async fn look(app: &App, post: &Post, limits: &Limits) -> Result<Looked> {
+pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Result<Looked> {
     let host = host::reach(app, &post.server).await?;
     let (mut targets, mut places) = (vec![], vec![]);
     let mut own_home: Option<String> = None;
@@ -108,7 +117,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits) -> Result<Looked> {
         if member.instance.home.is_empty() && own_home.is_none() {
             own_home = Some(host.home().await?);
         }
-        match target(member, own_home.as_deref()) {
+        match target(member, own_home.as_deref(), since) {
             Ok(target) => {
                 places.push(Some(targets.len()));
                 targets.push(target);
@@ -126,7 +135,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits) -> Result<Looked> {
     Ok(Looked { sweep: sweep::parse(&output.stdout, &targets), host, places })
 }
 
-fn target(member: &Member, own_home: Option<&str>) -> Result<Target> {
+fn target(member: &Member, own_home: Option<&str>, since: Since) -> Result<Target> {
     let instance = &member.instance;
     let home = if instance.home.is_empty() { own_home.unwrap_or("/root") } else { &instance.home };
     let home = home.trim_end_matches('/');
@@ -136,7 +145,10 @@ fn target(member: &Member, own_home: Option<&str>) -> Result<Target> {
         config_path: format!("{home}/.openclaw/openclaw.json"),
         state_dir: format!("{home}/.openclaw"),
         log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),
-        mark: member.mark(),
+        mark: match since {
+            Since::Scan => member.mark(),
+            Since::End => Mark::default(),
+        },
     })
 }
 

@@ -20,11 +20,13 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
         look.push((format!("key:{}", key.name), key.quota.map(|quota| quota - key.logged_quota)));
     }
+    let looked_at = look.iter().map(|(subject, _)| subject.clone()).collect();
     for (subject, remain) in look {
         let left = remain.map(|remain| remain as f64 / PER_USD);
         let trouble = left.filter(|left| *left < least).map(|left| format!("{subject} has ${left:.2} left"));
         alert::set_state(&app, Rule::KeyBalanceLow, &subject, trouble.as_deref()).await?;
         low.extend(trouble);
     }
+    alert::resolve_others(&app, Rule::KeyBalanceLow, &looked_at).await?;
     Ok(if low.is_empty() { "every balance is above the threshold".into() } else { low.join("; ") })
 }

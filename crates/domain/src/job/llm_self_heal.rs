@@ -8,17 +8,21 @@ use base::Result;
 use crate::App;
 use crate::alert::{self, Rule};
 use crate::key::check;
+use crate::repair;
 
 /// The alert's subject, beside the gateway itself.
 const SUBJECT: &str = "keys";
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let checked = check::ask_all(&app).await?;
+    let open = repair::open_alerts(&app).await?;
     let failing = checked.iter().filter(|one| one.fails()).count();
     for one in &checked {
         check::note(&app, one).await?;
         if one.is_refused() {
             check::heal(&app, &one.key).await?;
+        } else if let Some(instance) = one.key.instance_id.as_ref().filter(|_| !one.fails()) {
+            repair::over(&app, &open, instance, check::SELF_HEAL).await?;
         }
     }
     let most = failing * 2 > checked.len();

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use base::Result;
 use jiff::SignedDuration;
-use store::{alert, guardian, job_run, repair, server_metric};
+use store::{alert, guardian, heartbeat, job_run, repair, server_metric, task};
 
+use crate::alert::DeliverAlert;
+use crate::repair::RepairInstance;
+use crate::task::Payload as _;
 use crate::{App, audit, usage};
 
 const DAY: i64 = 24;
@@ -14,6 +17,7 @@ const QUEUE_RUNS: i64 = 7;
 const RUNS: i64 = 30;
 const METRICS: i64 = 31;
 const REPAIRS: i64 = 365;
+const BEATS: i64 = 1;
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let before = |days: i64| app.clock.now() - SignedDuration::from_hours(days * DAY);
@@ -23,7 +27,12 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     runs += job_run::forget(&app.db, before(RUNS), None).await?;
     let metrics = server_metric::forget(&app.db, before(METRICS)).await?;
     guardian::forget(&app.db, before(RUNS)).await?;
+    heartbeat::forget(&app.db, before(BEATS)).await?;
     repair::forget(&app.db, before(REPAIRS)).await?;
     alert::forget(&app.db, before(REPAIRS)).await?;
+    // What the platform makes for itself, day by day; how a repair ended stands in its ledger.
+    for kind in [DeliverAlert::TYPE, RepairInstance::TYPE] {
+        task::forget(&app.db, kind, before(RUNS)).await?;
+    }
     Ok(format!("deleted {entries} audit entries, {requests} requests, {runs} job runs, {metrics} measurements"))
 }

@@ -98,7 +98,7 @@ pub(super) async fn finish(app: Arc<App>, begun: Begun) {
     let ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let written = async {
         let mut tx = app.db.begin().await?;
-        job_run::end(&mut tx, begun.id, &begun.holder, status, &message, ms).await?;
+        job_run::end(&mut tx, begun.id, &begun.holder, status, &message, ms, app.clock.now()).await?;
         tell(&mut tx, begun.job).await?;
         Ok::<_, Error>(tx.commit().await?)
     };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::Result;
 use jiff::{SignedDuration, Timestamp};
+use store::job_run::JobRun;
 use store::{job_run, lease};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -37,13 +38,30 @@ pub struct Scheduler {
     holder: String,
     /// The last slot of each job that is known to have its row.
     done: Mutex<HashMap<&'static str, Timestamp>>,
+    /// Slots that another process's run is in the way of.
+    waiting: Mutex<HashMap<&'static str, Waiting>>,
     runs: Mutex<JoinSet<()>>,
+}
+
+/// What was in a slot's way when that was first seen.
+struct Waiting {
+    slot: Timestamp,
+    run: i64,
+    lease_until: Timestamp,
 }
 
 impl Scheduler {
     pub fn new(app: Arc<App>, jobs: &'static [Job], timing: Timing) -> Scheduler {
         let holder = base::id::fresh();
-        Scheduler { app, jobs, timing, holder, done: Mutex::default(), runs: Mutex::default() }
+        Scheduler {
+            app,
+            jobs,
+            timing,
+            holder,
+            done: Mutex::default(),
+            waiting: Mutex::default(),
+            runs: Mutex::default(),
+        }
     }
 
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
@@ -90,6 +108,7 @@ impl Scheduler {
     /// Only the last slot counts: however many were missed, there is one run.
     async fn start(&self, job: &'static Job, slot: Timestamp) -> Result<bool> {
         let app = &self.app;
+        self.give_up_waiting(job, slot).await?;
         if job_run::of_slot(&app.db, job.name, slot).await?.is_some() {
             self.set_done(job, slot);
             return Ok(false);
@@ -102,11 +121,39 @@ impl Scheduler {
             return Ok(true);
         }
         // A run of another slot goes on, or one that somebody asked for.
-        if job_run::running(&app.db, job.name).await?.is_some_and(|run| run.slot != Some(slot)) {
+        if let Some(run) = job_run::running(&app.db, job.name).await?.filter(|run| run.slot != Some(slot))
+            && (run.holder == self.holder || self.is_alive(job, slot, &run))
+        {
             run::skip(app, job, slot, &self.holder).await?;
             self.set_done(job, slot);
         }
         Ok(false)
+    }
+
+    /// Whether another process's run is known to go on: its lease was renewed since it was first seen in the slot's way. Of a
+    /// process that is dead it runs out, and the slot has its run after all.
+    fn is_alive(&self, job: &Job, slot: Timestamp, run: &JobRun) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = waiting.entry(job.name).or_insert(Waiting { slot, run: run.id, lease_until: run.lease_until });
+        if (first.slot, first.run) != (slot, run.id) {
+            *first = Waiting { slot, run: run.id, lease_until: run.lease_until };
+        }
+        run.lease_until > first.lease_until
+    }
+
+    /// A slot that waited until the next one came was passed over.
+    async fn give_up_waiting(&self, job: &Job, slot: Timestamp) -> Result<()> {
+        let passed = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            match waiting.get(job.name) {
+                Some(first) if first.slot < slot => waiting.remove(job.name),
+                _ => None,
+            }
+        };
+        if let Some(passed) = passed {
+            run::skip(&self.app, job, passed.slot, &self.holder).await?;
+        }
+        Ok(())
     }
 
     fn is_done(&self, job: &Job, slot: Timestamp) -> bool {
@@ -116,6 +163,8 @@ impl Scheduler {
     }
 
     fn set_done(&self, job: &Job, slot: Timestamp) {
+        // It has its row: nothing waits for it any more.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(job.name);
         self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(job.name, slot);
     }
 

@@ -1,6 +1,7 @@
 //! sync_llm_spend: what was spent today and this month is always the sum over the log since local midnight and the first, so that nothing
 //! need be set back. Here the log is taken in, and budgets are held against it: a key's quota, and a user's day.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::id::UserId;
@@ -38,19 +39,26 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
 
 async fn budgets(app: &App, percent: f64) -> Result<usize> {
     let mut near = 0;
+    let mut looked_at = HashSet::new();
     let sort = Sort { column: "created_at", descending: false };
     for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
         let Some(quota) = key.quota.filter(|quota| *quota > 0) else { continue };
-        near += usize::from(budget(app, &format!("key:{}", key.name), key.logged_quota, quota, percent).await?);
+        let subject = format!("key:{}", key.name);
+        near += usize::from(budget(app, &subject, key.logged_quota, quota, percent).await?);
+        looked_at.insert(subject);
     }
     let wanted = user::Wanted { status: Some(Status::Active), ..user::Wanted::default() };
     let midnight = app.zone.midnight(app.clock.now());
     for one in user::list(&app.db, wanted, Sort { column: "created_at", descending: false }, Page::ALL).await?.list {
         if one.quota_daily > 0 {
             let used = usage::spent(app, &UserId::named(&one.id), midnight).await?;
-            near += usize::from(budget(app, &format!("user:{}", one.email), used, one.quota_daily, percent).await?);
+            let subject = format!("user:{}", one.email);
+            near += usize::from(budget(app, &subject, used, one.quota_daily, percent).await?);
+            looked_at.insert(subject);
         }
     }
+    // A budget that was taken away is near no limit.
+    alert::resolve_others(app, Rule::BudgetNearLimit, &looked_at).await?;
     Ok(near)
 }
 

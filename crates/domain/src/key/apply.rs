@@ -42,7 +42,7 @@ impl Run for ApplyKey {
     }
 }
 
-async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
+pub(super) async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
     let gateway = &app.llm.gateway;
     let mut done = String::from("status set");
     let mut gateway_id = key.gateway_id.clone();

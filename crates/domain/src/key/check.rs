@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
-use base::{Page, Result, Sort};
+use base::id::{InstanceId, KeyId};
+use base::{Error, Kind, Page, Result, Sort};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use openclaw::config::Found;
+use openclaw::rule::Rule;
 use remote::llm::KeyState;
 use store::gateway_key::{self, GatewayKey};
-use store::instance;
+use store::instance::Instance;
 
 use super::ApplyKey;
-use crate::App;
 use crate::assistant::{Assistant, config};
 use crate::audit::{self, Action, By, Deed, Level};
-use crate::task::{self, SyncKeyToInstance};
+use crate::health::sweep;
+use crate::repair::{self, Begun, Repair};
+use crate::task::{self, Context, Payload as _};
+use crate::{App, host};
 
 /// Questions at the same time.
 const AT_ONCE: usize = 16;
@@ -79,48 +83,97 @@ pub async fn note(app: &App, checked: &Checked) -> Result<bool> {
     Ok(changed)
 }
 
-/// Makes a foreign gateway agree with our record of a key that it refuses.
-pub async fn heal(app: &App, key: &GatewayKey) -> Result<()> {
+/// The word in the ledger for a key that the gateway refused.
+pub const SELF_HEAL: &str = "llm_self_heal";
+const PLAN: &str = "make the LLM gateway agree with the record of its sub key";
+
+/// Begins to make a foreign gateway agree with our record of a key that it refuses: as a repair of its instance, or, where it
+/// has none, as a task; both three times an hour at most. Answers whether it was begun.
+pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
     if app.llm.embedded {
-        return Ok(());
+        return Ok(false);
     }
+    let now = app.clock.now();
     let mut tx = app.db.begin().await?;
-    let id = base::id::KeyId::named(&key.id);
-    let Some(mut now) = gateway_key::lock(&mut tx, &id).await? else { return Ok(()) };
-    if now.dirty {
+    let Some(mut record) = gateway_key::lock(&mut tx, &KeyId::named(&key.id)).await? else { return Ok(false) };
+    if record.dirty {
         // Somebody is at it.
-        return Ok(());
+        return Ok(false);
     }
-    (now.dirty, now.updated_at) = (true, app.clock.now());
-    gateway_key::update(&mut tx, &now).await?;
-    task::enqueue(app, &mut tx, &ApplyKey { key_id: now.id }, "llm_self_heal", None).await?;
-    Ok(tx.commit().await?)
+    let begun = match &record.instance_id {
+        Some(instance) => {
+            let before = "the LLM gateway refuses its sub key";
+            repair::begin(app, &mut tx, instance, SELF_HEAL, before, PLAN).await? == Begun::Yes
+        }
+        None => {
+            let payload = ApplyKey { key_id: record.id.clone() };
+            let text = serde_json::to_string(&payload).map_err(Error::internal)?;
+            let tried = store::task::count_of(&mut tx, ApplyKey::TYPE, &text, SELF_HEAL, now - repair::HOUR).await?;
+            if tried < repair::BUDGET {
+                task::enqueue(app, &mut tx, &payload, SELF_HEAL, None).await?;
+            }
+            tried < repair::BUDGET
+        }
+    };
+    if begun {
+        (record.dirty, record.updated_at) = (true, now);
+        gateway_key::update(&mut tx, &record).await?;
+    }
+    tx.commit().await?;
+    Ok(begun)
 }
 
-/// The instances whose configuration has another key than the stored one. Each gets it by a task.
-pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<String>> {
-    let busy = store::task::busy_instances(&app.db).await?;
-    let mut looks: Vec<BoxFuture<'_, Option<String>>> = vec![];
-    for instance in instance::all_live(&app.db).await? {
-        let there = instance.is_main || !instance.home.is_empty();
-        if there && !busy.contains(&instance.id) {
-            looks.push(Box::pin(async move {
-                let stored = gateway_key::of_instance(&app.db, &instance.id()).await.ok()??.key(&app.sealer).ok()?;
-                let assistant = Assistant::open(app, &instance.id()).await.ok()?;
-                let document = config::read(&assistant).await.ok()??.document;
-                let is = Found::read(&document).key;
-                is.is_none_or(|is| is.expose() != stored.expose()).then_some(instance.id)
-            }));
-        }
+/// What a repair of a refused key does: the gateway is made to agree, and asked again.
+pub(crate) async fn mend(context: &Context, of: &Repair) -> Result<(String, String)> {
+    let app = &*context.app;
+    let id = InstanceId::named(&of.instance_id);
+    let Some(key) = gateway_key::of_instance(&app.db, &id).await?.filter(GatewayKey::enabled) else {
+        return Ok(("nothing".into(), "it has no sub key any more".into()));
+    };
+    let done = if key.dirty { super::apply::agree(app, &key).await? } else { "nothing".to_owned() };
+    context.log(&done).await?;
+    // It may have been changed for another.
+    let key = gateway_key::of_instance(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+    let checked = Checked { state: app.llm.gateway.check_key(&key.key(&app.sealer)?).await, key };
+    note(app, &checked).await?;
+    if checked.fails() {
+        return Err(Error::conflict(format!("the gateway still says: {}", checked.word())));
     }
-    let wrong: Vec<String> =
-        stream::iter(looks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await.into_iter().flatten().collect();
-    for id in &wrong {
+    Ok((done, format!("the gateway says: {}", checked.word())))
+}
+
+/// Begins to write the stored key to the instances whose configuration has another. A server that is away is passed over: the
+/// health check tells of it.
+pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<String>> {
+    let posts = sweep::fleet(app).await?;
+    let wrong = sweep::everywhere(app, posts, |app, post| async move {
+        if post.instances.is_empty() || host::reach(&app, &post.server).await.is_err() {
+            return vec![];
+        }
+        let looks = post.instances.iter().filter(|member| member.is_there() && !member.busy);
+        let looks: Vec<BoxFuture<'_, Option<String>>> =
+            looks.map(|member| Box::pin(has_wrong(&app, &member.instance)) as BoxFuture<'_, _>).collect();
+        stream::iter(looks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await.into_iter().flatten().collect()
+    })
+    .await;
+    let handler = repair::handler(Rule::NoApiKey.as_str()).ok_or_else(|| Error::internal("the rule has no handler"))?;
+    let mut begun = vec![];
+    for id in wrong.into_iter().flatten() {
         let mut tx = app.db.begin().await?;
-        task::enqueue(app, &mut tx, &SyncKeyToInstance { instance_id: id.clone() }, "key_validity_check", None).await?;
-        let deed = Deed::warn(Action::KeySync, id, "its key was not the stored one: it is written again");
-        audit::record(app, &mut tx, &By::system(), deed).await?;
+        let before = "the configuration has another key than the stored one";
+        if repair::begin(app, &mut tx, &id, handler.rule.as_str(), before, handler.plan).await? == Begun::Yes {
+            begun.push(id);
+        }
         tx.commit().await?;
     }
-    Ok(wrong)
+    Ok(begun)
+}
+
+/// The instance's id, where its configuration has another key than the stored one; `None` also where that is not known.
+async fn has_wrong(app: &App, instance: &Instance) -> Option<String> {
+    let stored = gateway_key::of_instance(&app.db, &instance.id()).await.ok()??.key(&app.sealer).ok()?;
+    let assistant = Assistant::open(app, &instance.id()).await.ok()?;
+    let document = config::read(&assistant).await.ok()??.document;
+    let is = Found::read(&document).key;
+    is.is_none_or(|is| is.expose() != stored.expose()).then(|| instance.id.clone())
 }

@@ -102,6 +102,8 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     let mut tx = app.db.begin().await?;
     gateway_key::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     gateway_key::delete(&mut tx, &key.id, app.clock.now()).await?;
+    let subject = format!("key:{}", key.name);
+    crate::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::KeyDelete, &key.name, "deleted")).await?;
     tx.notify(Notice::new(Topic::Key, &key.id)).await?;
     Ok(tx.commit().await?)

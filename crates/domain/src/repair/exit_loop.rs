@@ -4,13 +4,16 @@
 use std::time::Duration;
 
 use base::{Error, Result};
+use openclaw::Document;
+use openclaw::config::remove_unknown;
 use openclaw::rule::{Finding, Rule};
 use remote::host::Command;
 use remote::host::ports::{self, Instance, Verdict};
-use remote::host::systemd::Active;
+use remote::host::systemd::{Active, State};
 
 use super::{Case, Handler, Proof};
-use crate::assistant::{install, service};
+use crate::assistant::health::{self, Stage};
+use crate::assistant::{Assistant, config, install, service, settings};
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -22,19 +25,19 @@ pub(super) const HANDLER: Handler = Handler {
 
 /// The doctor takes 15 to 30 s.
 const DOCTOR: Duration = Duration::from_secs(120);
-const RESTARTS: i64 = 3;
+/// One that is started again runs for some seconds before it ends again: it is looked at this often, a second apart.
+const LOOKS: usize = 15;
 
-/// systemd says whether it is down or was started again and again; somebody else on its port makes it end too, and is rule 7's.
+/// systemd says whether it is down now; somebody else on its port makes it end too, and is rule 7's; keys that it does not know
+/// do as well, and are rule 4's: the doctor would put an older file in the place of this one.
 async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
     let assistant = case.assistant;
-    let state = service::state(assistant).await?;
-    let alive = matches!(
-        crate::assistant::health::stage(&assistant.host, assistant.port()?).await?,
-        crate::assistant::health::Stage::Ready(_)
-    );
-    let down =
-        state.active == Active::Failed || i64::from(state.restarts) >= RESTARTS || state.active == Active::Activating;
-    if alive || !down {
+    let Some(state) = ended(assistant).await? else { return Ok(Proof::Refuted) };
+    if let Some(document) = case.document
+        && let Some(validation) = config::validate(assistant, case.version, document).await?
+        && !validation.valid
+        && !remove_unknown(&mut document.clone(), &validation)?.removed.is_empty()
+    {
         return Ok(Proof::Refuted);
     }
     let state_dir = assistant.place.state_dir();
@@ -44,6 +47,24 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
         return Ok(Proof::HandsOff(format!("its port is held by {}", other.told())));
     }
     Ok(Proof::Confirmed(format!("the service is {}, {} restarts, {}", state.sub, state.restarts, state.result)))
+}
+
+/// The state of one that has ended and is not left running; `None` where it runs.
+async fn ended(assistant: &Assistant) -> Result<Option<State>> {
+    for look in 0..LOOKS {
+        if look > 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let state = service::state(assistant).await?;
+        if state.active == Active::Failed || state.sub == "auto-restart" {
+            return Ok(Some(state));
+        }
+        let ready = matches!(health::stage(&assistant.host, assistant.port()?).await?, Stage::Ready(_));
+        if ready || state.active == Active::Inactive {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
@@ -59,9 +80,31 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
         .by(place.actor());
     let output = assistant.host.run(&command).await?;
     context.log(&format!("doctor --fix ended with {}", output.status)).await?;
+    let restored = restore(context, case).await;
     service::start(context, assistant).await.map_err(|error| {
         let told = format!("OpenClaw's doctor did not help: {}", error.client);
         Error::conflict(told).with_operator(error)
     })?;
-    Ok("stopped it, ran OpenClaw's doctor with --fix, started it".into())
+    Ok(format!("stopped it, ran OpenClaw's doctor with --fix{}, started it", restored?))
+}
+
+/// The doctor may have put an older file in the place of the one that was: what our records say is brought back into it.
+async fn restore(context: &Context, case: &Case<'_>) -> Result<&'static str> {
+    let assistant = case.assistant;
+    let is = config::read(assistant).await?.map(|found| found.document.hash());
+    if is == case.document.map(Document::hash) {
+        return Ok("");
+    }
+    context.log("the doctor changed the configuration").await?;
+    let (all, wishes) = (settings::known(case.app, assistant).await?, settings::wishes(&assistant.instance)?);
+    let told = |document: &mut Document| {
+        settings::merge(document, &wishes)?;
+        all.apply(document, case.version).map(drop)
+    };
+    let edited = config::change(context, assistant, case.version, &told).await?;
+    Ok(if edited.written {
+        ", which changed the configuration, brought our settings back"
+    } else {
+        ", which changed the configuration"
+    })
 }

@@ -16,6 +16,9 @@ mod run;
 mod scan;
 mod unknown_key;
 
+use std::collections::HashSet;
+use std::time::Duration;
+
 use base::id::InstanceId;
 use base::{Listing, Page, Result, Sort};
 use futures_util::future::BoxFuture;
@@ -33,7 +36,7 @@ use crate::audit::{self, Action, By, Deed};
 use crate::task::{self, Context};
 pub use recover::{AUTO_RECOVERY, recover};
 pub use run::RepairInstance;
-pub use scan::{Planned, Scanned, preview, scan};
+pub use scan::{Planned, Preview, Scanned, preview, scan};
 
 /// Repairs of one kind of one instance within the hour.
 pub const BUDGET: i64 = 3;
@@ -89,13 +92,29 @@ pub fn handler(name: &str) -> Option<&'static Handler> {
     HANDLERS.iter().find(|handler| handler.rule.as_str() == name)
 }
 
-/// Begins a repair, if its budget allows it: ledger, task and audit entry together. Answers whether it was begun.
-async fn begin(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, plan: &str) -> Result<bool> {
+/// What came of the wish to repair something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Yes,
+    /// It was done three times within the hour: somebody was told.
+    Spent,
+    /// Another repair of the instance goes on: to be looked at again.
+    Running,
+}
+
+/// Begins a repair, if its budget allows it: ledger, task and audit entry together.
+pub(crate) async fn begin(
+    app: &App,
+    tx: &mut Tx,
+    instance: &str,
+    rule: &str,
+    before: &str,
+    plan: &str,
+) -> Result<Begun> {
     let now = app.clock.now();
     if repair::count(tx, instance, rule, now - HOUR).await? >= BUDGET {
-        let why = format!("repaired {BUDGET} times within the hour, and still: {before}");
-        tell(app, tx, instance, rule, before, &why).await?;
-        return Ok(false);
+        tell(app, tx, instance, rule, before, &spent_words(before)).await?;
+        return Ok(Begun::Spent);
     }
     let new = repair::New {
         rule,
@@ -106,14 +125,79 @@ async fn begin(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str,
         after: "",
         created_at: now,
     };
-    let Some(id) = repair::insert(tx, &new).await? else { return Ok(false) };
+    let Some(id) = repair::insert(tx, &new).await? else { return Ok(Begun::Running) };
     let payload = RepairInstance { instance_id: instance.to_owned(), repair_id: id };
     let task = task::enqueue(app, tx, &payload, rule, None).await?;
     repair::set_task(tx, id, task.as_str()).await?;
     let told = format!("{rule}: {before}; {plan}");
     audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &told)).await?;
     tx.notify(Notice::new(Topic::Repair, instance)).await?;
-    Ok(true)
+    Ok(Begun::Yes)
+}
+
+/// Whether a repair that is done on the spot may be done once more within the hour; if not, somebody is told.
+pub(crate) async fn allows(app: &App, instance: &str, rule: &str, before: &str) -> Result<bool> {
+    let mut tx = app.db.begin().await?;
+    let spent = repair::count(&mut tx, instance, rule, app.clock.now() - HOUR).await? >= BUDGET;
+    if spent {
+        tell(app, &mut tx, instance, rule, before, &spent_words(before)).await?;
+    }
+    tx.commit().await?;
+    Ok(!spent)
+}
+
+/// A repair that was done on the spot.
+pub(crate) struct Done<'a> {
+    pub instance: &'a str,
+    pub rule: &'a str,
+    pub before: &'a str,
+    pub action: &'a str,
+    /// How it is now, or why it failed.
+    pub after: std::result::Result<&'a str, &'a str>,
+    pub took: Duration,
+}
+
+/// Writes a repair into the ledger that was done on the spot.
+pub(crate) async fn note(app: &App, done: &Done<'_>) -> Result<()> {
+    let now = app.clock.now();
+    let (status, after) = match done.after {
+        Ok(after) => (Status::Success, after),
+        Err(after) => (Status::Failed, after),
+    };
+    let new = repair::New {
+        rule: done.rule,
+        instance_id: done.instance,
+        status,
+        before: done.before,
+        action: done.action,
+        after,
+        created_at: now,
+    };
+    let mut tx = app.db.begin().await?;
+    if let Some(id) = repair::insert(&mut tx, &new).await? {
+        repair::set_took(&mut tx, id, i64::try_from(done.took.as_millis()).unwrap_or(i64::MAX)).await?;
+    }
+    conclude(app, &mut tx, done.instance, done.rule, status, after).await?;
+    Ok(tx.commit().await?)
+}
+
+/// What follows from the end of a repair: the alert, the audit entry, and that it is heard.
+async fn conclude(app: &App, tx: &mut Tx, instance: &str, rule: &str, status: Status, after: &str) -> Result<()> {
+    let told = format!("{rule}: {after}");
+    let deed = if status == Status::Success {
+        resolve(app, tx, instance, rule).await?;
+        Deed::info(Action::InstanceHealth, instance, &told)
+    } else {
+        let message = format!("{instance}: {told}");
+        alert::raise(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule), &message).await?;
+        Deed::warn(Action::InstanceHealth, instance, &told)
+    };
+    audit::record(app, tx, &By::system(), deed).await?;
+    Ok(tx.notify(Notice::new(Topic::Repair, instance)).await?)
+}
+
+fn spent_words(before: &str) -> String {
+    format!("repaired {BUDGET} times within the hour, and still: {before}")
 }
 
 /// Nothing is done by itself: the ledger says so once an hour, and an alert is open.
@@ -140,6 +224,36 @@ async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, 
 
 fn subject(instance: &str, rule: &str) -> String {
     format!("repair:{instance}:{rule}")
+}
+
+/// It is over: the alert about it ends.
+pub(crate) async fn resolve(app: &App, tx: &mut Tx, instance: &str, rule: &str) -> Result<()> {
+    alert::resolve(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule)).await.map(drop)
+}
+
+/// The same by itself, where the alert is one of the open ones.
+pub(crate) async fn over(app: &App, open: &HashSet<String>, instance: &str, rule: &str) -> Result<()> {
+    if !open.contains(&subject(instance, rule)) {
+        return Ok(());
+    }
+    let mut tx = app.db.begin().await?;
+    resolve(app, &mut tx, instance, rule).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The subjects of alerts about instances that are open.
+pub(crate) async fn open_alerts(app: &App) -> Result<HashSet<String>> {
+    alert::open_subjects(app, alert::Rule::InstancesUnhealthy).await
+}
+
+/// The instance is gone: so is everything that somebody was told about it.
+pub(crate) async fn resolve_all(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    let (whole, prefix) = (format!("instance:{instance}"), subject(instance.as_str(), ""));
+    let tasks: Vec<String> = store::task::dead_of(tx, instance).await?.iter().map(|id| format!("task:{id}")).collect();
+    let about = |alert: &alert::Alert| {
+        alert.subject == whole || alert.subject.starts_with(&prefix) || tasks.contains(&alert.subject)
+    };
+    alert::resolve_where(app, tx, about).await.map(drop)
 }
 
 pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<(Listing<Repair>, Vec<Tally>)> {

@@ -1,8 +1,9 @@
 //! Rule 1: the provider has no key. The stored one is written into the configuration, which a running gateway takes over by itself.
 
 use base::{Error, Result};
-use openclaw::config::{self as openclaw_config, Access};
-use openclaw::rule::{Finding, Rule};
+use openclaw::config::{Found, PROVIDER, Problem};
+use openclaw::rule::{Detail, Finding, Rule};
+use store::gateway_key;
 
 use super::{Case, Handler, Proof};
 use crate::assistant::{config, service, settings};
@@ -15,24 +16,38 @@ pub(super) const HANDLER: Handler = Handler {
     repair: Some(|context, case| Box::pin(repair(context, case))),
 };
 
-async fn access(case: &Case<'_>) -> Result<Option<Access>> {
-    settings::access(case.app, &case.assistant.instance).await
-}
-
-/// A log line names what was; the configuration says what is.
-async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
-    let (Some(document), Some(access)) = (case.document, access(case).await?) else { return Ok(Proof::Refuted) };
-    let found = openclaw_config::Found::read(document);
-    let same = found.key.as_ref().is_some_and(|key| key.expose() == access.key.expose());
-    Ok(match (found.key.is_some(), same) {
-        (_, true) => Proof::Refuted,
-        (false, _) => Proof::Confirmed("the configuration has no key for the LLM gateway".into()),
-        (true, _) => Proof::Confirmed("the configuration has another key than the stored one".into()),
+/// A log line names what was; the configuration says what is. A key that is not stored yet is not made by a look.
+async fn confirm(case: &Case<'_>, finding: Option<&Finding>) -> Result<Proof> {
+    let instance = &case.assistant.instance;
+    let Some(document) = case.document else { return Ok(Proof::Refuted) };
+    if settings::models(case.app, instance).await?.is_none() {
+        return Ok(Proof::Refuted);
+    }
+    let found = Found::read(document);
+    if let Some(Detail::NoApiKey { provider }) = finding.map(|finding| &finding.detail)
+        && provider != PROVIDER
+        && found.problems().contains(&Problem::ForeignPrimary)
+    {
+        // Its people gave it a model of another provider: that key is theirs.
+        return Ok(Proof::Refuted);
+    }
+    let stored = match gateway_key::of_instance(&case.app.db, &instance.id()).await? {
+        Some(key) => Some(key.key(&case.app.sealer)?),
+        None => None,
+    };
+    Ok(match (found.key, stored) {
+        (None, _) => Proof::Confirmed("the configuration has no key for the LLM gateway".into()),
+        (Some(is), Some(stored)) if is.expose() != stored.expose() => {
+            Proof::Confirmed("the configuration has another key than the stored one".into())
+        }
+        _ => Proof::Refuted,
     })
 }
 
 async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
-    let access = access(case).await?.ok_or_else(|| Error::conflict("no model is enabled"))?;
+    let access = settings::access(case.app, &case.assistant.instance)
+        .await?
+        .ok_or_else(|| Error::conflict("no model is enabled"))?;
     let told = |document: &mut openclaw::Document| access.apply(document, case.version);
     config::bring(context, case.assistant, case.version, &told).await?;
     if !service::state(case.assistant).await?.is_running() {

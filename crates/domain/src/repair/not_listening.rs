@@ -2,6 +2,7 @@
 //! the instance on its port is ended, and it is restarted. A stranger on its port is left alone.
 
 use base::Result;
+use jiff::SignedDuration;
 use openclaw::Document;
 use openclaw::config::Bind;
 use openclaw::rule::{Finding, Rule};
@@ -18,6 +19,9 @@ pub(super) const HANDLER: Handler = Handler {
     repair: Some(|context, case| Box::pin(repair(context, case))),
 };
 
+/// A start takes up to 45 s in which nobody listens.
+const START: SignedDuration = SignedDuration::from_secs(90);
+
 async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
     let (listening, holder) = holder(case).await?;
     let bind = Bind::for_url(&case.assistant.instance.gateway_url);
@@ -26,7 +30,14 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
         Bind::Lan => listening.addresses.iter().any(|address| matches!(address.as_str(), "0.0.0.0" | "*" | "[::]")),
     };
     let addresses = || listening.addresses.join(", ");
+    let state = service::state(case.assistant).await?;
+    if !state.is_running() {
+        return Ok(Proof::Refuted);
+    }
+    let settled = state.since.is_some_and(|since| case.app.clock.now().duration_since(since) >= START);
     Ok(match holder {
+        // It may only just have been started.
+        Holder::Nobody if !settled => Proof::Refuted,
         Holder::Other(who) => Proof::HandsOff(format!("its port is held by another: {who}")),
         Holder::LeftOver(who) => Proof::Confirmed(format!("its port is held by a gateway that is left over: {who}")),
         Holder::Nobody => Proof::Confirmed("the service is active and nobody listens on its port".into()),

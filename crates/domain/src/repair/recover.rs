@@ -11,13 +11,13 @@ use store::instance::{self, Health};
 use store::repair::Repair;
 use store::{instance_health, repair};
 
-use super::{begin, open, subject};
+use super::{Begun, begin, open, subject};
 use crate::App;
 use crate::alert::{self, Rule};
 use crate::assistant::{config, health as pages, service};
 use crate::health;
 use crate::health::judge::{Found, MOST_FAILURES};
-use crate::health::sweep::{self, Member, Post};
+use crate::health::sweep::{self, Member, Post, Since};
 use crate::task::Context;
 
 /// Its word in the ledger.
@@ -30,7 +30,7 @@ const SETTLE: Duration = Duration::from_secs(10);
 
 /// Begins what is to be restarted; answers the instances, and those that are left to people.
 pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
-    repair::abandon(&app.db).await?;
+    repair::abandon(&app.db, app.clock.now()).await?;
     let (mut begun, mut left) = (vec![], vec![]);
     for post in sweep::fleet(app).await? {
         for member in post.instances {
@@ -71,20 +71,35 @@ async fn consider(app: &App, member: &Member) -> Result<bool> {
     let begun =
         begin(app, &mut tx, &instance.id, AUTO_RECOVERY, &before, "restart the service, look again after 10 s").await?;
     tx.commit().await?;
-    Ok(begun)
+    Ok(begun == Begun::Yes)
 }
 
-/// Restarts the instance and looks again.
+/// Looks; restarts the instance if it is still down, and looks again.
 pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
     let id = InstanceId::named(&of.instance_id);
     let (assistant, version) = open(app, &id).await?;
-    service::state(&assistant).await?;
-    if let Some(found) = config::read(&assistant).await? {
-        config::require_valid(&assistant, &version, &found.document).await?;
+    let seen = look(app, &assistant).await?;
+    if seen.works() {
+        let report = write(app, &id, &seen).await?;
+        return Ok(("nothing".into(), format!("it was over before anything was done: {}", report.detail)));
     }
-    instance_health::set_restarted(&app.db, &of.instance_id, app.clock.now()).await?;
-    let restarted = service::restart(context, &assistant).await;
+    if seen.found == Found::Unknown {
+        return Err(Error::conflict(format!("nothing was done: {}", seen.detail)));
+    }
+    // A worker before this one may have restarted it, or somebody else did a moment ago: then there is only the second look.
+    let known = instance_health::find(&app.db, &id).await?;
+    let was_restarted = known.and_then(|known| known.restarted_at).is_some_and(|at| at >= of.created_at);
+    let restarted = if was_restarted || seen.found == Found::Starting {
+        Ok(())
+    } else {
+        service::state(&assistant).await?;
+        if let Some(found) = config::read(&assistant).await? {
+            config::require_valid(&assistant, &version, &found.document).await?;
+        }
+        instance_health::set_restarted(&app.db, &of.instance_id, app.clock.now()).await?;
+        service::restart(context, &assistant).await
+    };
     // The ten seconds begin when it answers, or when it has had its time.
     let began = Instant::now();
     while began.elapsed() < ANSWER.min(app.assistants.start_limit) {
@@ -95,17 +110,24 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     }
     tokio::time::sleep(SETTLE).await;
     let seen = look(app, &assistant).await?;
-    let mut tx = app.db.begin().await?;
-    let instance = instance::lock(&mut tx, &id).await?.ok_or(base::Kind::NotFound)?;
-    let report = health::write(app, &mut tx, &instance, &seen, app.clock.now()).await?;
-    health::follow_up(app, &mut tx, &report).await?;
-    tx.commit().await?;
-    let passed = matches!(seen.found, Found::Passed | Found::KeyUnknown | Found::KeyInvalid);
-    match (passed, restarted) {
+    // Here a start that is not over yet has failed.
+    let found = if seen.found == Found::Starting { Found::Failed } else { seen.found.clone() };
+    let seen = health::Seen { found, ..seen };
+    let report = write(app, &id, &seen).await?;
+    match (seen.works(), restarted) {
         (true, _) => Ok(("restarted the service".into(), format!("{}: {}", report.status.as_str(), report.detail))),
         (false, Ok(())) => Err(Error::conflict(format!("looked at again: {}", report.detail))),
         (false, Err(error)) => Err(error),
     }
+}
+
+async fn write(app: &App, id: &InstanceId, seen: &health::Seen) -> Result<health::Report> {
+    let mut tx = app.db.begin().await?;
+    let instance = instance::lock(&mut tx, id).await?.ok_or(base::Kind::NotFound)?;
+    let report = health::write(app, &mut tx, &instance, seen, app.clock.now()).await?;
+    health::follow_up(app, &mut tx, &report).await?;
+    tx.commit().await?;
+    Ok(report)
 }
 
 /// The same look as every five minutes, at one instance.
@@ -113,9 +135,6 @@ async fn look(app: &App, assistant: &crate::assistant::Assistant) -> Result<heal
     let instance = instance::find(&app.db, &assistant.id()).await?.ok_or(base::Kind::NotFound)?;
     let known = instance_health::find(&app.db, &assistant.id()).await?;
     let post = Post { server: assistant.server.clone(), instances: vec![Member { instance, known, busy: false }] };
-    let looked = sweep::look(app, &post, &health::limits()).await?;
-    let seen = health::look(app, &looked, 0, &post.instances[0]).await;
-    // Here a start that is not over yet has failed.
-    let found = if seen.found == Found::Starting { Found::Failed } else { seen.found.clone() };
-    Ok(health::Seen { found, ..seen })
+    let looked = sweep::look(app, &post, &health::limits(), Since::End).await?;
+    Ok(health::look(app, &looked, 0, &post.instances[0]).await)
 }

@@ -6,13 +6,11 @@ use base::id::InstanceId;
 use base::{Kind, Result};
 use serde::{Deserialize, Serialize};
 use store::Tx;
-use store::notice::{Notice, Topic};
 use store::repair::{self, Repair, Status};
 
-use super::{AUTO_RECOVERY, Case, Proof, handler, open, recover};
-use crate::alert::{self, Rule as AlertRule};
+use super::{AUTO_RECOVERY, Case, Proof, conclude, handler, open, recover};
 use crate::assistant::{config, health};
-use crate::audit::{self, Action, By, Deed};
+use crate::key::{self, check::SELF_HEAL};
 use crate::task::{Context, Payload, Run};
 
 /// A repair that was begun must be done.
@@ -38,10 +36,10 @@ impl Run for RepairInstance {
             return Ok("it is over already".into());
         }
         let began = Instant::now();
-        let done = if repair.rule == AUTO_RECOVERY {
-            recover::restart(&context, &repair).await
-        } else {
-            mend(&context, &repair).await
+        let done = match repair.rule.as_str() {
+            AUTO_RECOVERY => recover::restart(&context, &repair).await,
+            SELF_HEAL => key::check::mend(&context, &repair).await,
+            _ => mend(&context, &repair).await,
         };
         let ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (status, action, after) = match done {
@@ -93,17 +91,7 @@ fn told(stage: &health::Stage) -> String {
 async fn end(context: &Context, of: &Repair, status: Status, action: &str, after: &str, ms: i64) -> Result<()> {
     let app = &*context.app;
     let mut tx = app.db.begin().await?;
-    repair::end(&mut tx, of.id, status, action, after, ms).await?;
-    let subject = super::subject(&of.instance_id, &of.rule);
-    let told = format!("{}: {after}", of.rule);
-    if status == Status::Success {
-        alert::resolve(app, &mut tx, AlertRule::InstancesUnhealthy, &subject).await?;
-        audit::record(app, &mut tx, &By::system(), Deed::info(Action::InstanceHealth, &of.instance_id, &told)).await?;
-    } else {
-        alert::raise(app, &mut tx, AlertRule::InstancesUnhealthy, &subject, &format!("{}: {told}", of.instance_id))
-            .await?;
-        audit::record(app, &mut tx, &By::system(), Deed::warn(Action::InstanceHealth, &of.instance_id, &told)).await?;
-    }
-    tx.notify(Notice::new(Topic::Repair, &of.instance_id)).await?;
+    repair::end(&mut tx, of.id, status, action, after, ms, app.clock.now()).await?;
+    conclude(app, &mut tx, &of.instance_id, &of.rule, status, after).await?;
     Ok(tx.commit().await?)
 }

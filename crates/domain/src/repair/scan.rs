@@ -3,6 +3,7 @@
 //! How far a log was read is written together with what was found in it, and only if nobody else has read on since: no line
 //! counts twice, and none is passed over.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,15 @@ use openclaw::config::Bind;
 use openclaw::log::Line;
 use openclaw::rule::{Evidence, Expected, Finding, Proof as Sureness, RULES, Rule};
 use openclaw::sweep::{Answer, ConfigFile, Limits};
-use store::instance::{self, Health};
-use store::{chat_binding, instance_health, repair};
+use store::instance::{self, Health, Instance};
+use store::notice::{Notice, Topic};
+use store::{Tx, chat_binding, instance_health, repair};
 
-use super::{Case, HANDLERS, Handler, Proof, begin, open, tell};
+use super::{Begun, Case, HANDLERS, Handler, Proof, begin, open, tell};
 use crate::App;
 use crate::assistant::config;
-use crate::health::sweep::{self, Looked, Member, Post};
+use crate::audit::{self, Action, By, Deed};
+use crate::health::sweep::{self, Looked, Member, Post, Since};
 
 /// The journal is read this far back at least, and at most.
 const WINDOW: Duration = Duration::from_secs(300);
@@ -46,9 +49,10 @@ pub struct Scanned {
 
 /// Scans the whole fleet and begins what is to be repaired.
 pub async fn scan(app: &Arc<App>) -> Result<Scanned> {
-    repair::abandon(&app.db).await?;
+    repair::abandon(&app.db, app.clock.now()).await?;
+    let open = &super::open_alerts(app).await?;
     let posts = sweep::fleet(app).await?;
-    let scanned = sweep::everywhere(app, posts, |app, post| async move { scan_server(&app, &post).await }).await;
+    let scanned = sweep::everywhere(app, posts, |app, post| async move { scan_server(&app, &post, open).await }).await;
     let mut all = Scanned::default();
     for part in scanned {
         all.instances += part.instances;
@@ -59,8 +63,16 @@ pub async fn scan(app: &Arc<App>) -> Result<Scanned> {
     Ok(all)
 }
 
+/// What a scan would do.
+#[derive(Clone, Debug, Default)]
+pub struct Preview {
+    pub planned: Vec<Planned>,
+    /// What could not be looked at, and why: servers and instances.
+    pub unseen: Vec<String>,
+}
+
 /// What a scan would do now; nothing is changed, and no log counts as read.
-pub async fn preview(app: &Arc<App>, only: Option<String>) -> Result<Vec<Planned>> {
+pub async fn preview(app: &Arc<App>, only: Option<String>) -> Result<Preview> {
     let mut posts = sweep::fleet(app).await?;
     if let Some(only) = only {
         for post in &mut posts {
@@ -68,29 +80,49 @@ pub async fn preview(app: &Arc<App>, only: Option<String>) -> Result<Vec<Planned
         }
         posts.retain(|post| !post.instances.is_empty());
     }
-    let planned = sweep::everywhere(app, posts, |app, post| async move {
-        let Ok(looked) = sweep::look(&app, &post, &limits(&app, &post)).await else { return vec![] };
-        let mut planned = vec![];
+    let parts = sweep::everywhere(app, posts, |app, post| async move {
+        let mut seen = Preview::default();
+        if post.instances.is_empty() {
+            return seen;
+        }
+        let looked = match sweep::look(&app, &post, &limits(&app, &post), Since::Scan).await {
+            Ok(looked) => looked,
+            Err(error) => {
+                seen.unseen.push(format!("{}: {}", post.server.name, error.client));
+                return seen;
+            }
+        };
         for (number, member) in post.instances.iter().enumerate() {
-            let Some(look) = examine(&app, &looked, number, member).await else { continue };
+            let id = &member.instance.id;
+            let Some(look) = examine(&app, &looked, number, member, &HashSet::new()).await else {
+                let why = if member.busy { "a task is at work on it" } else { "the server said nothing about it" };
+                if member.is_there() {
+                    seen.unseen.push(format!("{id}: {why}"));
+                }
+                continue;
+            };
+            seen.unseen.extend(look.unsure.iter().map(|why| format!("{id}: {why}")));
+            if !look.complete {
+                seen.unseen.push(format!("{id}: the server's answer about it was cut off"));
+            }
             for found in look.found {
                 let (before, plan) = match found.proof {
                     Proof::Confirmed(seen) => (seen, found.handler.plan.to_owned()),
                     Proof::HandsOff(why) => (why, "tell somebody".to_owned()),
                     Proof::Refuted => continue,
                 };
-                planned.push(Planned {
-                    instance_id: member.instance.id.clone(),
-                    rule: found.handler.rule,
-                    before,
-                    plan,
-                });
+                seen.planned.push(Planned { instance_id: id.clone(), rule: found.handler.rule, before, plan });
             }
         }
-        planned
+        seen
     })
     .await;
-    Ok(planned.into_iter().flatten().collect())
+    let mut all = Preview::default();
+    for part in parts {
+        all.planned.extend(part.planned);
+        all.unseen.extend(part.unseen);
+    }
+    Ok(all)
 }
 
 fn limits(app: &App, post: &Post) -> Limits {
@@ -102,12 +134,12 @@ fn limits(app: &App, post: &Post) -> Limits {
     Limits { log_bytes: LOG, journal, ..Limits::default() }
 }
 
-async fn scan_server(app: &App, post: &Post) -> Scanned {
+async fn scan_server(app: &App, post: &Post, open: &HashSet<String>) -> Scanned {
     let mut scanned = Scanned { instances: post.instances.len(), ..Scanned::default() };
     if post.instances.is_empty() {
         return scanned;
     }
-    let looked = match sweep::look(app, post, &limits(app, post)).await {
+    let looked = match sweep::look(app, post, &limits(app, post), Since::Scan).await {
         Ok(looked) => looked,
         Err(error) => {
             scanned.away.push(format!("{}: {}", post.server.name, error.client));
@@ -115,7 +147,7 @@ async fn scan_server(app: &App, post: &Post) -> Scanned {
         }
     };
     for (number, member) in post.instances.iter().enumerate() {
-        let Some(look) = examine(app, &looked, number, member).await else { continue };
+        let Some(look) = examine(app, &looked, number, member, open).await else { continue };
         if let Err(error) = act(app, member, look, &mut scanned).await {
             tracing::warn!(instance = member.instance.id, %error, "what a scan found could not be written down; it is read again");
         }
@@ -127,11 +159,16 @@ async fn scan_server(app: &App, post: &Post) -> Scanned {
 struct Found {
     handler: &'static Handler,
     proof: Proof,
-    at: Option<Timestamp>,
 }
 
 struct Look {
     found: Vec<Found>,
+    /// Rules that somebody was told of, and whose case is over.
+    over: Vec<Rule>,
+    /// Second looks that failed, and why: what they were about is to be read again.
+    unsure: Vec<String>,
+    /// Whether the server's answer came to its end.
+    complete: bool,
     /// Where the next look begins.
     inode: i64,
     offset: i64,
@@ -139,8 +176,8 @@ struct Look {
     live: bool,
 }
 
-/// Everything that is found about one instance; `None` where it was not looked at.
-async fn examine(app: &App, looked: &Looked, number: usize, member: &Member) -> Option<Look> {
+/// Everything that is found about one instance; `None` where it was not looked at. `open` are the subjects of open alerts.
+async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, open: &HashSet<String>) -> Option<Look> {
     if member.busy {
         return None;
     }
@@ -164,7 +201,7 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member) -> 
         state: Some((server, answer)),
         expected: &expected,
     };
-    let mut found = vec![];
+    let (mut found, mut unsure) = (vec![], vec![]);
     for (rule, detect) in RULES {
         let Some(finding) = detect(&evidence) else { continue };
         // The journal's last minutes are read anew each time: what was found there before is not news.
@@ -172,19 +209,25 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member) -> 
             finding.proof != Sureness::Logged && finding.time.is_some_and(|time| time.as_millisecond() <= journal_at)
         };
         let Some(handler) = HANDLERS.iter().find(|handler| handler.rule == *rule && !old(&finding)) else { continue };
-        match confirm(app, member, handler, &finding).await {
-            Ok(proof) => found.push(Found { handler, proof, at: finding.time }),
+        match confirm(app, member, handler, Some(&finding)).await {
+            Ok(proof) => found.push(Found { handler, proof }),
             Err(error) => {
                 tracing::warn!(instance = member.instance.id, rule = rule.as_str(), %error, "the second look failed");
+                unsure.push(format!("{}: the second look failed: {}", rule.as_str(), error.client));
             }
         }
     }
+    let over = if answer.complete { over(app, member, &found, open).await } else { vec![] };
     let mark = answer.log.as_ref().map_or_else(|| member.mark(), |tail| tail.mark);
     Some(Look {
         found,
+        over,
+        unsure,
+        complete: answer.complete,
         inode: mark.inode as i64,
         offset: i64::try_from(mark.offset).unwrap_or(0),
-        journal_at: now.as_millisecond(),
+        // The journal comes last: of an answer that was cut off it may be missing.
+        journal_at: if answer.complete { now.as_millisecond() } else { journal_at },
         live: answer.is_live(),
     })
 }
@@ -199,11 +242,32 @@ async fn document(app: &App, member: &Member, answer: &Answer) -> Option<opencla
     Some(config::read(&assistant).await.ok()??.document)
 }
 
-async fn confirm(app: &App, member: &Member, handler: &Handler, finding: &Finding) -> Result<Proof> {
+/// What somebody was told of and a look says now is not so any more. Out of memory ends with the process that was.
+async fn over(app: &App, member: &Member, found: &[Found], open: &HashSet<String>) -> Vec<Rule> {
+    let mut over = vec![];
+    for handler in HANDLERS {
+        let rule = handler.rule;
+        let told = open.contains(&super::subject(&member.instance.id, rule.as_str()));
+        let seen = found.iter().any(|found| found.handler.rule == rule && !matches!(found.proof, Proof::Refuted));
+        if !told || seen || rule == Rule::OutOfMemory {
+            continue;
+        }
+        match confirm(app, member, handler, None).await {
+            Ok(Proof::Refuted) => over.push(rule),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(instance = member.instance.id, rule = rule.as_str(), %error, "whether it is over is not known");
+            }
+        }
+    }
+    over
+}
+
+async fn confirm(app: &App, member: &Member, handler: &Handler, finding: Option<&Finding>) -> Result<Proof> {
     let (assistant, version) = open(app, &member.instance.id()).await?;
     let document = config::read(&assistant).await?.map(|found| found.document);
     let case = Case { app, assistant: &assistant, version: &version, document: document.as_ref() };
-    (handler.confirm)(&case, Some(finding)).await
+    (handler.confirm)(&case, finding).await
 }
 
 /// Writes down what was found, begins repairs, and says how far was read: all of it, or nothing.
@@ -218,54 +282,71 @@ async fn act(app: &App, member: &Member, look: Look, scanned: &mut Scanned) -> R
         // Another scan was here in between.
         return Ok(());
     }
-    let mut limited = false;
-    for found in look.found {
+    // What is to be repaired first: while it cannot be begun, everything that was read is to be read again.
+    let mut again = !look.unsure.is_empty();
+    for found in &look.found {
         let rule = found.handler.rule;
-        match (&found.proof, rule) {
-            (Proof::Refuted, _) => {}
-            (Proof::Confirmed(seen) | Proof::HandsOff(seen), Rule::OutOfMemory) => {
-                let now = app.clock.now();
-                instance_health::set_memory_out(&mut tx, &instance.id, Some(found.at.unwrap_or(now))).await?;
-                instance::set_health(&mut tx, &id, Health::Unhealthy, instance.health_fail_count, now).await?;
-                tell(
-                    app,
-                    &mut tx,
-                    &instance.id,
-                    rule.as_str(),
-                    seen,
-                    "it ran out of memory: give it more, or find out why",
-                )
-                .await?;
-                scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
-            }
-            (Proof::Confirmed(seen) | Proof::HandsOff(seen), Rule::RateLimited) => {
-                limited = true;
-                let now = app.clock.now();
-                if instance.health_status != Health::Unhealthy {
-                    instance::set_health(&mut tx, &id, Health::RateLimited, instance.health_fail_count, now).await?;
-                }
-                tell(app, &mut tx, &instance.id, rule.as_str(), seen, "the model provider's rate limit was reached")
-                    .await?;
-                scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
-            }
-            (Proof::HandsOff(why), _) => {
+        match &found.proof {
+            _ if found.handler.repair.is_none() => {}
+            Proof::Refuted => {}
+            Proof::HandsOff(why) => {
                 tell(app, &mut tx, &instance.id, rule.as_str(), why, why).await?;
                 scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
             }
-            (Proof::Confirmed(seen), _) => {
-                if begin(app, &mut tx, &instance.id, rule.as_str(), seen, found.handler.plan).await? {
-                    scanned.begun.push(format!("{} {}", instance.id, rule.as_str()));
+            Proof::Confirmed(seen) => {
+                match begin(app, &mut tx, &instance.id, rule.as_str(), seen, found.handler.plan).await? {
+                    Begun::Yes => scanned.begun.push(format!("{} {}", instance.id, rule.as_str())),
+                    Begun::Spent => scanned.told.push(format!("{} {}", instance.id, rule.as_str())),
+                    Begun::Running => again = true,
                 }
             }
         }
     }
-    if !limited && instance.health_status == Health::RateLimited {
-        let status = if look.live { Health::Healthy } else { Health::Unknown };
-        instance::set_health(&mut tx, &id, status, instance.health_fail_count, app.clock.now()).await?;
-        let subject = super::subject(&instance.id, Rule::RateLimited.as_str());
-        crate::alert::resolve(app, &mut tx, crate::alert::Rule::InstancesUnhealthy, &subject).await?;
+    for rule in &look.over {
+        super::resolve(app, &mut tx, &instance.id, rule.as_str()).await?;
     }
-    instance_health::set_mark(&mut tx, &instance.id, look.inode, look.offset, look.journal_at).await?;
-    tx.notify(store::notice::Notice::new(store::notice::Topic::Repair, &instance.id)).await?;
+    if !again {
+        set_state(app, &mut tx, &instance, &look, scanned).await?;
+        instance_health::set_mark(&mut tx, &instance.id, look.inode, look.offset, look.journal_at).await?;
+    }
     Ok(tx.commit().await?)
+}
+
+/// The rules that only change what an instance's state is said to be.
+async fn set_state(app: &App, tx: &mut Tx, instance: &Instance, look: &Look, scanned: &mut Scanned) -> Result<()> {
+    let mut status = instance.health_status;
+    let mut limited = false;
+    for found in &look.found {
+        let rule = found.handler.rule;
+        let (Proof::Confirmed(seen) | Proof::HandsOff(seen)) = &found.proof else { continue };
+        let why = match rule {
+            Rule::OutOfMemory => {
+                // From when it is known: the process that systemd starts in its place at once has the same memory.
+                instance_health::set_memory_out(&mut *tx, &instance.id, Some(app.clock.now())).await?;
+                status = Health::Unhealthy;
+                "it ran out of memory: give it more, or find out why"
+            }
+            Rule::RateLimited => {
+                limited = true;
+                if status != Health::Unhealthy {
+                    status = Health::RateLimited;
+                }
+                "the model provider's rate limit was reached"
+            }
+            _ => continue,
+        };
+        tell(app, tx, &instance.id, rule.as_str(), seen, why).await?;
+        scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
+    }
+    if look.complete && !limited && status == Health::RateLimited {
+        status = if look.live { Health::Healthy } else { Health::Unknown };
+        super::resolve(app, tx, &instance.id, Rule::RateLimited.as_str()).await?;
+        let told = format!("{} → {}: the rate limit is over", Health::RateLimited.as_str(), status.as_str());
+        audit::record(app, tx, &By::system(), Deed::info(Action::InstanceHealth, &instance.id, &told)).await?;
+    }
+    if status != instance.health_status {
+        instance::set_health(&mut *tx, &instance.id(), status, instance.health_fail_count, app.clock.now()).await?;
+        tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
+    }
+    Ok(())
 }

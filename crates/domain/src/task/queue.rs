@@ -13,6 +13,7 @@ use store::{Tx, instance};
 use super::TYPES;
 use super::kind::{Checked, Payload, TaskType};
 use crate::App;
+use crate::alert;
 use crate::audit::{self, Action, By, Deed};
 
 /// Puts a task into the queue, in the transaction of what makes it necessary. Workers wake when it commits.
@@ -113,6 +114,7 @@ pub async fn retry(app: &App, by: &By, id: &TaskId) -> Result<Task> {
         let told = format!("a task that is {} cannot be retried", old.status.as_str());
         return Err(Error::conflict(told));
     }
+    resolve(app, &mut tx, id).await?;
     let line = format!("retried; last error: {}", old.told);
     task_log::write(&mut tx, id.as_str(), old.attempts, &line, now).await?;
     let deed = format!("task {} retried", old.r#type);
@@ -140,7 +142,18 @@ pub async fn cancel(app: &App, by: &By, id: &TaskId) -> Result<Task> {
 pub async fn cancel_with(app: &App, tx: &mut Tx, id: &TaskId, why: &str) -> Result<bool> {
     let cancelled = task::cancel(tx, id, why, app.clock.now()).await?;
     if cancelled {
+        resolve(app, tx, id).await?;
         tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
     }
     Ok(cancelled)
+}
+
+/// Somebody looks after it: the alert that it was given up ends.
+async fn resolve(app: &App, tx: &mut Tx, id: &TaskId) -> Result<()> {
+    alert::resolve(app, tx, alert::Rule::TaskDead, &subject(id.as_str())).await.map(drop)
+}
+
+/// What an alert about a task is about.
+pub(super) fn subject(id: &str) -> String {
+    format!("task:{id}")
 }

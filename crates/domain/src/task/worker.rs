@@ -22,6 +22,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
 use super::kind::{Context, Payload as _, TaskType};
+use super::queue::subject;
 use crate::App;
 use crate::alert::{self, DeliverAlert, Rule};
 use crate::audit::{self, Action, By, Deed, Level};
@@ -312,7 +313,7 @@ impl Worker {
             match outcome {
                 Outcome::Ran(Ok(result)) => {
                     if task::done(&mut tx, hold, result, self.app.clock.now()).await? {
-                        alert::resolve(&self.app, &mut tx, Rule::TaskDead, &format!("task:{}", hold.id)).await?;
+                        alert::resolve(&self.app, &mut tx, Rule::TaskDead, &subject(&hold.id)).await?;
                         tx.notify(Notice::new(Topic::Task, &hold.id)).await?;
                     }
                 }
@@ -341,7 +342,7 @@ impl Worker {
         // A delivery that is given up must not make another.
         if status == Status::Dead && task.r#type != DeliverAlert::TYPE {
             let told = format!("task {} was given up: {}", task.r#type, failure.told);
-            alert::raise(&self.app, tx, Rule::TaskDead, &format!("task:{}", task.id), &told).await?;
+            alert::raise(&self.app, tx, Rule::TaskDead, &subject(&task.id), &told).await?;
         }
         let detail = format!("{} attempt {} of {MOST_ATTEMPTS}: {}", task.r#type, hold.attempt, failure.error);
         let deed = Deed { action: Action::TaskFailed, level: Level::Error, target: &task.id, detail: &detail };

@@ -9,7 +9,7 @@ const KILLED: &str = "oom-kill";
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     let by_kernel = |line: &&Line| matches!(&line.origin, Origin::System(SystemEvent::Failed(why)) if why == KILLED);
-    if let Some(line) = evidence.lines.iter().find(by_kernel) {
+    if let Some(line) = evidence.lines.iter().rev().find(by_kernel) {
         return Some(Finding::by(line, Detail::OutOfMemory));
     }
     if evidence.state.is_some_and(|(_, answer)| answer.unit.result == KILLED) {

@@ -216,6 +216,10 @@ fn memory_is_the_kernels_word_or_an_abort() {
     };
     assert_eq!(found_by(&journal(oom), "success")[0].1.proof, Proof::Fact);
     assert_eq!(found_by(&[], "oom-kill")[0].1.proof, Proof::Fact);
+    // Of several times the last counts.
+    let at = |us: &str| oom.replacen('{', &format!("{{\"__REALTIME_TIMESTAMP\":\"{us}\","), 1);
+    let twice = found_by(&journal(&format!("{}\n{}", at("1000000"), at("9000000"))), "success");
+    assert_eq!(twice[0].1.time, Timestamp::from_second(9).ok());
     assert_eq!(found_by(&[], "signal"), []);
     let killed = r#"{"MESSAGE":"x","MESSAGE_ID":"98e322203f7a4ed290d09fe03c09fe15","EXIT_CODE":"killed","EXIT_STATUS":"9","_PID":"1","_UID":"0"}"#;
     assert_eq!(found_by(&journal(killed), "signal"), []);

@@ -187,6 +187,66 @@ on_both! {
     }
 }
 
+on_both! {
+    async fn what_ended_meanwhile_is_told_too(site: Site) {
+        use store::{job_run, repair};
+        let id = site.instances("end", 1).await[0].clone();
+        let app = &site.app;
+        let began = app.clock.now();
+        let mut tx = app.db.begin().await.unwrap();
+        let run = job_run::New { job_name: "log_scan", slot: None, status: job_run::Status::Running, message: "", holder: "h", lease_until: began, created_at: began };
+        let run = job_run::begin(&mut tx, &run).await.unwrap().unwrap();
+        let mend = repair::New { rule: "exit_loop", instance_id: &id, status: repair::Status::Running, before: "b", action: "a", after: "", created_at: began };
+        let mend = repair::insert(&mut tx, &mend).await.unwrap().unwrap();
+        tx.commit().await.unwrap();
+        site.wait(Duration::from_secs(60));
+        let last = app.clock.now().as_millisecond().to_string();
+        site.wait(Duration::from_secs(60));
+        let mut tx = app.db.begin().await.unwrap();
+        assert!(job_run::end(&mut tx, run, "h", job_run::Status::Success, "", 1, app.clock.now()).await.unwrap());
+        assert!(repair::end(&mut tx, mend, repair::Status::Success, "a", "well", 1, app.clock.now()).await.unwrap());
+        tx.commit().await.unwrap();
+        let mut stream = events(site, Some(&last)).await;
+        let (_, data) = until(&mut stream, "guardian_repair").await;
+        assert_eq!(serde_json::from_str::<Value>(&data).unwrap()["id"], id);
+        let (_, data) = until(&mut stream, "job").await;
+        assert_eq!(serde_json::from_str::<Value>(&data).unwrap()["id"], "log_scan");
+        // Whoever hears nothing can come back all the same.
+        let hello = events(site, None).await.next().await.unwrap().unwrap();
+        assert!(String::from_utf8_lossy(&hello).contains("\nid: "), "{hello:?}");
+    }
+
+    async fn alerts_end_with_what_they_are_about(site: Site) {
+        let ids = site.instances("al", 2).await;
+        let app = &site.app;
+        let raise = async |rule: Rule, subject: &str| assert!(alert::set_state(app, rule, subject, Some("x")).await.unwrap());
+        let open = async || {
+            let mut all: Vec<String> = store::alert::all_open(&app.db).await.unwrap().into_iter().map(|a| a.subject).collect();
+            all.sort();
+            all
+        };
+        let other = format!("repair:{}:exit_loop", ids[1]);
+        for subject in [format!("instance:{}", ids[0]), format!("repair:{}:exit_loop", ids[0]), other.clone()] {
+            raise(Rule::InstancesUnhealthy, &subject).await;
+        }
+        site.admin.delete(&format!("/assistant-instances/{}", ids[0])).token(&site.root).ok().await;
+        assert_eq!(open().await, [other.clone()]);
+        // A task that somebody retries is looked after.
+        let body = json!({"type": "restart_instance", "payload": {"instance_id": ids[1]}});
+        let task = site.admin.post("/tasks", body).token(&site.root).ok().await["id"].as_str().unwrap().to_owned();
+        site.admin.post(&format!("/tasks/{task}/cancel"), json!({})).token(&site.root).ok().await;
+        raise(Rule::TaskDead, &format!("task:{task}")).await;
+        site.admin.post(&format!("/tasks/{task}/retry"), json!({})).token(&site.root).ok().await;
+        assert_eq!(open().await, [other]);
+        // What nobody ended in a year is forgotten, so that it can be told again.
+        let year = jiff::SignedDuration::from_hours(365 * 24);
+        store::alert::forget(&app.db, app.clock.now() - year).await.unwrap();
+        assert_eq!(open().await.len(), 1);
+        store::alert::forget(&app.db, app.clock.now() + jiff::SignedDuration::from_secs(1)).await.unwrap();
+        assert_eq!(open().await.len(), 0);
+    }
+}
+
 /// What one process changes, another one's listeners hear.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_process_is_heard_too() {

@@ -100,7 +100,11 @@ on_both! {
     }
 
     async fn a_job_never_runs_twice_at_once(site: Site) {
-        let now = site.app.clock.now();
+        // At the start of a slot, so that what follows is known.
+        let five = 5 * 60 * 1000;
+        let clock = &site.app.clock;
+        clock.advance(SignedDuration::from_millis(five - clock.now().as_millisecond() % five));
+        let now = clock.now();
         // Somebody is at it.
         let sql = "INSERT INTO job_run (job_name, slot, status, holder, lease_until, created_at) VALUES (?, ?, 'running', 'x', ?, ?)";
         let long_ago = now - SignedDuration::from_hours(1);
@@ -109,15 +113,37 @@ on_both! {
         scheduler.tick().await.unwrap();
         scheduler.settled().await;
         let status = |runs: &[Value]| runs.iter().map(|r| r["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
-        assert_eq!(status(&runs(site, "server_metrics").await), ["skipped", "running"]);
+        assert_eq!(status(&runs(site, "server_metrics").await), ["running"], "whether it is alive is not known yet");
         site.admin.post("/job-runs/server_metrics/run", json!({})).token(&site.root).refused("4090").await;
-        // Its process is gone: its run has failed, and the next slot has its own.
-        site.wait(Duration::from_secs(5 * 60));
+        // Its process is gone: its run has failed, and the slot that waited has its own.
+        site.wait(Duration::from_secs(25));
         scheduler.tick().await.unwrap();
         scheduler.settled().await;
         let found = runs(site, "server_metrics").await;
-        assert_eq!(status(&found), ["success", "skipped", "failed"]);
-        assert_eq!(found[2]["message"], "the process that ran it is gone");
+        assert_eq!(status(&found), ["success", "failed"]);
+        assert_eq!(found[1]["message"], "the process that ran it is gone");
+
+        // One that renews is alive: the slot is passed over.
+        site.wait(Duration::from_secs(5 * 60));
+        let now = clock.now();
+        let until = now + SignedDuration::from_secs(30);
+        site.app.db.run(sql, args!["server_metrics", long_ago + SignedDuration::from_mins(5), until, now]).await.unwrap();
+        scheduler.tick().await.unwrap();
+        let renewed = "UPDATE job_run SET lease_until = lease_until + ? WHERE job_name = 'server_metrics' AND status = 'running'";
+        site.app.db.run(renewed, args![10_000i64]).await.unwrap();
+        site.wait(Duration::from_secs(10));
+        scheduler.tick().await.unwrap();
+        assert_eq!(status(&runs(site, "server_metrics").await), ["skipped", "running", "success", "failed"]);
+
+        // One that says nothing until the next slot: that was waited for in vain.
+        let long = "UPDATE job_run SET lease_until = ? WHERE job_name = 'server_metrics' AND status = 'running'";
+        site.app.db.run(long, args![clock.now() + SignedDuration::from_mins(8)]).await.unwrap();
+        for _ in 0..2 {
+            site.wait(Duration::from_secs(5 * 60));
+            scheduler.tick().await.unwrap();
+            scheduler.settled().await;
+        }
+        assert_eq!(status(&runs(site, "server_metrics").await), ["success", "skipped", "skipped", "failed", "success", "failed"]);
     }
 
     async fn any_job_can_be_run_now_and_paused(site: Site) {
@@ -213,6 +239,12 @@ on_both! {
         assert_eq!((days["total"].as_i64(), days["list"][0]["drift"].as_i64()), (Some(1), Some(3)));
         assert_eq!(run("llm_self_heal").await, "0 of 1 sub keys fail", "our own gateway knows its keys");
         assert!(run("key_validity_check").await.starts_with("1 keys asked about, 0 refused"));
+        // A budget that was taken away is near no limit, and the next is told of again.
+        let open = async || site.admin.get("/alerts?rule=budget_near_limit&open=true").token(&site.root).ok().await["total"].as_i64();
+        assert_eq!(open().await, Some(1));
+        app.db.run("UPDATE gateway_key SET quota = NULL", args![]).await.unwrap();
+        run("sync_llm_spend").await;
+        assert_eq!(open().await, Some(0));
     }
 }
 

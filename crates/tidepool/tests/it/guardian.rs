@@ -86,6 +86,12 @@ async fn every_dimension_of_instances_finds_what_is_wrong() {
     let line = json!({"_meta": {"date": now, "logLevelName": "ERROR", "name": "{\"subsystem\":\"diagnostic\"}"}, "time": now,
         "message": "lane task error: lane=main error=\"Unknown model: tidepool/none. Run x\""});
     ground.sh("printf '%s\\n' \"$2\" >>\"$1/.openclaw/logs/openclaw.jsonl\"", &[&home, &line.to_string()]).await;
+    // That a scan has read it already changes nothing.
+    let at = ground.sh("stat -c '%i %s' \"$1/.openclaw/logs/openclaw.jsonl\"", &[&home]).await;
+    let (inode, size) = at.trim().split_once(' ').unwrap();
+    let (inode, size) = (inode.parse().unwrap(), size.parse().unwrap());
+    let read_at = jiff::Timestamp::now().as_millisecond();
+    store::instance_health::set_mark(&site.app.db, &id, inode, size, read_at).await.unwrap();
     // A gateway that is nobody's.
     let stray = format!("stray-{id}");
     ground.sh("mkdir -p /tmp/\"$1\" && printf '{\"gateway\":{\"auth\":{\"token\":\"x\"}}}' >/tmp/\"$1\"/openclaw.json && systemd-run -q --unit=\"$1\" \

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::kit::free_port;
 use crate::kit::hosts::Ground;
 
-async fn check(ground: &Ground) -> Value {
+pub async fn check(ground: &Ground) -> Value {
     ground.site.admin.get("/instances/health-check").token(&ground.site.root).ok().await
 }
 
@@ -41,6 +41,11 @@ async fn one_sweep_tells_how_everything_is() {
     let reached = ground
         .instance(json!({"server_id": dead, "home": "/srv/x/2", "gateway_url": format!("http://0.0.0.0:{port}")}))
         .await;
+    let mute = ground
+        .instance(
+            json!({"server_id": dead, "home": "/srv/x/3", "gateway_url": format!("http://0.0.0.0:{}", free_port())}),
+        )
+        .await;
     ground.sh("systemctl stop \"openclaw-$1\"", &[&stopped]).await;
     ground.wrong(&wedged, json!({"wedged": true})).await;
 
@@ -67,11 +72,17 @@ async fn one_sweep_tells_how_everything_is() {
     assert_eq!(state(&checked, &nowhere), is("unknown", "none", 0));
     assert_eq!(state(&checked, &gone), is("unknown", "ssh", 1));
     assert_eq!(state(&checked, &reached), is("healthy", "http", 0), "{checked}");
+    assert_eq!(state(&checked, &mute), is("unknown", "ssh", 1), "neither way gets there: {checked}");
     check(&ground).await;
     let checked = check(&ground).await;
     assert_eq!(state(&checked, &wedged), is("unhealthy", "websocket", 3), "the third counts");
     assert_eq!(state(&checked, &gone), is("unhealthy", "ssh", 3));
     assert_eq!(state(&checked, &stopped), is("unhealthy", "service", 3));
+    let beats = ground.site.admin.get(&format!("/instances/{wedged}/heartbeat")).token(&ground.site.root).ok().await;
+    let states: Vec<&str> =
+        beats["list"].as_array().unwrap().iter().map(|beat| beat["health_status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["unknown", "unknown", "unhealthy"], "oldest first");
+    ground.site.admin.get("/instances/nothing/heartbeat").token(&ground.site.root).refused("4040").await;
     // What is shown elsewhere is the same.
     assert_eq!(ground.show(&wedged).await["health_status"], "unhealthy");
     let alerts = ground.site.admin.get("/alerts?open=true").token(&ground.site.root).ok().await;
@@ -86,13 +97,16 @@ async fn one_sweep_tells_how_everything_is() {
     ground.wrong(&wedged, json!({})).await;
     let (begun, left) = domain::repair::recover(&ground.site.app).await.unwrap();
     assert!(begun.contains(&stopped) && begun.contains(&wedged), "{begun:?} {left:?}");
-    assert!(left.contains(&gone), "nobody gets there: {left:?}");
+    assert!(left.contains(&gone) && left.contains(&mute), "nobody gets there: {left:?}");
     let (again, _) = domain::repair::recover(&ground.site.app).await.unwrap();
     assert!(again.is_empty(), "what is being repaired is not begun again: {again:?}");
     let repairs = settled(&ground).await;
     for id in [&stopped, &wedged] {
         let one = repairs.iter().find(|r| r["instance_id"] == **id).unwrap();
         assert_eq!((one["rule"].as_str(), one["status"].as_str()), (Some("auto_recovery"), Some("success")), "{one}");
+        // What answers again by itself is left alone.
+        let action = if *id == wedged { "nothing" } else { "restarted the service" };
+        assert_eq!(one["action"], action, "{one}");
         let shown = ground.show(id).await;
         assert_eq!((shown["health_status"].as_str(), shown["health_fail_count"].as_i64()), (Some("healthy"), Some(0)));
     }

@@ -397,3 +397,26 @@ fn every_type_of_task_is_listed() {
         assert!(task::TYPES.iter().any(|t| t.name == name), "{name} is not in TYPES");
     }
 }
+
+on_both! {
+    async fn what_waits_on_purpose_is_not_late(site: Site) {
+        let id = site.instances("late", 1).await[0].clone();
+        let make = async |kind: &str| {
+            let body = json!({"type": kind, "payload": {"instance_id": id}});
+            site.admin.post("/tasks", body).token(&site.root).ok().await["id"].as_str().unwrap().to_owned()
+        };
+        make("restart_instance").await;
+        let cleaning = make("clean_instance").await;
+        site.admin.post(&format!("/tasks/{cleaning}/cancel"), json!({})).token(&site.root).ok().await;
+        site.wait(Duration::from_secs(600));
+        let late = async || store::task::late(&site.app.db, &["restart_instance"], site.app.clock.now()).await.unwrap();
+        assert_eq!(late().await, 0, "it waits for the cleaning, which is dead");
+        site.app.db.run("UPDATE task SET status = 'done' WHERE id = ?", store::args![&cleaning]).await.unwrap();
+        assert_eq!(late().await, 1);
+        // What the platform makes for itself is not kept for ever; nothing else goes.
+        let sql = "UPDATE task SET type = 'deliver_alert' WHERE id = ?";
+        site.app.db.run(sql, store::args![&cleaning]).await.unwrap();
+        assert_eq!(store::task::forget(&site.app.db, "deliver_alert", site.app.clock.now()).await.unwrap(), 1);
+        assert_eq!(store::task::forget(&site.app.db, "restart_instance", site.app.clock.now()).await.unwrap(), 0);
+    }
+}
