@@ -11,13 +11,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{Error, Result};
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
+use http_body_util::Full;
 use jiff::{SignedDuration, Timestamp};
+use openclaw::config::Bind;
 use openclaw::frame::{Request, Scope};
 use openclaw::sweep::{Answer, Limits};
 use openclaw::unit::Active;
+use remote::assistant::{Road, send, straight};
 use remote::host::Host;
 use remote::llm::KeyState;
 use store::instance::{self, Health, Instance};
@@ -205,35 +209,31 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
         return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
     }
     let local = post.server.host == crate::host::LOCAL;
-    let Some(url) = health_url(&member.instance.gateway_url, local) else {
-        return Seen::new(Found::Failed, "ssh", away);
-    };
     let began = Instant::now();
-    let asked = app.llm.http.get(url).timeout(FALLBACK).send().await;
+    let asked = tokio::time::timeout(FALLBACK, by_its_address(&member.instance, local)).await;
     match asked {
-        Ok(answer) if answer.status().is_success() => {
+        Ok(Ok(None)) => Seen::new(Found::Failed, "ssh", away),
+        Ok(Ok(Some(200..300))) => {
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
             Seen { latency_ms, ..Seen::new(Found::Passed, "http", format!("{away}; /healthz answers")) }
         }
-        Ok(answer) => {
-            Seen::new(Found::Failed, "http", format!("{away}; /healthz answers {}", answer.status().as_u16()))
-        }
-        Err(_) => Seen::new(Found::Failed, "http", format!("{away}; /healthz does not answer")),
+        Ok(Ok(Some(status))) => Seen::new(Found::Failed, "http", format!("{away}; /healthz answers {status}")),
+        Ok(Err(_)) | Err(_) => Seen::new(Found::Failed, "http", format!("{away}; /healthz does not answer")),
     }
 }
 
-fn health_url(gateway_url: &str, local: bool) -> Option<String> {
-    let (scheme, rest) = gateway_url.split_once("://")?;
-    let scheme = match scheme {
-        "http" | "ws" => "http",
-        "https" | "wss" => "https",
-        _ => return None,
+/// The status of /healthz by the instance's own address; `None` where that is the server's loopback: ours is another.
+async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>> {
+    let road = match Bind::for_url(&instance.gateway_url) {
+        Bind::Lan => straight(&instance.gateway_url).await?,
+        Bind::Loopback if local => {
+            let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
+            Road::new(Box::new(Host::local().forward(port).await?), format!("127.0.0.1:{port}"))
+        }
+        Bind::Loopback => return Ok(None),
     };
-    let authority = rest.split(['/', '?', '#']).next().filter(|a| !a.is_empty() && !a.contains('@'))?;
-    // Our own loopback is not the server's.
-    let loopback =
-        authority.starts_with("127.") || authority.starts_with("localhost") || authority.starts_with("[::1]");
-    (local || !loopback).then(|| format!("{scheme}://{authority}/healthz"))
+    let request = http::Request::get("/healthz").body(Full::new(Bytes::new())).map_err(Error::internal)?;
+    Ok(Some(send(road, request).await?.status().as_u16()))
 }
 
 /// Writes down what was seen of a server's instances, in one transaction.
@@ -321,22 +321,4 @@ pub async fn follow_up(app: &App, tx: &mut store::Tx, report: &Report) -> Result
 mod tests {
     use super::*;
 
-    #[test]
-    fn our_own_loopback_is_not_a_servers() {
-        assert_eq!(health_url("wss://a.example:8443/x?y", false).as_deref(), Some("https://a.example:8443/healthz"));
-        assert_eq!(health_url("http://10.0.0.2:18789", false).as_deref(), Some("http://10.0.0.2:18789/healthz"));
-        assert_eq!(health_url("ws://127.0.0.1:18789", true).as_deref(), Some("http://127.0.0.1:18789/healthz"));
-        for none in [
-            "ws://127.0.0.1:18789",
-            "http://localhost:1",
-            "ws://[::1]:1",
-            "",
-            "x",
-            "ftp://a",
-            "http://u:p@h/",
-            "http:///x",
-        ] {
-            assert_eq!(health_url(none, false), None, "{none}");
-        }
-    }
 }

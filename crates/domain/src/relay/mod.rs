@@ -137,9 +137,9 @@ async fn connect(
             Ok((socket, Some(hello)))
         }
         Speech::Page => {
-            let (way, host) = reach(app, &instance, Port::Gateway).await.map_err(End::from)?;
+            let road = reach(app, &instance, Port::Gateway).await.map_err(End::from)?;
             let origin = app.embed.origin();
-            let socket = remote::assistant::dial(way, &host, Some(&origin), frame::MAX_BYTES).await;
+            let socket = remote::assistant::dial(road, Some(&origin), frame::MAX_BYTES).await;
             Ok((socket.map_err(End::from)?, None))
         }
     }
