@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use crate::db::Record as _;
 use crate::filter::Filter;
-use crate::{Db, Result, Tx, args, record, word};
+use crate::row::{Column, Row, Value};
+use crate::{Db, Error, Result, Tx, args, record, word};
 
 /// How many messages an instance keeps.
 pub const KEPT: i64 = 5_000;
@@ -15,6 +16,39 @@ word! {
     pub enum Role {
         User = "user",
         Assistant = "assistant",
+    }
+}
+
+/// POST /me/chat stores a message, and so may the client: whether the other one of the two is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unconfirmed {
+    /// Both were here, or what is stored is too old to be either's.
+    No,
+    /// Stored by POST /me/chat, and not yet repeated by a save.
+    Stored,
+    /// Saved by a client, and not yet said to POST /me/chat; most never are.
+    Saved,
+}
+
+impl From<Unconfirmed> for Value {
+    fn from(state: Unconfirmed) -> Value {
+        let number: i64 = match state {
+            Unconfirmed::No => 0,
+            Unconfirmed::Stored => 1,
+            Unconfirmed::Saved => 2,
+        };
+        number.into()
+    }
+}
+
+impl Column for Unconfirmed {
+    fn read(row: &Row, name: &str) -> Result<Self> {
+        match row.get::<i64>(name)? {
+            0 => Ok(Unconfirmed::No),
+            1 => Ok(Unconfirmed::Stored),
+            2 => Ok(Unconfirmed::Saved),
+            other => Err(Error::Column(name.into(), format!("unknown number {other}"))),
+        }
     }
 }
 
@@ -29,13 +63,12 @@ record! {
         pub tokens: i64,
         pub session_key: String,
         pub client_id: Option<String>,
-        /// Stored by POST /me/chat, and not yet repeated by a save.
-        pub unconfirmed: bool,
+        pub unconfirmed: Unconfirmed,
         pub created_at: Timestamp,
     }
 }
 
-/// Adds a message and lets go of the instance's oldest beyond what is kept.
+/// Adds a message and lets go of the instance's oldest beyond what is kept. Who holds the instance's row keeps the number exact.
 pub async fn insert(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
     insert_unchecked(tx, message).await?;
     let over = "DELETE FROM chat_message WHERE instance_id = ? AND id IN (SELECT id FROM chat_message WHERE instance_id = ? \
@@ -99,6 +132,23 @@ pub async fn confirm(tx: &mut Tx, saved: &ChatMessage, since: Timestamp) -> Resu
         &saved.instance_id,
         saved.role,
         &saved.content,
+        since
+    ];
+    Ok(tx.run(sql, args).await? > 0)
+}
+
+/// The other way around: recognises a message that the client saved before POST /me/chat stores it, once. Its own words about
+/// it stay. The caller holds the instance's row.
+pub async fn adopt(tx: &mut Tx, stored: &ChatMessage, since: Timestamp) -> Result<bool> {
+    let sql = "UPDATE chat_message SET unconfirmed = 0, tokens = CASE WHEN tokens = 0 THEN ? ELSE tokens END \
+        WHERE id = (SELECT id FROM chat_message WHERE user_id = ? AND instance_id = ? AND role = ? AND content = ? \
+            AND unconfirmed = 2 AND created_at >= ? ORDER BY created_at, id LIMIT 1)";
+    let args = args![
+        stored.tokens,
+        &stored.user_id,
+        &stored.instance_id,
+        stored.role,
+        &stored.content,
         since
     ];
     Ok(tx.run(sql, args).await? > 0)

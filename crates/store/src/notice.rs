@@ -100,8 +100,7 @@ impl Db {
             match listener.await {
                 Ok(mut listener) => {
                     // What was told before nobody here has heard.
-                    let lost = || self.notices.send(Notice::new(Topic::Anything, "")).ok();
-                    lost();
+                    self.notices.send(Notice::new(Topic::Anything, "")).ok();
                     loop {
                         match listener.try_recv().await {
                             Ok(Some(told)) => {
@@ -110,7 +109,9 @@ impl Db {
                                 }
                             }
                             // The connection was lost, and there is another.
-                            Ok(None) => drop(lost()),
+                            Ok(None) => {
+                                self.notices.send(Notice::new(Topic::Anything, "")).ok();
+                            }
                             Err(error) => {
                                 tracing::warn!(%error, "notices are not heard for a moment");
                                 break;

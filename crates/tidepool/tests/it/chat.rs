@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use store::chat_message::{self, ChatMessage, Role};
+use store::chat_message::{self, ChatMessage, Role, Unconfirmed};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -144,7 +144,7 @@ impl Chat {
     async fn messages(&self) -> Vec<(Role, String, i64)> {
         let messages: Vec<ChatMessage> =
             chat_message::newest(&self.site.app.db, "a0", 10).await.unwrap().into_iter().rev().collect();
-        assert!(messages.iter().all(|m| m.user_id == self.user && m.unconfirmed));
+        assert!(messages.iter().all(|m| m.user_id == self.user && m.unconfirmed == Unconfirmed::Stored));
         messages.into_iter().map(|m| (m.role, m.content, m.tokens)).collect()
     }
 }
@@ -329,7 +329,7 @@ async fn an_instance_keeps_its_newest_five_thousand_messages() {
             tokens: 0,
             session_key: String::new(),
             client_id: None,
-            unconfirmed: true,
+            unconfirmed: Unconfirmed::Stored,
             created_at: app.clock.now(),
         };
         chat_message::insert_unchecked(&mut tx, &message).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use store::chat_message::{self, ChatMessage, Role};
+use store::chat_message::{self, ChatMessage, Role, Unconfirmed};
 
 use crate::kit::Site;
 use crate::on_both;
@@ -41,6 +41,8 @@ on_both! {
         ] {
             assert_eq!(save(site, &ada, bad.clone()).await.refused("4000"), "bad request", "{bad}");
         }
+        let long = "x".repeat(256 * 1024 + 1);
+        assert_eq!(save(site, &ada, json!({"content": long})).await.refused("4000"), "bad request", "too long");
         for body in ["", "{", "[]", "{} {}", "null"] {
             let call = site.employee.call(reqwest::Method::POST, "/me/chat/save").body("application/json", body).token(&ada);
             assert_eq!(call.refused("4000").await, "bad request");
@@ -80,7 +82,7 @@ on_both! {
         let (user, ada) = ada(site).await;
         let stored = |role, content: &str| ChatMessage {
             id: base::id::fresh(), user_id: user.clone(), instance_id: "a0".into(), role, content: content.into(), tokens: 4,
-            session_key: String::new(), client_id: None, unconfirmed: true, created_at: site.app.clock.now(),
+            session_key: String::new(), client_id: None, unconfirmed: Unconfirmed::Stored, created_at: site.app.clock.now(),
         };
         let mut tx = site.app.db.begin().await.unwrap();
         for message in [stored(Role::User, "Hello"), stored(Role::User, "Hello"), stored(Role::Assistant, "Hello"), stored(Role::User, "late")] {
@@ -171,7 +173,7 @@ on_both! {
         for i in 0..chat_message::KEPT {
             let message = ChatMessage {
                 id: base::id::fresh(), user_id: user.clone(), instance_id: "a0".into(), role: Role::User, content: format!("old {i}"), tokens: 0,
-                session_key: String::new(), client_id: None, unconfirmed: false, created_at: site.app.clock.now(),
+                session_key: String::new(), client_id: None, unconfirmed: Unconfirmed::No, created_at: site.app.clock.now(),
             };
             chat_message::insert_unchecked(&mut tx, &message).await.unwrap();
         }
