@@ -39,13 +39,14 @@ impl Bots {
     }
 }
 
-/// Makes a token the instance's bot. What was its bot before is none any more.
+/// Makes a token the instance's bot. What was its bot before is none any more. Without a `chat_id`, the one that the same
+/// token was bound with stays.
 pub async fn configure(
     app: &App,
     by: &By,
     instance: &InstanceId,
     token: Secret,
-    chat_id: String,
+    chat_id: Option<String>,
 ) -> Result<ChatBinding> {
     instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
     let hash = app.sealer.hash(&token);
@@ -53,6 +54,7 @@ pub async fn configure(
     if same.as_ref().is_some_and(|binding| binding.instance_id != instance.as_str()) {
         return Err(Error::conflict("this bot token is bound to another instance already"));
     }
+    let chat_id = chat_id.or(same.map(|binding| binding.chat_id)).unwrap_or_default();
     let me = app.bots.platform.me(&token).await?;
     let id = ChatBindingId::fresh();
     let secret = match app.bots.webhook(id.as_str()) {

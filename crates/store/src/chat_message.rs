@@ -188,13 +188,33 @@ pub async fn of_user(
 ) -> Result<Listing<ChatMessage>> {
     let mut filter = wanted.filter(db, user);
     if let Some(before) = before {
-        filter = filter
-            .when("created_at <= ?", Some(before.created_at))
-            .when("(created_at < ?", Some(before.created_at))
-            .or("id < ?)", before.id.as_str());
+        filter = than(filter, before);
     }
-    let newest = Sort { column: "created_at", descending: true };
-    filter.list(db, ChatMessage::COLUMNS, "chat_message", newest, "id", page).await
+    filter.list(db, ChatMessage::COLUMNS, "chat_message", NEWEST, "id", page).await
+}
+
+const NEWEST: Sort = Sort { column: "created_at", descending: true };
+
+/// Only what is older than a message.
+fn than(filter: Filter, before: &ChatMessage) -> Filter {
+    filter
+        .when("created_at <= ?", Some(before.created_at))
+        .when("(created_at < ?", Some(before.created_at))
+        .or("id < ?)", before.id.as_str())
+}
+
+/// The next of a user's own messages before that one, the newest first.
+pub async fn older(
+    db: &Db,
+    user: &UserId,
+    wanted: Wanted<'_>,
+    before: &ChatMessage,
+    limit: i64,
+) -> Result<Vec<ChatMessage>> {
+    let filter = than(wanted.filter(db, user), before);
+    let select = format!("SELECT {} FROM chat_message", ChatMessage::COLUMNS);
+    let (sql, args) = filter.page(&select, NEWEST, "id", Page { offset: 0, limit });
+    db.all(&sql, args).await
 }
 
 /// The next of a user's own messages after that one, the oldest first.

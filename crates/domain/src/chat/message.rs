@@ -116,6 +116,17 @@ pub async fn history(
     Ok(chat_message::of_user(&app.db, user, wanted, before.as_ref(), page).await?)
 }
 
+/// The user's own messages on from one of them, the newest first, batch by batch.
+pub async fn older(
+    app: &App,
+    user: &UserId,
+    wanted: Wanted<'_>,
+    before: &ChatMessage,
+    limit: i64,
+) -> Result<Vec<ChatMessage>> {
+    Ok(chat_message::older(&app.db, user, wanted, before, limit).await?)
+}
+
 /// The user's own messages from the oldest on, batch by batch.
 pub async fn after(
     app: &App,
