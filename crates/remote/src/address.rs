@@ -128,7 +128,9 @@ mod tests {
 
     #[test]
     fn neither_we_ourselves_nor_a_cloud_s_secrets_are_elsewhere() {
-        for other in ["8.8.8.8", "10.1.2.3", "192.168.1.1", "100.64.0.1", "2606:4700::1111", "fd12::1", "::ffff:10.0.0.1"] {
+        for other in
+            ["8.8.8.8", "10.1.2.3", "192.168.1.1", "100.64.0.1", "2606:4700::1111", "fd12::1", "::ffff:10.0.0.1"]
+        {
             assert!(is_elsewhere(other.parse().unwrap()), "{other}");
         }
         for here in [
@@ -159,7 +161,13 @@ mod tests {
     #[test]
     fn an_address_is_read_in_whatever_clothes() {
         let read = |url: &str| literal(&Url::parse(url).unwrap()).map(|ip| ip.to_string());
-        for url in ["http://2130706433:1", "ws://127.1", "http://0x7f.1/x", "wss://[::ffff:127.0.0.1]:8", "ws://u:p@127.0.0.1/"] {
+        for url in [
+            "http://2130706433:1",
+            "ws://127.1",
+            "http://0x7f.1/x",
+            "wss://[::ffff:127.0.0.1]:8",
+            "ws://u:p@127.0.0.1/",
+        ] {
             assert_eq!(read(url).as_deref(), Some("127.0.0.1"), "{url}");
         }
         assert_eq!(read("ws://localhost"), None);

@@ -143,14 +143,7 @@ pub async fn adopt(tx: &mut Tx, stored: &ChatMessage, since: Timestamp) -> Resul
     let sql = "UPDATE chat_message SET unconfirmed = 0, tokens = CASE WHEN tokens = 0 THEN ? ELSE tokens END \
         WHERE id = (SELECT id FROM chat_message WHERE user_id = ? AND instance_id = ? AND role = ? AND content = ? \
             AND unconfirmed = 2 AND created_at >= ? ORDER BY created_at, id LIMIT 1)";
-    let args = args![
-        stored.tokens,
-        &stored.user_id,
-        &stored.instance_id,
-        stored.role,
-        &stored.content,
-        since
-    ];
+    let args = args![stored.tokens, &stored.user_id, &stored.instance_id, stored.role, &stored.content, since];
     Ok(tx.run(sql, args).await? > 0)
 }
 

@@ -288,8 +288,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
 fn gateway_url(url: Name<255>) -> Result<String, Error> {
     let read = url::Url::parse(url.as_str()).ok();
     let read = read.filter(|u| matches!(u.scheme(), "ws" | "wss" | "http" | "https") && u.has_host());
-    let read =
-        read.ok_or_else(|| Error::field("gateway_url", "must begin with ws://, wss://, http:// or https://"))?;
+    let read = read.ok_or_else(|| Error::field("gateway_url", "must begin with ws://, wss://, http:// or https://"))?;
     match remote::address::literal(&read) {
         Some(ip) if !ip.is_loopback() && !remote::address::is_elsewhere(ip) => {
             Err(Error::field("gateway_url", "is no address that an instance can have"))

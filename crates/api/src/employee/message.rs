@@ -218,13 +218,7 @@ fn piece(text: impl Into<Bytes>) -> impl Stream<Item = Result<Bytes, Error>> {
     stream::iter([Ok(text.into())])
 }
 
-async fn found(
-    api: Shared,
-    user: UserId,
-    which: Which,
-    before: Before,
-    paging: Paging,
-) -> Result<Response, ApiError> {
+async fn found(api: Shared, user: UserId, which: Which, before: Before, paging: Paging) -> Result<Response, ApiError> {
     let page = paging.page(20)?;
     let instance = which.instance();
     let before = before.before.map(MessageId::named);
@@ -315,16 +309,8 @@ async fn export(
         Format::Json => ("application/json", "attachment; filename=\"messages.json\"", "{\"messages\":[", "]}\n"),
         Format::Markdown => ("text/markdown; charset=utf-8", "attachment; filename=\"messages.md\"", "", ""),
     };
-    let reading = Reading {
-        api,
-        user,
-        which,
-        format,
-        order: Order::OldestFirst,
-        ready: None,
-        last: None,
-        left: i64::MAX,
-    };
+    let reading =
+        Reading { api, user, which, format, order: Order::OldestFirst, ready: None, last: None, left: i64::MAX };
     let batches = stream::try_unfold(reading, Reading::next);
     let body = HttpBody::from_stream(piece(head).chain(batches).chain(piece(tail)));
     let headers = [

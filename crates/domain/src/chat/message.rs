@@ -3,8 +3,8 @@
 use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
 use jiff::SignedDuration;
-pub use store::chat_message::{ChatMessage, Role, Wanted};
 use store::chat_message::Unconfirmed;
+pub use store::chat_message::{ChatMessage, Role, Wanted};
 use store::{Tx, chat_message, instance};
 
 use crate::App;

@@ -122,7 +122,10 @@ mod tests {
         let user = |n: usize| UserId::named(format!("u{n}"));
         let mut places: Vec<Place> = (0..MOST).map(|n| sockets.enter(&user(n / MOST_OF_A_USER)).unwrap()).collect();
         let full = sockets.enter(&user(MOST)).err().unwrap();
-        assert_eq!((full.kind, full.client.as_ref()), (Kind::TooManyRequests, "too many people are connected at present"));
+        assert_eq!(
+            (full.kind, full.client.as_ref()),
+            (Kind::TooManyRequests, "too many people are connected at present")
+        );
         assert!(sockets.check(&user(0)).err().unwrap().client.contains("of one person"));
         places.pop();
         assert!(sockets.enter(&user(0)).is_err(), "still as many as one may have");

@@ -8,8 +8,8 @@ use store::instance;
 
 use super::CleanInstance;
 use super::kind::{Context, Run};
-use crate::chat_binding;
 use crate::assistant::{Assistant, archive, config, files, install, service, settings};
+use crate::chat_binding;
 
 impl Run for CleanInstance {
     async fn run(self, context: Context) -> Result<String> {

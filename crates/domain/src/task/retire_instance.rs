@@ -7,8 +7,8 @@ use store::instance;
 
 use super::RetireInstance;
 use super::kind::{Context, Run};
-use crate::chat_binding;
 use crate::assistant::{Assistant, archive, service, unit};
+use crate::chat_binding;
 
 impl Run for RetireInstance {
     async fn run(self, context: Context) -> Result<String> {

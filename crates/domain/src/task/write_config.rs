@@ -5,8 +5,8 @@ use base::id::InstanceId;
 
 use super::WriteConfig;
 use super::kind::{Context, Run};
-use crate::chat_binding;
 use crate::assistant::{Assistant, config, install, settings};
+use crate::chat_binding;
 
 impl Run for WriteConfig {
     async fn run(self, context: Context) -> Result<String> {

@@ -26,7 +26,9 @@ async fn one_sweep_tells_how_everything_is() {
     let dead = base::id::fresh();
     let body = json!({"id": dead, "name": "Away", "host": "127.0.0.1", "ssh_port": free_port(), "ssh_key_path": ground.fleet.key});
     ground.site.admin.post("/servers", body).token(&ground.site.root).ok().await;
-    let page = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // By an address of this machine that is not its loopback.
+    let Some(own) = crate::kit::talk::own_address("health::one_sweep_tells_how_everything_is") else { return };
+    let page = tokio::net::TcpListener::bind((own, 0)).await.unwrap();
     let port = page.local_addr().unwrap().port();
     tokio::spawn(async move {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -37,9 +39,8 @@ async fn one_sweep_tells_how_everything_is() {
         }
     });
     let gone = ground.instance(json!({"server_id": dead, "home": "/srv/x/1"})).await;
-    // 0.0.0.0 is this machine, and no loopback by its name.
     let reached = ground
-        .instance(json!({"server_id": dead, "home": "/srv/x/2", "gateway_url": format!("http://0.0.0.0:{port}")}))
+        .instance(json!({"server_id": dead, "home": "/srv/x/2", "gateway_url": format!("http://{own}:{port}")}))
         .await;
     ground.sh("systemctl stop \"openclaw-$1\"", &[&stopped]).await;
     ground.wrong(&wedged, json!({"wedged": true})).await;
