@@ -210,6 +210,40 @@ pub async fn older(
     db.all(&sql, args).await
 }
 
+record! {
+    /// What a user said with an instance under one session key.
+    #[derive(Clone, Debug)]
+    pub struct Conversation {
+        pub instance_id: String,
+        pub session_key: String,
+        pub messages: i64,
+        pub last_at: Timestamp,
+    }
+}
+
+/// A page of a user's own conversations, the one with the newest message first.
+pub async fn conversations(
+    db: &Db,
+    user: &UserId,
+    instance: Option<&InstanceId>,
+    page: Page,
+) -> Result<Listing<Conversation>> {
+    let filter = Filter::of(db.dialect())
+        .when("user_id = ?", Some(user.as_str()))
+        .when("instance_id = ?", instance.map(InstanceId::as_str))
+        .must("session_key <> ''");
+    let (clause, args) = filter.clause();
+    let grouped = format!(
+        "SELECT instance_id, session_key, COUNT(*) AS messages, MAX(created_at) AS last_at FROM chat_message{clause} \
+        GROUP BY instance_id, session_key"
+    );
+    let count = format!("SELECT COUNT(*) AS n FROM ({grouped}) g");
+    let total: crate::db::Number = crate::Conn::from(db).one(&count, args.clone()).await?;
+    let sql = format!("{grouped} ORDER BY last_at DESC, instance_id, session_key LIMIT ? OFFSET ?");
+    let list = db.all(&sql, [args, args![page.limit, page.offset]].concat()).await?;
+    Ok(Listing { list, total: total.n })
+}
+
 /// The next of a user's own messages after that one, the oldest first.
 pub async fn after(
     db: &Db,

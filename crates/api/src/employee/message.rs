@@ -5,7 +5,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base::id::{InstanceId, MessageId, UserId};
-use base::{Error, Kind, Page, Text};
+use base::{Error, Kind, Listing, Page, Text};
 use domain::chat::message::{self, ChatMessage, Save, Wanted};
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .routes(routes!(history))
         .routes(routes!(history_by_its_older_name))
+        .routes(routes!(conversations))
         .routes(routes!(export))
 }
 
@@ -272,6 +273,43 @@ async fn history_by_its_older_name(
     paging: Paging,
 ) -> Result<Response, ApiError> {
     found(api.0, who.0.id, which, before, paging).await
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct With {
+    /// Conversations with this instance only.
+    instance_id: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Conversation {
+    instance_id: String,
+    /// For `session_key` of GET /me/chat/history.
+    #[schema(example = "agent:main:main")]
+    session_key: String,
+    /// How many of its messages are kept.
+    messages: i64,
+    #[schema(example = "2026-11-15T09:30:00.000+01:00")]
+    last_message_at: String,
+}
+
+/// One's own conversations, the last used first (beyond the spec): the session keys of the messages that are kept.
+#[utoipa::path(get, path = "/me/chat/conversations", tag = "chat", params(With, Paging), responses((status = 200, body = Listing<Conversation>)))]
+async fn conversations(
+    who: Employee,
+    api: State,
+    Query(with): Query<With>,
+    paging: Paging,
+) -> Answer<Listing<Conversation>> {
+    let instance = with.instance_id.filter(|id| !id.is_empty()).map(InstanceId::named);
+    let found = message::conversations(&api.app, &who.0.id, instance.as_ref(), paging.page(50)?).await?;
+    Ok(Data(found.map(|conversation| Conversation {
+        instance_id: conversation.instance_id,
+        session_key: conversation.session_key,
+        messages: conversation.messages,
+        last_message_at: api.zone().show(conversation.last_at),
+    })))
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize, ToSchema)]

@@ -4,7 +4,7 @@ use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
 use jiff::SignedDuration;
 use store::chat_message::Unconfirmed;
-pub use store::chat_message::{ChatMessage, Role, Wanted};
+pub use store::chat_message::{ChatMessage, Conversation, Role, Wanted};
 use store::{Tx, chat_message, instance};
 
 use crate::App;
@@ -114,6 +114,16 @@ pub async fn history(
         None => None,
     };
     Ok(chat_message::of_user(&app.db, user, wanted, before.as_ref(), page).await?)
+}
+
+/// The user's own conversations, the last used first.
+pub async fn conversations(
+    app: &App,
+    user: &UserId,
+    instance: Option<&InstanceId>,
+    page: Page,
+) -> Result<Listing<Conversation>> {
+    Ok(chat_message::conversations(&app.db, user, instance, page).await?)
 }
 
 /// The user's own messages on from one of them, the newest first, batch by batch.

@@ -138,11 +138,17 @@ on_both! {
         let expected: Vec<String> = (0..25).rev().map(|i| format!("Message {i} *50%_ Ärger")).collect();
         assert_eq!(seen, expected);
         assert_eq!(history(site, &ada, "?session_key=odd").await["total"], 12);
+        let listed = site.employee.get("/me/chat/conversations?instance_id=a0").token(&ada).ok().await;
+        let one = |n: usize| (listed["list"][n]["session_key"].as_str().unwrap(), listed["list"][n]["messages"].as_i64().unwrap());
+        assert_eq!((listed["total"].as_i64(), one(0), one(1)), (Some(2), ("even", 13), ("odd", 12)), "the last used first");
+        assert_eq!(listed["list"][0]["last_message_at"], first["messages"][0]["created_at"]);
+        assert_eq!(site.employee.get("/me/chat/conversations?size=1&page=2").token(&ada).ok().await["list"][0]["session_key"], "odd");
         for (q, found) in [("message%2024", 1), ("MESSAGE%202", 6), ("%C3%A4RGER", 25), ("50%25_", 25), ("*5", 25), ("5?%25", 0), ("nowhere", 0)] {
             assert_eq!(history(site, &ada, &format!("?q={q}")).await["total"], found, "{q}");
         }
         assert_eq!(history(site, &ada, "?instance_id=a1").await["total"], 0);
         let (_, bob) = site.quick_employee("bob@example.com").await;
+        assert_eq!(site.employee.get("/me/chat/conversations").token(&bob).ok().await["total"], 0);
         let one = first["messages"][0]["id"].as_str().unwrap();
         site.employee.get(&format!("/me/chat/history?before={one}")).token(&bob).refused("4040").await;
         assert_eq!(history(site, &bob, "?instance_id=a0").await["total"], 0);
