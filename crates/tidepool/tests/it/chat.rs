@@ -209,7 +209,8 @@ async fn what_the_client_saved_first_is_stored_once() {
     save("user", "twice").ok().await;
     save("user", "twice").ok().await;
     let (one, two) = tokio::join!(ask("twice").send(), ask("twice").send());
-    (one.ok(), two.ok());
+    one.ok();
+    two.ok();
     let count = |all: &[ChatMessage], words: &str| all.iter().filter(|m| m.content == words).count();
     assert_eq!(count(&stored().await, "twice"), 2);
     save("user", "later").ok().await;
