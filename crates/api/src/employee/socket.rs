@@ -56,7 +56,8 @@ pub struct Shown {
 /// sessions.list, .create, .patch, .preview, .subscribe and models.list; others are answered FORBIDDEN. A frame has at most
 /// 26,214,400 bytes. Closes with 1008 when the login or the binding ends (or a frame is none), 1009 for a frame too long, 1003
 /// and 1007 for what is no text, 1011 when the instance is not there, 1012 when it, or the platform, restarts, 1013 while it
-/// starts or its server has no place left. A page of another origin is let in to be told so (1008, "origin not allowed"). To go on: a new ticket, `chat.history` (its `inFlightRun` is what is under way); a repeated idempotencyKey runs nothing twice.
+/// starts or its server has no place left. A page of another origin is let in to be told so (1008, "origin not allowed"). To go
+/// on: a new ticket, `chat.history` (its `inFlightRun` is what is under way); a repeated idempotencyKey runs nothing twice.
 #[utoipa::path(get, path = "/me/instances/{id}/ws", tag = "chat", params(("id" = String, Path), Shown), responses(
     (status = 101, description = "a WebSocket"),
     (status = 401, description = "no ticket, or one that was used or is too old"),
