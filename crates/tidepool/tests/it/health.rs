@@ -17,6 +17,8 @@ fn of(checked: &Value, id: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_sweep_tells_how_everything_is() {
+    // An address of this machine that is not its loopback.
+    let Some(own) = crate::kit::talk::own_address("health::one_sweep_tells_how_everything_is") else { return };
     let Some(mut ground) = Ground::new("health::one_sweep_tells_how_everything_is").await else { return };
     let well = ground.provisioned(json!({})).await;
     let stopped = ground.provisioned(json!({})).await;
@@ -26,8 +28,6 @@ async fn one_sweep_tells_how_everything_is() {
     let dead = base::id::fresh();
     let body = json!({"id": dead, "name": "Away", "host": "127.0.0.1", "ssh_port": free_port(), "ssh_key_path": ground.fleet.key});
     ground.site.admin.post("/servers", body).token(&ground.site.root).ok().await;
-    // By an address of this machine that is not its loopback.
-    let Some(own) = crate::kit::talk::own_address("health::one_sweep_tells_how_everything_is") else { return };
     let page = tokio::net::TcpListener::bind((own, 0)).await.unwrap();
     let port = page.local_addr().unwrap().port();
     tokio::spawn(async move {
