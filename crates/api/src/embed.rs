@@ -3,6 +3,8 @@
 //! The page's address is `/e/<pass>/…`. The gateway knows nothing of that prefix: it is taken off on the way there, and put in
 //! front of every path in the page. Only reading passes, and only what the page consists of; its WebSocket is the relay's.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
@@ -15,7 +17,10 @@ use base::{Error, Kind};
 use bytes::Bytes;
 use domain::embed;
 use domain::relay::{Port, Speech, reach};
+use futures_util::stream;
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::ApiError;
@@ -24,6 +29,10 @@ use crate::{PublicUrl, socket, trace};
 
 /// A page is some kilobytes.
 const LONGEST_PAGE: usize = 4 * 1024 * 1024;
+/// From the head of a page to its end.
+const PAGE: Duration = Duration::from_secs(10);
+/// Between two pieces of anything else.
+const IDLE: Duration = Duration::from_secs(30);
 
 /// What of a request goes to the gateway: nothing about who we or the browser are.
 const ASKED: &[HeaderName] = &[
@@ -53,8 +62,9 @@ const ANSWERED: &[HeaderName] = &[
 const PARTS: &[&str] =
     &["", "chat", "assets", "fonts", "themes", "control-ui-config.json", "sw.js", "manifest.webmanifest"];
 const PICTURES: &[&str] = &["ico", "png", "svg"];
-/// Two more that the page asks for, and takes a 404 for an answer.
-const ASKED_FOR: &[&str] = &["/api/users/gateway-owner/avatar", "/__openclaw__/workspace-icon/"];
+/// Two more that the page asks for, and takes a 404 for an answer: the one as it is, and what is below the other.
+const AVATAR: &str = "/api/users/gateway-owner/avatar";
+const ICONS: &str = "/__openclaw__/workspace-icon/";
 
 pub fn router(api: Shared) -> Router {
     Router::new()
@@ -106,7 +116,7 @@ async fn serve(
     let (visitor, instance) = embed::admit(&api.app, segment).await?;
     if let Ok(upgrade) = upgrade {
         socket::check_origin(request.headers(), &api.app.embed.origin())?;
-        let place = api.app.sockets.enter(&visitor.user)?;
+        let place = embed::enter(&api.app, &visitor).await?;
         return Ok(socket::take(api, upgrade, visitor, place, Speech::Page));
     }
     let front = format!("{base}e/{segment}");
@@ -126,23 +136,27 @@ async fn serve(
             outward = outward.header(name, value);
         }
     }
-    let (way, host) = reach(&api.app, &instance, Port::Gateway).await?;
+    let road = reach(&api.app, &instance, Port::Gateway).await?;
     let outward = outward.body(Full::new(Bytes::new())).map_err(Error::internal)?;
-    let answer = remote::assistant::send(way, &host, outward).await?;
+    let answer = remote::assistant::send(road, outward).await?;
     pass_on(answer, &front).await
 }
 
 fn is_part(path: &str) -> bool {
-    if ASKED_FOR.iter().any(|asked| path.starts_with(asked)) {
-        return !path.contains("..");
+    // Whoever reads it after us must not read another path: no way up, nothing that is written in another way.
+    if ["..", "%", "//", "\\"].iter().any(|odd| path.contains(odd)) {
+        return false;
+    }
+    if path == AVATAR || path.starts_with(ICONS) {
+        return true;
     }
     let (first, more) =
         path.trim_start_matches('/').split_once('/').map_or((path.trim_start_matches('/'), false), |(f, _)| (f, true));
     let picture = !more && first.rsplit_once('.').is_some_and(|(_, ext)| PICTURES.contains(&ext));
-    (PARTS.contains(&first) || picture) && !path.contains("..") && !path.contains('%') && !path.contains("//")
+    PARTS.contains(&first) || picture
 }
 
-async fn pass_on(answer: http::Response<hyper::body::Incoming>, front: &str) -> Result<Response, ApiError> {
+async fn pass_on(answer: http::Response<Incoming>, front: &str) -> Result<Response, ApiError> {
     let (head, body) = answer.into_parts();
     let mut headers = HeaderMap::new();
     for name in ANSWERED {
@@ -161,7 +175,8 @@ async fn pass_on(answer: http::Response<hyper::body::Incoming>, front: &str) -> 
     let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is_page = kind.starts_with("text/html");
     let mut response = if is_page {
-        let page = Limited::new(body, LONGEST_PAGE).collect().await;
+        let page = timeout(PAGE, Limited::new(body, LONGEST_PAGE).collect()).await;
+        let page = page.map_err(|_| Error::new(Kind::TimedOut, "the instance did not answer in time"))?;
         let page = page.map_err(|_| Error::new(Kind::Gateway, "the instance answered badly"))?.to_bytes();
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(header::ETAG);
@@ -169,11 +184,30 @@ async fn pass_on(answer: http::Response<hyper::body::Incoming>, front: &str) -> 
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Response::new(Body::from(rewritten(&String::from_utf8_lossy(&page), front)))
     } else {
-        Response::new(Body::new(body))
+        Response::new(while_it_comes(body))
     };
     *response.status_mut() = head.status;
     *response.headers_mut() = headers;
     Ok(response)
+}
+
+/// A body that ends badly when nothing of it comes for too long: its connection is one of few.
+fn while_it_comes(body: Incoming) -> Body {
+    let pieces = stream::try_unfold(body, |mut body| async move {
+        loop {
+            return match timeout(IDLE, body.frame()).await {
+                Ok(None) => Ok(None),
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => Ok(Some((data, body))),
+                    // Trailers say nothing here.
+                    Err(_) => continue,
+                },
+                Ok(Some(Err(error))) => Err(std::io::Error::other(error)),
+                Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+            };
+        }
+    });
+    Body::from_stream(pieces)
 }
 
 /// The page with our prefix in front of its paths. Its inline scripts stay as they are: its policy names their hashes.
@@ -235,6 +269,7 @@ mod tests {
             "/control-ui-config.json",
             "/favicon.svg",
             "/api/users/gateway-owner/avatar",
+            "/__openclaw__/workspace-icon/main",
         ] {
             assert!(is_part(part), "{part}");
         }
@@ -247,6 +282,13 @@ mod tests {
             "/chat/%2e%2e/tools",
             "//x",
             "/hooks/x.png",
+            "/api/users/gateway-owner/avatar/../../x",
+            "/api/users/gateway-owner/avatar/%2e%2e/%2e%2e/x",
+            "/api/users/gateway-owner/avatars",
+            "/__openclaw__/workspace-icon/%2e%2e/%2e%2e/tools/invoke",
+            "/__openclaw__/workspace-icon//x",
+            "/assets\\..\\tools",
+            "/assets/x\\y",
         ] {
             assert!(!is_part(other), "{other}");
         }

@@ -114,9 +114,9 @@ pub struct ConfigureBot {
     /// As the platform gave it out.
     #[schema(value_type = String, format = Password, min_length = 1, max_length = 255)]
     pub bot_token: BotToken,
-    /// Whose direct messages are answered; without it, people ask to be let in (pairing).
-    #[serde(default)]
-    pub chat_id: Text<100>,
+    /// Whose direct messages are answered; without it, people ask to be let in (pairing). Omitted for the token that the
+    /// instance has already, it stays as it is; empty takes it away.
+    pub chat_id: Option<Text<100>>,
 }
 
 /// How an instance's bot stands, by our record and by what the platform says now.

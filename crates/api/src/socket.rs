@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 use base::{Error, Kind};
 use bytes::Bytes;
-use domain::relay::{self, Place, Speech, Visitor};
+use domain::relay::{self, End, Place, Speech, Visitor};
 use futures_util::{SinkExt as _, StreamExt as _};
 use openclaw::frame::MAX_BYTES;
 use remote::assistant::{CloseCode, CloseFrame as OurClose, Message, SocketError, Utf8Bytes};
@@ -29,6 +29,18 @@ pub fn check_origin(headers: &HeaderMap, ours: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(Error::new(Kind::NoAccess, "origin not allowed").into())
+}
+
+/// Opens the socket only to say why it is refused: a page cannot read the answer to a socket that did not open.
+pub fn refuse(upgrade: WebSocketUpgrade, why: &'static str) -> Response {
+    upgrade.read_buffer_size(BUFFER).max_message_size(BUFFER).max_frame_size(BUFFER).on_upgrade(
+        move |socket| async move {
+            let (sink, stream) = socket.split();
+            let mut heard = stream.map(|said| said.map_err(fault).and_then(ours));
+            let mut told = sink.sink_map_err(fault).with(|message| std::future::ready(theirs(message)));
+            End::new(End::REFUSED, why).tell(&mut heard, &mut told).await;
+        },
+    )
 }
 
 /// Takes the socket over, and carries it until it ends.

@@ -1,11 +1,13 @@
 //! Chat-bots end to end: a token becomes a bot that answers. The platform is asked who it is and told where its messages go;
 //! the instance's configuration is written by a task.
 
+use std::time::Duration;
+
 use base::id::{ChatBindingId, InstanceId};
 use base::{Error, Kind, Result, Secret};
 use bytes::Bytes;
 use http::{Method, Request};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, Limited};
 use openclaw::config::WEBHOOK_PATH;
 use remote::bot::Platform;
 use store::chat_binding::{self, ChatBinding};
@@ -18,6 +20,10 @@ use crate::relay::{Port, reach};
 
 /// The header by which the platform proves that a message is its own.
 pub const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
+
+/// What an instance may say to a message, and how long that may take.
+const LONGEST_ANSWER: usize = 64 * 1024;
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// How bots are reached.
 pub struct Bots {
@@ -33,13 +39,14 @@ impl Bots {
     }
 }
 
-/// Makes a token the instance's bot. What was its bot before is none any more.
+/// Makes a token the instance's bot. What was its bot before is none any more. Without a `chat_id`, the one that the same
+/// token was bound with stays.
 pub async fn configure(
     app: &App,
     by: &By,
     instance: &InstanceId,
     token: Secret,
-    chat_id: String,
+    chat_id: Option<String>,
 ) -> Result<ChatBinding> {
     instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
     let hash = app.sealer.hash(&token);
@@ -47,6 +54,7 @@ pub async fn configure(
     if same.as_ref().is_some_and(|binding| binding.instance_id != instance.as_str()) {
         return Err(Error::conflict("this bot token is bound to another instance already"));
     }
+    let chat_id = chat_id.or(same.map(|binding| binding.chat_id)).unwrap_or_default();
     let me = app.bots.platform.me(&token).await?;
     let id = ChatBindingId::fresh();
     let secret = match app.bots.webhook(id.as_str()) {
@@ -110,7 +118,7 @@ pub async fn deliver(app: &App, id: &ChatBindingId, shown: &Secret, body: Bytes)
         return Err(Error::from(Kind::Unauthorized).with_operator("a webhook with a wrong secret"));
     }
     let instance = instance::find(&app.db, &InstanceId::named(&binding.instance_id)).await?.ok_or(Kind::NotFound)?;
-    let (way, host) = reach(app, &instance, Port::Webhook).await?;
+    let road = reach(app, &instance, Port::Webhook).await?;
     let request = Request::builder()
         .method(Method::POST)
         .uri(WEBHOOK_PATH)
@@ -118,9 +126,9 @@ pub async fn deliver(app: &App, id: &ChatBindingId, shown: &Secret, body: Bytes)
         .header(SECRET_HEADER, secret.expose())
         .body(Full::new(body))
         .map_err(Error::internal)?;
-    let response = remote::assistant::send(way, &host, request).await?;
+    let response = remote::assistant::send(road, request).await?;
     let status = response.status().as_u16();
-    // Read to its end, so that the connection ends in order; there is nothing in it for the platform.
-    response.into_body().collect().await.ok();
+    // Read to its end, so that the connection ends in order; there is nothing in it for the platform, and not for ever.
+    tokio::time::timeout(ANSWER, Limited::new(response.into_body(), LONGEST_ANSWER).collect()).await.ok();
     Ok(status)
 }

@@ -2,6 +2,7 @@
 
 use base::id::{ChatBindingId, InstanceId};
 use base::{Error, Kind, Result, Secret};
+use jiff::SignedDuration;
 use store::Tx;
 use store::chat_binding;
 pub use store::chat_binding::ChatBinding;
@@ -9,10 +10,13 @@ use store::instance::{self, Instance};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
-use crate::task::{self, ClearWebhook, WriteConfig};
+use crate::task::{self, ClearWebhook, Context, WriteConfig};
 
 /// The platform when none is named.
 pub const DEFAULT_PLATFORM: &str = "telegram";
+
+/// A binding ends in the transaction in which the task is made; a clock may be asked twice in it.
+const TOGETHER: SignedDuration = SignedDuration::from_secs(60);
 
 pub struct New {
     pub platform: String,
@@ -36,7 +40,8 @@ pub async fn bind(app: &App, by: &By, instance: &InstanceId, new: New) -> Result
     create(app, by, instance, new, &id, secret, false).await
 }
 
-/// Writes the binding, and has the instance told. With `replace`, the instance's other bots of the platform end.
+/// Writes the binding, and has the instance told. With `replace`, the instance's other bot of the platform ends; without,
+/// it is refused where there is one.
 pub(crate) async fn create(
     app: &App,
     by: &By,
@@ -49,12 +54,13 @@ pub(crate) async fn create(
     let mut tx = app.db.begin().await?;
     let found = instance::lock(&mut tx, instance).await?.ok_or(Kind::NotFound)?;
     let hash = app.sealer.hash(&new.bot_token);
-    if replace {
-        for old in chat_binding::live(&mut tx, instance).await?.into_iter().filter(|b| b.platform == new.platform) {
-            // The same bot goes on under its new binding: nothing of it is to be cleared.
-            let same = app.sealer.hash(&old.token(&app.sealer)?) == hash;
-            end(app, &mut tx, &old, !same, &by.operator).await?;
+    for old in chat_binding::live(&mut tx, instance).await?.into_iter().filter(|b| b.platform == new.platform) {
+        if !replace {
+            return Err(Error::conflict("the instance has a bot of this platform already: take it off first"));
         }
+        // The same bot goes on under its new binding: nothing of it is to be cleared.
+        let same = app.sealer.hash(&old.token(&app.sealer)?) == hash;
+        end(app, &mut tx, &old, !same, &by.operator).await?;
     }
     let secret = secret.map(|s| app.sealer.seal(chat_binding::secret_place(id.as_str()), &s)).transpose()?;
     let binding = ChatBinding {
@@ -106,6 +112,20 @@ async fn end(app: &App, tx: &mut Tx, binding: &ChatBinding, clear: bool, source:
         task::enqueue(app, tx, &ClearWebhook { binding_id: binding.id.clone() }, source, None).await?;
     }
     Ok(())
+}
+
+/// Clears webhooks once more, after a task that took a bot out of the instance's configuration: a gateway that started between
+/// the first clearing and this has set them again. Looks at what ended together with the task's making.
+pub(crate) async fn clear_again(context: &Context, instance: &str) -> Result<()> {
+    let app = &context.app;
+    let mut tx = app.db.begin().await?;
+    for binding in
+        chat_binding::ended_since(&mut tx, &InstanceId::named(instance), context.task.created_at - TOGETHER).await?
+    {
+        let payload = ClearWebhook { binding_id: binding.id };
+        task::enqueue(app, &mut tx, &payload, &context.task.r#type, None).await?;
+    }
+    Ok(tx.commit().await?)
 }
 
 /// Has the configuration written, where the instance is on its server already.

@@ -11,8 +11,9 @@ use store::instance::Instance;
 use store::seal::Place;
 use url::Url;
 
-use crate::relay::Visitor;
+use crate::relay::{self, Visitor};
 use crate::session::{Employee, Token};
+use crate::throttle::SOCKET;
 use crate::{App, claim};
 
 /// How long an address leads in. What was opened by then stays open.
@@ -91,7 +92,14 @@ pub async fn admit(app: &App, segment: &str) -> Result<(Visitor, Instance)> {
     Ok((visitor, instance))
 }
 
-fn offered(app: &App, instance: &Instance) -> Result<()> {
+/// A place for the page's own socket. It comes by no ticket, so it is counted here.
+pub async fn enter(app: &App, visitor: &Visitor) -> Result<relay::Place> {
+    app.sockets.check(&visitor.user)?;
+    SOCKET.hit(app, visitor.user.as_str()).await?;
+    app.sockets.enter(&visitor.user)
+}
+
+pub(crate) fn offered(app: &App, instance: &Instance) -> Result<()> {
     match app.embed.enabled && instance.embed_enabled {
         true => Ok(()),
         false => Err(Error::new(Kind::NoAccess, "the embedded window is switched off")),

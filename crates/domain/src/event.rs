@@ -42,6 +42,7 @@ fn kind(topic: Topic) -> Option<&'static str> {
         Topic::Alert => "guardian_alert",
         Topic::Repair => "guardian_repair",
         Topic::Job => "job",
+        Topic::Anything => RESET,
         _ => return None,
     })
 }

@@ -13,6 +13,11 @@ use crate::audit::{self, Action, By, Deed, Level};
 /// The host of the machine that the platform itself runs on.
 pub const LOCAL: &str = "local";
 
+/// Whether there is a key to log in with, where one is needed.
+pub fn has_login(server: &Server) -> bool {
+    server.host == LOCAL || server.ssh_key.is_some() || !server.ssh_key_path.is_empty()
+}
+
 /// Where the server is, and how one gets in.
 pub fn target(app: &App, server: &Server) -> Result<Target> {
     if server.host == LOCAL {

@@ -250,6 +250,7 @@ impl Keys {
                 Ok(Notice { topic: Topic::Instance, id }) => {
                     self.forget(|caller| caller.instance_id.as_deref() == Some(id.as_str()));
                 }
+                Ok(Notice { topic: Topic::Anything, .. }) => self.forget(|_| true),
                 Ok(_) => {}
                 // Missed some: any key may have been among them.
                 Err(broadcast::error::RecvError::Lagged(_)) => self.forget(|_| true),

@@ -1,5 +1,6 @@
 //! Every conversation with something outside of the platform.
 
+pub mod address;
 pub mod assistant;
 pub mod bot;
 pub mod host;

@@ -2,13 +2,15 @@
 //!
 //! The address that was checked is the one that is connected to: a name is resolved once.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use base::{Error, Kind, Result, Secret};
 use jiff::Timestamp;
 use url::{Host, Url};
+
+use crate::address::is_public;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -88,80 +90,9 @@ pub fn sign(key: &Secret, time: i64, body: &str) -> String {
     tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether an address is one of the open network.
-fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => public_v4(ip),
-        IpAddr::V6(ip) => public_v6(ip),
-    }
-}
-
-fn public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    let special = ip.is_private()
-        || ip.is_loopback()
-        || ip.is_link_local()
-        || ip.is_multicast()
-        || ip.is_documentation()
-        || a == 0
-        || a >= 240
-        || (a == 100 && (64..128).contains(&b))
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 198 && (18..20).contains(&b));
-    !special
-}
-
-fn public_v6(ip: Ipv6Addr) -> bool {
-    let parts = ip.segments();
-    if let Some(v4) = ip.to_ipv4_mapped() {
-        return public_v4(v4);
-    }
-    // An IPv4 address in the clothes of NAT64; 6to4 leads to one too.
-    if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
-        let [.., a, b, c, d] = ip.octets();
-        return public_v4(Ipv4Addr::new(a, b, c, d));
-    }
-    // 2000::/3 is what is given out; of it, not 6to4, Teredo and documentation.
-    let given_out = parts[0] & 0xe000 == 0x2000;
-    given_out && parts[0] != 0x2002 && !(parts[0] == 0x2001 && matches!(parts[1], 0 | 0xdb8))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_open_network_is_public() {
-        for open in ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"] {
-            assert!(is_public(open.parse().unwrap()), "{open}");
-        }
-        for closed in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "0.0.0.0",
-            "100.64.0.1",
-            "198.18.0.1",
-            "224.0.0.1",
-            "255.255.255.255",
-            "192.0.2.1",
-            "::1",
-            "::",
-            "fe80::1",
-            "fc00::1",
-            "ff02::1",
-            "::ffff:127.0.0.1",
-            "64:ff9b::7f00:1",
-            "2002:7f00:1::",
-            "2001:db8::1",
-            "2001::1",
-            "::7f00:1",
-        ] {
-            assert!(!is_public(closed.parse().unwrap()), "{closed}");
-        }
-    }
 
     #[test]
     fn what_cannot_be_delivered_to_is_refused() {

@@ -68,6 +68,13 @@ impl Platform {
         self.bots().broken = broken;
     }
 
+    /// Somebody else tells it where to deliver.
+    pub fn set_webhook(&self, token: &str, url: &str) {
+        if let Some(bot) = self.bots().by_token.get_mut(token) {
+            bot.webhook = url.to_owned();
+        }
+    }
+
     /// Something that could not be delivered.
     pub fn set_trouble(&self, token: &str, pending: usize, error: &str) {
         if let Some(bot) = self.bots().by_token.get_mut(token) {

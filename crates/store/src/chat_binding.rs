@@ -109,6 +109,15 @@ pub async fn find_even_deleted(db: &Db, id: &ChatBindingId) -> Result<Option<Cha
     db.first(&format!("SELECT {} FROM chat_binding WHERE id = ?", ChatBinding::COLUMNS), args![id.as_str()]).await
 }
 
+/// Bindings of an instance that ended since then, where the platform was told to deliver to us.
+pub async fn ended_since(tx: &mut Tx, instance: &InstanceId, since: Timestamp) -> Result<Vec<ChatBinding>> {
+    let sql = format!(
+        "SELECT {} FROM chat_binding WHERE instance_id = ? AND deleted_at >= ? AND webhook_secret IS NOT NULL ORDER BY created_at, id",
+        ChatBinding::COLUMNS
+    );
+    tx.all(&sql, args![instance.as_str(), since]).await
+}
+
 /// Whether the instance ever had a bot of a platform through us.
 pub async fn had_any(db: &Db, instance: &InstanceId, platform: &str) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM chat_binding WHERE instance_id = ? AND platform = ?";

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use crate::db::Record as _;
 use crate::filter::Filter;
-use crate::{Db, Result, Tx, args, record, word};
+use crate::row::{Column, Row, Value};
+use crate::{Db, Error, Result, Tx, args, record, word};
 
 /// How many messages an instance keeps.
 pub const KEPT: i64 = 5_000;
@@ -15,6 +16,39 @@ word! {
     pub enum Role {
         User = "user",
         Assistant = "assistant",
+    }
+}
+
+/// POST /me/chat stores a message, and so may the client: whether the other one of the two is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unconfirmed {
+    /// Both were here, or what is stored is too old to be either's.
+    No,
+    /// Stored by POST /me/chat, and not yet repeated by a save.
+    Stored,
+    /// Saved by a client, and not yet said to POST /me/chat; most never are.
+    Saved,
+}
+
+impl From<Unconfirmed> for Value {
+    fn from(state: Unconfirmed) -> Value {
+        let number: i64 = match state {
+            Unconfirmed::No => 0,
+            Unconfirmed::Stored => 1,
+            Unconfirmed::Saved => 2,
+        };
+        number.into()
+    }
+}
+
+impl Column for Unconfirmed {
+    fn read(row: &Row, name: &str) -> Result<Self> {
+        match row.get::<i64>(name)? {
+            0 => Ok(Unconfirmed::No),
+            1 => Ok(Unconfirmed::Stored),
+            2 => Ok(Unconfirmed::Saved),
+            other => Err(Error::Column(name.into(), format!("unknown number {other}"))),
+        }
     }
 }
 
@@ -29,13 +63,12 @@ record! {
         pub tokens: i64,
         pub session_key: String,
         pub client_id: Option<String>,
-        /// Stored by POST /me/chat, and not yet repeated by a save.
-        pub unconfirmed: bool,
+        pub unconfirmed: Unconfirmed,
         pub created_at: Timestamp,
     }
 }
 
-/// Adds a message and lets go of the instance's oldest beyond what is kept.
+/// Adds a message and lets go of the instance's oldest beyond what is kept. Who holds the instance's row keeps the number exact.
 pub async fn insert(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
     insert_unchecked(tx, message).await?;
     let over = "DELETE FROM chat_message WHERE instance_id = ? AND id IN (SELECT id FROM chat_message WHERE instance_id = ? \
@@ -104,6 +137,16 @@ pub async fn confirm(tx: &mut Tx, saved: &ChatMessage, since: Timestamp) -> Resu
     Ok(tx.run(sql, args).await? > 0)
 }
 
+/// The other way around: recognises a message that the client saved before POST /me/chat stores it, once. Its own words about
+/// it stay. The caller holds the instance's row.
+pub async fn adopt(tx: &mut Tx, stored: &ChatMessage, since: Timestamp) -> Result<bool> {
+    let sql = "UPDATE chat_message SET unconfirmed = 0, tokens = CASE WHEN tokens = 0 THEN ? ELSE tokens END \
+        WHERE id = (SELECT id FROM chat_message WHERE user_id = ? AND instance_id = ? AND role = ? AND content = ? \
+            AND unconfirmed = 2 AND created_at >= ? ORDER BY created_at, id LIMIT 1)";
+    let args = args![stored.tokens, &stored.user_id, &stored.instance_id, stored.role, &stored.content, since];
+    Ok(tx.run(sql, args).await? > 0)
+}
+
 /// What a user's history is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted<'a> {
@@ -138,13 +181,67 @@ pub async fn of_user(
 ) -> Result<Listing<ChatMessage>> {
     let mut filter = wanted.filter(db, user);
     if let Some(before) = before {
-        filter = filter
-            .when("created_at <= ?", Some(before.created_at))
-            .when("(created_at < ?", Some(before.created_at))
-            .or("id < ?)", before.id.as_str());
+        filter = than(filter, before);
     }
-    let newest = Sort { column: "created_at", descending: true };
-    filter.list(db, ChatMessage::COLUMNS, "chat_message", newest, "id", page).await
+    filter.list(db, ChatMessage::COLUMNS, "chat_message", NEWEST, "id", page).await
+}
+
+const NEWEST: Sort = Sort { column: "created_at", descending: true };
+
+/// Only what is older than a message.
+fn than(filter: Filter, before: &ChatMessage) -> Filter {
+    filter
+        .when("created_at <= ?", Some(before.created_at))
+        .when("(created_at < ?", Some(before.created_at))
+        .or("id < ?)", before.id.as_str())
+}
+
+/// The next of a user's own messages before that one, the newest first.
+pub async fn older(
+    db: &Db,
+    user: &UserId,
+    wanted: Wanted<'_>,
+    before: &ChatMessage,
+    limit: i64,
+) -> Result<Vec<ChatMessage>> {
+    let filter = than(wanted.filter(db, user), before);
+    let select = format!("SELECT {} FROM chat_message", ChatMessage::COLUMNS);
+    let (sql, args) = filter.page(&select, NEWEST, "id", Page { offset: 0, limit });
+    db.all(&sql, args).await
+}
+
+record! {
+    /// What a user said with an instance under one session key.
+    #[derive(Clone, Debug)]
+    pub struct Conversation {
+        pub instance_id: String,
+        pub session_key: String,
+        pub messages: i64,
+        pub last_at: Timestamp,
+    }
+}
+
+/// A page of a user's own conversations, the one with the newest message first.
+pub async fn conversations(
+    db: &Db,
+    user: &UserId,
+    instance: Option<&InstanceId>,
+    page: Page,
+) -> Result<Listing<Conversation>> {
+    let filter = Filter::of(db.dialect())
+        .when("user_id = ?", Some(user.as_str()))
+        .when("instance_id = ?", instance.map(InstanceId::as_str))
+        .must("session_key <> ''");
+    let (clause, args) = filter.clause();
+    let grouped = format!(
+        "SELECT instance_id, session_key, COUNT(*) AS messages, MAX(created_at) AS last_at FROM chat_message{clause} \
+        GROUP BY instance_id, session_key"
+    );
+    let count = format!("SELECT COUNT(*) AS n FROM ({grouped}) g");
+    let total: crate::db::Number = crate::Conn::from(db).one(&count, args.clone()).await?;
+    let sql = format!("{grouped} ORDER BY last_at DESC, instance_id, session_key LIMIT ? OFFSET ?");
+    let list = db.all(&sql, [args, args![page.limit, page.offset]].concat()).await?;
+    Ok(Listing { list, total: total.n })
 }
 
 /// The next of a user's own messages after that one, the oldest first.

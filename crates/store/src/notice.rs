@@ -33,6 +33,8 @@ pub enum Topic {
     Repair,
     /// An employee's account or logins: some of them may have ended.
     User,
+    /// Notices may have been lost: anything may have changed. Told by a process to itself only.
+    Anything,
 }
 
 impl Topic {
@@ -59,6 +61,7 @@ impl Topic {
             Topic::Alert => "alert",
             Topic::Repair => "repair",
             Topic::User => "user",
+            Topic::Anything => "anything",
         }
     }
 }
@@ -96,9 +99,23 @@ impl Db {
             };
             match listener.await {
                 Ok(mut listener) => {
-                    while let Ok(told) = listener.recv().await {
-                        if let Some(notice) = Notice::from_text(told.payload()) {
-                            self.notices.send(notice).ok();
+                    // What was told before nobody here has heard.
+                    self.notices.send(Notice::new(Topic::Anything, "")).ok();
+                    loop {
+                        match listener.try_recv().await {
+                            Ok(Some(told)) => {
+                                if let Some(notice) = Notice::from_text(told.payload()) {
+                                    self.notices.send(notice).ok();
+                                }
+                            }
+                            // The connection was lost, and there is another.
+                            Ok(None) => {
+                                self.notices.send(Notice::new(Topic::Anything, "")).ok();
+                            }
+                            Err(error) => {
+                                tracing::warn!(%error, "notices are not heard for a moment");
+                                break;
+                            }
                         }
                     }
                 }

@@ -113,6 +113,7 @@ pub struct Wanted<'a> {
     pub rule: Option<&'a str>,
     pub instance_id: Option<&'a str>,
     pub status: Option<Status>,
+    pub since: Option<Timestamp>,
 }
 
 pub const SORTABLE: &[&str] = &["created_at", "rule", "instance_id", "status", "took_ms"];
@@ -122,6 +123,7 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
         .when("rule = ?", wanted.rule)
         .when("instance_id = ?", wanted.instance_id)
         .when("status = ?", wanted.status)
+        .when("created_at >= ?", wanted.since)
         .search(&["instance_id", "rule", "before", "action", "after"], wanted.q);
     filter.list(db, Repair::COLUMNS, "repair", sort, "id", page).await
 }

@@ -23,6 +23,8 @@ use crate::{open, telemetry, web};
 
 /// Requests under way get this long after SIGTERM; the process ends within ten seconds.
 const DRAIN: Duration = Duration::from_secs(8);
+/// What telling open sockets to come back may take. Until then they need their servers' connections.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 pub async fn run(config: &Config) -> Result<()> {
     let began = Instant::now();
@@ -164,8 +166,14 @@ impl Running {
         self.stop.send(true).ok();
         // Those who talk are told to come back.
         self.app.sockets.close();
-        let drained = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(DRAIN, drained).await.is_err() {
+        let (app, tasks) = (self.app.clone(), &mut self.tasks);
+        let drained = async { while tasks.join_next().await.is_some() {} };
+        let left = tokio::time::timeout(GOODBYE, app.sockets.emptied());
+        let (drained, left) = tokio::join!(tokio::time::timeout(DRAIN, drained), left);
+        if left.is_err() {
+            tracing::warn!(sockets = app.sockets.count(), "some sockets did not end in time");
+        }
+        if drained.is_err() {
             tracing::warn!("some requests were still running");
             self.tasks.abort_all();
         }

@@ -30,7 +30,7 @@ async fn list(_: Admin, api: State, Path(id): Path<String>) -> Answer<Listing<Ch
 
 /// Binds a bot to an instance, without asking the bot platform; the instance is told by a task.
 ///
-/// A token that a live binding has already is refused (409).
+/// A token that a live binding has already is refused (409), and so is a second bot of a platform.
 #[utoipa::path(post, path = "/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), request_body = NewChatBinding, responses((status = 200, body = ChatBindingItem)))]
 async fn create(
     who: Admin,
@@ -66,7 +66,7 @@ async fn configure(
     Body(body): Body<ConfigureBot>,
 ) -> Answer<ChatBindingItem> {
     let id = InstanceId::named(id);
-    let chat_id = body.chat_id.as_str().to_owned();
+    let chat_id = body.chat_id.map(|chat| chat.as_str().to_owned());
     let made = bot::configure(&api.app, &who.by, &id, body.bot_token.0, chat_id).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }

@@ -284,14 +284,17 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
     whole(&api, &id).await
 }
 
-/// An address that a browser opens a socket to, and no other kind.
+/// An address that a browser opens a socket to, and no other kind. Loopback is the server's own; a name is looked at when
+/// it is dialled.
 fn gateway_url(url: Name<255>) -> Result<String, Error> {
-    let known = url::Url::parse(url.as_str())
-        .is_ok_and(|u| matches!(u.scheme(), "ws" | "wss" | "http" | "https") && u.has_host());
-    if known {
-        Ok(url.as_str().to_owned())
-    } else {
-        Err(Error::field("gateway_url", "must begin with ws://, wss://, http:// or https://"))
+    let read = url::Url::parse(url.as_str()).ok();
+    let read = read.filter(|u| matches!(u.scheme(), "ws" | "wss" | "http" | "https") && u.has_host());
+    let read = read.ok_or_else(|| Error::field("gateway_url", "must begin with ws://, wss://, http:// or https://"))?;
+    match remote::address::literal(&read) {
+        Some(ip) if !ip.is_loopback() && !remote::address::is_elsewhere(ip) => {
+            Err(Error::field("gateway_url", "is no address that an instance can have"))
+        }
+        _ => Ok(url.as_str().to_owned()),
     }
 }
 

@@ -104,6 +104,7 @@ async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging
         rule: wanted.rule.as_deref(),
         instance_id: wanted.instance_id.as_deref(),
         status: wanted.status.map(Into::into),
+        since: None,
     };
     let (found, tallies) = repair::list(&api.app, filter, sort, paging.page(50)?).await?;
     let list = found.list.into_iter().map(|repair| item(&api, repair)).collect();

@@ -32,7 +32,7 @@ async fn list(who: Employee, api: State, Path(id): Path<String>) -> Answer<Listi
 
 /// Binds a bot to an own instance, without asking the bot platform; the instance is told by a task.
 ///
-/// A token that a live binding has already is refused (409).
+/// A token that a live binding has already is refused (409), and so is a second bot of a platform.
 #[utoipa::path(post, path = "/me/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), request_body = NewChatBinding, responses((status = 200, body = ChatBindingItem)))]
 async fn create(
     who: Employee,
@@ -78,7 +78,7 @@ async fn configure(
     let id = InstanceId::named(id);
     claim::own(&api.app, &who.0.id, &id).await?;
     let by = caller.0.employee(&who.0.email);
-    let chat_id = body.chat_id.as_str().to_owned();
+    let chat_id = body.chat_id.map(|chat| chat.as_str().to_owned());
     let made = bot::configure(&api.app, &by, &id, body.bot_token.0, chat_id).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }

@@ -5,16 +5,16 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base::id::{InstanceId, MessageId, UserId};
-use base::{Error, Kind, Text};
+use base::{Error, Kind, Listing, Page, Text};
 use domain::chat::message::{self, ChatMessage, Save, Wanted};
-use futures_util::{StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::envelope::Data;
+use crate::envelope::{self, Data};
 use crate::error::ApiError;
 use crate::extract::{Answer, Body, Employee, Paging, Query, State};
 use crate::state::{Api, Shared};
@@ -23,8 +23,8 @@ use crate::words::ChatRole;
 /// A reply may be long.
 const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Messages that are read at once for an export.
-const EXPORT_BATCH: i64 = 200;
+/// Messages that are in memory at once, whatever is asked for: each may be long.
+const BATCH: i64 = 10;
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -32,6 +32,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .routes(routes!(history))
         .routes(routes!(history_by_its_older_name))
+        .routes(routes!(conversations))
         .routes(routes!(export))
 }
 
@@ -40,6 +41,7 @@ pub struct SaveMessage {
     #[schema(max_length = 100, example = "assistant-01")]
     instance_id: String,
     role: ChatRole,
+    /// At most 256 KiB.
     #[schema(min_length = 1, example = "What is a tide pool?")]
     content: String,
     /// Of an assistant's reply; 0 for the user's own words.
@@ -56,8 +58,9 @@ pub struct SaveMessage {
 
 /// Stores a message of a chat with an own instance.
 ///
-/// What POST /me/chat stored itself (the same role and words within ten minutes) is recognised once and not stored twice. An
-/// instance keeps its newest 5,000 messages. Every refusal of the body is "bad request"; the body may have 8 MiB.
+/// What POST /me/chat stored itself (the same role and words within ten minutes) is recognised once and not stored twice; so is
+/// what is saved up to a minute before POST /me/chat. An instance keeps its newest 5,000 messages. Every refusal of the body is
+/// "bad request"; the body may have 8 MiB, the content 256 KiB.
 #[utoipa::path(post, path = "/me/chat/save", tag = "chat", request_body = SaveMessage, responses(
     (status = 200, description = "stored"),
     (status = 403, description = "the instance is not one's own"),
@@ -154,17 +157,92 @@ pub struct History {
     size: i64,
 }
 
-async fn found(api: &Api, user: &UserId, which: &Which, before: Before, paging: Paging) -> Answer<History> {
+/// Messages as they are asked for, batch by batch, so that a long history is never in memory as a whole.
+struct Reading {
+    api: Shared,
+    user: UserId,
+    which: Which,
+    format: Format,
+    order: Order,
+    /// A batch that was read already.
+    ready: Option<Vec<ChatMessage>>,
+    last: Option<ChatMessage>,
+    /// How many may still come.
+    left: i64,
+}
+
+enum Order {
+    NewestFirst,
+    OldestFirst,
+}
+
+impl Reading {
+    /// The next messages as a text.
+    async fn next(mut self) -> Result<Option<(Bytes, Reading)>, Error> {
+        let size = self.left.min(BATCH);
+        let batch = match self.ready.take() {
+            Some(batch) => batch,
+            None if size > 0 => self.read(size).await?,
+            None => vec![],
+        };
+        let mut first = self.last.is_none();
+        let Some(last) = batch.last() else { return Ok(None) };
+        self.last = Some(last.clone());
+        self.left = if (batch.len() as i64) < size { 0 } else { self.left - size };
+        let mut text = String::new();
+        for message in batch {
+            let message = Message::new(&self.api, message);
+            match self.format {
+                Format::Json => {
+                    text.push_str(if first { "\n" } else { ",\n" });
+                    text.push_str(&serde_json::to_string(&message).map_err(Error::internal)?);
+                }
+                Format::Markdown => text.push_str(&markdown(&message)),
+            }
+            first = false;
+        }
+        Ok(Some((Bytes::from(text), self)))
+    }
+
+    async fn read(&self, size: i64) -> Result<Vec<ChatMessage>, Error> {
+        let (app, user, instance) = (&self.api.app, &self.user, self.which.instance());
+        let wanted = self.which.wanted(instance.as_ref());
+        match (&self.order, &self.last) {
+            (Order::NewestFirst, Some(last)) => message::older(app, user, wanted, last, size).await,
+            (Order::NewestFirst, None) => Ok(vec![]),
+            (Order::OldestFirst, last) => message::after(app, user, wanted, last.as_ref(), size).await,
+        }
+    }
+}
+
+fn piece(text: impl Into<Bytes>) -> impl Stream<Item = Result<Bytes, Error>> {
+    stream::iter([Ok(text.into())])
+}
+
+async fn found(api: Shared, user: UserId, which: Which, before: Before, paging: Paging) -> Result<Response, ApiError> {
     let page = paging.page(20)?;
     let instance = which.instance();
     let before = before.before.map(MessageId::named);
-    let listed = message::history(&api.app, user, which.wanted(instance.as_ref()), before.as_ref(), page).await?;
-    Ok(Data(History {
-        messages: listed.list.into_iter().map(|message| Message::new(api, message)).collect(),
-        total: listed.total,
-        page: page.offset / page.limit + 1,
-        size: page.limit,
-    }))
+    let first = Page { offset: page.offset, limit: page.limit.min(BATCH) };
+    // Whatever is to be refused is refused here, before the answer begins.
+    let listed = message::history(&api.app, &user, which.wanted(instance.as_ref()), before.as_ref(), first).await?;
+    let around =
+        History { messages: vec![], total: listed.total, page: page.offset / page.limit + 1, size: page.limit };
+    let around = serde_json::to_string(&around).map_err(Error::internal)?;
+    let (head, tail) = around.split_once("[]").unwrap_or_default();
+    let (head, tail) = (format!("{head}["), format!("]{tail}"));
+    let reading = Reading {
+        api,
+        user,
+        which,
+        format: Format::Json,
+        order: Order::NewestFirst,
+        ready: Some(listed.list),
+        last: None,
+        left: page.limit,
+    };
+    let batches = stream::try_unfold(reading, Reading::next);
+    Ok(envelope::in_pieces(piece(head).chain(batches).chain(piece(tail))))
 }
 
 /// One's own messages, newest first, those with instances that were given back included.
@@ -178,8 +256,8 @@ async fn history(
     Query(which): Query<Which>,
     Query(before): Query<Before>,
     paging: Paging,
-) -> Answer<History> {
-    found(&api, &who.0.id, &which, before, paging).await
+) -> Result<Response, ApiError> {
+    found(api.0, who.0.id, which, before, paging).await
 }
 
 /// The same as GET /me/chat/history, by its older name.
@@ -193,8 +271,45 @@ async fn history_by_its_older_name(
     Query(which): Query<Which>,
     Query(before): Query<Before>,
     paging: Paging,
-) -> Answer<History> {
-    found(&api, &who.0.id, &which, before, paging).await
+) -> Result<Response, ApiError> {
+    found(api.0, who.0.id, which, before, paging).await
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct With {
+    /// Conversations with this instance only.
+    instance_id: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Conversation {
+    instance_id: String,
+    /// For `session_key` of GET /me/chat/history.
+    #[schema(example = "agent:main:main")]
+    session_key: String,
+    /// How many of its messages are kept.
+    messages: i64,
+    #[schema(example = "2026-11-15T09:30:00.000+01:00")]
+    last_message_at: String,
+}
+
+/// One's own conversations, the last used first (beyond the spec): the session keys of the messages that are kept.
+#[utoipa::path(get, path = "/me/chat/conversations", tag = "chat", params(With, Paging), responses((status = 200, body = Listing<Conversation>)))]
+async fn conversations(
+    who: Employee,
+    api: State,
+    Query(with): Query<With>,
+    paging: Paging,
+) -> Answer<Listing<Conversation>> {
+    let instance = with.instance_id.filter(|id| !id.is_empty()).map(InstanceId::named);
+    let found = message::conversations(&api.app, &who.0.id, instance.as_ref(), paging.page(50)?).await?;
+    Ok(Data(found.map(|conversation| Conversation {
+        instance_id: conversation.instance_id,
+        session_key: conversation.session_key,
+        messages: conversation.messages,
+        last_message_at: api.zone().show(conversation.last_at),
+    })))
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize, ToSchema)]
@@ -239,40 +354,9 @@ async fn export(
         Format::Json => ("application/json", "attachment; filename=\"messages.json\"", "{\"messages\":[", "]}\n"),
         Format::Markdown => ("text/markdown; charset=utf-8", "attachment; filename=\"messages.md\"", "", ""),
     };
-    struct Reading {
-        api: Shared,
-        user: UserId,
-        which: Which,
-        last: Option<ChatMessage>,
-        over: bool,
-    }
-    let reading = Reading { api, user, which, last: None, over: false };
-    let batches = stream::try_unfold(reading, move |mut reading| async move {
-        if reading.over {
-            return Ok(None);
-        }
-        let instance = reading.which.instance();
-        let wanted = reading.which.wanted(instance.as_ref());
-        let batch =
-            message::after(&reading.api.app, &reading.user, wanted, reading.last.as_ref(), EXPORT_BATCH).await?;
-        reading.over = (batch.len() as i64) < EXPORT_BATCH;
-        let mut text = String::new();
-        let mut first = reading.last.is_none();
-        reading.last = batch.last().cloned().or(reading.last);
-        for message in batch {
-            let message = Message::new(&reading.api, message);
-            match format {
-                Format::Json => {
-                    text.push_str(if first { "\n" } else { ",\n" });
-                    text.push_str(&serde_json::to_string(&message).map_err(Error::internal)?);
-                }
-                Format::Markdown => text.push_str(&markdown(&message)),
-            }
-            first = false;
-        }
-        Ok::<_, Error>(Some((Bytes::from(text), reading)))
-    });
-    let piece = |text: &'static str| stream::once(async move { Ok(Bytes::from_static(text.as_bytes())) });
+    let reading =
+        Reading { api, user, which, format, order: Order::OldestFirst, ready: None, last: None, left: i64::MAX };
+    let batches = stream::try_unfold(reading, Reading::next);
     let body = HttpBody::from_stream(piece(head).chain(batches).chain(piece(tail)));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(kind)),

@@ -9,6 +9,7 @@ mod marketplace;
 mod me;
 mod message;
 mod profession;
+mod repair;
 mod socket;
 mod usage;
 
@@ -22,6 +23,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(me::routes())
         .merge(instance::routes())
         .merge(profession::routes())
+        .merge(repair::routes())
         .merge(chat_binding::routes())
         .merge(marketplace::routes())
         .merge(install::routes())

@@ -56,11 +56,12 @@ pub struct Shown {
 /// sessions.list, .create, .patch, .preview, .subscribe and models.list; others are answered FORBIDDEN. A frame has at most
 /// 26,214,400 bytes. Closes with 1008 when the login or the binding ends (or a frame is none), 1009 for a frame too long, 1003
 /// and 1007 for what is no text, 1011 when the instance is not there, 1012 when it, or the platform, restarts, 1013 while it
-/// starts. To go on: a new ticket, `chat.history` (its `inFlightRun` is what is under way); a repeated idempotencyKey runs nothing twice.
+/// starts or its server has no place left. A page of another origin is let in to be told so (1008, "origin not allowed"). To go
+/// on: a new ticket, `chat.history` (its `inFlightRun` is what is under way); a repeated idempotencyKey runs nothing twice.
 #[utoipa::path(get, path = "/me/instances/{id}/ws", tag = "chat", params(("id" = String, Path), Shown), responses(
     (status = 101, description = "a WebSocket"),
     (status = 401, description = "no ticket, or one that was used or is too old"),
-    (status = 403, description = "a page of another origin"),
+    (status = 403, description = "a page of another origin, by plain HTTP"),
     (status = 429, description = "too many open sockets"),
 ))]
 async fn connect(
@@ -70,7 +71,10 @@ async fn connect(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    socket::check_origin(&headers, &api.public_url.origin())?;
+    if let Err(refused) = socket::check_origin(&headers, &api.public_url.origin()) {
+        // The ticket is not looked at: whoever stole it by a page of theirs does not spend it.
+        return upgrade.map(|upgrade| socket::refuse(upgrade, "origin not allowed")).map_err(|_| refused);
+    }
     let ticket = shown.ticket.ok_or_else(|| Error::from(Kind::Unauthorized).with_operator("no ticket"))?;
     let upgrade = upgrade.map_err(|_| Error::new(Kind::BadRequest, "this is for WebSockets"));
     // Taken in any case: what came by plain HTTP stands in logs.

@@ -12,6 +12,8 @@ use tokio::time::timeout;
 use super::{Assistant, install};
 
 const ASK: Duration = Duration::from_secs(5);
+/// Until there is a socket at all.
+const TURN: Duration = Duration::from_secs(15);
 const LONGEST: u64 = 64 * 1024;
 
 pub struct Answer {
@@ -21,12 +23,15 @@ pub struct Answer {
 
 /// GET on the gateway's port. `None` where nothing listens, or nothing sensible answers.
 pub async fn get(host: &Host, port: u16, path: &str) -> Result<Option<Answer>> {
+    // That the server takes us at last is not the instance's to say: whoever waits for that in vain learns nothing of it.
+    let late = || Error::new(Kind::TimedOut, "the server did not let us ask in time");
+    let mut socket = match timeout(TURN, host.forward(port)).await {
+        Ok(Ok(socket)) => socket,
+        Ok(Err(remote::host::Error::PortClosed { .. })) => return Ok(None),
+        Ok(Err(error)) => return Err(Error::from(error)),
+        Err(_) => return Err(late()),
+    };
     let asked = async {
-        let mut socket = match host.forward(port).await {
-            Ok(socket) => socket,
-            Err(remote::host::Error::PortClosed { .. }) => return Ok(None),
-            Err(error) => return Err(Error::from(error)),
-        };
         // HTTP/1.0: the answer is whole when the connection ends.
         let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n");
         let mut answer = vec![];
@@ -35,9 +40,9 @@ pub async fn get(host: &Host, port: u16, path: &str) -> Result<Option<Answer>> {
             socket.flush().await?;
             (&mut socket).take(LONGEST).read_to_end(&mut answer).await
         };
-        Ok(told.await.ok().and_then(|_| parse(&answer)))
+        told.await.ok().and_then(|_| parse(&answer))
     };
-    timeout(ASK, asked).await.unwrap_or(Ok(None))
+    Ok(timeout(ASK, asked).await.unwrap_or(None))
 }
 
 fn parse(answer: &[u8]) -> Option<Answer> {

@@ -3,7 +3,8 @@
 use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
 use jiff::SignedDuration;
-pub use store::chat_message::{ChatMessage, Role, Wanted};
+use store::chat_message::Unconfirmed;
+pub use store::chat_message::{ChatMessage, Conversation, Role, Wanted};
 use store::{Tx, chat_message, instance};
 
 use crate::App;
@@ -11,6 +12,11 @@ use crate::session::Employee;
 
 /// A save of words that POST /me/chat stored within this time is the client's dual write of the same message.
 const DUAL_WRITE: SignedDuration = SignedDuration::from_mins(10);
+/// A client that saves first asks at once: the same words later are said again.
+const SAVED_FIRST: SignedDuration = SignedDuration::from_mins(1);
+
+/// The longest message that is kept, in bytes: histories are read many messages at a time.
+pub const LONGEST: usize = 256 * 1024;
 
 pub struct Save {
     pub instance_id: InstanceId,
@@ -26,7 +32,7 @@ pub struct Save {
 pub async fn save(app: &App, who: &Employee, save: Save) -> Result<()> {
     // PostgreSQL keeps no NUL in a text; a message without it is the same message.
     let content = save.content.replace('\0', "");
-    if content.trim().is_empty() || save.tokens < 0 {
+    if content.trim().is_empty() || content.len() > LONGEST || save.tokens < 0 {
         return Err(Kind::BadRequest.into());
     }
     let message = ChatMessage {
@@ -38,7 +44,7 @@ pub async fn save(app: &App, who: &Employee, save: Save) -> Result<()> {
         tokens: save.tokens,
         session_key: save.session_key,
         client_id: save.client_id,
-        unconfirmed: false,
+        unconfirmed: Unconfirmed::Saved,
         created_at: app.clock.now(),
     };
     match store_once(app, &who.id, &save.instance_id, &message).await {
@@ -48,6 +54,24 @@ pub async fn save(app: &App, who: &Employee, save: Save) -> Result<()> {
         Err(store::Error::Taken) => Ok(()),
         Err(error) => Err(Error::from(Kind::SaveFailed).with_operator(error)),
     }
+}
+
+/// Stores what was said through POST /me/chat, unless the client has saved it a moment ago.
+pub(super) async fn keep(app: &App, message: &ChatMessage) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    // Held, as by a save: either finds the other's, and an instance keeps as many as it may.
+    instance::lock(&mut tx, &InstanceId::named(&message.instance_id)).await?;
+    if !chat_message::adopt(&mut tx, message, message.created_at - SAVED_FIRST).await? {
+        chat_message::insert(&mut tx, message).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+/// As much of a text as is kept of a message.
+pub(super) fn kept(text: &str) -> String {
+    let mut text = text.replace('\0', "");
+    text.truncate(text.floor_char_boundary(LONGEST));
+    text
 }
 
 /// False when the instance is not the user's.
@@ -90,6 +114,27 @@ pub async fn history(
         None => None,
     };
     Ok(chat_message::of_user(&app.db, user, wanted, before.as_ref(), page).await?)
+}
+
+/// The user's own conversations, the last used first.
+pub async fn conversations(
+    app: &App,
+    user: &UserId,
+    instance: Option<&InstanceId>,
+    page: Page,
+) -> Result<Listing<Conversation>> {
+    Ok(chat_message::conversations(&app.db, user, instance, page).await?)
+}
+
+/// The user's own messages on from one of them, the newest first, batch by batch.
+pub async fn older(
+    app: &App,
+    user: &UserId,
+    wanted: Wanted<'_>,
+    before: &ChatMessage,
+    limit: i64,
+) -> Result<Vec<ChatMessage>> {
+    Ok(chat_message::older(&app.db, user, wanted, before, limit).await?)
 }
 
 /// The user's own messages from the oldest on, batch by batch.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use base::id::{InstanceId, UserId};
 use base::{Error, Kind, Result};
 use serde_json::{Value, json};
-use store::chat_message::{self, ChatMessage, Role};
+use store::chat_message::{ChatMessage, Role, Unconfirmed};
 use store::request_log::{self, NewRequest};
 pub use stream::{Piece, Streaming};
 
@@ -163,16 +163,14 @@ impl Turn {
             user_id: self.user.as_str().to_owned(),
             instance_id: self.instance.as_str().to_owned(),
             role,
-            content: content.replace('\0', ""),
+            content: message::kept(content),
             tokens,
             session_key: String::new(),
             client_id: None,
-            unconfirmed: true,
+            unconfirmed: Unconfirmed::Stored,
             created_at: self.app.clock.now(),
         };
-        let mut tx = self.app.db.begin().await?;
-        chat_message::insert(&mut tx, &message).await?;
-        Ok(tx.commit().await?)
+        message::keep(&self.app, &message).await
     }
 
     /// Stores what the assistant said, if it said anything.

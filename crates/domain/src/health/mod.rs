@@ -12,13 +12,17 @@ use std::time::{Duration, Instant};
 
 use base::id::InstanceId;
 use base::{Error, Kind, Result};
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
+use http_body_util::Full;
 use jiff::{SignedDuration, Timestamp};
+use openclaw::config::Bind;
 use openclaw::frame::{Request, Scope};
 use openclaw::sweep::{Answer, Limits, Server};
 use openclaw::unit::Active;
+use remote::assistant::{Road, send, straight};
 use remote::host::Host;
 use remote::llm::KeyState;
 pub use store::heartbeat::Beat;
@@ -119,7 +123,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
     for (number, member) in post.instances.iter().enumerate() {
         asks.push(match &looked {
             Ok(looked) => Box::pin(look(app, looked, number, member)),
-            Err(error) => Box::pin(fall_back(app, post, member, error)),
+            Err(error) => Box::pin(fall_back(post, member, error)),
         });
     }
     let seen: Vec<Seen> = stream::iter(asks).buffered(TALKS).collect().await;
@@ -234,19 +238,17 @@ async fn key(app: &App, instance: &Instance) -> Seen {
 }
 
 /// Where SSH does not get there: /healthz by the instance's own address, if it has one that is not the server's loopback.
-async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Seen {
+async fn fall_back(post: &Post, member: &Member, error: &Error) -> Seen {
     let away = format!("the server cannot be reached: {}", error.client);
     if !member.is_there() {
         return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
     }
     let local = post.server.host == crate::host::LOCAL;
-    let Some(url) = health_url(&member.instance.gateway_url, local) else {
-        return Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", away) };
-    };
     let began = Instant::now();
-    let asked = app.llm.http.get(url).timeout(FALLBACK).send().await;
+    let asked = tokio::time::timeout(FALLBACK, by_its_address(&member.instance, local)).await;
     let told = match asked {
-        Ok(answer) if answer.status().is_success() => {
+        Ok(Ok(None)) => away.to_owned(),
+        Ok(Ok(Some(200..300))) => {
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
             // Where its page answers, its key is asked about as ever.
             let key = key(app, &member.instance).await;
@@ -254,25 +256,25 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
             let detail = format!("{away}; /healthz answers; {}", key.detail);
             return Seen { latency_ms, unreachable: true, ..Seen::new(key.found, layer, detail) };
         }
-        Ok(answer) => format!("{away}; /healthz answers {}", answer.status().as_u16()),
-        Err(_) => format!("{away}; /healthz does not answer"),
+        Ok(Ok(Some(status))) => format!("{away}; /healthz answers {status}"),
+        Ok(Err(_)) | Err(_) => format!("{away}; /healthz does not answer"),
     };
     // Neither way gets there, and the first is the server's.
     Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", told) }
 }
 
-fn health_url(gateway_url: &str, local: bool) -> Option<String> {
-    let (scheme, rest) = gateway_url.split_once("://")?;
-    let scheme = match scheme {
-        "http" | "ws" => "http",
-        "https" | "wss" => "https",
-        _ => return None,
+/// The status of /healthz by the instance's own address; `None` where that is the server's loopback: ours is another.
+async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>> {
+    let road = match Bind::for_url(&instance.gateway_url) {
+        Bind::Lan => straight(&instance.gateway_url).await?,
+        Bind::Loopback if local => {
+            let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
+            Road::new(Box::new(Host::local().forward(port).await?), format!("127.0.0.1:{port}"))
+        }
+        Bind::Loopback => return Ok(None),
     };
-    let authority = rest.split(['/', '?', '#']).next().filter(|a| !a.is_empty() && !a.contains('@'))?;
-    // Our own loopback is not the server's.
-    let loopback =
-        authority.starts_with("127.") || authority.starts_with("localhost") || authority.starts_with("[::1]");
-    (local || !loopback).then(|| format!("{scheme}://{authority}/healthz"))
+    let request = http::Request::get("/healthz").body(Full::new(Bytes::new())).map_err(Error::internal)?;
+    Ok(Some(send(road, request).await?.status().as_u16()))
 }
 
 /// Writes down what was seen of a server's instances since `began`, in one transaction.
@@ -431,24 +433,5 @@ mod tests {
         assert_eq!(found(10, 1, false), Some(Found::Failed), "systemd has started it again");
         assert_eq!(found(100, 0, false), Some(Found::Failed));
         assert_eq!(found(10, 4, true), None, "it answers");
-    }
-
-    #[test]
-    fn our_own_loopback_is_not_a_servers() {
-        assert_eq!(health_url("wss://a.example:8443/x?y", false).as_deref(), Some("https://a.example:8443/healthz"));
-        assert_eq!(health_url("http://10.0.0.2:18789", false).as_deref(), Some("http://10.0.0.2:18789/healthz"));
-        assert_eq!(health_url("ws://127.0.0.1:18789", true).as_deref(), Some("http://127.0.0.1:18789/healthz"));
-        for none in [
-            "ws://127.0.0.1:18789",
-            "http://localhost:1",
-            "ws://[::1]:1",
-            "",
-            "x",
-            "ftp://a",
-            "http://u:p@h/",
-            "http:///x",
-        ] {
-            assert_eq!(health_url(none, false), None, "{none}");
-        }
     }
 }

@@ -23,8 +23,8 @@ const STARTING: Duration = Duration::from_secs(5);
 pub async fn connect(app: &App, instance: &Instance) -> Result<(Socket, String), End> {
     let began = Instant::now();
     loop {
-        let (way, host) = reach(app, instance, Port::Gateway).await.map_err(End::from)?;
-        let mut socket = assistant::dial(way, &host, None, frame::MAX_BYTES).await.map_err(End::from)?;
+        let road = reach(app, instance, Port::Gateway).await.map_err(End::from)?;
+        let mut socket = assistant::dial(road, None, frame::MAX_BYTES).await.map_err(End::from)?;
         let greeted = timeout(HELLO, greet(app, instance, &mut socket)).await;
         match greeted.unwrap_or_else(|_| Err(Greeting::Lost(None))) {
             Ok(hello) => return Ok((socket, hello)),

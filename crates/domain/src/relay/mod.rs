@@ -27,7 +27,7 @@ pub use sockets::{Place, Sockets};
 
 use crate::session::{self, Employee, Token};
 use crate::throttle::SOCKET;
-use crate::{App, claim};
+use crate::{App, claim, embed};
 
 /// How long a ticket waits for its socket.
 const TICKET: SignedDuration = SignedDuration::from_secs(30);
@@ -83,6 +83,15 @@ impl Visitor {
         session::still(app, &self.user, &self.token).await?;
         claim::own(app, &self.user, &self.instance).await
     }
+
+    /// The same, while what they came for is offered.
+    async fn may_speak(&self, app: &App, speech: Speech) -> Result<Instance> {
+        let instance = self.still(app).await?;
+        if speech == Speech::Page {
+            embed::offered(app, &instance)?;
+        }
+        Ok(instance)
+    }
 }
 
 /// A browser's half of a socket, as the relay hears and answers it.
@@ -118,7 +127,7 @@ pub async fn carry(
     };
     let end = tokio::select! {
         end = talk => end,
-        end = guard::ended(&app, &visitor) => end,
+        end = guard::ended(&app, &visitor, speech) => end,
         end = app.sockets.closing() => end,
     };
     tracing::info!(instance, user = visitor.user.as_str(), code = end.code, reason = %end.reason, "socket ended");
@@ -130,16 +139,16 @@ async fn connect(
     visitor: &Visitor,
     speech: Speech,
 ) -> Result<(remote::assistant::Socket, Option<String>), End> {
-    let instance = visitor.still(app).await.map_err(End::from)?;
+    let instance = visitor.may_speak(app, speech).await.map_err(End::from)?;
     match speech {
         Speech::Chat => {
             let (socket, hello) = handshake::connect(app, &instance).await?;
             Ok((socket, Some(hello)))
         }
         Speech::Page => {
-            let (way, host) = reach(app, &instance, Port::Gateway).await.map_err(End::from)?;
+            let road = reach(app, &instance, Port::Gateway).await.map_err(End::from)?;
             let origin = app.embed.origin();
-            let socket = remote::assistant::dial(way, &host, Some(&origin), frame::MAX_BYTES).await;
+            let socket = remote::assistant::dial(road, Some(&origin), frame::MAX_BYTES).await;
             Ok((socket.map_err(End::from)?, None))
         }
     }

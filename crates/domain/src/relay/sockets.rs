@@ -1,7 +1,7 @@
-//! The sockets that this process has open: how many of whom, and the word that ends them all.
+//! The sockets that this process has open: how many in all and of whom, and the word that ends them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::id::UserId;
@@ -12,53 +12,82 @@ use super::End;
 
 /// A person has a few tabs and devices; every socket is a connection to a server, and may hold a frame of 25 MB.
 pub const MOST_OF_A_USER: usize = 16;
+/// Of all people together: descriptors and memory are the process's.
+pub const MOST: usize = 10_000;
 
 pub struct Sockets {
-    open: Arc<Mutex<HashMap<String, usize>>>,
+    open: Arc<Open>,
     stop: watch::Sender<bool>,
+}
+
+struct Open {
+    /// By whom.
+    of: Mutex<HashMap<String, usize>>,
+    /// Changed only while `of` is held.
+    all: watch::Sender<usize>,
+}
+
+impl Open {
+    fn of(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for Sockets {
     fn default() -> Sockets {
-        Sockets { open: Arc::default(), stop: watch::channel(false).0 }
+        let open = Open { of: Mutex::default(), all: watch::channel(0).0 };
+        Sockets { open: Arc::new(open), stop: watch::channel(false).0 }
     }
 }
 
 /// One socket's place: given back when it is dropped.
 pub struct Place {
-    open: Arc<Mutex<HashMap<String, usize>>>,
+    open: Arc<Open>,
     user: String,
 }
 
 impl Sockets {
-    /// Refuses one more socket of a user who has enough.
+    /// Refuses one more socket where there are enough.
     pub fn check(&self, user: &UserId) -> Result<()> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match open.get(user.as_str()) {
-            Some(count) if *count >= MOST_OF_A_USER => Err(too_many()),
-            _ => Ok(()),
-        }
+        let of = self.open.of();
+        self.room(of.get(user.as_str()).copied().unwrap_or_default())
     }
 
     pub fn enter(&self, user: &UserId) -> Result<Place> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(user.as_str().to_owned()).or_default();
-        if *count >= MOST_OF_A_USER {
-            return Err(too_many());
-        }
-        *count += 1;
+        let mut of = self.open.of();
+        self.room(of.get(user.as_str()).copied().unwrap_or_default())?;
+        *of.entry(user.as_str().to_owned()).or_default() += 1;
+        self.open.all.send_modify(|all| *all += 1);
         metrics::gauge!("tidepool_sockets").increment(1.0);
         Ok(Place { open: self.open.clone(), user: user.as_str().to_owned() })
     }
 
+    fn room(&self, own: usize) -> Result<()> {
+        let told = if own >= MOST_OF_A_USER {
+            format!("at most {MOST_OF_A_USER} connections of one person at a time")
+        } else if self.count() >= MOST {
+            tracing::warn!(most = MOST, "as many sockets are open as may be");
+            "too many people are connected at present".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Kind::TooManyRequests, told).retry_after(Duration::from_secs(5)))
+    }
+
     /// How many are open.
     pub fn count(&self) -> usize {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+        *self.open.all.borrow()
     }
 
     /// Tells all of them to end: the process stops.
     pub fn close(&self) {
         self.stop.send_replace(true);
+    }
+
+    /// Returns when none is open.
+    pub async fn emptied(&self) {
+        // The sender lives as long as we do.
+        self.open.all.subscribe().wait_for(|all| *all == 0).await.ok();
     }
 
     pub(super) async fn closing(&self) -> End {
@@ -71,18 +100,38 @@ impl Sockets {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.user) {
+        let mut of = self.open.of();
+        if let Some(count) = of.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.user);
+                of.remove(&self.user);
             }
         }
+        self.open.all.send_modify(|all| *all -= 1);
         metrics::gauge!("tidepool_sockets").decrement(1.0);
     }
 }
 
-fn too_many() -> Error {
-    Error::new(Kind::TooManyRequests, format!("at most {MOST_OF_A_USER} connections of one person at a time"))
-        .retry_after(Duration::from_secs(5))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn places_are_limited_of_one_and_of_all_and_come_back() {
+        let sockets = Sockets::default();
+        let user = |n: usize| UserId::named(format!("u{n}"));
+        let mut places: Vec<Place> = (0..MOST).map(|n| sockets.enter(&user(n / MOST_OF_A_USER)).unwrap()).collect();
+        let full = sockets.enter(&user(MOST)).err().unwrap();
+        assert_eq!(
+            (full.kind, full.client.as_ref()),
+            (Kind::TooManyRequests, "too many people are connected at present")
+        );
+        assert!(sockets.check(&user(0)).err().unwrap().client.contains("of one person"));
+        places.pop();
+        assert!(sockets.enter(&user(0)).is_err(), "still as many as one may have");
+        drop(sockets.enter(&user(MOST)).unwrap());
+        places.clear();
+        sockets.emptied().await;
+        assert_eq!((sockets.count(), sockets.open.of().len()), (0, 0));
+    }
 }

@@ -19,21 +19,21 @@ mod unknown_key;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use base::id::InstanceId;
-use base::{Listing, Page, Result, Sort};
+use base::id::{InstanceId, UserId};
+use base::{Kind, Listing, Page, Result, Sort};
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
 use openclaw::rule::{Finding, Rule};
 use openclaw::{Document, Version};
 use store::notice::{Notice, Topic};
 pub use store::repair::{Repair, SORTABLE, Status, Tally, Wanted};
-use store::{Tx, repair};
+use store::{Tx, binding, repair};
 
-use crate::App;
 use crate::alert;
 use crate::assistant::Assistant;
 use crate::audit::{self, Action, By, Deed};
 use crate::task::{self, Context};
+use crate::{App, claim};
 pub use recover::{AUTO_RECOVERY, recover};
 pub use run::RepairInstance;
 pub use scan::{Planned, Preview, Scanned, preview, scan};
@@ -258,6 +258,17 @@ pub(crate) async fn resolve_all(app: &App, tx: &mut Tx, instance: &InstanceId) -
 
 pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<(Listing<Repair>, Vec<Tally>)> {
     Ok((repair::list(&app.db, wanted, sort, page).await?, repair::tallies(&app.db).await?))
+}
+
+/// What was repaired of an employee's own instance since it is theirs, the newest first.
+pub async fn own(app: &App, user: &UserId, id: &InstanceId, page: Page) -> Result<Listing<Repair>> {
+    claim::own(app, user, id).await?;
+    let bindings = binding::history(&app.db, id).await?;
+    let live = bindings.into_iter().find(|b| b.ended_at.is_none() && b.user_id == user.as_str());
+    let since = live.ok_or(Kind::NotFound)?.created_at;
+    let wanted = Wanted { instance_id: Some(id.as_str()), since: Some(since), ..Wanted::default() };
+    let newest = Sort { column: "created_at", descending: true };
+    Ok(repair::list(&app.db, wanted, newest, page).await?)
 }
 
 /// The instance's own place and version, for a second look.

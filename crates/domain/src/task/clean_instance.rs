@@ -9,9 +9,18 @@ use store::instance;
 use super::CleanInstance;
 use super::kind::{Context, Run};
 use crate::assistant::{Assistant, archive, config, files, install, service, settings};
+use crate::chat_binding;
 
 impl Run for CleanInstance {
     async fn run(self, context: Context) -> Result<String> {
+        let told = self.work(&context).await?;
+        chat_binding::clear_again(&context, &self.instance_id).await?;
+        Ok(told)
+    }
+}
+
+impl CleanInstance {
+    async fn work(&self, context: &Context) -> Result<String> {
         let app = &context.app;
         let instance = instance::find(&app.db, &InstanceId::named(&self.instance_id)).await?.ok_or(Kind::NotFound)?;
         let Some(mut assistant) = Assistant::of(app, instance).await? else {
@@ -23,7 +32,7 @@ impl Run for CleanInstance {
             return Ok("it is not on its server: there is nothing to clean".into());
         }
         if has_unit {
-            service::stop(&context, &assistant).await?;
+            service::stop(context, &assistant).await?;
         }
         archive::put_away(&assistant, &context.task.id).await?;
         context
@@ -38,9 +47,9 @@ impl Run for CleanInstance {
             settings::merge(document, &wishes)?;
             all.apply(document, &version).map(drop)
         };
-        config::change(&context, &assistant, &version, &told).await?;
+        config::change(context, &assistant, &version, &told).await?;
         if has_unit {
-            service::start(&context, &assistant).await?;
+            service::start(context, &assistant).await?;
             config::confirm(app, &assistant, &version, &told).await?;
         }
         Ok("cleaned".into())

@@ -1,7 +1,7 @@
 //! A bot was taken off its instance: the platform is told to deliver its messages nowhere.
 
 use base::id::{ChatBindingId, InstanceId};
-use base::{Kind, Result};
+use base::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use store::{Tx, chat_binding};
 
@@ -30,8 +30,18 @@ impl Run for ClearWebhook {
         if chat_binding::find_by_token(&app.db, &app.sealer.hash(&token)).await?.is_some() {
             return Ok("the bot is bound again: its webhook stays".into());
         }
-        match app.bots.platform.delete_webhook(&token).await {
-            Ok(()) => Ok("the webhook is cleared".into()),
+        let cleared = async {
+            let url = app.bots.platform.webhook_info(&token).await?.url;
+            // Whoever uses the bot elsewhere by now has set their own.
+            let ours = app.bots.webhook("").is_some_and(|front| url.starts_with(&front));
+            if !ours && !url.ends_with(&format!("/hooks/bot/{}", self.binding_id)) {
+                return Ok(if url.is_empty() { "no webhook is set" } else { "another webhook is set: it stays" });
+            }
+            app.bots.platform.delete_webhook(&token).await?;
+            Ok::<_, Error>("the webhook is cleared")
+        };
+        match cleared.await {
+            Ok(told) => Ok(told.into()),
             // A token that was withdrawn has no webhook any more.
             Err(error) if error.kind == Kind::BadRequest => Ok(format!("nothing to clear: {}", error.client)),
             Err(error) => Err(error),

@@ -8,9 +8,18 @@ use store::instance;
 use super::RetireInstance;
 use super::kind::{Context, Run};
 use crate::assistant::{Assistant, archive, service, unit};
+use crate::chat_binding;
 
 impl Run for RetireInstance {
     async fn run(self, context: Context) -> Result<String> {
+        let told = self.work(&context).await?;
+        chat_binding::clear_again(&context, &self.instance_id).await?;
+        Ok(told)
+    }
+}
+
+impl RetireInstance {
+    async fn work(&self, context: &Context) -> Result<String> {
         let app = &context.app;
         let id = InstanceId::named(&self.instance_id);
         if instance::find(&app.db, &id).await?.is_some() {
@@ -22,7 +31,7 @@ impl Run for RetireInstance {
         };
         let (host, name) = (&assistant.host, &assistant.place.unit);
         if systemd::state(host, name).await?.is_loaded {
-            service::stop(&context, &assistant).await?;
+            service::stop(context, &assistant).await?;
             systemd::disable(host, name).await?;
             match unit::read(&assistant).await? {
                 Some(text) if unit::is_ours(&text) => {

@@ -390,7 +390,7 @@ async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
 async fn told(notices: &mut broadcast::Receiver<Notice>) {
     loop {
         match notices.recv().await {
-            Ok(notice) if notice.topic == Topic::Task => return,
+            Ok(notice) if matches!(notice.topic, Topic::Task | Topic::Anything) => return,
             Ok(_) => {}
             // Missed some: one of them may have been it.
             Err(broadcast::error::RecvError::Lagged(_)) => return,

@@ -6,9 +6,18 @@ use base::id::InstanceId;
 use super::WriteConfig;
 use super::kind::{Context, Run};
 use crate::assistant::{Assistant, config, install, settings};
+use crate::chat_binding;
 
 impl Run for WriteConfig {
     async fn run(self, context: Context) -> Result<String> {
+        let told = self.work(&context).await?;
+        chat_binding::clear_again(&context, &self.instance_id).await?;
+        Ok(told)
+    }
+}
+
+impl WriteConfig {
+    async fn work(&self, context: &Context) -> Result<String> {
         let app = &context.app;
         let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
         let version = install::of_instance(app, &assistant).await?;
@@ -17,7 +26,7 @@ impl Run for WriteConfig {
             settings::merge(document, &wishes)?;
             all.apply(document, &version).map(drop)
         };
-        let written = config::bring(&context, &assistant, &version, &told).await?;
+        let written = config::bring(context, &assistant, &version, &told).await?;
         Ok(if written { "the configuration is written" } else { "the configuration is as it should be" }.into())
     }
 }

@@ -2,6 +2,7 @@
 
 use base::{Error, GatewayPort, Result, Secret};
 use serde_json::{Value, json};
+use url::{Host, Url};
 
 use super::literal;
 use crate::document::Document;
@@ -35,19 +36,20 @@ impl Bind {
         }
     }
 
-    /// Loopback, unless the instance's URL names another host.
+    /// Loopback, unless the instance's URL names another host. Read as whoever dials it reads it: an address has many spellings.
     pub fn for_url(gateway_url: &str) -> Bind {
-        let rest = gateway_url.split_once("://").map_or(gateway_url, |(_, rest)| rest);
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        let host = match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-            Some((address, _)) => address,
-            None => host.split(':').next().unwrap_or_default(),
+        let whole = if gateway_url.contains("://") { gateway_url.to_owned() } else { format!("ws://{gateway_url}") };
+        let loopback = match Url::parse(&whole).as_ref().map(Url::host) {
+            Ok(Some(Host::Ipv4(ip))) => ip.is_loopback(),
+            Ok(Some(Host::Ipv6(ip))) => ip.to_canonical().is_loopback(),
+            Ok(Some(Host::Domain(name))) => {
+                let name = name.trim_end_matches('.').to_ascii_lowercase();
+                name.is_empty() || name == "localhost" || name.ends_with(".localhost")
+            }
+            // What names no host names no other one.
+            Ok(None) | Err(_) => true,
         };
-        let host = host.to_ascii_lowercase();
-        let name = host.is_empty() || host == "localhost" || host.ends_with(".localhost");
-        let address = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        if name || address { Bind::Loopback } else { Bind::Lan }
+        if loopback { Bind::Loopback } else { Bind::Lan }
     }
 }
 
@@ -119,6 +121,11 @@ mod tests {
             "http://[::1]:18789",
             "https://a.localhost",
             "LOCALHOST:1",
+            "http://2130706433:8081",
+            "http://127.1",
+            "ws://0x7f.0.0.1:1",
+            "http://[::ffff:127.0.0.1]",
+            "ws://localhost.:1",
         ] {
             assert_eq!(Bind::for_url(url), Bind::Loopback, "{url}");
         }

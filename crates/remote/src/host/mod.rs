@@ -125,11 +125,19 @@ impl Host {
         }
     }
 
-    /// A socket to a port of the server's loopback.
+    /// A socket to a port of the server's loopback, for a question that is soon answered.
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
         match &self.0.way {
             Way::Local(_) => forward::local(port).await,
             Way::Ssh(remote) => remote.forward(port).await,
+        }
+    }
+
+    /// The same for who stays as long as they like. They have places of their own, and are told soon that none is left.
+    pub async fn forward_for_long(&self, port: u16) -> Result<Forwarded> {
+        match &self.0.way {
+            Way::Local(_) => forward::local(port).await,
+            Way::Ssh(remote) => remote.forward_for_long(port).await,
         }
     }
 
@@ -162,6 +170,7 @@ mod tests {
         moves(host.read("/x", 1, Actor::Root));
         moves(host.write(&file::Write::new("/x", "y", file::Expect::Any)));
         moves(host.forward(1));
+        moves(host.forward_for_long(1));
         moves(host.contact());
         let unit = systemd::Unit::parse("x").unwrap();
         moves(systemd::restart(&host, &unit));

@@ -29,6 +29,8 @@ const LONGEST_HOLD: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// How long a caller waits for its turn on a server.
 const QUEUE: Duration = Duration::from_secs(60);
+/// The same for somebody who waits before a screen: a place is given back when another one leaves, who may stay for hours.
+const SHORT_QUEUE: Duration = Duration::from_secs(5);
 /// How long until a server that allows fewer sessions than usual is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -111,17 +113,22 @@ impl Remote {
 
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
         let work = |connection, permit| session::run(connection, permit, line.clone(), command);
-        self.commands.turn(|connection| &connection.sessions, work).await
+        self.commands.turn(|connection| &connection.sessions, QUEUE, work).await
     }
 
     pub async fn feed(&self, line: String, command: &Command) -> Result<Lines> {
         let work = |connection, permit| session::feed(connection, permit, line.clone(), command, &self.login);
-        self.streams.turn(|connection| &connection.sessions, work).await
+        self.streams.turn(|connection| &connection.sessions, QUEUE, work).await
     }
 
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
         let work = |connection, permit| forward::open(connection, permit, port);
-        self.streams.turn(|connection| &connection.sockets, work).await
+        self.streams.turn(|connection| &connection.questions, QUEUE, work).await
+    }
+
+    pub async fn forward_for_long(&self, port: u16) -> Result<Forwarded> {
+        let work = |connection, permit| forward::open(connection, permit, port);
+        self.streams.turn(|connection| &connection.sockets, SHORT_QUEUE, work).await
     }
 
     pub async fn close(&self) {
@@ -222,9 +229,10 @@ impl Link {
     async fn turn<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         gate: fn(&Connection) -> &Arc<Semaphore>,
+        patience: Duration,
         work: impl Fn(Arc<Connection>, OwnedSemaphorePermit) -> F,
     ) -> Result<T> {
-        let last = Instant::now() + QUEUE;
+        let last = Instant::now() + patience;
         let mut lost = 0;
         loop {
             let connection = self.get().await?;

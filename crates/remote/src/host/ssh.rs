@@ -18,8 +18,10 @@ use super::key::{HostKey, LoginKey};
 
 /// sshd allows 10 sessions on one connection unless it was told otherwise. Two are left to it, for those that we gave up and it did not yet.
 pub(super) const SESSIONS: usize = 8;
-/// Forwarded sockets are no sessions to sshd. The limit is for our own memory.
+/// Forwarded sockets are no sessions to sshd. The limits are for our own memory: of those that people keep open,
 pub(super) const SOCKETS: usize = 256;
+/// and of short questions, which must not wait for people to leave.
+pub(super) const QUESTIONS_AT_ONCE: usize = 64;
 
 const RESOLVE: Duration = Duration::from_secs(5);
 const REACH: Duration = Duration::from_secs(5);
@@ -61,6 +63,7 @@ pub(super) struct Connection {
     pub host_key: HostKey,
     pub sessions: Arc<Semaphore>,
     pub sockets: Arc<Semaphore>,
+    pub questions: Arc<Semaphore>,
     retired: AtomicBool,
 }
 
@@ -174,6 +177,7 @@ pub(super) async fn log_in(
             host_key,
             sessions: Arc::new(Semaphore::new(SESSIONS)),
             sockets: Arc::new(Semaphore::new(SOCKETS)),
+            questions: Arc::new(Semaphore::new(QUESTIONS_AT_ONCE)),
             retired: AtomicBool::new(false),
         }),
         // russh answers a connection that broke as if the login had failed.

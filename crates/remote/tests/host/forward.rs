@@ -80,6 +80,24 @@ on_hosts! {
         server.stop(&host).await;
     }
 
+    async fn people_who_stay_hold_up_no_question(fleet: Fleet) {
+        let host = fleet.host("h1");
+        let server = Echo::start(&host).await;
+        let mut open = vec![];
+        for _ in 0..256 {
+            open.push(host.forward_for_long(server.port).await.unwrap());
+        }
+        let began = Instant::now();
+        assert_eq!(host.forward_for_long(server.port).await.err(), Some(Error::Busy));
+        assert!((4..8).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+        let began = Instant::now();
+        echoes(&host, server.port, 10).await;
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        open.pop();
+        host.forward_for_long(server.port).await.expect("one left");
+        server.stop(&host).await;
+    }
+
     async fn a_port_that_nobody_has_is_closed(fleet: Fleet) {
         let error = fleet.host("h1").forward(1).await.err().unwrap();
         assert_eq!(error, Error::PortClosed { port: 1 });

@@ -30,7 +30,9 @@ pub const VERSION: &str = "2026.9.6";
 
 /// A running gateway. Dropped, it is gone without a word.
 pub struct Assistant {
+    address: Ipv4Addr,
     pub port: u16,
+    path: &'static str,
     shared: Arc<Shared>,
     serving: Vec<JoinHandle<()>>,
 }
@@ -56,8 +58,12 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub token: String,
+    /// Where it listens: loopback, unless it is to be reached by another address of this machine.
+    pub address: Ipv4Addr,
     /// 0 for any; the webhook listens four above it.
     pub port: u16,
+    /// Below which everything of the gateway is, as behind a proxy: empty, or `/a`.
+    pub path: &'static str,
     /// Between two words of an answer.
     pub pace: Duration,
     /// Of pages that may open the WebSocket.
@@ -66,7 +72,14 @@ pub struct Options {
 
 impl Options {
     pub fn new(token: &str) -> Options {
-        Options { token: token.to_owned(), port: 0, pace: Duration::from_millis(15), origins: vec![] }
+        Options {
+            token: token.to_owned(),
+            address: Ipv4Addr::LOCALHOST,
+            port: 0,
+            path: "",
+            pace: Duration::from_millis(15),
+            origins: vec![],
+        }
     }
 }
 
@@ -85,7 +98,8 @@ impl Assistant {
             webhook_secret: std::sync::Mutex::default(),
             delivered: std::sync::Mutex::default(),
         });
-        let mut assistant = Assistant { port: options.port, shared, serving: vec![] };
+        let mut assistant =
+            Assistant { address: options.address, port: options.port, path: options.path, shared, serving: vec![] };
         assistant.listen().await?;
         Ok(assistant)
     }
@@ -93,9 +107,9 @@ impl Assistant {
     async fn listen(&mut self) -> std::io::Result<()> {
         // The port four above must be free as well.
         let (listener, webhook) = loop {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await?;
+            let listener = TcpListener::bind((self.address, self.port)).await?;
             let port = listener.local_addr()?.port();
-            match TcpListener::bind((Ipv4Addr::LOCALHOST, port.saturating_add(4))).await {
+            match TcpListener::bind((self.address, port.saturating_add(4))).await {
                 Ok(webhook) => break (listener, webhook),
                 Err(error) if self.port != 0 => return Err(error),
                 Err(_) => {}
@@ -110,6 +124,7 @@ impl Assistant {
             .route("/tools/invoke", post(|| async { axum::Json(json!({"ok": true, "result": "a tool was run"})) }))
             .fallback(page::serve)
             .with_state(self.shared.clone());
+        let gateway = if self.path.is_empty() { gateway } else { Router::new().nest(self.path, gateway) };
         let bot = Router::new()
             .route("/telegram-webhook", post(webhook::take))
             .route("/healthz", get(|| async { "ok" }))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use store::chat_message::{self, ChatMessage, Role};
+use store::chat_message::{self, ChatMessage, Role, Unconfirmed};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -144,7 +144,7 @@ impl Chat {
     async fn messages(&self) -> Vec<(Role, String, i64)> {
         let messages: Vec<ChatMessage> =
             chat_message::newest(&self.site.app.db, "a0", 10).await.unwrap().into_iter().rev().collect();
-        assert!(messages.iter().all(|m| m.user_id == self.user && m.unconfirmed));
+        assert!(messages.iter().all(|m| m.user_id == self.user && m.unconfirmed == Unconfirmed::Stored));
         messages.into_iter().map(|m| (m.role, m.content, m.tokens)).collect()
     }
 }
@@ -184,6 +184,42 @@ async fn a_question_is_forwarded_with_the_instances_own_key_and_both_sides_are_s
     );
     assert_eq!(chat.messages().await[2], (Role::User, "And you?".into(), 0));
     chat.site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_client_saved_first_is_stored_once() {
+    let reply = json!({"choices": [{"message": {"content": "Hello to you"}}]});
+    let chat = chat(answered("200 OK", &reply)).await;
+    let save = |role: &str, words: &str| {
+        let id = base::id::fresh();
+        let body = json!({"instance_id": "a0", "role": role, "content": words, "session_key": "s", "client_id": id});
+        chat.site.employee.post("/me/chat/save", body).token(&chat.token)
+    };
+    let ask = |words: &str| chat.ask(json!({"instance_id": "a0", "message": words}));
+    let stored = async || chat_message::newest(&chat.site.app.db, "a0", 100).await.unwrap();
+    save("user", "Hello there").ok().await;
+    ask("Hello there").ok().await;
+    save("assistant", "Hello to you").ok().await;
+    let all = stored().await;
+    assert_eq!(all.len(), 2, "each of both once: {all:?}");
+    assert!(all.iter().all(|m| m.session_key == "s" && m.unconfirmed == Unconfirmed::No), "{all:?}");
+    ask("Hello there").ok().await;
+    assert_eq!(stored().await.len(), 4, "said again, it is another");
+    // Two of the same words at once: each has its own.
+    save("user", "twice").ok().await;
+    save("user", "twice").ok().await;
+    let (one, two) = tokio::join!(ask("twice").send(), ask("twice").send());
+    one.ok();
+    two.ok();
+    let count = |all: &[ChatMessage], words: &str| all.iter().filter(|m| m.content == words).count();
+    assert_eq!(count(&stored().await, "twice"), 2);
+    save("user", "later").ok().await;
+    chat.site.wait(Duration::from_secs(61));
+    ask("later").ok().await;
+    assert_eq!(count(&stored().await, "later"), 2, "a minute later it is said again");
+    // Of what is too long to be kept, the beginning is.
+    ask(&"ä".repeat(200_000)).ok().await;
+    assert!(stored().await.iter().all(|m| m.content.len() <= 256 * 1024));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,7 +365,7 @@ async fn an_instance_keeps_its_newest_five_thousand_messages() {
             tokens: 0,
             session_key: String::new(),
             client_id: None,
-            unconfirmed: true,
+            unconfirmed: Unconfirmed::Stored,
             created_at: app.clock.now(),
         };
         chat_message::insert_unchecked(&mut tx, &message).await.unwrap();

@@ -258,3 +258,39 @@ async fn a_database_newer_than_the_binary_is_refused_with_one_line() {
         assert!(!good && text.contains("schema version 99999") && text.trim().lines().count() == 1, "{text}");
     }
 }
+
+/// A process whose connection for notices is cut says that some may be lost, and hears again.
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_notices_are_told() {
+    use store::notice::{Notice, Topic};
+    let Some(database) = Database::postgres(module_path!()).await else { return };
+    let site = Site::start(database).await;
+    let db = &site.app.db;
+    let mut heard = db.listen();
+    let mut next = async |wanted: Notice| {
+        let waited = async { while heard.recv().await.unwrap() != wanted {} };
+        tokio::time::timeout(std::time::Duration::from_secs(10), waited).await.expect("not told");
+    };
+    // Whether it listened before or not: by now it does.
+    let probe = Notice::new(Topic::Metric, "probe");
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let tell = async |notice: Notice| {
+        let mut tx = db.begin().await.unwrap();
+        tx.notify(notice).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    tell(probe.clone()).await;
+    next(probe).await;
+    let cut = "SELECT CAST(COUNT(pg_terminate_backend(pid)) AS BIGINT) AS n FROM pg_stat_activity \
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE 'LISTEN%'";
+    let cut: Vec<Counted> = db.all(cut, vec![]).await.unwrap();
+    assert!(cut[0].n > 0, "nobody listened");
+    next(Notice::new(Topic::Anything, "")).await;
+    let again = Notice::new(Topic::Metric, "again");
+    tell(again.clone()).await;
+    next(again).await;
+}
+
+store::record! {
+    struct Counted { n: i64 }
+}

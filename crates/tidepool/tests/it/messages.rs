@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use store::chat_message::{self, ChatMessage, Role};
+use store::chat_message::{self, ChatMessage, Role, Unconfirmed};
 
 use crate::kit::Site;
 use crate::on_both;
@@ -41,6 +41,8 @@ on_both! {
         ] {
             assert_eq!(save(site, &ada, bad.clone()).await.refused("4000"), "bad request", "{bad}");
         }
+        let long = "x".repeat(256 * 1024 + 1);
+        assert_eq!(save(site, &ada, json!({"content": long})).await.refused("4000"), "bad request", "too long");
         for body in ["", "{", "[]", "{} {}", "null"] {
             let call = site.employee.call(reqwest::Method::POST, "/me/chat/save").body("application/json", body).token(&ada);
             assert_eq!(call.refused("4000").await, "bad request");
@@ -80,7 +82,7 @@ on_both! {
         let (user, ada) = ada(site).await;
         let stored = |role, content: &str| ChatMessage {
             id: base::id::fresh(), user_id: user.clone(), instance_id: "a0".into(), role, content: content.into(), tokens: 4,
-            session_key: String::new(), client_id: None, unconfirmed: true, created_at: site.app.clock.now(),
+            session_key: String::new(), client_id: None, unconfirmed: Unconfirmed::Stored, created_at: site.app.clock.now(),
         };
         let mut tx = site.app.db.begin().await.unwrap();
         for message in [stored(Role::User, "Hello"), stored(Role::User, "Hello"), stored(Role::Assistant, "Hello"), stored(Role::User, "late")] {
@@ -136,11 +138,17 @@ on_both! {
         let expected: Vec<String> = (0..25).rev().map(|i| format!("Message {i} *50%_ Ärger")).collect();
         assert_eq!(seen, expected);
         assert_eq!(history(site, &ada, "?session_key=odd").await["total"], 12);
+        let listed = site.employee.get("/me/chat/conversations?instance_id=a0").token(&ada).ok().await;
+        let one = |n: usize| (listed["list"][n]["session_key"].as_str().unwrap(), listed["list"][n]["messages"].as_i64().unwrap());
+        assert_eq!((listed["total"].as_i64(), one(0), one(1)), (Some(2), ("even", 13), ("odd", 12)), "the last used first");
+        assert_eq!(listed["list"][0]["last_message_at"], first["messages"][0]["created_at"]);
+        assert_eq!(site.employee.get("/me/chat/conversations?size=1&page=2").token(&ada).ok().await["list"][0]["session_key"], "odd");
         for (q, found) in [("message%2024", 1), ("MESSAGE%202", 6), ("%C3%A4RGER", 25), ("50%25_", 25), ("*5", 25), ("5?%25", 0), ("nowhere", 0)] {
             assert_eq!(history(site, &ada, &format!("?q={q}")).await["total"], found, "{q}");
         }
         assert_eq!(history(site, &ada, "?instance_id=a1").await["total"], 0);
         let (_, bob) = site.quick_employee("bob@example.com").await;
+        assert_eq!(site.employee.get("/me/chat/conversations").token(&bob).ok().await["total"], 0);
         let one = first["messages"][0]["id"].as_str().unwrap();
         site.employee.get(&format!("/me/chat/history?before={one}")).token(&bob).refused("4040").await;
         assert_eq!(history(site, &bob, "?instance_id=a0").await["total"], 0);
@@ -171,7 +179,7 @@ on_both! {
         for i in 0..chat_message::KEPT {
             let message = ChatMessage {
                 id: base::id::fresh(), user_id: user.clone(), instance_id: "a0".into(), role: Role::User, content: format!("old {i}"), tokens: 0,
-                session_key: String::new(), client_id: None, unconfirmed: false, created_at: site.app.clock.now(),
+                session_key: String::new(), client_id: None, unconfirmed: Unconfirmed::No, created_at: site.app.clock.now(),
             };
             chat_message::insert_unchecked(&mut tx, &message).await.unwrap();
         }

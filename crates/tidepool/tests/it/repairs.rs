@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::health::{check, settled};
 use crate::kit::hosts::Ground;
-use crate::kit::used_secret;
+use crate::kit::{Site, used_secret};
+use crate::on_both;
 
 /// A line of OpenClaw's own log file, of now.
 async fn log(ground: &Ground, id: &str, subsystem: Option<&str>, message: &str, details: Value) {
@@ -246,4 +247,32 @@ async fn what_could_not_be_proved_is_read_again() {
     let repairs = settled(&ground).await;
     assert!(repairs.iter().all(|one| one["status"] == "success"), "{repairs:?}");
     ground.end().await;
+}
+
+on_both! {
+    async fn employees_see_what_was_repaired_of_their_own(site: Site) {
+        site.instances("a", 1).await;
+        let (ada, token) = site.quick_employee("ada@example.com").await;
+        let (_, bob) = site.quick_employee("bob@example.com").await;
+        let note = async |rule: &str| {
+            let new = store::repair::New {
+                rule, instance_id: "a0", status: store::repair::Status::Success, before: "/srv/assistants/7: gone", action: "restarted it",
+                after: "it is ready", created_at: site.app.clock.now(),
+            };
+            let mut tx = site.app.db.begin().await.unwrap();
+            store::repair::insert(&mut tx, &new).await.unwrap();
+            tx.commit().await.unwrap();
+        };
+        note("exit_loop").await;
+        site.wait(Duration::from_secs(1));
+        site.admin.patch("/instances/a0/assign", json!({"user_id": ada})).token(&site.root).ok().await;
+        site.wait(Duration::from_secs(1));
+        note("no_api_key").await;
+        let seen = site.employee.get("/me/instances/a0/repairs").token(&token).ok().await;
+        assert_eq!(seen["total"], 1, "not what was before her time");
+        let one = &seen["list"][0];
+        assert_eq!((&one["rule"], &one["action"], &one["status"]), (&json!("no_api_key"), &json!("restarted it"), &json!("success")));
+        assert!(!seen.to_string().contains("/srv"), "{seen}");
+        site.employee.get("/me/instances/a0/repairs").token(&bob).refused("4040").await;
+    }
 }

@@ -1,5 +1,6 @@
 //! A browser's side of a live chat: tickets, sockets, frames; and an employee with a simulated assistant to talk to.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -12,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::call::Origin;
-use super::{Database, Options, Site, used_secret};
+use super::{Database, Options, Site, skip, used_secret};
 
 /// An employee, and an instance of theirs on this very machine.
 pub struct Talk {
@@ -58,6 +59,19 @@ impl Talk {
         client.event("relay.hello").await;
         client
     }
+}
+
+/// An address of this machine that is not loopback: what is sent there does not leave it. None where it has no other.
+pub fn own_address(name: &str) -> Option<Ipv4Addr> {
+    let table = std::fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
+    let lines: Vec<&str> = table.lines().map(str::trim).collect();
+    let own = lines.windows(2).filter(|pair| pair[1] == "/32 host LOCAL");
+    let mut own = own.filter_map(|pair| pair[0].strip_prefix("|-- ")?.parse::<Ipv4Addr>().ok());
+    let found = own.find(|address| !address.is_loopback());
+    if found.is_none() {
+        skip(name, "this machine has no address but loopback");
+    }
+    found
 }
 
 pub async fn ticket(employee: &Origin, token: &str, instance: &str) -> String {

@@ -121,8 +121,12 @@ async fn both_sides(database: Database) {
     let b = json!({"id": "b0", "name": "B", "server_id": "here"});
     admin.post("/assistant-instances", b).token(&site.root).ok().await;
     admin.post("/instances/b0/configure-bot", json!({"bot_token": TOKEN})).token(&site.root).refused("4090").await;
-    let again = configure(TOKEN).ok().await;
+    let bare = json!({"bot_token": TOKEN});
+    let again = employee.post("/me/instances/a0/configure-bot", bare).token(&talk.token).ok().await;
     assert_ne!(again["id"], made["id"]);
+    assert_eq!(again["chat_id"], "77", "whose messages it answers stays, where nothing is said of it");
+    let second = json!({"bot_token": "999999:a-second-bot"});
+    employee.post("/me/instances/a0/chat-bindings", second).token(&talk.token).refused("4090").await;
     assert!(platform.bot(TOKEN).webhook.ends_with(again["id"].as_str().unwrap()));
     post(Some(&secret), update(6)).refused("4040").await;
     let other = "654321:another-bot-token-of-a-test";
@@ -157,6 +161,27 @@ async fn both_sides(database: Database) {
     admin.patch("/instances/a0/assign", json!({"user_id": bob})).token(&site.root).ok().await;
     until("ada's bot is cleared", || platform.bot(TOKEN).webhook.is_empty()).await;
     configure(TOKEN).refused("4040").await;
+    // Whoever uses the bot elsewhere by then keeps what they set.
+    configure_elsewhere(site, &platform).await;
+}
+
+/// A webhook that is not ours outlives the end of our binding.
+async fn configure_elsewhere(site: &Site, platform: &Platform) {
+    let configure = json!({"bot_token": TOKEN});
+    let made = site.admin.post("/instances/b0/configure-bot", configure).token(&site.root).ok().await;
+    platform.set_webhook(TOKEN, "https://elsewhere.example/hook");
+    let path = format!("/instances/b0/chat-bindings/{}", made["id"].as_str().unwrap());
+    site.admin.delete(&path).token(&site.root).ok().await;
+    let began = Instant::now();
+    loop {
+        let tasks = site.admin.get("/tasks?type=clear_webhook").token(&site.root).ok().await;
+        if tasks["list"].as_array().unwrap().iter().all(|task| task["status"] == "done") {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{tasks}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(platform.bot(TOKEN).webhook, "https://elsewhere.example/hook");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -238,6 +263,15 @@ async fn configuration(name: &str, webhooks: Option<&'static str>) {
     ground.done(&written).await;
     assert_eq!(ground.config(&id).await["channels"]["telegram"], json!({"enabled": false}));
     until("the webhook is cleared", || platform.bot(TOKEN).webhook.is_empty()).await;
+    if webhooks.is_some() {
+        // At once, and again when no gateway can set it any more.
+        let path = "/tasks?type=clear_webhook";
+        let began = Instant::now();
+        while ground.site.admin.get(path).token(&ground.site.root).ok().await["total"] != 2 {
+            assert!(began.elapsed() < Duration::from_secs(20), "it is not looked at again");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
     ground.end().await;
 }
 

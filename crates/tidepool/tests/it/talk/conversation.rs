@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::kit::talk::{Client, Closed, MAIN, Talk, ticket, words};
+use crate::kit::talk::{Client, Closed, MAIN, Talk, own_address, ticket, words};
 use crate::kit::{Database, Options};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,33 +166,78 @@ async fn files_pass_up_to_what_the_gateway_allows() {
     client.chat("run-3", "final").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn without_a_way_over_its_server_the_gateway_is_asked_straight() {
-    let talk = Talk::start(Database::sqlite()).await;
+/// An instance b0 of bob's on a server that nobody can log in to, at `url`; answers bob's token.
+async fn away(talk: &Talk, url: &str) -> String {
     let site = &talk.site;
-    // A server that nobody can log in to, and an address at which nobody listens.
-    let server = json!({"id": "away", "name": "Away", "host": "192.0.2.1"});
+    let server = json!({"id": "away", "name": "Away", "host": "198.51.100.1"});
     site.admin.post("/servers", server).token(&site.root).ok().await;
-    let url = "ws://0.0.0.0:1";
     let instance = json!({"id": "b0", "name": "Straight", "server_id": "away", "gateway_url": url, "gateway_token": talk.gateway_token});
     site.admin.post("/assistant-instances", instance).token(&site.root).ok().await;
     let (user, token) = site.quick_employee("bob@example.com").await;
     site.admin.patch("/instances/b0/assign", json!({"user_id": user})).token(&site.root).ok().await;
-    let mut client =
-        Client::open(&site.employee, "b0", &ticket(&site.employee, &token, "b0").await, &[]).await.unwrap();
+    token
+}
+
+async fn enter(talk: &Talk, token: &str) -> Client {
+    let employee = &talk.site.employee;
+    Client::open(employee, "b0", &ticket(employee, token, "b0").await, &[]).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_way_over_its_server_the_gateway_is_asked_straight() {
+    let Some(address) = own_address(module_path!()) else { return };
+    let talk = Talk::with(Database::sqlite(), Options::default(), |options| {
+        (options.address, options.path) = (address, "/a");
+    })
+    .await;
+    let site = &talk.site;
+    let port = talk.assistant.port;
+    // An address at which nobody listens.
+    let token = away(&talk, &format!("ws://{address}:1")).await;
+    assert_eq!(enter(&talk, &token).await.closed().await, Closed(1011, "the instance cannot be reached".into()));
+    let to = |url: String| site.admin.patch("/assistant-instances/b0", json!({"gateway_url": url})).token(&site.root);
+    to(format!("ws://{address}:{port}")).ok().await;
     assert_eq!(
-        client.closed().await,
-        Closed(1011, "the instance cannot be reached".into()),
-        "a name that leads nowhere"
+        enter(&talk, &token).await.closed().await,
+        Closed(1011, "the instance does not answer".into()),
+        "another gateway of the same host is another"
     );
-    // This machine, by an address that is not loopback to whoever reads it.
-    let url = format!("ws://0.0.0.0:{}", talk.assistant.port);
-    site.admin.patch("/assistant-instances/b0", json!({"gateway_url": url})).token(&site.root).ok().await;
-    let mut client =
-        Client::open(&site.employee, "b0", &ticket(&site.employee, &token, "b0").await, &[]).await.unwrap();
+    // What stands before the host is nobody's to know.
+    to(format!("ws://user:password@{address}:{port}/a")).ok().await;
+    let mut client = enter(&talk, &token).await;
     client.event("relay.hello").await;
     client.send("run-1", "straight").await;
     assert_eq!(words(&client.chat("run-1", "final").await), "You said: straight");
+    let headers = talk.assistant.connects()[0]["headers"].to_string();
+    assert!(headers.contains(&format!("host: {address}:{port}")) && !headers.contains("password"), "{headers}");
+    // Its page is below the same path.
+    let ticket = site.employee.post("/me/instances/b0/embed-ticket", json!({})).token(&token).ok().await;
+    let url = ticket["url"].as_str().unwrap().split('#').next().unwrap().replace("/chat/main", "/assets/index.js");
+    let script = site.employee.http.get(url).send().await.unwrap();
+    assert_eq!((script.status().as_u16(), script.text().await.unwrap().as_str()), (200, "import './more.js';\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_gateway_url_leads_to_the_platform_itself() {
+    let talk = Talk::start(Database::sqlite()).await;
+    let site = &talk.site;
+    let port = talk.assistant.port;
+    let token = away(&talk, &format!("ws://127.0.0.1:{port}")).await;
+    let to = |url: &str| site.admin.patch("/assistant-instances/b0", json!({"gateway_url": url})).token(&site.root);
+    // What no instance can have is not taken.
+    for bad in
+        ["ws://0.0.0.0:1", "http://169.254.169.254/", "ws://[fe80::1]:1", "http://[::ffff:169.254.169.254]", "ws://0:1"]
+    {
+        to(bad).refused("4000").await;
+    }
+    // Loopback is the server's own, however it is spelled: there is no way to it but over the server.
+    for own in ["127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "localhost", "a.localhost"] {
+        to(&format!("ws://{own}:{port}")).ok().await;
+        let Closed(code, reason) = enter(&talk, &token).await.closed().await;
+        assert_eq!((code, reason.contains("no SSH key")), (1011, true), "{own}: {reason}");
+    }
+    assert_eq!(talk.assistant.connections(), 0);
+    assert!(talk.assistant.connects().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

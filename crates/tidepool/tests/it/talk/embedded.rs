@@ -163,3 +163,35 @@ async fn a_pass_ends_with_its_hour_the_binding_and_the_switch() {
     site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
     assert_eq!(window.get(&fresh).await.status(), StatusCode::NOT_FOUND);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_window_ends_with_the_switch_and_is_counted() {
+    let window = window().await;
+    let (talk, socket) = (&window.talk, window.at(""));
+    let origin = talk.site.app.embed.origin();
+    let mut page = Client::over(dial(&socket, &[("origin", &origin)]).await.unwrap());
+    page.event("connect.challenge").await;
+    let mut chat = talk.connect().await;
+    let off = json!({"embed_enabled": false});
+    talk.site.admin.patch("/assistant-instances/a0", off).token(&talk.site.root).ok().await;
+    assert_eq!(page.closed_at_once().await, Closed(1008, "the embedded window is switched off".into()));
+    chat.request("sessions.list", json!({})).await.expect("the chat goes on");
+    let on = json!({"embed_enabled": true});
+    talk.site.admin.patch("/assistant-instances/a0", on).token(&talk.site.root).ok().await;
+    // Opened and left again and again.
+    let mut refused = None;
+    for _ in 0..150 {
+        // Far below what may be open at a time: it is how often that counts.
+        while talk.site.app.sockets.count() > 8 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        match dial(&socket, &[("origin", &origin)]).await {
+            Ok(opened) => drop(opened),
+            Err(status) => {
+                refused = Some(status);
+                break;
+            }
+        }
+    }
+    assert_eq!(refused, Some(429), "more often than anybody needs it");
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::kit::Database;
-use crate::kit::talk::{Client, Talk, ticket};
+use crate::kit::talk::{Client, Closed, Talk, ticket};
 
 async fn open(talk: &Talk, instance: &str, ticket: &str, headers: &[(&'static str, &str)]) -> Result<Client, u16> {
     Client::open(&talk.site.employee, instance, ticket, headers).await
@@ -64,7 +64,8 @@ async fn pages_of_others_are_refused() {
     let host = talk.site.employee.url.clone();
     for bad in ["https://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1"] {
         let ticket = talk.ticket().await;
-        assert_eq!(open(&talk, "a0", &ticket, &[("origin", bad)]).await.err(), Some(403), "{bad}");
+        let mut refused = open(&talk, "a0", &ticket, &[("origin", bad)]).await.expect("let in, to be told why not");
+        assert_eq!(refused.closed_at_once().await, Closed(1008, "origin not allowed".into()), "{bad}");
         open(&talk, "a0", &ticket, &[("origin", &host)]).await.expect("the ticket is not spent");
     }
     // By plain HTTP: what a page asks to learn why its socket did not open.

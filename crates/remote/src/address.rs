@@ -1,0 +1,175 @@
+//! Which addresses may be called on somebody's word, and which lead to ourselves or to what only a machine itself should reach.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use url::{Host, Url};
+
+/// Whether an address is one of the open network.
+pub fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => public_v4(ip),
+        IpAddr::V6(ip) => public_v6(ip),
+    }
+}
+
+fn public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    let special = ip.is_private()
+        || ip.is_loopback()
+        || ip.is_link_local()
+        || ip.is_multicast()
+        || ip.is_documentation()
+        || a == 0
+        || a >= 240
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (18..20).contains(&b));
+    !special
+}
+
+fn public_v6(ip: Ipv6Addr) -> bool {
+    let parts = ip.segments();
+    if let Some(v4) = ip.to_ipv4_mapped() {
+        return public_v4(v4);
+    }
+    // An IPv4 address in the clothes of NAT64; 6to4 leads to one too.
+    if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
+        let [.., a, b, c, d] = ip.octets();
+        return public_v4(Ipv4Addr::new(a, b, c, d));
+    }
+    // 2000::/3 is what is given out; of it, not 6to4, Teredo and documentation.
+    let given_out = parts[0] & 0xe000 == 0x2000;
+    given_out && parts[0] != 0x2002 && !(parts[0] == 0x2001 && matches!(parts[1], 0 | 0xdb8))
+}
+
+/// Where clouds tell a machine its secrets, outside of the link-local range.
+const METADATA_V4: &[Ipv4Addr] =
+    &[Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
+const METADATA_V6: &[Ipv6Addr] = &[
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+];
+
+/// Whether an address may be another machine's: of the open network or a private one, but not ourselves, and nothing that
+/// answers to whoever happens to ask from here.
+pub fn is_elsewhere(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => elsewhere_v4(ip),
+        IpAddr::V6(ip) => elsewhere_v6(ip),
+    }
+}
+
+fn elsewhere_v4(ip: Ipv4Addr) -> bool {
+    let here = ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast();
+    !here && ip.octets()[0] != 0 && !METADATA_V4.contains(&ip)
+}
+
+fn elsewhere_v6(ip: Ipv6Addr) -> bool {
+    let (parts, octets) = (ip.segments(), ip.octets());
+    // An IPv4 address within: NAT64, 6to4, and the oldest manner, to which `::` and `::1` belong.
+    if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
+        return elsewhere_v4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]));
+    }
+    if parts[0] == 0x2002 {
+        return elsewhere_v4(Ipv4Addr::new(octets[2], octets[3], octets[4], octets[5]));
+    }
+    if parts[..6] == [0; 6] {
+        return false;
+    }
+    !ip.is_unicast_link_local() && !ip.is_multicast() && !METADATA_V6.contains(&ip)
+}
+
+/// The address that a URL names without a name.
+pub fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(ip) => Some(ip.into()),
+        Host::Ipv6(ip) => Some(ip.to_canonical()),
+        Host::Domain(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_open_network_is_public() {
+        for open in ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"] {
+            assert!(is_public(open.parse().unwrap()), "{open}");
+        }
+        for closed in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "192.0.2.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+            "2001::1",
+            "::7f00:1",
+        ] {
+            assert!(!is_public(closed.parse().unwrap()), "{closed}");
+        }
+    }
+
+    #[test]
+    fn neither_we_ourselves_nor_a_cloud_s_secrets_are_elsewhere() {
+        for other in
+            ["8.8.8.8", "10.1.2.3", "192.168.1.1", "100.64.0.1", "2606:4700::1111", "fd12::1", "::ffff:10.0.0.1"]
+        {
+            assert!(is_elsewhere(other.parse().unwrap()), "{other}");
+        }
+        for here in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "0.1.2.3",
+            "169.254.169.254",
+            "100.100.100.200",
+            "168.63.129.16",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::7f00:1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "fe80::1",
+            "ff02::1",
+            "fd00:ec2::254",
+        ] {
+            assert!(!is_elsewhere(here.parse().unwrap()), "{here}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_read_in_whatever_clothes() {
+        let read = |url: &str| literal(&Url::parse(url).unwrap()).map(|ip| ip.to_string());
+        for url in [
+            "http://2130706433:1",
+            "ws://127.1",
+            "http://0x7f.1/x",
+            "wss://[::ffff:127.0.0.1]:8",
+            "ws://u:p@127.0.0.1/",
+        ] {
+            assert_eq!(read(url).as_deref(), Some("127.0.0.1"), "{url}");
+        }
+        assert_eq!(read("ws://localhost"), None);
+    }
+}
