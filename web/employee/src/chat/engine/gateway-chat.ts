@@ -93,7 +93,8 @@ export class GatewayChat implements ChatEngine {
     const prompt = this.thread.lastPrompt();
     if (prompt === undefined || isRunning(this.state())) return;
     this.thread.cutAt(prompt.id);
-    this.thread.add({ ...prompt, status: 'queued', failure: undefined });
+    // Asked twice it is said twice, to the server's history as well.
+    this.thread.add({ ...prompt, id: newId(), status: 'queued', failure: undefined });
     this.pump();
   }
 
@@ -135,12 +136,11 @@ export class GatewayChat implements ChatEngine {
     this.pump();
     // What this browser holds is whole, unless it was closed in the middle of a reply.
     if (kept !== null && last?.status !== 'broken') return;
-    const stored = await this.api.history(key).catch(() => null);
+    const rest = await this.api.history(key).catch(() => []);
     if (!this.alive || this.state().conversation !== key) return;
-    const rest = stored ?? [];
     if (kept === null) {
       const messages = rest.map((one): Message => ({
-        id: String(one.id),
+        id: one.id,
         role: one.role,
         text: one.content,
         at: new Date(one.created_at).getTime(),
@@ -172,18 +172,20 @@ export class GatewayChat implements ChatEngine {
     this.thread.patch(prompt.id, { status: 'sending', failure: undefined });
     const turns = this.turns(prompt.id);
     this.insertAfter(prompt.id, { id: reply, role: 'assistant', text: '', at: began, status: 'streaming' });
-    this.events.onPrompt(prompt, conversation);
 
     let opened = false;
+    // The server has stored the prompt by the time it answers, and recognises it in the save that comes after.
+    const taken = () => {
+      opened = true;
+      this.thread.patch(prompt.id, { status: 'sent' });
+      this.events.onPrompt(prompt, conversation);
+    };
     const writer = new ReplyWriter((change) => this.thread.patch(reply, change));
     try {
       await this.api.ask(
         turns,
         {
-          open: () => {
-            opened = true;
-            this.thread.patch(prompt.id, { status: 'sent' });
-          },
+          open: taken,
           chunk: (chunk) => writer.take(chunk),
         },
         run.abort.signal,
@@ -194,7 +196,7 @@ export class GatewayChat implements ChatEngine {
       writer.flush();
       if (!this.alive) this.thread.patch(reply, { status: 'broken' });
       else if (run.abort.signal.aborted) {
-        this.thread.patch(prompt.id, { status: 'sent' });
+        if (!opened) taken();
         this.finish(run, { status: 'stopped', latencyMs: Date.now() - began }, conversation, began);
       } else this.fail(run, opened, failureOf(error));
     } finally {
