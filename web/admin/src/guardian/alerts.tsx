@@ -50,7 +50,8 @@ export function Alerts() {
   const unit = editing ? THRESHOLDS[editing.id] : undefined;
   const changed = () => void client.invalidateQueries({ queryKey: ['alerts'] });
   const ack = useMutation({
-    mutationFn: (alert: Alert) => unwrap(api.POST('/alerts/{id}/ack', { params: { path: { id: alert.id } } })),
+    mutationFn: (alert: Alert) =>
+      unwrap(api.POST('/alerts/{id}/ack', { params: { path: { id: alert.id } } })),
     onSuccess: changed,
     onError: (error) => toast('error', errorText(error, i18n)),
   });

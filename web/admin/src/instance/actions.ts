@@ -2,10 +2,13 @@
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { api } from '../api';
 
-export const restart = (id: string) => unwrap(api.POST('/instances/{id}/restart', { params: { path: { id } } }));
+export const restart = (id: string) =>
+  unwrap(api.POST('/instances/{id}/restart', { params: { path: { id } } }));
 
 export const upgrade = (id: string, version: string) =>
-  unwrap(api.POST('/instances/{id}/upgrade', { params: { path: { id } }, body: { version: version || null } }));
+  unwrap(
+    api.POST('/instances/{id}/upgrade', { params: { path: { id } }, body: { version: version || null } }),
+  );
 
 export const syncModels = (ids: string[]) =>
   unwrap(api.POST('/models/sync', { body: { instance_ids: ids } }));

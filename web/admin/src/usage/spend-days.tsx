@@ -20,7 +20,11 @@ export function SpendDays() {
     queryFn: () => unwrap(api.GET('/spend-days', { params: { query: { page: 1, page_size: SHOWN } } })),
   });
   const money = (units: number | null | undefined) =>
-    units == null ? <span className="text-muted">{t('spend.unknown')}</span> : format.fineMoney(units / UNITS);
+    units == null ? (
+      <span className="text-muted">{t('spend.unknown')}</span>
+    ) : (
+      format.fineMoney(units / UNITS)
+    );
   return (
     <Panel
       title={t('spend.title')}
@@ -37,7 +41,11 @@ export function SpendDays() {
             <thead className="text-start text-muted">
               <tr>
                 {(['date', 'summed', 'logged', 'gap', 'verdict'] as const).map((column) => (
-                  <th key={column} scope="col" className="py-1.5 pe-4 text-start font-medium whitespace-nowrap">
+                  <th
+                    key={column}
+                    scope="col"
+                    className="py-1.5 pe-4 text-start font-medium whitespace-nowrap"
+                  >
                     {t(`spend.${column}`)}
                   </th>
                 ))}

@@ -12,8 +12,7 @@ export function BotState({ instance }: { instance: string }) {
   const status = useQuery({
     queryKey: ['bot-status', instance],
     retry: false,
-    queryFn: () =>
-      unwrap(api.GET('/me/instances/{id}/bot-status', { params: { path: { id: instance } } })),
+    queryFn: () => unwrap(api.GET('/me/instances/{id}/bot-status', { params: { path: { id: instance } } })),
   });
   if (status.data === undefined)
     return status.isError ? (

@@ -49,9 +49,7 @@ export default function HistoryPageView() {
     queryKey: ['history', wanted],
     initialPageParam: 1,
     queryFn: ({ pageParam }) =>
-      unwrap(
-        api.GET('/me/chat/history', { params: { query: { ...wanted, page: pageParam, size: SIZE } } }),
-      ),
+      unwrap(api.GET('/me/chat/history', { params: { query: { ...wanted, page: pageParam, size: SIZE } } })),
     getNextPageParam: (last, all) => (all.length * SIZE < last.total ? all.length + 1 : undefined),
   });
   const exported = useMutation({ mutationFn: (format: Format) => exportAll(wanted, format) });
@@ -104,9 +102,7 @@ export default function HistoryPageView() {
       </div>
       {exported.isError && (
         <div className="mb-5">
-          <Notice tone="error">
-            {t('history.exportFailed', { why: errorText(exported.error, i18n) })}
-          </Notice>
+          <Notice tone="error">{t('history.exportFailed', { why: errorText(exported.error, i18n) })}</Notice>
         </div>
       )}
       {first === undefined ? (

@@ -193,7 +193,8 @@ export const operations = {
   'alerts.channel': 'Webhook',
   'alerts.channelHint': 'Where the alert is sent.',
   'alerts.secret': 'The webhook’s signing secret',
-  'alerts.secretText': 'It is shown now and never again. With it the receiver checks that an alert comes from here.',
+  'alerts.secretText':
+    'It is shown now and never again. With it the receiver checks that an alert comes from here.',
   'alerts.key_balance_low': 'Key balance is low',
   'alerts.budget_near_limit': 'Budget is near its limit',
   'alerts.instances_unhealthy': 'Instances are unhealthy',

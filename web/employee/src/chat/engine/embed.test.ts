@@ -12,8 +12,7 @@ let window_: EmbeddedWindow;
 function answers(status: () => number) {
   vi.spyOn(api, 'POST').mockImplementation((() => {
     const response = new Response(null, { status: status() });
-    if (!response.ok)
-      return Promise.resolve({ error: { code: '4000', data: null, msg: 'x' }, response });
+    if (!response.ok) return Promise.resolve({ error: { code: '4000', data: null, msg: 'x' }, response });
     asked += 1;
     const data = { url: `https://embed.test/e/${asked}/` };
     return Promise.resolve({ data: { code: '0000', data, msg: 'ok' }, response });

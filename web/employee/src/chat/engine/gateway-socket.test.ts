@@ -31,9 +31,7 @@ function open(url: string): WebSocket {
   return socket as unknown as WebSocket;
 }
 
-function make(
-  dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url }),
-): GatewaySocket {
+function make(dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url })): GatewaySocket {
   const events: EngineEvents = {
     onPrompt: (message) => prompts.push(message),
     onFinal: (message) => finals.push(message),
@@ -250,9 +248,7 @@ describe('gateway socket', () => {
   it('is read only for an instance that is not one’s own, and looks for no other way', async () => {
     engine = make(() => Promise.reject(new HopError('not-yours')));
     engine.start();
-    await until(() =>
-      expect(engine.state().connection).toEqual({ state: 'readonly', hop: 'not-yours' }),
-    );
+    await until(() => expect(engine.state().connection).toEqual({ state: 'readonly', hop: 'not-yours' }));
     expect(unusable).toEqual([]);
   });
 
@@ -290,7 +286,11 @@ describe('gateway socket', () => {
 
   it('takes files along with what the gateway’s greeting allows', async () => {
     gateway.hello = {
-      policy: { maxPayload: 2000, tickIntervalMs: 30_000, attachments: { maxBytes: 500, maxImageBytes: 100 } },
+      policy: {
+        maxPayload: 2000,
+        tickIntervalMs: 30_000,
+        attachments: { maxBytes: 500, maxImageBytes: 100 },
+      },
     };
     engine.start();
     await live();

@@ -65,7 +65,8 @@ export function Composer(props: ComposerProps) {
   const attached = files.files.length > 0;
   const ready = text.trim() !== '' && closed === null && (attachable || !attached);
   const problem =
-    files.problem ?? (attached && !attachable ? t('files.notHere') : attached && !ready ? t('files.needText') : null);
+    files.problem ??
+    (attached && !attachable ? t('files.notHere') : attached && !ready ? t('files.needText') : null);
 
   function paste(event: ClipboardEvent) {
     const pasted = [...event.clipboardData.files];
