@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { api } from '../../api';
 import { diagnose, dialler, dialRelay, directUrl } from './dial';
-import { hopOfClose } from './socket-link';
+import { hopOfClose } from './hops';
 
 function ticketAnswers(status: number, data: unknown = null) {
   const body = { code: status === 200 ? '0000' : '4000', data, msg: 'x' };

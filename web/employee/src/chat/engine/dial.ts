@@ -3,6 +3,7 @@
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { api } from '../../api';
 import { deviceProof } from './device';
+import { hopOfTicket } from './hops';
 import { HopError, type Dialled } from './socket-link';
 import type { Hop } from './types';
 
@@ -16,21 +17,6 @@ export async function dialRelay(instance: string): Promise<Dialled> {
     return { url: url.href };
   } catch (error) {
     throw new HopError(error instanceof ApiError ? hopOfTicket(error.status) : 'server');
-  }
-}
-
-function hopOfTicket(status: number): Hop {
-  switch (status) {
-    case 401:
-      return 'session';
-    case 403:
-      return 'refused';
-    case 404:
-      return 'not-yours';
-    case 429:
-      return 'crowded';
-    default:
-      return 'server';
   }
 }
 

@@ -3,23 +3,15 @@
 import { ApiError } from '@tidepool/shared/api/envelope';
 import type { LocalThreads } from '../local-threads';
 import { backoff } from './backoff';
-import type { Chunk, GatewayApi, Turn } from './gateway-api';
+import type { GatewayApi, Turn } from './gateway-api';
 import { newId } from './ids';
+import { ReplyWriter } from './reply-writer';
 import { Thread } from './thread';
-import {
-  isRunning,
-  type ChatEngine,
-  type EngineEvents,
-  type Failure,
-  type Message,
-  type ToolCall,
-} from './types';
+import { isRunning, type ChatEngine, type EngineEvents, type Failure, type Message } from './types';
 
 /** As much of the conversation as goes along with a prompt. */
 const MOST_TURNS = 40;
 const MOST_CHARACTERS = 200_000;
-/** A page draws no faster than this; the stream may be faster. */
-const FLUSH_MS = 40;
 const COST_AFTER_MS = 2500;
 
 interface Run {
@@ -300,51 +292,6 @@ export class GatewayChat implements ChatEngine {
       if (this.alive) work();
     }, delay);
     this.timers.add(timer);
-  }
-}
-
-/** Gathers chunks and hands them on at a pace that a page can draw. */
-class ReplyWriter {
-  private text = '';
-  private reasoning = '';
-  private readonly tools = new Map<number, ToolCall>();
-  private timer: ReturnType<typeof setTimeout> | null = null;
-
-  constructor(private readonly write: (change: Partial<Message>) => void) {}
-
-  take(chunk: Chunk) {
-    const delta = chunk.choices?.[0]?.delta;
-    this.text += delta?.content ?? '';
-    this.reasoning += delta?.reasoning_content ?? '';
-    for (const call of delta?.tool_calls ?? []) this.takeTool(call);
-    if (chunk.model) this.write({ model: chunk.model });
-    if (chunk.usage) {
-      const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = chunk.usage;
-      this.write({ usage: { prompt, completion, total, cost: null } });
-    }
-    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
-  }
-
-  flush() {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
-    this.write({
-      text: this.text,
-      ...(this.reasoning && { reasoning: this.reasoning }),
-      ...(this.tools.size > 0 && { tools: [...this.tools.values()] }),
-    });
-  }
-
-  private takeTool(call: { index?: number; id?: string; function?: { name?: string; arguments?: string } }) {
-    const index = call.index ?? this.tools.size;
-    const known = this.tools.get(index);
-    this.tools.set(index, {
-      id: call.id ?? known?.id ?? String(index),
-      name: known?.name || (call.function?.name ?? ''),
-      input: (known?.input ?? '') + (call.function?.arguments ?? ''),
-      output: '',
-      state: 'done',
-    });
   }
 }
 

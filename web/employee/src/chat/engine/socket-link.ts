@@ -1,6 +1,7 @@
 // One connection to an instance's gateway: requests with answers, events, and the truth about how it stands. It comes back
 // by itself after a break, later each time; what a break means is told by where it happened.
 import { backoff } from './backoff';
+import { hopOfClose } from './hops';
 import type { Connection, Hop } from './types';
 
 export interface Frame {
@@ -297,28 +298,6 @@ export class SocketLink {
     const waiter = this.waiters.get(id);
     this.waiters.delete(id);
     return waiter;
-  }
-}
-
-/** Why an open connection ended, by what the gateway or the relay said. */
-export function hopOfClose(code: number, reason: string): Hop {
-  switch (code) {
-    case 1000:
-      return 'silent';
-    case 1008:
-      if (/origin/i.test(reason)) return 'origin';
-      if (/session/i.test(reason)) return 'session';
-      return /not yours/i.test(reason) ? 'not-yours' : 'refused';
-    case 1009:
-      return 'too-long';
-    case 1011:
-      return 'instance';
-    case 1012:
-      return 'restarting';
-    case 1013:
-      return 'starting';
-    default:
-      return 'server';
   }
 }
 

@@ -66,11 +66,16 @@ export function Composer(props: ComposerProps) {
   const ready = text.trim() !== '' && closed === null && (attachable || !attached);
   const problem =
     files.problem ??
-    (attached && !attachable ? t('files.notHere') : attached && !ready ? t('files.needText') : null);
+    (attached && !attachable
+      ? t('files.notHere')
+      : attached && text.trim() === ''
+        ? t('files.needText')
+        : null);
 
   function paste(event: ClipboardEvent) {
     const pasted = [...event.clipboardData.files];
-    if (!attachable || pasted.length === 0) return;
+    // Office programs add a picture of the text that they copy: then the text is meant.
+    if (!attachable || pasted.length === 0 || event.clipboardData.types.includes('text/plain')) return;
     event.preventDefault();
     files.add(pasted);
   }
