@@ -27,17 +27,13 @@ test('loads the list, then today’s sums, then selects; a reply streams in and 
   const order: string[] = [];
   page.on('request', (request) => {
     const path = new URL(request.url()).pathname.replace(/^.*\/api\/v1/, '');
-    if (
-      ['/me/instances', '/me/usage/summary', '/me/chat/history'].includes(path) ||
-      path.endsWith('ws-ticket')
-    )
-      order.push(path.replace(/.*ws-ticket/, 'engine'));
+    if (['/me/instances', '/me/usage/summary', '/me/chat/history'].includes(path)) order.push(path);
   });
   const saved = await withSaves(page);
   const employee = await place.newEmployee(2);
   await place.open(page, employee);
   await expect(composer(page)).toBeVisible();
-  expect(order.slice(0, 3)).toEqual(['/me/instances', '/me/usage/summary', 'engine']);
+  expect(order.slice(0, 3)).toEqual(['/me/instances', '/me/usage/summary', '/me/chat/history']);
   await expect(page.getByRole('complementary', { name: 'Assistants and conversations' })).toHaveCSS(
     'width',
     '281px',

@@ -170,18 +170,19 @@ test('my assistant: health, and a bot by its token', async ({ page, place, watch
   await expect(page.getByRole('button', { name: 'Bind the bot' })).toBeVisible();
 });
 
-test('history: searched, marked, saved as a file; a server without it says so', async ({ page, place }) => {
-  const message = (id: number, role: string, content: string) => ({
+test('history: searched, marked, narrowed to a conversation, saved as a file', async ({ page, place }) => {
+  const message = (id: string, role: string, content: string) => ({
     id,
     instance_id: 'x',
     role,
     content,
     tokens: 0,
+    session_key: 'agent:main:tides',
     created_at: '2026-11-14T10:00:00Z',
   });
   await withHistory(page, [
-    message(2, 'assistant', 'The tide is low.'),
-    message(1, 'user', 'How is the tide?'),
+    message('2', 'assistant', 'The tide is low.'),
+    message('1', 'user', 'How is the tide?'),
   ]);
   const employee = await place.newEmployee();
   await place.open(page, employee, '/history');
@@ -192,11 +193,11 @@ test('history: searched, marked, saved as a file; a server without it says so', 
   expect((await download).suggestedFilename()).toBe('history.md');
   await expectAccessible(page);
 
-  await page.route('**/me/chat/history?*', (route) =>
-    route.fulfill({ status: 404, json: { code: '4040', data: null, msg: 'not found' } }),
-  );
-  await page.reload();
-  await expect(page.getByText('This server keeps no history to read')).toBeVisible();
+  const narrowed = page.waitForRequest(/chat\/history\?.*session_key=agent/);
+  await page.getByRole('button', { name: 'This conversation only' }).first().click();
+  await narrowed;
+  await page.getByRole('button', { name: 'All conversations' }).click();
+  await expect(page.getByRole('button', { name: 'This conversation only' })).toHaveCount(2);
 });
 
 const PAGES = ['/', '/usage', '/professions', '/marketplace', '/assistant', '/history', '/profile'];

@@ -18,6 +18,17 @@ const test = base.extend<object, { place: Workplace }>({
 const SESSION = 'agent:main:main';
 const text = (content: string) => ({ role: 'assistant', content: [{ type: 'text', text: content }] });
 
+const HELLO = {
+  protocol: 4,
+  server: { version: '2026.9.6' },
+  methods: ['chat.send', 'chat.history', 'chat.abort', 'sessions.list'],
+  policy: {
+    maxPayload: 26_214_400,
+    tickIntervalMs: 30_000,
+    attachments: { maxBytes: 2000, maxImageBytes: 1000 },
+  },
+};
+
 interface Relay {
   /** Open sockets by instance. */
   open: Map<string, WebSocketRoute>;
@@ -44,6 +55,7 @@ async function withRelay(page: Page): Promise<Relay> {
   await page.routeWebSocket(/\/me\/instances\/[^/]+\/ws\?ticket=one-use$/, (socket) => {
     const instance = /instances\/([^/]+)\/ws/.exec(socket.url())?.[1] ?? '';
     relay.open.set(instance, socket);
+    socket.send(JSON.stringify({ type: 'event', event: 'relay.hello', payload: HELLO }));
     socket.onClose(() => {
       relay.closed.push(instance);
       relay.open.delete(instance);
@@ -125,7 +137,7 @@ test('a reload in the middle picks the running reply up; a dropped socket does, 
 
   for (const socket of relay.open.values()) await socket.close({ code: 1012, reason: 'service restart' });
   relay.open.clear();
-  await expect(page.getByText('The assistant is just starting.')).toBeVisible();
+  await expect(page.getByText('The assistant is restarting.')).toBeVisible();
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
   relay.chat({ runId, state: 'final', message: text('one two three four') });
   await expect(replies(page).last()).toContainText('one two three four');
@@ -149,38 +161,74 @@ test('another instance closes the old socket and clears the pane', async ({ page
   await expect(composer(page)).toHaveValue('');
 });
 
+test('files go along: named with type and size, refused when they are too large', async ({ page, place }) => {
+  await withSaves(page);
+  const relay = await withRelay(page);
+  await place.open(page, await place.newEmployee());
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  const input = page.locator('input[type=file]');
+  await input.setInputFiles([
+    { name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('low tide') },
+    { name: 'photo.png', mimeType: 'image/png', buffer: Buffer.alloc(1001) },
+  ]);
+  const chosen = page.getByRole('list', { name: 'Attached files' });
+  await expect(chosen).toContainText('note.txt');
+  await expect(chosen).toContainText('text/plain · 8 bytes');
+  await expect(page.getByRole('alert')).toContainText('photo.png is larger than 1 kB');
+  await expectAccessible(page);
+  await say(page, 'read this');
+  await expect.poll(() => relay.sent.some(({ method }) => method === 'chat.send')).toBe(true);
+  const params = relay.sent.findLast(({ method }) => method === 'chat.send')?.params;
+  expect(params?.attachments).toEqual([
+    { type: 'file', mimeType: 'text/plain', fileName: 'note.txt', content: btoa('low tide') },
+  ]);
+  await expect(thread(page).getByRole('list', { name: 'Attached files' })).toContainText('note.txt');
+  await expect(page.getByRole('button', { name: 'Remove note.txt' })).toHaveCount(0);
+});
+
+test('an assistant that was taken away is read only, and says so', async ({ page, place, watch }) => {
+  watch.allow(/status of 404/);
+  await page.route('**/ws-ticket', (route) =>
+    route.fulfill({ status: 404, json: { code: '4040', data: null, msg: 'not found' } }),
+  );
+  await place.open(page, await place.newEmployee());
+  await expect(page.getByText('This assistant is not yours any more.')).toBeVisible();
+  await expect(page.getByText('Read only')).toBeVisible();
+  await expectAccessible(page);
+});
+
 const BROKEN = [
   {
     name: 'no upgrade',
-    status: 400,
+    end: null,
     says: 'does not pass on WebSocket connections',
     remedy: 'forward the Upgrade and Connection headers',
   },
   {
     name: 'origin refused',
-    status: 403,
+    end: { code: 1008, reason: 'origin not allowed' },
     says: 'refuses connections from this page’s address',
     remedy: 'TIDEPOOL_PUBLIC_URL',
   },
   {
     name: 'instance down',
-    status: 502,
+    end: { code: 1011, reason: 'the connection to the instance was lost' },
     says: 'The assistant itself does not answer',
     remedy: 'restarts it by itself',
   },
 ];
 
-for (const { name, status, says, remedy } of BROKEN) {
+for (const { name, end, says, remedy } of BROKEN) {
   test(`says which hop is broken: ${name}; meanwhile the model answers`, async ({ page, place, watch }) => {
     watch.allow(/status of|WebSocket connection/);
     await withSaves(page);
     const ticket = { code: '0000', data: { ticket: 't', expires_at: '2099-01-01T00:00:00Z' }, msg: 'ok' };
     await page.route('**/ws-ticket', (route) => route.fulfill({ json: ticket }));
-    // The socket itself meets the real server, which does not open it; asked by HTTP, the hop says what is wrong.
-    await page.route(/\/instances\/[^/]+\/ws$/, (route) =>
-      route.fulfill({ status, json: { code: '4000', data: null, msg: 'x' } }),
-    );
-    await page.routeWebSocket(/\/ws\?ticket=/, (socket) => socket.connectToServer());
+    // Without an end the socket meets the real server, which does not open it for this ticket.
+    await page.routeWebSocket(/\/ws\?ticket=/, (socket) => {
+      if (end === null) socket.connectToServer();
+      else void socket.close(end);
+    });
     await place.open(page, await place.newEmployee());
     await expect(page.getByText(says)).toBeVisible({ timeout: 15_000 });
     await expect(page.getByText(remedy)).toBeVisible();

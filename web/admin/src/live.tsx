@@ -1,5 +1,5 @@
-// Keeps an open page true: the server's events say what changed, and the queries that show it are asked again. A server
-// without events is asked every few seconds. Everybody can see which of these it is, and pause it.
+// Keeps an open page true: the server's events say what changed, and the queries that show it are asked again. While no
+// events come, everything is asked every few seconds. Everybody can see which of these it is, and pause it.
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { readEvents } from '@tidepool/shared/live/sse';
 import { StatusDot, type Tone } from '@tidepool/shared/ui/badge';
@@ -9,19 +9,22 @@ import { bearerOf } from '@tidepool/shared/api/client';
 import { session } from './api';
 import { useText } from './messages';
 
-type State = 'connecting' | 'live' | 'polling' | 'waiting' | 'paused';
+type State = 'connecting' | 'live' | 'waiting' | 'paused';
 
 interface Live {
   state: State;
   toggle: () => void;
 }
 
-/** Query key roots, by the noun of an event. */
+/** Query key roots, by the kind of an event; any other kind, `reset` among them, means everything. */
 const TOPICS: Readonly<Record<string, readonly string[]>> = {
   instance: ['instances', 'pool'],
   task: ['tasks'],
-  guardian: ['guardian', 'repairs', 'alerts'],
+  guardian: ['guardian'],
+  guardian_alert: ['alerts'],
+  guardian_repair: ['repairs'],
   metric: ['metrics', 'servers'],
+  job: ['jobs'],
 };
 const ALL = [
   'instances',
@@ -109,18 +112,13 @@ async function follow(
       headers.set('authorization', bearerOf(token));
       if (lastId) headers.set('last-event-id', lastId);
       const response = await fetch(new URL('api/v1/events', document.baseURI), { headers, signal });
-      if (response.status === 404) {
-        report('polling');
-        return;
-      }
       if (response.ok && response.body) {
         report('live');
         if (failures > 0) gather(ALL);
         failures = 0;
         await readEvents(response.body, (event) => {
           lastId = event.id || lastId;
-          const noun = Object.keys(TOPICS).find((topic) => event.event.startsWith(topic));
-          gather(noun === undefined ? ALL : (TOPICS[noun] ?? ALL));
+          gather(TOPICS[event.event] ?? ALL);
         });
       }
     } catch {
@@ -133,7 +131,6 @@ async function follow(
 
 const TONES: Record<State, Tone> = {
   live: 'good',
-  polling: 'good',
   connecting: 'none',
   waiting: 'warn',
   paused: 'none',

@@ -8,10 +8,10 @@ import { CommandPalette, type Command } from '@tidepool/shared/ui/command-palett
 import { Bot, Keyboard, Languages, LogOut, MessageSquareText, SquarePen, SunMoon } from 'lucide-react';
 import { useDeferredValue, useState } from 'react';
 import { useLocation } from 'wouter';
+import { api } from './api';
 import { useInstances } from './instances-query';
 import { useText } from './messages';
 import { PAGES } from './navigation';
-import { notOffered, pending } from './pending-api';
 
 interface PaletteProps {
   onClose: () => void;
@@ -87,20 +87,15 @@ export default function Palette({ onClose, onHelp, onNewChat }: PaletteProps) {
   );
 }
 
-/** Stored messages with the wanted text; none where the server keeps no history for us to read. */
+/** Stored messages with the wanted text. */
 function useFound(wanted: string) {
   return useQuery({
     queryKey: ['history', 'palette', wanted],
     enabled: wanted.length >= 3,
     retry: false,
     queryFn: async () => {
-      try {
-        const query = { q: wanted, size: 6 };
-        return (await unwrap(pending.GET('/me/chat/history', { params: { query } as never }))).messages;
-      } catch (error) {
-        if (notOffered(error)) return [];
-        throw error;
-      }
+      const query = { q: wanted, size: 6 };
+      return (await unwrap(api.GET('/me/chat/history', { params: { query } }))).messages;
     },
   });
 }

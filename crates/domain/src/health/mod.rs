@@ -247,7 +247,7 @@ async fn fall_back(post: &Post, member: &Member, error: &Error) -> Seen {
     let began = Instant::now();
     let asked = tokio::time::timeout(FALLBACK, by_its_address(&member.instance, local)).await;
     let told = match asked {
-        Ok(Ok(None)) => away.to_owned(),
+        Ok(Ok(None)) => away,
         Ok(Ok(Some(200..300))) => {
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
             // Where its page answers, its key is asked about as ever.

@@ -1,23 +1,33 @@
 // Alerts that were raised, and the rules that raise them; rules are super administrators' to change.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Status } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
+import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Field } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
+import { Notice } from '@tidepool/shared/ui/notice';
 import { Card } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { CheckField } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { useState } from 'react';
+import { api } from '../api';
 import { useIsSuper } from '../me';
 import { useText, type Key } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
-import { Maybe } from '../parts/not-available';
-import { call, type Alert, type AlertRule, type Listing } from '../pending-api';
+import { QueryState } from '../parts/query-state';
+import type { Alert, AlertRule } from '../records';
 
-const RULES = ['key_balance_low', 'budget_near_limit', 'instances_unhealthy', 'task_dead', 'gateway_down'];
+/** Those with a threshold, and what it counts. */
+const THRESHOLDS: Readonly<Record<string, Key>> = {
+  key_balance_low: 'alerts.dollars',
+  budget_near_limit: 'alerts.percent',
+  instances_unhealthy: 'alerts.count',
+};
+const RULES = [...Object.keys(THRESHOLDS), 'task_dead', 'gateway_down'];
 
 export function Alerts() {
   const i18n = useText();
@@ -25,27 +35,30 @@ export function Alerts() {
   const client = useQueryClient();
   const isSuper = useIsSuper();
   const [editing, setEditing] = useState<AlertRule | null>(null);
+  const [secret, setSecret] = useState<string | null>(null);
   const nameOf = (rule: string) => (RULES.includes(rule) ? t(`alerts.${rule}` as Key) : rule);
   const alerts = useQuery({
     queryKey: ['alerts', 'raised'],
-    queryFn: () => call<Listing<Alert>>('GET', '/alerts'),
+    queryFn: () => unwrap(api.GET('/alerts', { params: { query: { page: 1, page_size: 100 } } })),
     retry: false,
   });
   const rules = useQuery({
     queryKey: ['alerts', 'rules'],
-    queryFn: () => call<Listing<AlertRule>>('GET', '/alerts/rules'),
+    queryFn: () => unwrap(api.GET('/alerts/rules')),
     retry: false,
   });
+  const unit = editing ? THRESHOLDS[editing.id] : undefined;
   const changed = () => void client.invalidateQueries({ queryKey: ['alerts'] });
   const ack = useMutation({
-    mutationFn: (alert: Alert) => call<unknown>('POST', `/alerts/${encodeURIComponent(alert.id)}/ack`, {}),
+    mutationFn: (alert: Alert) =>
+      unwrap(api.POST('/alerts/{id}/ack', { params: { path: { id: alert.id } } })),
     onSuccess: changed,
     onError: (error) => toast('error', errorText(error, i18n)),
   });
   return (
     <div className="grid items-start gap-4 xl:grid-cols-2">
       <Card title={t('alerts.raised')}>
-        <Maybe query={alerts}>
+        <QueryState query={alerts}>
           {({ list }) =>
             list.length === 0 ? (
               <EmptyState title={t('alerts.none')}>{t('alerts.noneText')}</EmptyState>
@@ -58,6 +71,10 @@ export function Alerts() {
                         {nameOf(alert.rule)}
                       </Status>
                       <span className="block">{alert.message}</span>
+                      <span className="block text-muted">
+                        <code className="font-mono text-xs break-all">{alert.subject}</code>
+                        {alert.acked_by && ` · ${t('alerts.ackedBy', { who: alert.acked_by })}`}
+                      </span>
                     </span>
                     <span className="text-muted">
                       <RelativeTime at={alert.created_at} />
@@ -72,10 +89,10 @@ export function Alerts() {
               </ul>
             )
           }
-        </Maybe>
+        </QueryState>
       </Card>
       <Card title={t('alerts.rules')}>
-        <Maybe query={rules}>
+        <QueryState query={rules}>
           {({ list }) => (
             <ul className="divide-y divide-line">
               {list.map((rule) => (
@@ -96,33 +113,40 @@ export function Alerts() {
               ))}
             </ul>
           )}
-        </Maybe>
+        </QueryState>
       </Card>
       {editing && (
-        <FormDialog
+        <FormDialog<AlertRule>
           title={nameOf(editing.id)}
           submit={t('dialog.save')}
           onClose={() => setEditing(null)}
-          onDone={changed}
+          onDone={({ signing_secret }) => {
+            changed();
+            if (signing_secret) setSecret(signing_secret);
+          }}
           send={(data) => {
             const threshold = fieldText(data, 'threshold').trim();
-            return call<unknown>('PUT', `/alerts/rules/${encodeURIComponent(editing.id)}`, {
+            const body = {
               enabled: data.has('enabled'),
               threshold: threshold === '' ? null : Number(threshold),
               channel: fieldText(data, 'channel').trim() || null,
-            });
+            };
+            return unwrap(api.PUT('/alerts/rules/{id}', { params: { path: { id: editing.id } }, body }));
           }}
         >
           {(refused) => (
             <>
               <CheckField label={t('alerts.enabled')} name="enabled" defaultChecked={editing.enabled} />
-              <Field
-                label={t('alerts.threshold')}
-                name="threshold"
-                inputMode="decimal"
-                defaultValue={editing.threshold ?? ''}
-                error={refused('threshold')}
-              />
+              {unit !== undefined && (
+                <Field
+                  label={t('alerts.threshold')}
+                  hint={t(unit)}
+                  name="threshold"
+                  inputMode="decimal"
+                  defaultValue={editing.threshold ?? ''}
+                  error={refused('threshold')}
+                />
+              )}
               <Field
                 label={t('alerts.channel')}
                 name="channel"
@@ -133,6 +157,12 @@ export function Alerts() {
             </>
           )}
         </FormDialog>
+      )}
+      {secret !== null && (
+        <Dialog open onClose={() => setSecret(null)} title={t('alerts.secret')}>
+          <Notice tone="warning">{t('alerts.secretText')}</Notice>
+          <code className="mt-3 block rounded-lg bg-sunken p-3 font-mono text-sm break-all">{secret}</code>
+        </Dialog>
       )}
     </div>
   );

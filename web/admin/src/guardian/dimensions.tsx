@@ -1,17 +1,19 @@
 // The guardian's ten dimensions as tiles, and the events of the chosen one.
 import { useQuery } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import type { Column } from '@tidepool/shared/table/columns';
-import { DataTable, type ListPage } from '@tidepool/shared/table/data-table';
+import { DataTable } from '@tidepool/shared/table/data-table';
 import { useTableState } from '@tidepool/shared/table/table-state';
 import { Status, type Tone } from '@tidepool/shared/ui/badge';
 import { useMemo } from 'react';
+import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
 import { useText, type Key } from '../messages';
 import { FilterChip } from '../parts/filter-chip';
-import { Maybe } from '../parts/not-available';
-import { call, type GuardianEvent, type GuardianStats } from '../pending-api';
+import { QueryState } from '../parts/query-state';
+import { oneOf, type GuardianEvent, type GuardianStats } from '../records';
 
 const TONES: Record<GuardianStats['dimensions'][number]['status'], Tone> = {
   healthy: 'good',
@@ -31,25 +33,29 @@ const KNOWN = [
   'guardian_process_check',
   'guardian_binding',
 ];
+const STATUSES = ['success', 'failed'] as const;
 const keyOf = (one: GuardianEvent) => String(one.id);
 
 export function Dimensions() {
   const stats = useQuery({
     queryKey: ['guardian', 'stats'],
-    queryFn: () => call<GuardianStats>('GET', '/guardian/stats'),
+    queryFn: () => unwrap(api.GET('/guardian/stats')),
     retry: false,
   });
-  return <Maybe query={stats}>{(data) => <Loaded stats={data} />}</Maybe>;
+  return <QueryState query={stats}>{(data) => <Loaded stats={data} />}</QueryState>;
 }
 
 function Loaded({ stats }: { stats: GuardianStats }) {
   const { t, number } = useText();
   const format = useFormat();
   const state = useTableState(['dimension', 'status', 'target_id']);
-  const { query, fetchPage } = useList('guardian', state, ({ page, page_size }, filters) => {
-    const params = new URLSearchParams({ page: String(page), page_size: String(page_size), ...filters });
-    return call<ListPage<GuardianEvent>>('GET', `/guardian/events?${params}`);
-  });
+  const { query, fetchPage } = useList('guardian', state, (paging, { dimension, status, target_id }) =>
+    unwrap(
+      api.GET('/guardian/events', {
+        params: { query: { ...paging, dimension, target_id, status: oneOf(status, STATUSES) } },
+      }),
+    ),
+  );
   const nameOf = (dimension: string, label: string) =>
     KNOWN.includes(dimension) ? t(`guardian.${dimension}` as Key) : label;
   const columns = useMemo<Column<GuardianEvent>[]>(
@@ -103,7 +109,7 @@ function Loaded({ stats }: { stats: GuardianStats }) {
         {t('guardian.today', {
           total: number(stats.today.total_events),
           failed: number(stats.today.failed),
-          rate: stats.today.success_rate === null ? '–' : format.percent(stats.today.success_rate),
+          rate: stats.today.success_rate == null ? '–' : format.percent(stats.today.success_rate),
         })}
       </p>
       <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-3 2xl:grid-cols-5">

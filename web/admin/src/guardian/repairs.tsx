@@ -1,29 +1,30 @@
 // All repairs, and a look at what would be repaired now without doing it.
 import { useMutation, useQuery } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { Button } from '@tidepool/shared/ui/button';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { Card } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { SearchCheck } from 'lucide-react';
+import { api } from '../api';
 import { useText } from '../messages';
-import { Maybe, NotAvailable } from '../parts/not-available';
-import { call, notAvailable, type Listing, type Repair } from '../pending-api';
-import { RepairList } from './repair-list';
+import { QueryState } from '../parts/query-state';
+import { PlannedList, RepairList } from './repair-list';
 
 export function Repairs() {
   const i18n = useText();
   const { t } = i18n;
   const repairs = useQuery({
     queryKey: ['repairs', 'all'],
-    queryFn: () => call<Listing<Repair>>('GET', '/repairs?page=1&page_size=100'),
+    queryFn: () => unwrap(api.GET('/repairs', { params: { query: { page: 1, page_size: 100 } } })),
     retry: false,
   });
-  const preview = useMutation({ mutationFn: () => call<Listing<Repair>>('POST', '/repairs/preview', {}) });
+  const preview = useMutation({ mutationFn: () => unwrap(api.POST('/repairs/preview', { body: {} })) });
   return (
     <div className="grid items-start gap-4 xl:grid-cols-2">
       <Card title={t('repairs.title')}>
-        <Maybe query={repairs}>
+        <QueryState query={repairs}>
           {({ list }) =>
             list.length === 0 ? (
               <EmptyState title={t('repairs.none')}>{t('repairs.noneText')}</EmptyState>
@@ -31,7 +32,7 @@ export function Repairs() {
               <RepairList repairs={list} />
             )
           }
-        </Maybe>
+        </QueryState>
       </Card>
       <Card
         title={t('repairs.preview')}
@@ -44,17 +45,12 @@ export function Repairs() {
       >
         <div aria-live="polite">
           {preview.isIdle && <p className="text-sm text-muted">{t('repairs.previewText')}</p>}
-          {preview.isError &&
-            (notAvailable(preview.error) ? (
-              <NotAvailable />
-            ) : (
-              <Notice tone="error">{errorText(preview.error, i18n)}</Notice>
-            ))}
+          {preview.isError && <Notice tone="error">{errorText(preview.error, i18n)}</Notice>}
           {preview.data &&
             (preview.data.list.length === 0 ? (
               <EmptyState title={t('repairs.nothing')}>{t('repairs.nothingText')}</EmptyState>
             ) : (
-              <RepairList repairs={preview.data.list} />
+              <PlannedList repairs={preview.data.list} />
             ))}
         </div>
       </Card>

@@ -1,14 +1,14 @@
 // What can be asked of an instance, one call each; pages and batches share them.
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { api } from '../api';
-import { call, type Enqueued } from '../pending-api';
 
-const at = (id: string) => `/instances/${encodeURIComponent(id)}`;
-
-export const restart = (id: string) => call<Enqueued>('POST', `${at(id)}/restart`, {});
+export const restart = (id: string) =>
+  unwrap(api.POST('/instances/{id}/restart', { params: { path: { id } } }));
 
 export const upgrade = (id: string, version: string) =>
-  call<Enqueued>('POST', `${at(id)}/upgrade`, { version: version || null });
+  unwrap(
+    api.POST('/instances/{id}/upgrade', { params: { path: { id } }, body: { version: version || null } }),
+  );
 
 export const syncModels = (ids: string[]) =>
   unwrap(api.POST('/models/sync', { body: { instance_ids: ids } }));

@@ -6,7 +6,7 @@ import { Link } from 'wouter';
 import { api } from '../api';
 import { useText } from '../messages';
 import { AuditList } from '../parts/audit-list';
-import { Maybe } from '../parts/not-available';
+import { QueryState } from '../parts/query-state';
 import type { InstanceDetail } from '../records';
 
 export function AuditTab({ instance }: { instance: InstanceDetail }) {
@@ -18,7 +18,7 @@ export function AuditTab({ instance }: { instance: InstanceDetail }) {
   });
   return (
     <div className="space-y-3">
-      <Maybe query={entries}>
+      <QueryState query={entries}>
         {({ list }) =>
           list.length === 0 ? (
             <EmptyState title={t('audit.none')}>{t('audit.noneText')}</EmptyState>
@@ -26,7 +26,7 @@ export function AuditTab({ instance }: { instance: InstanceDetail }) {
             <AuditList entries={list} />
           )
         }
-      </Maybe>
+      </QueryState>
       <Link
         href={`/audit?target=${encodeURIComponent(instance.id)}`}
         className="rounded text-sm font-medium text-accent hover:underline"

@@ -15,18 +15,8 @@ import { useState } from 'react';
 import { api } from '../api';
 import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
-import { Maybe } from '../parts/not-available';
-import { call } from '../pending-api';
+import { QueryState } from '../parts/query-state';
 import type { ChatBinding, InstanceDetail } from '../records';
-
-interface BotStatus {
-  configured: boolean;
-  platform: string;
-  bot_username: string;
-  mode: string;
-  pending_update_count?: number | null;
-  last_error?: string | null;
-}
 
 export function BotsTab({ instance }: { instance: InstanceDetail }) {
   const { t } = useText();
@@ -38,7 +28,11 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
     queryKey: ['instances', 'bots', instance.id],
     queryFn: () => unwrap(api.GET('/instances/{id}/chat-bindings', { params: { path } })),
   });
-  const changed = () => void client.invalidateQueries({ queryKey: ['instances', 'bots', instance.id] });
+  const changed = () => {
+    void client.invalidateQueries({ queryKey: ['instances', 'bots', instance.id] });
+    void client.invalidateQueries({ queryKey: ['instances', 'bot-status', instance.id] });
+    void client.invalidateQueries({ queryKey: ['tasks'] });
+  };
   return (
     <div className="space-y-4">
       <div className="flex justify-end">
@@ -47,7 +41,7 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
           {t('bots.add')}
         </Button>
       </div>
-      <Maybe query={bindings}>
+      <QueryState query={bindings}>
         {({ list }) =>
           list.length === 0 ? (
             <EmptyState title={t('bots.none')}>{t('bots.noneText')}</EmptyState>
@@ -81,7 +75,7 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
             </>
           )
         }
-      </Maybe>
+      </QueryState>
       {adding && <AddBot id={instance.id} onClose={() => setAdding(false)} onDone={changed} />}
       {removing && (
         <Confirm
@@ -113,20 +107,23 @@ function Health({ id }: { id: string }) {
   const { t } = useText();
   const status = useQuery({
     queryKey: ['instances', 'bot-status', id],
-    queryFn: () => call<BotStatus>('GET', `/instances/${encodeURIComponent(id)}/bot-status`),
+    queryFn: () => unwrap(api.GET('/instances/{id}/bot-status', { params: { path: { id } } })),
     retry: false,
   });
   return (
     <section>
       <h3 className="mb-2 text-sm font-semibold">{t('bots.status')}</h3>
-      <Maybe query={status}>
+      <QueryState query={status}>
         {(bot) => (
           <p className="text-sm">
-            {bot.mode} · {t('bots.waiting', { count: bot.pending_update_count ?? 0 })}
+            {bot.mode} ·{' '}
+            {bot.pending_update_count == null
+              ? t('bots.waitingUnknown')
+              : t('bots.waiting', { count: bot.pending_update_count })}
             {bot.last_error && <span className="block text-danger">{bot.last_error}</span>}
           </p>
         )}
-      </Maybe>
+      </QueryState>
     </section>
   );
 }
@@ -144,14 +141,20 @@ function AddBot({ id, onClose, onDone }: { id: string; onClose: () => void; onDo
       }}
       send={(data) => {
         const bot_token = fieldText(data, 'bot_token').trim();
+        const chat_id = fieldText(data, 'chat_id').trim();
         if (data.has('configure'))
-          return call<unknown>('POST', `/instances/${encodeURIComponent(id)}/configure-bot`, { bot_token });
+          return unwrap<unknown>(
+            api.POST('/instances/{id}/configure-bot', {
+              params: { path: { id } },
+              body: { bot_token, ...(chat_id && { chat_id }) },
+            }),
+          );
         return unwrap<unknown>(
           api.POST('/instances/{id}/chat-bindings', {
             params: { path: { id } },
             body: {
               bot_token,
-              chat_id: fieldText(data, 'chat_id').trim(),
+              chat_id,
               bot_username: fieldText(data, 'bot_username').trim(),
             },
           }),

@@ -12,8 +12,7 @@ import { useState } from 'react';
 import { api } from '../api';
 import { useText } from '../messages';
 import { DiffView } from '../parts/diff-view';
-import { Maybe } from '../parts/not-available';
-import { call, type HostConfig } from '../pending-api';
+import { QueryState } from '../parts/query-state';
 import type { InstanceDetail } from '../records';
 import { useTaskToast } from '../task-drawer';
 
@@ -58,7 +57,7 @@ function Stored({ instance }: { instance: InstanceDetail }) {
     const answer = await unwrap(
       api.PATCH('/instances/{id}/config', { params: { path: { id: instance.id } }, body }),
     );
-    notify((answer as { task_id?: string | null }).task_id, t('config.saved'));
+    notify(answer.task_id, t('config.saved'));
   };
   return (
     <section className="space-y-3">
@@ -101,14 +100,14 @@ function OnServer({ instance }: { instance: InstanceDetail }) {
   const { t } = useText();
   const config = useQuery({
     queryKey: ['instances', 'config', instance.id],
-    queryFn: () => call<HostConfig>('GET', `/instances/${encodeURIComponent(instance.id)}/config`),
+    queryFn: () => unwrap(api.GET('/instances/{id}/config', { params: { path: { id: instance.id } } })),
     retry: false,
     staleTime: 60_000,
   });
   return (
     <section>
       <h3 className="mb-2 text-sm font-semibold">{t('config.onServer')}</h3>
-      <Maybe query={config}>
+      <QueryState query={config}>
         {(found) => (
           <div className="space-y-3">
             <p className="flex flex-wrap items-center gap-2 text-sm text-muted">
@@ -146,7 +145,7 @@ function OnServer({ instance }: { instance: InstanceDetail }) {
             </details>
           </div>
         )}
-      </Maybe>
+      </QueryState>
     </section>
   );
 }
@@ -166,7 +165,7 @@ function Changes({ instance }: { instance: InstanceDetail }) {
   return (
     <section>
       <h3 className="mb-2 text-sm font-semibold">{t('config.versions')}</h3>
-      <Maybe query={changes}>
+      <QueryState query={changes}>
         {({ list }) =>
           list.length === 0 ? (
             <EmptyState title={t('config.noVersions')}>{t('config.noVersionsText')}</EmptyState>
@@ -184,7 +183,7 @@ function Changes({ instance }: { instance: InstanceDetail }) {
             </ul>
           )
         }
-      </Maybe>
+      </QueryState>
     </section>
   );
 }

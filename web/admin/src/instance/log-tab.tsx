@@ -9,9 +9,7 @@ import { ArrowDown, Pause, Play } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { session } from '../api';
 import { useText } from '../messages';
-import { NotAvailable } from '../parts/not-available';
-import { notAvailable, type JournalLine } from '../pending-api';
-import type { InstanceDetail } from '../records';
+import type { InstanceDetail, JournalLine } from '../records';
 
 const KEPT = 2_000;
 
@@ -75,7 +73,7 @@ export function LogTab({ instance }: { instance: InstanceDetail }) {
     setRound(round + 1);
   };
   if (state.kind === 'failed' && lines.length === 0) {
-    return notAvailable(state.error) ? <NotAvailable /> : <ErrorState error={state.error} onRetry={again} />;
+    return <ErrorState error={state.error} onRetry={again} />;
   }
   return (
     <div className="space-y-3">

@@ -1,10 +1,11 @@
 // What was repaired on one instance: what was found, what was done, what came of it.
 import { useQuery } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { EmptyState } from '@tidepool/shared/ui/states';
+import { api } from '../api';
 import { RepairList } from '../guardian/repair-list';
 import { useText } from '../messages';
-import { Maybe } from '../parts/not-available';
-import { call, type Listing, type Repair } from '../pending-api';
+import { QueryState } from '../parts/query-state';
 import type { InstanceDetail } from '../records';
 
 export function RepairsTab({ instance }: { instance: InstanceDetail }) {
@@ -12,14 +13,13 @@ export function RepairsTab({ instance }: { instance: InstanceDetail }) {
   const repairs = useQuery({
     queryKey: ['repairs', 'of', instance.id],
     queryFn: () =>
-      call<Listing<Repair>>(
-        'GET',
-        `/repairs?instance_id=${encodeURIComponent(instance.id)}&page=1&page_size=50`,
+      unwrap(
+        api.GET('/repairs', { params: { query: { instance_id: instance.id, page: 1, page_size: 50 } } }),
       ),
     retry: false,
   });
   return (
-    <Maybe query={repairs}>
+    <QueryState query={repairs}>
       {({ list }) =>
         list.length === 0 ? (
           <EmptyState title={t('repairs.none')}>{t('repairs.noneText')}</EmptyState>
@@ -27,6 +27,6 @@ export function RepairsTab({ instance }: { instance: InstanceDetail }) {
           <RepairList repairs={list} />
         )
       }
-    </Maybe>
+    </QueryState>
   );
 }

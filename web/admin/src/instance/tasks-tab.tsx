@@ -10,7 +10,7 @@ import { toast } from '@tidepool/shared/ui/toast';
 import { Plus } from 'lucide-react';
 import { api } from '../api';
 import { useText } from '../messages';
-import { Maybe } from '../parts/not-available';
+import { QueryState } from '../parts/query-state';
 import { TaskState, useTaskName } from '../parts/task-status';
 import type { InstanceDetail } from '../records';
 import { useOpenTask } from '../task-drawer';
@@ -62,7 +62,7 @@ export function TasksTab({ instance }: { instance: InstanceDetail }) {
           entries={BY_HAND.map((type) => ({ label: taskName(type), run: () => add.mutate(type) }))}
         />
       </div>
-      <Maybe query={tasks}>
+      <QueryState query={tasks}>
         {({ list }) =>
           list.length === 0 ? (
             <EmptyState title={t('tasks.none')}>{t('tasks.noneText')}</EmptyState>
@@ -87,7 +87,7 @@ export function TasksTab({ instance }: { instance: InstanceDetail }) {
             </ul>
           )
         }
-      </Maybe>
+      </QueryState>
     </div>
   );
 }

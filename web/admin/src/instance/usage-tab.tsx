@@ -10,7 +10,7 @@ import { api } from '../api';
 import { useFormat } from '../format';
 import { useText } from '../messages';
 import { lastDays } from '../overview/queries';
-import { Maybe } from '../parts/not-available';
+import { QueryState } from '../parts/query-state';
 import type { InstanceDetail } from '../records';
 
 const DAYS = 30;
@@ -34,7 +34,7 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
   });
   return (
     <div className="space-y-7">
-      <Maybe query={daily}>
+      <QueryState query={daily}>
         {({ list }) => {
           const byDay = new Map(list.map((row) => [row.date, row.total_tokens]));
           const days = lastDays(DAYS);
@@ -52,7 +52,7 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
             />
           );
         }}
-      </Maybe>
+      </QueryState>
       <section>
         <div className="mb-2 flex items-center">
           <h3 className="flex-1 text-sm font-semibold">{t('usage.latest')}</h3>
@@ -63,7 +63,7 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
             {t('overview.more')}
           </Link>
         </div>
-        <Maybe query={requests}>
+        <QueryState query={requests}>
           {({ list }) => (
             <ul className="divide-y divide-line text-sm">
               {list.map((one) => (
@@ -82,7 +82,7 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
               ))}
             </ul>
           )}
-        </Maybe>
+        </QueryState>
       </section>
     </div>
   );

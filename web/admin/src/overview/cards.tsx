@@ -10,7 +10,7 @@ import { useId, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { useFormat } from '../format';
 import { useText } from '../messages';
-import { Maybe } from '../parts/not-available';
+import { QueryState } from '../parts/query-state';
 import { useEmployeeCounts, useLastSelfHeal, useProfessionStock, useStats, useTaskCounts } from './queries';
 
 interface StatCardProps<Data> {
@@ -143,7 +143,7 @@ export function SelfHealCard() {
           {t('overview.selfHeal')}
         </Link>
       </h2>
-      <Maybe query={last}>
+      <QueryState query={last}>
         {(run) =>
           run === null ? (
             <p className="text-sm text-muted">{t('overview.neverRan')}</p>
@@ -161,7 +161,7 @@ export function SelfHealCard() {
             </>
           )
         }
-      </Maybe>
+      </QueryState>
     </section>
   );
 }

@@ -2,7 +2,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { api } from '../api';
-import { call, type JobRun, type Listing, type UsageStats } from '../pending-api';
 import { HEALTHS, type Health } from '../records';
 
 /** A page as short as can be: only its total is wanted. */
@@ -55,13 +54,23 @@ export function useServerList() {
   });
 }
 
+/** The answer of /llm-stats: in the API's document two schemas share one name, and the other one won. */
+interface UsageStats {
+  stats: { key: string; instance?: string | null; calls: number; tokens: number; cost_usd: number }[];
+  as_of: string;
+  stale: boolean;
+}
+
 export function useStats(
   groupBy: 'model' | 'instance' | 'date' | 'provider' | 'user' | 'department',
   days: number,
 ) {
   return useQuery({
     queryKey: ['usage', 'stats', groupBy, days],
-    queryFn: () => call<UsageStats>('GET', `/llm-stats?group_by=${groupBy}&days=${days}`),
+    queryFn: async () => {
+      const query = { group_by: groupBy, days };
+      return (await unwrap(api.GET('/llm-stats', { params: { query } }))) as unknown as UsageStats;
+    },
   });
 }
 
@@ -83,9 +92,10 @@ export function useProfessionStock() {
 export function useLastSelfHeal() {
   return useQuery({
     queryKey: ['jobs', 'self-heal'],
-    queryFn: async () =>
-      (await call<Listing<JobRun>>('GET', '/job-runs?job_name=llm_self_heal&limit=1')).list[0] ?? null,
-    retry: false,
+    queryFn: async () => {
+      const query = { job_name: 'llm_self_heal', limit: 1 };
+      return (await unwrap(api.GET('/job-runs', { params: { query } }))).list[0] ?? null;
+    },
   });
 }
 

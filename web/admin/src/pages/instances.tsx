@@ -22,7 +22,6 @@ import { useList } from '../lists';
 import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
 import { HealthStatus } from '../parts/health';
-import { call, notAvailable } from '../pending-api';
 import { HEALTHS, oneOf, type Instance } from '../records';
 
 /** Opened often, but never first: its tabs would weigh on the list. */
@@ -256,12 +255,12 @@ function CheckAll() {
   const { t } = i18n;
   const client = useQueryClient();
   const check = useMutation({
-    mutationFn: () => call<{ list: unknown[] }>('GET', '/instances/health-check'),
+    mutationFn: () => unwrap(api.GET('/instances/health-check')),
     onSuccess: ({ list }) => {
       void client.invalidateQueries({ queryKey: ['instances'] });
       toast('success', t('instances.checkedAll', { count: list.length }));
     },
-    onError: (error) => toast('error', notAvailable(error) ? t('missing.text') : errorText(error, i18n)),
+    onError: (error) => toast('error', errorText(error, i18n)),
   });
   return (
     <Button busy={check.isPending} onClick={() => check.mutate()}>

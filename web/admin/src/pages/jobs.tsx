@@ -1,105 +1,116 @@
-// The scheduled jobs: when each ran last, how it went; any of them can be run now.
+// The scheduled jobs: when each ran last, how it went; any of them can be run now, paused and switched on again.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
-import { Status, type Tone } from '@tidepool/shared/ui/badge';
+import { Badge, Status, type Tone } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
-import { Card } from '@tidepool/shared/ui/panel';
+import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { toast } from '@tidepool/shared/ui/toast';
-import { Play } from 'lucide-react';
+import { Pause, Play, Power } from 'lucide-react';
+import { api } from '../api';
 import { useFormat } from '../format';
 import { useText, type Key } from '../messages';
-import { Maybe } from '../parts/not-available';
-import { call, type JobRun, type Listing } from '../pending-api';
+import { en } from '../messages/en';
+import type { Job, JobRun } from '../records';
+import { scheduleText } from '../schedule-text';
 
-/** The jobs of the clock with how often each runs. */
-const JOBS = {
-  queueWorker: '5s',
-  health_check: '5m',
-  auto_recovery: '10m',
-  log_scan: '5m',
-  server_metrics: '5m',
-  token_usage_sync: '15m',
-  key_validity_check: '30m',
-  llm_self_heal: '5m',
-  sync_llm_spend: '10m',
-  audit_cleanup: '1d',
-} as const;
-
-const TONES: Record<string, Tone> = { running: 'busy', success: 'good', failed: 'bad', skipped: 'none' };
+const TONES: Record<JobRun['status'], Tone> = {
+  running: 'busy',
+  success: 'good',
+  failed: 'bad',
+  skipped: 'none',
+};
 const SHOWN = 100;
+
+/** Our words for a job we know, else the server's. */
+function useJobName() {
+  const { t } = useText();
+  return ({ name, label }: Pick<Job, 'name' | 'label'>) => {
+    const key = [`job.${name}`, `guardian.${name}`].find((one) => one in en);
+    return key === undefined ? label : t(key as Key);
+  };
+}
 
 export default function Jobs() {
   const { t } = useText();
+  const nameOf = useJobName();
   const [job, setJob] = useAddressValue('job_name');
+  const jobs = useQuery({ queryKey: ['jobs', 'all'], queryFn: () => unwrap(api.GET('/jobs')) });
   const runs = useQuery({
     queryKey: ['jobs', 'runs', job],
     queryFn: () =>
-      call<Listing<JobRun>>(
-        'GET',
-        `/job-runs?limit=${SHOWN}${job ? `&job_name=${encodeURIComponent(job)}` : ''}`,
-      ),
-    retry: false,
+      unwrap(api.GET('/job-runs', { params: { query: { limit: SHOWN, ...(job && { job_name: job }) } } })),
   });
+  const chosen = jobs.data?.list.find((one) => one.name === job);
   return (
     <Page wide title={t('nav.jobs')} lead={t('jobs.lead')}>
-      <Maybe query={runs}>
-        {({ list }) => (
-          <div className="grid items-start gap-4 xl:grid-cols-2">
-            <Card title={t('jobs.schedule')}>
-              <ul className="divide-y divide-line">
-                {Object.entries(JOBS).map(([name, every]) => (
-                  <JobLine
-                    key={name}
-                    name={name}
-                    every={t(`jobs.every.${every}`)}
-                    last={list.find((run) => run.job_name === name)}
-                    chosen={job === name}
-                    onChoose={() => setJob(job === name ? null : name)}
-                  />
-                ))}
-              </ul>
-            </Card>
-            <Card title={job ? t('jobs.runsOf', { name: job }) : t('jobs.runs')}>
-              {list.length === 0 ? (
-                <EmptyState title={t('jobs.none')}>{t('jobs.noneText')}</EmptyState>
-              ) : (
-                <ul className="divide-y divide-line">
-                  {list.map((run) => (
-                    <RunLine key={run.id} run={run} />
-                  ))}
-                </ul>
-              )}
-            </Card>
-          </div>
-        )}
-      </Maybe>
+      <div className="grid items-start gap-4 xl:grid-cols-2">
+        <Panel title={t('jobs.schedule')} query={jobs}>
+          {({ list }) => (
+            <ul className="divide-y divide-line">
+              {list.map((one) => (
+                <JobLine
+                  key={one.name}
+                  job={one}
+                  name={nameOf(one)}
+                  chosen={job === one.name}
+                  onChoose={() => setJob(job === one.name ? null : one.name)}
+                />
+              ))}
+            </ul>
+          )}
+        </Panel>
+        <Panel
+          title={job ? t('jobs.runsOf', { name: chosen ? nameOf(chosen) : job }) : t('jobs.runs')}
+          query={runs}
+          empty={{
+            when: ({ list }) => list.length === 0,
+            show: <EmptyState title={t('jobs.none')}>{t('jobs.noneText')}</EmptyState>,
+          }}
+        >
+          {({ list }) => (
+            <ul className="divide-y divide-line">
+              {list.map((run) => (
+                <RunLine key={run.id} run={run} />
+              ))}
+            </ul>
+          )}
+        </Panel>
+      </div>
     </Page>
   );
 }
 
 interface JobLineProps {
+  job: Job;
   name: string;
-  every: string;
-  last: JobRun | undefined;
   chosen: boolean;
   onChoose: () => void;
 }
 
-function JobLine({ name, every, last, chosen, onChoose }: JobLineProps) {
+function JobLine({ job, name, chosen, onChoose }: JobLineProps) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
+  const params = { path: { job: job.name } };
+  const told = (text: string) => () => {
+    toast('success', text);
+    void client.invalidateQueries({ queryKey: ['jobs'] });
+  };
+  const onError = (error: Error) => toast('error', errorText(error, i18n));
   const run = useMutation({
-    mutationFn: () => call<unknown>('POST', `/job-runs/${encodeURIComponent(name)}/run`, {}),
-    onSuccess: () => {
-      toast('success', t('jobs.woken', { name }));
-      void client.invalidateQueries({ queryKey: ['jobs'] });
-    },
-    onError: (error) => toast('error', errorText(error, i18n)),
+    mutationFn: () => unwrap(api.POST('/job-runs/{job}/run', { params })),
+    onSuccess: told(t('jobs.woken', { name })),
+    onError,
+  });
+  const pause = useMutation({
+    mutationFn: () => unwrap(api.PATCH('/jobs/{job}', { params, body: { paused: !job.paused } })),
+    onSuccess: told(t(job.paused ? 'jobs.isOn' : 'jobs.isPaused', { name })),
+    onError,
   });
   return (
     <li className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2.5 text-sm">
@@ -109,25 +120,43 @@ function JobLine({ name, every, last, chosen, onChoose }: JobLineProps) {
         onClick={onChoose}
         className="min-w-0 flex-1 basis-44 rounded text-start hover:text-accent aria-pressed:text-accent"
       >
-        <span className="font-medium">{t(`job.${name}` as Key)}</span>
-        <span className="block text-muted">{every}</span>
+        <span className="font-medium">{name}</span>
+        <span className="block text-muted">{scheduleText(job.schedule, t)}</span>
       </button>
-      {last ? (
-        <Status tone={TONES[last.status] ?? 'none'}>
-          <RelativeTime at={last.created_at} />
+      {job.paused && <Badge tone="warn">{t('jobs.paused')}</Badge>}
+      {job.last_run ? (
+        <Status tone={TONES[job.last_run.status]}>
+          <span className="sr-only">{t(`jobStatus.${job.last_run.status}`)} </span>
+          <RelativeTime at={job.last_run.created_at} />
         </Status>
       ) : (
         <span className="text-muted">{t('overview.neverRan')}</span>
       )}
-      <Button
-        size="small"
-        busy={run.isPending}
-        aria-label={t('jobs.runNowOf', { name })}
-        onClick={() => run.mutate()}
-      >
-        <Play className="size-4" aria-hidden="true" />
-        {t('jobs.runNow')}
-      </Button>
+      <span className="flex gap-2">
+        <Button
+          size="small"
+          look="quiet"
+          busy={pause.isPending}
+          aria-label={t(job.paused ? 'jobs.switchOnOf' : 'jobs.pauseOf', { name })}
+          onClick={() => pause.mutate()}
+        >
+          {job.paused ? (
+            <Power className="size-4" aria-hidden="true" />
+          ) : (
+            <Pause className="size-4" aria-hidden="true" />
+          )}
+          {t(job.paused ? 'jobs.switchOn' : 'jobs.pause')}
+        </Button>
+        <Button
+          size="small"
+          busy={run.isPending}
+          aria-label={t('jobs.runNowOf', { name })}
+          onClick={() => run.mutate()}
+        >
+          <Play className="size-4" aria-hidden="true" />
+          {t('jobs.runNow')}
+        </Button>
+      </span>
     </li>
   );
 }
@@ -137,7 +166,7 @@ function RunLine({ run }: { run: JobRun }) {
   const format = useFormat();
   return (
     <li className="flex flex-wrap items-center gap-x-4 gap-y-0.5 py-2 text-sm">
-      <Status tone={TONES[run.status] ?? 'none'}>{run.job_name}</Status>
+      <Status tone={TONES[run.status]}>{run.job_name}</Status>
       <span className="ms-auto text-muted tabular-nums">{format.duration(run.duration_ms)}</span>
       <span className="w-28 text-end text-muted">
         <RelativeTime at={run.created_at} />

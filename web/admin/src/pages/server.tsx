@@ -16,7 +16,6 @@ import { useLocation, useParams } from 'wouter';
 import { api } from '../api';
 import { useIsSuper } from '../me';
 import { useText } from '../messages';
-import { call, notAvailable, type Enqueued } from '../pending-api';
 import { Capacity } from '../server/capacity';
 import { Containers } from '../server/containers';
 import { ServerForm } from '../server/form';
@@ -121,9 +120,9 @@ function Actions({ server }: { server: Parameters<typeof ServerForm>[0]['server'
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const prepare = useMutation({
-    mutationFn: () => call<Enqueued>('POST', `/servers/${encodeURIComponent(server.id)}/prepare`, {}),
+    mutationFn: () => unwrap(api.POST('/servers/{id}/prepare', { params: { path: { id: server.id } } })),
     onSuccess: ({ task_id }) => notify(task_id, t('servers.preparing')),
-    onError: (error) => toast('error', notAvailable(error) ? t('missing.text') : errorText(error, i18n)),
+    onError: (error) => toast('error', errorText(error, i18n)),
   });
   return (
     <>

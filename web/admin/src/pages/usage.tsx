@@ -20,8 +20,9 @@ import { api } from '../api';
 import { useFormat } from '../format';
 import { useText } from '../messages';
 import { lastDays, useStats } from '../overview/queries';
-import { Maybe } from '../parts/not-available';
+import { QueryState } from '../parts/query-state';
 import { oneOf } from '../records';
+import { SpendDays } from '../usage/spend-days';
 
 const RANGES = ['1', '7', '30', '90'] as const;
 const GROUPS = ['model', 'provider', 'instance', 'user', 'department'] as const;
@@ -51,6 +52,9 @@ export default function Usage() {
         </div>
         <div className="min-w-0 xl:col-span-2">
           <Split days={Number(days)} />
+        </div>
+        <div className="min-w-0 xl:col-span-5">
+          <SpendDays />
         </div>
       </div>
     </Page>
@@ -227,7 +231,7 @@ function Department({ name, onClose }: { name: string; onClose: () => void }) {
   });
   return (
     <Dialog open onClose={onClose} title={name}>
-      <Maybe query={usage}>
+      <QueryState query={usage}>
         {(data) => (
           <div className="space-y-4">
             <Facts
@@ -251,7 +255,7 @@ function Department({ name, onClose }: { name: string; onClose: () => void }) {
             </Link>
           </div>
         )}
-      </Maybe>
+      </QueryState>
     </Dialog>
   );
 }

@@ -1,5 +1,6 @@
 // The containers on a server, read there now; each can be started, stopped, restarted, and its log read.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { Status } from '@tidepool/shared/ui/badge';
 import { Confirm } from '@tidepool/shared/ui/confirm';
@@ -10,9 +11,10 @@ import { EmptyState } from '@tidepool/shared/ui/states';
 import { toast } from '@tidepool/shared/ui/toast';
 import { Play, RotateCw, ScrollText, Square } from 'lucide-react';
 import { useState } from 'react';
+import { api } from '../api';
 import { useText } from '../messages';
-import { Maybe } from '../parts/not-available';
-import { call, type Container } from '../pending-api';
+import { QueryState } from '../parts/query-state';
+import type { Container } from '../records';
 
 export function Containers({ id }: { id: string }) {
   const i18n = useText();
@@ -20,25 +22,21 @@ export function Containers({ id }: { id: string }) {
   const client = useQueryClient();
   const [stopping, setStopping] = useState<{ container: Container; action: 'stop' | 'restart' } | null>(null);
   const [log, setLog] = useState<{ name: string; text: string } | null>(null);
-  const at = `/servers/${encodeURIComponent(id)}/containers`;
   const containers = useQuery({
     queryKey: ['servers', 'containers', id],
-    queryFn: () => call<{ list: Container[] }>('GET', at),
+    queryFn: () => unwrap(api.GET('/servers/{id}/containers', { params: { path: { id } } })),
     retry: false,
   });
   const act = async ({ container, action }: { container: Container; action: string }) => {
-    const answer = await call<{ logs?: string | null }>(
-      'POST',
-      `${at}/${encodeURIComponent(container.id)}/${action}`,
-      {},
-    );
+    const path = { id, cid: container.id, action };
+    const answer = await unwrap(api.POST('/servers/{id}/containers/{cid}/{action}', { params: { path } }));
     if (action === 'logs') setLog({ name: container.name, text: answer.logs ?? '' });
     else await client.invalidateQueries({ queryKey: ['servers', 'containers', id] });
   };
   const run = useMutation({ mutationFn: act, onError: (error) => toast('error', errorText(error, i18n)) });
   return (
     <Card title={t('containers.title')}>
-      <Maybe query={containers}>
+      <QueryState query={containers}>
         {({ list }) =>
           list.length === 0 ? (
             <EmptyState title={t('containers.none')}>{t('containers.noneText')}</EmptyState>
@@ -85,7 +83,7 @@ export function Containers({ id }: { id: string }) {
             </ul>
           )
         }
-      </Maybe>
+      </QueryState>
       {stopping && (
         <Confirm
           title={t(stopping.action === 'stop' ? 'containers.stopTitle' : 'containers.restartTitle', {

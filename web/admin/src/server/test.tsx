@@ -1,13 +1,14 @@
 // Tries a server step by step and says for each what was found.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { Button } from '@tidepool/shared/ui/button';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { Card } from '@tidepool/shared/ui/panel';
 import { CircleAlert, CircleCheck, CircleDashed, PlugZap } from 'lucide-react';
+import { api } from '../api';
 import { useText, type Key } from '../messages';
-import { NotAvailable } from '../parts/not-available';
-import { call, notAvailable, type Tested, type TestStep } from '../pending-api';
+import type { TestStep } from '../records';
 
 const STEPS = [
   'address',
@@ -27,7 +28,7 @@ export function ConnectionTest({ id }: { id: string }) {
   const { t } = i18n;
   const client = useQueryClient();
   const test = useMutation({
-    mutationFn: () => call<Tested>('POST', `/servers/${encodeURIComponent(id)}/test`, {}),
+    mutationFn: () => unwrap(api.POST('/servers/{id}/test', { params: { path: { id } } })),
     onSuccess: () => client.invalidateQueries({ queryKey: ['servers'] }),
   });
   return (
@@ -43,12 +44,7 @@ export function ConnectionTest({ id }: { id: string }) {
       <div aria-live="polite" className="space-y-3">
         {test.isIdle && <p className="text-sm text-muted">{t('test.lead')}</p>}
         {test.isPending && <p className="text-sm text-muted">{t('test.running')}</p>}
-        {test.isError &&
-          (notAvailable(test.error) ? (
-            <NotAvailable />
-          ) : (
-            <Notice tone="error">{errorText(test.error, i18n)}</Notice>
-          ))}
+        {test.isError && <Notice tone="error">{errorText(test.error, i18n)}</Notice>}
         {test.data && (
           <>
             <Notice tone={test.data.ok ? 'success' : 'error'}>

@@ -17,7 +17,7 @@ import { api } from '../api';
 import { useFormat } from '../format';
 import { useText } from '../messages';
 import { AuditList } from '../parts/audit-list';
-import { Maybe } from '../parts/not-available';
+import { QueryState } from '../parts/query-state';
 import { findFreeInstances } from '../parts/pickers';
 import type { User } from '../records';
 import { ChangeStatus, UserForm } from './forms';
@@ -185,7 +185,7 @@ function Recent({ email }: { email: string }) {
   return (
     <section>
       <h3 className="mb-2 text-sm font-semibold">{t('users.recent')}</h3>
-      <Maybe query={entries}>
+      <QueryState query={entries}>
         {({ list }) =>
           list.length === 0 ? (
             <p className="text-sm text-muted">{t('audit.none')}</p>
@@ -193,7 +193,7 @@ function Recent({ email }: { email: string }) {
             <AuditList entries={list} />
           )
         }
-      </Maybe>
+      </QueryState>
     </section>
   );
 }

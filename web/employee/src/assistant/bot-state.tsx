@@ -4,25 +4,15 @@ import { unwrap } from '@tidepool/shared/api/envelope';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { Facts } from '@tidepool/shared/ui/panel';
 import { ErrorState, Skeleton } from '@tidepool/shared/ui/states';
+import { api } from '../api';
 import { useText } from '../messages';
-import { notOffered, pending, type BotStatus } from '../pending-api';
-import { NotAvailable } from './not-available';
 
 export function BotState({ instance }: { instance: string }) {
   const { t, number } = useText();
   const status = useQuery({
     queryKey: ['bot-status', instance],
     retry: false,
-    queryFn: async (): Promise<BotStatus | null> => {
-      try {
-        return await unwrap(
-          pending.GET('/me/instances/{id}/bot-status', { params: { path: { id: instance } } as never }),
-        );
-      } catch (error) {
-        if (notOffered(error)) return null;
-        throw error;
-      }
-    },
+    queryFn: () => unwrap(api.GET('/me/instances/{id}/bot-status', { params: { path: { id: instance } } })),
   });
   if (status.data === undefined)
     return status.isError ? (
@@ -30,7 +20,6 @@ export function BotState({ instance }: { instance: string }) {
     ) : (
       <Skeleton lines={2} />
     );
-  if (status.data === null) return <NotAvailable />;
   const { mode, pending_update_count: waiting, last_error: error } = status.data;
   return (
     <>
@@ -40,7 +29,7 @@ export function BotState({ instance }: { instance: string }) {
           {
             name: t('bots.waiting'),
             value:
-              waiting === null ? <span className="text-muted">{t('bots.unknown')}</span> : number(waiting),
+              waiting == null ? <span className="text-muted">{t('bots.unknown')}</span> : number(waiting),
           },
         ]}
       />

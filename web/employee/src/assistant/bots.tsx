@@ -13,7 +13,6 @@ import { MessagesSquare } from 'lucide-react';
 import { useState, type SyntheticEvent } from 'react';
 import { api } from '../api';
 import { useText } from '../messages';
-import { notOffered, pending } from '../pending-api';
 import { BotState } from './bot-state';
 
 export function Bots({ instance }: { instance: string }) {
@@ -95,7 +94,13 @@ function BindForm({ instance, onDone }: { instance: string; onDone: () => void }
   const { t } = i18n;
   const [missing, setMissing] = useState(false);
   const bind = useMutation({
-    mutationFn: (token: string) => configure(instance, token),
+    mutationFn: (token: string) =>
+      unwrap(
+        api.POST('/me/instances/{id}/configure-bot', {
+          params: { path: { id: instance } },
+          body: { bot_token: token },
+        }),
+      ),
     onSuccess: onDone,
   });
 
@@ -127,16 +132,4 @@ function BindForm({ instance, onDone }: { instance: string; onDone: () => void }
       </Button>
     </form>
   );
-}
-
-/** The whole setting up where the server has it, else the bare binding. */
-async function configure(instance: string, token: string) {
-  const params = { path: { id: instance } };
-  const body = { bot_token: token };
-  try {
-    await unwrap(pending.POST('/me/instances/{id}/configure-bot', { params, body }));
-  } catch (error) {
-    if (!notOffered(error)) throw error;
-    await unwrap(api.POST('/me/instances/{id}/chat-bindings', { params, body }));
-  }
 }

@@ -48,7 +48,7 @@ export function Repairs({ instance }: { instance: string }) {
                   </span>
                 </p>
                 <p className="text-muted">
-                  {one.action} → {one.result}
+                  {one.action} → {one.after || one.status}
                 </p>
               </li>
             ))}

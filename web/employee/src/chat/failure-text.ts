@@ -4,6 +4,7 @@ import { errorText } from '@tidepool/shared/api/error-text';
 import { relative, useNow } from '@tidepool/shared/i18n/time';
 import { useText } from '../messages';
 import { useProfile } from '../profile-query';
+import { TOO_LONG } from './engine/socket-link';
 import type { Failure } from './engine/types';
 
 export function useFailureText(failure: Failure | undefined): string {
@@ -20,6 +21,8 @@ export function useFailureText(failure: Failure | undefined): string {
           when: relative(new Date(profile.quota_resets_at).getTime(), locale, now),
         });
       return failure.msg;
+    case TOO_LONG:
+      return t('chat.tooLong');
     case 'cut':
       return t('chat.cut');
     case 'interrupted':

@@ -1,15 +1,15 @@
 // The dual write: every prompt and every whole reply is also sent to POST /me/chat/save. Fire and forget: whatever comes
 // of it never touches the chat; a failure is only marked, and can be tried again.
+import type { components } from '@tidepool/shared/api/employee.gen';
 import { unwrap } from '@tidepool/shared/api/envelope';
-import { notOffered, pending, type SavedMessage } from '../pending-api';
-import { newId } from './engine/ids';
+import { api } from '../api';
+import { idOf } from './engine/ids';
 import type { Message } from './engine/types';
+
+type SavedMessage = components['schemas']['SaveMessage'];
 
 /** Messages that could not be saved, by id; all others are saved, or about to be. */
 export type Unsaved = ReadonlyMap<string, 'failed' | 'saving'>;
-
-/** A server without the endpoint is asked once per page, not once per message. */
-let offered = true;
 
 export class Saver {
   private unsaved: Unsaved = new Map();
@@ -31,7 +31,7 @@ export class Saver {
       role: message.role,
       content: message.text,
       tokens: message.role === 'user' ? 0 : (message.usage?.completion ?? 0),
-      client_id: newId(),
+      client_id: clientId(message),
       ...(conversation !== null && { session_key: conversation }),
     };
     this.bodies.set(message.id, body);
@@ -46,13 +46,11 @@ export class Saver {
   };
 
   private async post(id: string, body: SavedMessage) {
-    if (!offered) return;
     try {
-      await unwrap(pending.POST('/me/chat/save', { body, params: {} as never }));
+      await unwrap(api.POST('/me/chat/save', { body }));
       this.mark(id, null);
-    } catch (error) {
-      if (notOffered(error)) offered = false;
-      this.mark(id, offered ? 'failed' : null);
+    } catch {
+      this.mark(id, 'failed');
     }
   }
 
@@ -65,4 +63,9 @@ export class Saver {
     this.unsaved = next;
     for (const listener of this.listeners) listener();
   }
+}
+
+/** Makes a repeat harmless. A reply is seen by every tab that is open: they all call it the same. */
+function clientId({ role, id, run }: Message): string {
+  return role === 'user' ? id : idOf(`${run ?? id}:reply`);
 }

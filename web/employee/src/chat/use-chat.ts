@@ -68,9 +68,16 @@ export function useChat(account: string, instance: Instance): Chat {
     return () => engine.destroy();
   }, [engine]);
 
+  const state = useSyncExternalStore(engine.subscribe, engine.state);
+  const { connection } = state;
+  const gone = connection.state === 'readonly' && connection.hop === 'not-yours';
+  useEffect(() => {
+    if (gone) void queries.invalidateQueries({ queryKey: INSTANCES });
+  }, [gone, queries]);
+
   return {
     engine,
-    state: useSyncExternalStore(engine.subscribe, engine.state),
+    state,
     unsaved: useSyncExternalStore(saver.subscribe, saver.state),
     retrySave: saver.retry,
     preference,

@@ -1,56 +1,60 @@
 // Everything that was said and stored, to be searched and taken along.
 import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import { saveFile } from '@tidepool/shared/table/csv';
 import { Button } from '@tidepool/shared/ui/button';
+import { Notice } from '@tidepool/shared/ui/notice';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState, ErrorState, Skeleton } from '@tidepool/shared/ui/states';
-import { Download, Search } from 'lucide-react';
+import { Download, Search, X } from 'lucide-react';
 import { useDeferredValue, useState } from 'react';
 import { useSearchParams } from 'wouter';
-import { threadMarkdown } from '../chat/export';
+import { api } from '../api';
 import { useInstances } from '../instances-query';
 import { useText } from '../messages';
-import { notOffered, pending, type HistoryMessage } from '../pending-api';
 
 const SIZE = 30;
-const EXPORT_SIZE = 200;
 
-interface HistoryPage {
-  messages: HistoryMessage[];
-  total: number;
-}
+const FORMATS = {
+  markdown: { ending: 'md', label: 'history.export' },
+  json: { ending: 'json', label: 'history.exportJson' },
+} as const;
+type Format = keyof typeof FORMATS;
 
-async function page(instance: string, q: string, number: number, size: number): Promise<HistoryPage | null> {
-  const query = { page: number, size, ...(instance && { instance_id: instance }), ...(q && { q }) };
-  try {
-    return await unwrap(pending.GET('/me/chat/history', { params: { query } as never }));
-  } catch (error) {
-    if (notOffered(error)) return null;
-    throw error;
-  }
+interface Wanted {
+  instance_id?: string;
+  session_key?: string;
+  q?: string;
 }
 
 export default function HistoryPageView() {
-  const { t, number } = useText();
+  const i18n = useText();
+  const { t, number } = i18n;
   const [search, setSearch] = useSearchParams();
   const instance = search.get('instance') ?? '';
   const [text, setText] = useState(search.get('q') ?? '');
   const q = useDeferredValue(text.trim());
+  const session = search.get('session') ?? '';
+  const wanted: Wanted = {
+    ...(instance && { instance_id: instance }),
+    ...(session && { session_key: session }),
+    ...(q && { q }),
+  };
   const instances = useInstances();
   const names = new Map(instances.data?.map((one) => [one.id, one.name]));
   const history = useInfiniteQuery({
-    queryKey: ['history', instance, q],
+    queryKey: ['history', wanted],
     initialPageParam: 1,
-    queryFn: ({ pageParam }) => page(instance, q, pageParam, SIZE),
-    getNextPageParam: (last, all) =>
-      last !== null && all.length * SIZE < last.total ? all.length + 1 : undefined,
+    queryFn: ({ pageParam }) =>
+      unwrap(api.GET('/me/chat/history', { params: { query: { ...wanted, page: pageParam, size: SIZE } } })),
+    getNextPageParam: (last, all) => (all.length * SIZE < last.total ? all.length + 1 : undefined),
   });
-  const exported = useMutation({ mutationFn: () => exportAll(instance, q, names, t('chat.you')) });
+  const exported = useMutation({ mutationFn: (format: Format) => exportAll(wanted, format) });
   const first = history.data?.pages[0];
-  const messages = history.data?.pages.flatMap((one) => one?.messages ?? []) ?? [];
+  const messages = history.data?.pages.flatMap((one) => one.messages) ?? [];
   return (
     <Page title={t('history.title')} lead={t('history.lead')}>
       <div className="mb-5 flex flex-wrap items-center gap-3">
@@ -77,24 +81,36 @@ export default function HistoryPageView() {
           ]}
           onChange={(event) => setSearch(event.target.value ? { instance: event.target.value } : {})}
         />
-        <Button
-          size="small"
-          busy={exported.isPending}
-          disabled={messages.length === 0}
-          onClick={() => exported.mutate()}
-        >
-          <Download className="size-4" aria-hidden="true" />
-          {t('history.export')}
-        </Button>
+        {session && (
+          <Button size="small" onClick={() => setSearch(instance ? { instance } : {})}>
+            <X className="size-4" aria-hidden="true" />
+            {t('history.allConversations')}
+          </Button>
+        )}
+        {(Object.keys(FORMATS) as Format[]).map((format) => (
+          <Button
+            key={format}
+            size="small"
+            busy={exported.isPending && exported.variables === format}
+            disabled={messages.length === 0}
+            onClick={() => exported.mutate(format)}
+          >
+            <Download className="size-4" aria-hidden="true" />
+            {t(FORMATS[format].label)}
+          </Button>
+        ))}
       </div>
+      {exported.isError && (
+        <div className="mb-5">
+          <Notice tone="error">{t('history.exportFailed', { why: errorText(exported.error, i18n) })}</Notice>
+        </div>
+      )}
       {first === undefined ? (
         history.isError ? (
           <ErrorState error={history.error} onRetry={() => void history.refetch()} />
         ) : (
           <Skeleton lines={8} />
         )
-      ) : first === null ? (
-        <EmptyState title={t('history.notOffered')}>{t('history.notOfferedHint')}</EmptyState>
       ) : messages.length === 0 ? (
         <EmptyState title={t(q ? 'history.notFound' : 'history.none')}>{t('history.noneHint')}</EmptyState>
       ) : (
@@ -112,6 +128,17 @@ export default function HistoryPageView() {
                       : (names.get(message.instance_id) ?? message.instance_id)}
                   </span>
                   <RelativeTime at={message.created_at} />
+                  {message.session_key && !session && (
+                    <button
+                      type="button"
+                      className="min-h-6 rounded underline underline-offset-2 hover:text-ink"
+                      onClick={() =>
+                        setSearch({ instance: message.instance_id, session: message.session_key })
+                      }
+                    >
+                      {t('history.conversation')}
+                    </button>
+                  )}
                 </p>
                 <p className="line-clamp-6 text-sm whitespace-pre-wrap">
                   <Marked text={message.content} wanted={q} />
@@ -148,21 +175,14 @@ function Marked({ text, wanted }: { text: string; wanted: string }) {
   );
 }
 
-async function exportAll(instance: string, q: string, names: ReadonlyMap<string, string>, you: string) {
-  const all: HistoryMessage[] = [];
-  for (let at = 1; ; at += 1) {
-    const one = await page(instance, q, at, EXPORT_SIZE);
-    if (one === null || one.messages.length === 0) break;
-    all.push(...one.messages);
-    if (all.length >= one.total) break;
-  }
-  const lines = all
-    .toReversed()
-    .map((one) => ({ role: one.role, text: one.content, at: new Date(one.created_at).getTime() }));
-  const name = names.get(instance) ?? 'tidepool';
-  saveFile(
-    `${instance || 'history'}.md`,
-    threadMarkdown(name, lines, document.documentElement.lang, { you }),
-    'text/markdown;charset=utf-8',
+/** The server's own file of it, whole however long it is. */
+async function exportAll(wanted: Wanted, format: Format) {
+  const answer = api.GET('/me/chat/export', { params: { query: { ...wanted, format } }, parseAs: 'blob' });
+  const file = await answer.then(
+    ({ response, data }) => (response.ok ? data : undefined),
+    () => undefined,
   );
+  // Why there is none is said by the answer itself.
+  if (file === undefined) await unwrap(answer as never);
+  else saveFile(`${wanted.instance_id ?? 'history'}.${FORMATS[format].ending}`, file);
 }

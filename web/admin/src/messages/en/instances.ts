@@ -160,4 +160,5 @@ export const instances = {
   'bots.removeText': '{name} no longer leads to {instance}.',
   'bots.status': 'At the platform',
   'bots.waiting': '{count} messages waiting',
+  'bots.waitingUnknown': 'waiting messages unknown',
 };

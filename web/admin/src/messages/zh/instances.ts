@@ -157,4 +157,5 @@ export const instances = {
   'bots.removeText': '{name} 将不再连接到 {instance}。',
   'bots.status': '平台状态',
   'bots.waiting': '{count} 条消息等待中',
+  'bots.waitingUnknown': '待处理消息数未知',
 };

@@ -16,6 +16,8 @@ export class FakeGateway {
   /** Closes every new connection at once, with this code and reason. */
   refuse: [number, string] | null = null;
   challenge = false;
+  /** What the relay says first; null for one that says nothing. */
+  hello: object | null = null;
   readonly answers = new Map<string, Answer>([
     ['chat.history', () => ({ messages: [] })],
     ['sessions.list', () => ({ sessions: [] })],
@@ -64,6 +66,8 @@ export class FakeGateway {
     }
     this.sockets.add(socket);
     socket.on('close', () => this.sockets.delete(socket));
+    if (this.hello !== null)
+      socket.send(JSON.stringify({ type: 'event', event: 'relay.hello', payload: this.hello }));
     if (this.challenge)
       socket.send(
         JSON.stringify({ type: 'event', event: 'connect.challenge', payload: { nonce: 'n', ts: 1 } }),
@@ -72,6 +76,7 @@ export class FakeGateway {
       const request = JSON.parse(data.toString()) as Request;
       this.requests.push(request);
       const payload = this.answers.get(request.method)?.(request, socket);
+      if (socket.readyState !== 1) return;
       const frame =
         payload === undefined
           ? { type: 'res', id: request.id, ok: false, error: { code: 'FORBIDDEN', message: 'not allowed' } }

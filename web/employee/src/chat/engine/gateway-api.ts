@@ -1,9 +1,11 @@
 // What the gateway-chat engine asks of the server, apart from the engine so that tests can stand in for it.
+import type { components } from '@tidepool/shared/api/employee.gen';
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { readEvents } from '@tidepool/shared/live/sse';
 import { account, api } from '../../api';
-import { notOffered, pending, type HistoryMessage } from '../../pending-api';
 import type { Usage } from './types';
+
+export type HistoryMessage = components['schemas']['Message'];
 
 export interface Turn {
   role: 'user' | 'assistant';
@@ -31,8 +33,8 @@ export interface GatewayApi {
     on: { open: () => void; chunk: (chunk: Chunk) => void },
     signal: AbortSignal,
   ) => Promise<void>;
-  /** Newest last; null when the server keeps no history for us to read. */
-  history: (conversation: string | null) => Promise<HistoryMessage[] | null>;
+  /** Newest last. */
+  history: (conversation: string | null) => Promise<HistoryMessage[]>;
   cost: (usage: Usage, since: number) => Promise<number | null>;
   ping: () => Promise<unknown>;
 }
@@ -77,18 +79,13 @@ export function gatewayApi(instance: string): GatewayApi {
     },
 
     async history(conversation) {
-      try {
-        const query = {
-          instance_id: instance,
-          size: HISTORY_SIZE,
-          ...(conversation && { session_key: conversation }),
-        };
-        const page = await unwrap(pending.GET('/me/chat/history', { params: { query } as never }));
-        return page.messages.toReversed();
-      } catch (error) {
-        if (notOffered(error)) return null;
-        throw error;
-      }
+      const query = {
+        instance_id: instance,
+        size: HISTORY_SIZE,
+        ...(conversation && { session_key: conversation }),
+      };
+      const page = await unwrap(api.GET('/me/chat/history', { params: { query } }));
+      return page.messages.toReversed();
     },
 
     async cost(usage, since) {

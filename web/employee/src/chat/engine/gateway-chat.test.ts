@@ -46,7 +46,7 @@ interface Bench {
   ping: ReturnType<typeof vi.fn<() => Promise<unknown>>>;
 }
 
-function bench(history: GatewayApi['history'] = () => Promise.resolve(null)): Bench {
+function bench(history: GatewayApi['history'] = () => Promise.resolve([])): Bench {
   const asked: Turn[][] = [];
   const prompts: Message[] = [];
   const finals: Message[] = [];
@@ -131,6 +131,44 @@ describe('gateway chat', () => {
     await settle();
     expect(texts(engine).at(-1)).toBe('assistant stopped Half a ');
     expect(finals).toHaveLength(1);
+    engine.destroy();
+  });
+
+  it('saves a prompt when the server has it, not before', async () => {
+    const { engine, next, prompts } = bench();
+    engine.start();
+    await settle();
+    let open = () => {};
+    next((_turns, on, signal) => {
+      open = on.open;
+      return hanging()(_turns, { ...on, open: () => null }, signal);
+    });
+    engine.send('When?');
+    await settle();
+    expect(texts(engine)[0]).toBe('user sending When?');
+    expect(prompts).toEqual([]);
+    open();
+    expect(prompts.map(({ text }) => text)).toEqual(['When?']);
+    expect(prompts[0]?.id).toBe(engine.state().messages[0]?.id);
+    engine.stop();
+    await settle();
+    expect(prompts).toHaveLength(1);
+    next(failing('5020', 502));
+    engine.send('Again?');
+    await settle();
+    expect(prompts).toHaveLength(1);
+    engine.destroy();
+  });
+
+  it('gives a prompt that is asked again an id of its own', async () => {
+    const { engine, prompts } = bench();
+    engine.start();
+    await settle();
+    engine.send('Once more');
+    await settle();
+    engine.regenerate();
+    await settle();
+    expect(new Set(prompts.map(({ id }) => id)).size).toBe(2);
     engine.destroy();
   });
 
@@ -227,11 +265,12 @@ describe('gateway chat', () => {
     await settle();
     first.engine.destroy();
     const stored = {
-      id: 9,
+      id: '9',
       instance_id: 'inst',
       role: 'assistant' as const,
       content: 'Half and whole',
       tokens: 3,
+      session_key: '',
       created_at: '2026-11-15T08:00:00Z',
     };
     const second = bench(() => Promise.resolve([stored]));

@@ -3,23 +3,15 @@
 import { ApiError } from '@tidepool/shared/api/envelope';
 import type { LocalThreads } from '../local-threads';
 import { backoff } from './backoff';
-import type { Chunk, GatewayApi, Turn } from './gateway-api';
+import type { GatewayApi, Turn } from './gateway-api';
 import { newId } from './ids';
+import { ReplyWriter } from './reply-writer';
 import { Thread } from './thread';
-import {
-  isRunning,
-  type ChatEngine,
-  type EngineEvents,
-  type Failure,
-  type Message,
-  type ToolCall,
-} from './types';
+import { isRunning, type ChatEngine, type EngineEvents, type Failure, type Message } from './types';
 
 /** As much of the conversation as goes along with a prompt. */
 const MOST_TURNS = 40;
 const MOST_CHARACTERS = 200_000;
-/** A page draws no faster than this; the stream may be faster. */
-const FLUSH_MS = 40;
 const COST_AFTER_MS = 2500;
 
 interface Run {
@@ -93,7 +85,8 @@ export class GatewayChat implements ChatEngine {
     const prompt = this.thread.lastPrompt();
     if (prompt === undefined || isRunning(this.state())) return;
     this.thread.cutAt(prompt.id);
-    this.thread.add({ ...prompt, status: 'queued', failure: undefined });
+    // Asked twice it is said twice, to the server's history as well.
+    this.thread.add({ ...prompt, id: newId(), status: 'queued', failure: undefined });
     this.pump();
   }
 
@@ -135,12 +128,11 @@ export class GatewayChat implements ChatEngine {
     this.pump();
     // What this browser holds is whole, unless it was closed in the middle of a reply.
     if (kept !== null && last?.status !== 'broken') return;
-    const stored = await this.api.history(key).catch(() => null);
+    const rest = await this.api.history(key).catch(() => []);
     if (!this.alive || this.state().conversation !== key) return;
-    const rest = stored ?? [];
     if (kept === null) {
       const messages = rest.map((one): Message => ({
-        id: String(one.id),
+        id: one.id,
         role: one.role,
         text: one.content,
         at: new Date(one.created_at).getTime(),
@@ -172,18 +164,20 @@ export class GatewayChat implements ChatEngine {
     this.thread.patch(prompt.id, { status: 'sending', failure: undefined });
     const turns = this.turns(prompt.id);
     this.insertAfter(prompt.id, { id: reply, role: 'assistant', text: '', at: began, status: 'streaming' });
-    this.events.onPrompt(prompt, conversation);
 
     let opened = false;
+    // The server has stored the prompt by the time it answers, and recognises it in the save that comes after.
+    const taken = () => {
+      opened = true;
+      this.thread.patch(prompt.id, { status: 'sent' });
+      this.events.onPrompt(prompt, conversation);
+    };
     const writer = new ReplyWriter((change) => this.thread.patch(reply, change));
     try {
       await this.api.ask(
         turns,
         {
-          open: () => {
-            opened = true;
-            this.thread.patch(prompt.id, { status: 'sent' });
-          },
+          open: taken,
           chunk: (chunk) => writer.take(chunk),
         },
         run.abort.signal,
@@ -194,7 +188,7 @@ export class GatewayChat implements ChatEngine {
       writer.flush();
       if (!this.alive) this.thread.patch(reply, { status: 'broken' });
       else if (run.abort.signal.aborted) {
-        this.thread.patch(prompt.id, { status: 'sent' });
+        if (!opened) taken();
         this.finish(run, { status: 'stopped', latencyMs: Date.now() - began }, conversation, began);
       } else this.fail(run, opened, failureOf(error));
     } finally {
@@ -298,51 +292,6 @@ export class GatewayChat implements ChatEngine {
       if (this.alive) work();
     }, delay);
     this.timers.add(timer);
-  }
-}
-
-/** Gathers chunks and hands them on at a pace that a page can draw. */
-class ReplyWriter {
-  private text = '';
-  private reasoning = '';
-  private readonly tools = new Map<number, ToolCall>();
-  private timer: ReturnType<typeof setTimeout> | null = null;
-
-  constructor(private readonly write: (change: Partial<Message>) => void) {}
-
-  take(chunk: Chunk) {
-    const delta = chunk.choices?.[0]?.delta;
-    this.text += delta?.content ?? '';
-    this.reasoning += delta?.reasoning_content ?? '';
-    for (const call of delta?.tool_calls ?? []) this.takeTool(call);
-    if (chunk.model) this.write({ model: chunk.model });
-    if (chunk.usage) {
-      const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = chunk.usage;
-      this.write({ usage: { prompt, completion, total, cost: null } });
-    }
-    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
-  }
-
-  flush() {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
-    this.write({
-      text: this.text,
-      ...(this.reasoning && { reasoning: this.reasoning }),
-      ...(this.tools.size > 0 && { tools: [...this.tools.values()] }),
-    });
-  }
-
-  private takeTool(call: { index?: number; id?: string; function?: { name?: string; arguments?: string } }) {
-    const index = call.index ?? this.tools.size;
-    const known = this.tools.get(index);
-    this.tools.set(index, {
-      id: call.id ?? known?.id ?? String(index),
-      name: known?.name || (call.function?.name ?? ''),
-      input: (known?.input ?? '') + (call.function?.arguments ?? ''),
-      output: '',
-      state: 'done',
-    });
   }
 }
 

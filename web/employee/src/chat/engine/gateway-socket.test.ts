@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { WebSocket as NodeSocket } from 'ws';
 import { FakeGateway } from './fake-gateway';
 import { GatewaySocket } from './gateway-socket';
-import { HopError } from './socket-link';
+import { HopError, type Dialled } from './socket-link';
 import type { EngineEvents, Hop, Message } from './types';
 
 let gateway: FakeGateway;
@@ -13,6 +13,7 @@ let finals: Message[];
 let unusable: Hop[];
 let undelivered: string[];
 let diagnosis: Hop;
+let straightUrl = '';
 
 const SESSION = 'agent:main:main';
 const reply = (text: string) => ({ role: 'assistant', content: [{ type: 'text', text }] });
@@ -30,9 +31,7 @@ function open(url: string): WebSocket {
   return socket as unknown as WebSocket;
 }
 
-function make(
-  dial: () => Promise<{ url: string }> = () => Promise.resolve({ url: gateway.url }),
-): GatewaySocket {
+function make(dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url })): GatewaySocket {
   const events: EngineEvents = {
     onPrompt: (message) => prompts.push(message),
     onFinal: (message) => finals.push(message),
@@ -237,17 +236,109 @@ describe('gateway socket', () => {
     expect(unusable).toEqual([]);
   });
 
-  it('tells a proxy without upgrade from a server without relay', async () => {
+  it('falls back where a proxy passes no upgrade on, and loses nothing', async () => {
     engine = make(() => Promise.resolve({ url: 'ws://127.0.0.1:1/' }));
     engine.start();
     engine.send('not lost');
     await until(() => expect(unusable).toEqual(['no-upgrade']));
     expect(undelivered).toEqual(['not lost']);
     expect(prompts).toEqual([]);
-    engine.destroy();
-    engine = make(() => Promise.reject(new HopError('no-relay')));
+  });
+
+  it('is read only for an instance that is not one’s own, and looks for no other way', async () => {
+    engine = make(() => Promise.reject(new HopError('not-yours')));
     engine.start();
-    await until(() => expect(unusable).toEqual(['no-upgrade', 'no-relay']));
+    await until(() => expect(engine.state().connection).toEqual({ state: 'readonly', hop: 'not-yours' }));
+    expect(unusable).toEqual([]);
+  });
+
+  it.each<[string, () => void]>([
+    ['the gateway wants to be paired', () => gateway.answers.delete('connect')],
+    ['the gateway closes', () => (gateway.refuse = [1008, 'origin not allowed'])],
+    ['nothing listens', () => (straightUrl = 'ws://127.0.0.1:1/')],
+    ['the browser forbids it', () => (straightUrl = 'no address')],
+  ])('takes the relay at once when the straight way fails: %s', async (_name, arrange) => {
+    const relay = await FakeGateway.start();
+    gateway.challenge = true;
+    straightUrl = gateway.url;
+    arrange();
+    let straight = true;
+    const detour = () => {
+      straight = false;
+    };
+    engine = make(() =>
+      Promise.resolve(
+        straight
+          ? { url: straightUrl, introduce: () => Promise.resolve({ device: {} }), detour }
+          : { url: relay.url },
+      ),
+    );
+    const states: string[] = [];
+    engine.subscribe(() => states.push(engine.state().connection.state));
+    engine.start();
+    await live();
+    expect(relay.requests.some(({ method }) => method === 'chat.history')).toBe(true);
+    expect(states).not.toContain('waiting');
+    expect(unusable).toEqual([]);
+    engine.destroy();
+    await relay.stop();
+  });
+
+  it('takes files along with what the gateway’s greeting allows', async () => {
+    gateway.hello = {
+      policy: {
+        maxPayload: 2000,
+        tickIntervalMs: 30_000,
+        attachments: { maxBytes: 500, maxImageBytes: 100 },
+      },
+    };
+    engine.start();
+    await live();
+    expect(engine.state().attachable).toEqual({ maxBytes: 500, maxImageBytes: 100, maxPayload: 2000 });
+    const picture = { name: 'a.png', type: 'image/png', size: 3, content: 'AAAA' };
+    engine.send('look', [picture]);
+    await until(() => expect(sent()).toHaveLength(1));
+    expect(sent()[0]?.params.attachments).toEqual([
+      { type: 'image', mimeType: 'image/png', fileName: 'a.png', content: 'AAAA' },
+    ]);
+    expect(engine.state().messages[0]?.files).toEqual([{ name: 'a.png', type: 'image/png', size: 3 }]);
+  });
+
+  it('says of what is too long that it is, and does not send it again and again', async () => {
+    gateway.hello = { policy: { maxPayload: 300 } };
+    engine.start();
+    await live();
+    engine.send('x'.repeat(400));
+    await until(() =>
+      expect(engine.state().messages[0]).toMatchObject({ status: 'failed', failure: { code: '4130' } }),
+    );
+    expect(sent()).toHaveLength(0);
+    expect(engine.state().connection.state).toBe('live');
+  });
+
+  it('gives a prompt up at which the connection was closed as too long', async () => {
+    engine.start();
+    await live();
+    gateway.answers.set('chat.send', (_request, socket) => {
+      socket.close(1009, 'a frame is too long');
+      return 'unanswered';
+    });
+    engine.send('long');
+    await until(() => expect(engine.state().connection).toMatchObject({ state: 'waiting', hop: 'too-long' }));
+    await live();
+    expect(engine.state().messages[0]).toMatchObject({ status: 'failed', failure: { code: '4130' } });
+    expect(sent()).toHaveLength(1);
+  });
+
+  it('tells every tab’s reply by its run', async () => {
+    engine.start();
+    await live();
+    engine.send('x');
+    await until(() => expect(sent()).toHaveLength(1));
+    const run = lastRun();
+    chat(run, { state: 'final', message: reply('y') });
+    await until(() => expect(finals.map((final) => final.run)).toEqual([run]));
+    expect(prompts.map(({ id }) => id)).toEqual([run]);
   });
 
   it('closes its socket when it is destroyed and never comes back', async () => {

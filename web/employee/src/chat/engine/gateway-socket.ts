@@ -6,17 +6,25 @@ import {
   MAIN_SESSION,
   messagesOf,
   replyId,
-  runOf,
   textOf,
+  wireFile,
   withTool,
   type WireAgent,
   type WireChat,
   type WireHistory,
   type WireSessions,
 } from './openclaw';
-import { RequestError, SocketLink, type LinkParts } from './socket-link';
+import { RequestError, SocketLink, type Hello, type LinkParts } from './socket-link';
 import { Thread } from './thread';
-import { isRunning, type ChatEngine, type EngineEvents, type Failure, type Message } from './types';
+import {
+  isRunning,
+  type Attachment,
+  type AttachmentPolicy,
+  type ChatEngine,
+  type EngineEvents,
+  type Failure,
+  type Message,
+} from './types';
 
 const HISTORY_SIZE = 200;
 const SESSIONS_SIZE = 60;
@@ -26,6 +34,10 @@ export class GatewaySocket implements ChatEngine {
   readonly kind = 'socket';
   private readonly thread = new Thread();
   private readonly link: SocketLink;
+  /** What this connection takes along; known before it is live. */
+  private policy: AttachmentPolicy | null = null;
+  /** The files of prompts that were not taken yet, by the prompt's id. */
+  private readonly files = new Map<string, readonly Attachment[]>();
 
   constructor(
     ways: Pick<LinkParts, 'dial' | 'open' | 'diagnose'>,
@@ -33,7 +45,11 @@ export class GatewaySocket implements ChatEngine {
   ) {
     this.link = new SocketLink({
       ...ways,
-      greet: () => this.catchUp(),
+      greet: async () => {
+        await this.catchUp();
+        this.thread.set({ attachable: this.policy });
+      },
+      onHello: (hello) => (this.policy = policyOf(hello)),
       onEvent: (event, payload) => this.take(event, payload),
       onConnection: (connection) => this.thread.set({ connection }),
       onHopeless: (hop) => {
@@ -61,8 +77,16 @@ export class GatewaySocket implements ChatEngine {
 
   reconnect = () => this.link.reconnect();
 
-  send(text: string) {
-    const prompt: Message = { id: newId(), role: 'user', text, at: Date.now(), status: 'queued' };
+  send(text: string, files: readonly Attachment[] = []) {
+    const prompt: Message = {
+      id: newId(),
+      role: 'user',
+      text,
+      at: Date.now(),
+      status: 'queued',
+      ...(files.length > 0 && { files: files.map(({ name, type, size }) => ({ name, type, size })) }),
+    };
+    if (files.length > 0) this.files.set(prompt.id, files);
     this.thread.add(prompt);
     if (this.state().connection.state === 'live') void this.ask(prompt);
   }
@@ -79,7 +103,7 @@ export class GatewaySocket implements ChatEngine {
     const run = this.running();
     if (run !== undefined)
       void this.link
-        .request('chat.abort', { sessionKey: this.sessionKey(), runId: runOf(run.id) })
+        .request('chat.abort', { sessionKey: this.sessionKey(), runId: run.run })
         .catch(() => null);
   }
 
@@ -89,9 +113,9 @@ export class GatewaySocket implements ChatEngine {
     if (prompt !== undefined && !isRunning(this.state())) this.send(prompt.text);
   }
 
-  edit(_id: string, text: string) {
+  edit(_id: string, text: string, files?: readonly Attachment[]) {
     if (isRunning(this.state())) this.stop();
-    this.send(text);
+    this.send(text, files);
   }
 
   newConversation() {
@@ -140,7 +164,7 @@ export class GatewaySocket implements ChatEngine {
     // A reply that was completed while nobody listened is as final as one that was watched.
     const completed = known.at(-1);
     if (left && completed?.role === 'assistant' && completed.status === 'done' && completed.text !== '')
-      this.events.onFinal(completed, sessionKey);
+      this.events.onFinal({ ...completed, run: left.run }, sessionKey);
     for (const prompt of unsent) if (prompt.status !== 'failed') void this.ask(prompt);
     void this.listSessions();
   }
@@ -162,10 +186,17 @@ export class GatewaySocket implements ChatEngine {
 
   private async ask(prompt: Message) {
     const sessionKey = this.sessionKey();
+    const files = this.files.get(prompt.id);
     this.thread.patch(prompt.id, { status: 'sending' });
     try {
-      const params = { sessionKey, message: prompt.text, idempotencyKey: prompt.id };
+      const params = {
+        sessionKey,
+        message: prompt.text,
+        idempotencyKey: prompt.id,
+        ...(files !== undefined && { attachments: files.map(wireFile) }),
+      };
       const { runId } = (await this.link.request('chat.send', params)) as { runId: string };
+      this.files.delete(prompt.id);
       this.thread.patch(prompt.id, { status: 'sent' });
       this.events.onPrompt(prompt, sessionKey);
       this.reply(runId);
@@ -198,7 +229,14 @@ export class GatewaySocket implements ChatEngine {
     const id = replyId(runId);
     const known = this.thread.find(id);
     if (known !== undefined) return known;
-    const made: Message = { id, role: 'assistant', text: '', at: Date.now(), status: 'streaming' };
+    const made: Message = {
+      id,
+      role: 'assistant',
+      text: '',
+      at: Date.now(),
+      status: 'streaming',
+      run: runId,
+    };
     this.thread.add(made);
     return made;
   }
@@ -274,6 +312,11 @@ export class GatewaySocket implements ChatEngine {
     if (reply && reply.text !== '') this.events.onFinal(reply, session);
     void this.listSessions();
   }
+}
+
+function policyOf({ policy }: Hello): AttachmentPolicy | null {
+  const { maxBytes = 0, maxImageBytes = maxBytes } = policy?.attachments ?? {};
+  return maxBytes > 0 ? { maxBytes, maxImageBytes, maxPayload: policy?.maxPayload ?? maxBytes } : null;
 }
 
 function failureOf(error: unknown): Failure {

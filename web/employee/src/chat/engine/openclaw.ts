@@ -1,5 +1,5 @@
 // The gateway's shapes, as far as a chat needs them, and how they become messages.
-import type { Conversation, Message, ToolCall, Usage } from './types';
+import type { Attachment, Conversation, FileFacts, Message, ToolCall, Usage } from './types';
 
 export const MAIN_SESSION = 'agent:main:main';
 
@@ -21,7 +21,11 @@ export interface WireMessage {
   toolCallId?: string;
   isError?: boolean;
   idempotencyKey?: string;
-  __openclaw?: { id?: string; runId?: string };
+  __openclaw?: {
+    id?: string;
+    runId?: string;
+    media?: { fileName?: string; contentType?: string; sizeBytes?: number }[];
+  };
 }
 
 export interface WireHistory {
@@ -71,10 +75,6 @@ export function replyId(runId: string): string {
   return `${runId}:reply`;
 }
 
-export function runOf(reply: string): string {
-  return reply.replace(/:reply$/, '');
-}
-
 export function textOf(content: WireMessage['content']): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
@@ -87,7 +87,14 @@ export function messagesOf(history: WireHistory): Message[] {
     const id = wire.idempotencyKey?.replace(/:user$/, '') ?? wire.__openclaw?.id ?? `h${index}`;
     const at = wire.timestamp ?? 0;
     if (wire.role === 'user')
-      messages.push({ id, role: 'user', text: textOf(wire.content), at, status: 'sent' });
+      messages.push({
+        id,
+        role: 'user',
+        text: textOf(wire.content),
+        at,
+        status: 'sent',
+        ...(wire.__openclaw?.media?.length && { files: filesOf(wire.__openclaw.media) }),
+      });
     else if (wire.role === 'assistant') takeReply(messages, wire, id, at);
     else if (wire.role === 'toolResult') takeResult(messages, wire);
   }
@@ -99,8 +106,17 @@ export function messagesOf(history: WireHistory): Message[] {
       text: run.text ?? '',
       at: run.startedAt ?? Date.now(),
       status: 'streaming',
+      run: run.runId,
     });
   return messages;
+}
+
+function filesOf(media: NonNullable<NonNullable<WireMessage['__openclaw']>['media']>): FileFacts[] {
+  return media.map(({ fileName = '', contentType = '', sizeBytes = 0 }) => ({
+    name: fileName,
+    type: contentType,
+    size: sizeBytes,
+  }));
 }
 
 /** A turn with tools is stored in several pieces; to a reader it is one reply. */
@@ -189,6 +205,12 @@ export function conversationsOf(list: WireSessions): Conversation[] {
 function nameOf(key: string): string {
   const name = key.split(':').slice(2).join(' ');
   return /[0-9a-f]{8}-/.test(name) ? '' : name;
+}
+
+/** A file in the form of `chat.send`. */
+export function wireFile({ name, type, content }: Attachment): object {
+  const kind = type.startsWith('image/') ? 'image' : 'file';
+  return { type: kind, mimeType: type || 'application/octet-stream', fileName: name, content };
 }
 
 function shown(value: unknown): string {

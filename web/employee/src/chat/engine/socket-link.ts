@@ -1,6 +1,7 @@
 // One connection to an instance's gateway: requests with answers, events, and the truth about how it stands. It comes back
 // by itself after a break, later each time; what a break means is told by where it happened.
 import { backoff } from './backoff';
+import { hopOfClose } from './hops';
 import type { Connection, Hop } from './types';
 
 export interface Frame {
@@ -17,6 +18,17 @@ export interface Dialled {
   url: string;
   /** Answers the gateway's challenge with the parameters of `connect`. */
   introduce?: (challenge: { nonce: string; ts: number }) => Promise<object>;
+  /** Another way remains when this one does not become live: told of it, the next dial takes that. */
+  detour?: () => void;
+}
+
+/** What the gateway says of itself: the relay's first frame, or the answer to `connect`. */
+export interface Hello {
+  policy?: {
+    maxPayload?: number;
+    tickIntervalMs?: number;
+    attachments?: { maxBytes?: number; maxImageBytes?: number };
+  };
 }
 
 export class HopError extends Error {
@@ -46,18 +58,24 @@ export interface LinkParts {
   diagnose: (url: string) => Promise<Hop>;
   /** Called on every fresh connection; it is live when this has succeeded. */
   greet: () => Promise<void>;
+  onHello: (hello: Hello) => void;
   onEvent: (event: string, payload: unknown) => void;
   onConnection: (connection: Connection) => void;
   /** It never worked, and waiting will not change that. */
   onHopeless: (hop: Hop) => void;
 }
 
-/** The gateway speaks at least every 30 s; after this long without a word the connection is dead. */
-const SILENCE_MS = 75_000;
+/** The gateway speaks at least at each tick; after so many of them without a word the connection is dead. */
+const SILENT_TICKS = 2.5;
+const TICK_MS = 30_000;
 const ANSWER_MS = 30_000;
+/** As long as a way that has another beside it may take to become live. */
+const DETOUR_MS = 6000;
 /** So often a first connection is tried before the page looks for another way. */
 const FIRST_TRIES = 2;
-const HOPELESS: ReadonlySet<Hop> = new Set(['no-relay', 'no-upgrade', 'origin', 'instance', 'refused']);
+const HOPELESS: ReadonlySet<Hop> = new Set(['no-upgrade', 'origin', 'crowded', 'instance', 'refused']);
+/** Said by the relay itself for what it does not pass on. */
+export const TOO_LONG = '4130';
 
 export class SocketLink {
   private socket: WebSocket | null = null;
@@ -65,6 +83,11 @@ export class SocketLink {
   private sequence = 0;
   private failures = 0;
   private wasLive = false;
+  /** Set until the connection under way is live. */
+  private detour: (() => void) | undefined;
+  private slow: ReturnType<typeof setTimeout> | undefined;
+  private tickMs = TICK_MS;
+  private maxPayload = Infinity;
   private alive = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private silence: ReturnType<typeof setTimeout> | undefined;
@@ -97,6 +120,9 @@ export class SocketLink {
     if (socket?.readyState !== 1) return Promise.reject(new RequestError('network', 'not connected'));
     this.sequence += 1;
     const id = String(this.sequence);
+    const frame = JSON.stringify({ type: 'req', id, method, params });
+    if (isLonger(frame, this.maxPayload))
+      return Promise.reject(new RequestError(TOO_LONG, 'longer than the assistant takes'));
     return new Promise((resolve, reject) => {
       const late = setTimeout(
         () => this.settle(id)?.reject(new RequestError('5040', 'no answer')),
@@ -112,7 +138,7 @@ export class SocketLink {
           reject(error);
         },
       });
-      socket.send(JSON.stringify({ type: 'req', id, method, params }));
+      socket.send(frame);
     });
   }
 
@@ -128,8 +154,17 @@ export class SocketLink {
       return;
     }
     if (round !== this.round || !this.alive) return;
-    const socket = this.parts.open(dialled.url);
+    this.detour = dialled.detour;
+    let socket: WebSocket;
+    try {
+      socket = this.parts.open(dialled.url);
+    } catch {
+      // The browser itself forbids it.
+      this.broken('refused');
+      return;
+    }
     this.socket = socket;
+    if (dialled.detour !== undefined) this.slow = setTimeout(() => this.giveUp(), DETOUR_MS);
     let opened = false;
     socket.addEventListener('open', () => {
       opened = true;
@@ -143,8 +178,10 @@ export class SocketLink {
     });
     socket.addEventListener('close', ({ code, reason }: CloseEvent) => {
       if (round !== this.round || !this.alive) return;
-      this.drop();
-      if (opened) this.broken(hopOfClose(code, reason));
+      const hop = hopOfClose(code, reason);
+      // What was too long once is too long again.
+      this.drop(hop === 'too-long' ? new RequestError(TOO_LONG, reason) : undefined);
+      if (opened || this.detour !== undefined) this.broken(hop);
       else
         void this.parts.diagnose(dialled.url).then(
           (hop) => round === this.round && this.broken(hop),
@@ -162,6 +199,8 @@ export class SocketLink {
         waiter?.reject(
           new RequestError(frame.error?.details?.code ?? frame.error?.code ?? '', frame.error?.message ?? ''),
         );
+    } else if (frame.event === 'relay.hello') {
+      this.hello(frame.payload as Hello);
     } else if (frame.event === 'connect.challenge' && dialled.introduce) {
       void this.introduce(dialled.introduce, frame.payload as { nonce: string; ts: number }, round);
     } else if (frame.event !== undefined) this.parts.onEvent(frame.event, frame.payload);
@@ -173,7 +212,7 @@ export class SocketLink {
     round: number,
   ) {
     try {
-      await this.request('connect', await answer(challenge));
+      this.hello((await this.request('connect', await answer(challenge))) as Hello);
       this.greet(round);
     } catch (error) {
       if (round !== this.round) return;
@@ -189,6 +228,8 @@ export class SocketLink {
         if (round !== this.round) return;
         this.failures = 0;
         this.wasLive = true;
+        this.detour = undefined;
+        clearTimeout(this.slow);
         this.parts.onConnection({ state: 'live' });
       },
       (error: unknown) => {
@@ -201,12 +242,29 @@ export class SocketLink {
     );
   }
 
+  private hello({ policy }: Hello) {
+    this.tickMs = policy?.tickIntervalMs ?? TICK_MS;
+    this.maxPayload = policy?.maxPayload ?? Infinity;
+    this.parts.onHello({ policy });
+  }
+
   private broken(hop: Hop) {
     if (!this.alive) return;
+    const { detour } = this;
+    this.detour = undefined;
+    if (detour !== undefined && navigator.onLine) {
+      detour();
+      void this.connect();
+      return;
+    }
     this.failures += 1;
     const known = navigator.onLine ? hop : 'offline';
-    const tries = hop === 'no-relay' ? 1 : FIRST_TRIES;
-    if (!this.wasLive && HOPELESS.has(known) && this.failures >= tries) {
+    if (known === 'not-yours') {
+      // Neither waiting nor another way makes it one's own again.
+      this.parts.onConnection({ state: 'readonly', hop: known });
+      return;
+    }
+    if (!this.wasLive && HOPELESS.has(known) && this.failures >= FIRST_TRIES) {
       this.parts.onHopeless(known);
       return;
     }
@@ -217,19 +275,22 @@ export class SocketLink {
 
   private heard() {
     clearTimeout(this.silence);
-    this.silence = setTimeout(() => {
-      this.round += 1;
-      this.drop();
-      this.broken('server');
-    }, SILENCE_MS);
+    this.silence = setTimeout(() => this.giveUp(), this.tickMs * SILENT_TICKS);
   }
 
-  private drop() {
+  private giveUp() {
+    this.round += 1;
+    this.drop();
+    this.broken('server');
+  }
+
+  private drop(why = new RequestError('network', 'connection lost')) {
     clearTimeout(this.silence);
+    clearTimeout(this.slow);
     const { socket } = this;
     this.socket = null;
     socket?.close();
-    for (const waiter of this.waiters.values()) waiter.reject(new RequestError('network', 'connection lost'));
+    for (const waiter of this.waiters.values()) waiter.reject(why);
     this.waiters.clear();
   }
 
@@ -240,10 +301,7 @@ export class SocketLink {
   }
 }
 
-/** Why an open connection ended, by what the gateway or the relay said. */
-export function hopOfClose(code: number, reason: string): Hop {
-  if (/origin/i.test(reason)) return 'origin';
-  if (code === 1008) return 'refused';
-  if (code === 1012 || code === 1013) return 'starting';
-  return code === 1006 || code === 1001 ? 'server' : 'instance';
+function isLonger(text: string, bytes: number): boolean {
+  // No character takes more than three bytes for each of its units.
+  return text.length * 3 > bytes && new TextEncoder().encode(text).length > bytes;
 }

@@ -6,12 +6,19 @@ export type EngineKind = 'socket' | 'embed' | 'gateway';
 export type Hop =
   | 'offline'
   | 'server'
-  | 'no-relay'
+  /** The relay heard nothing from this page for too long: it slept. */
+  | 'silent'
   | 'no-upgrade'
   | 'origin'
+  /** As many sockets are open as one person may have. */
+  | 'crowded'
   | 'instance'
   | 'starting'
+  | 'restarting'
   | 'no-embed'
+  | 'session'
+  | 'not-yours'
+  | 'too-long'
   | 'refused';
 
 export type Connection =
@@ -54,12 +61,36 @@ export type MessageStatus =
   | 'stopped'
   | 'broken';
 
+/** What is known of a file that goes with a prompt, without what is in it. */
+export interface FileFacts {
+  name: string;
+  /** Its media type; empty when the browser knows none. */
+  type: string;
+  size: number;
+}
+
+/** A file to send along; `content` is base64. */
+export interface Attachment extends FileFacts {
+  content: string;
+}
+
+/** What the assistant takes along with a prompt, in bytes. */
+export interface AttachmentPolicy {
+  maxBytes: number;
+  maxImageBytes: number;
+  /** Everything of one prompt together, as it is sent. */
+  maxPayload: number;
+}
+
 export interface Message {
   id: string;
   role: 'user' | 'assistant';
   text: string;
   at: number;
   status: MessageStatus;
+  /** The gateway's id of the run that wrote this reply: the same in every tab. */
+  run?: string;
+  files?: readonly FileFacts[];
   /** What the assistant does before the first word. */
   phase?: string;
   failure?: Failure;
@@ -86,6 +117,8 @@ export interface EngineState {
   conversation: string | null;
   /** The page to show in a frame; only the embedded window has one. */
   frame: string | null;
+  /** What may be attached; null where nothing can be. */
+  attachable: AttachmentPolicy | null;
 }
 
 /** What the page does beside the chat: the dual write hangs on these two moments. */
@@ -101,7 +134,8 @@ export interface ChatEngine {
   state: () => EngineState;
   subscribe: (listener: () => void) => () => void;
   start: () => void;
-  send: (text: string) => void;
+  /** Files only where the state says that they can be attached. */
+  send: (text: string, files?: readonly Attachment[]) => void;
   /** Sends a failed or queued prompt once more. */
   retry: (id: string) => void;
   /** Ends the running reply; what has come stays. */
@@ -109,7 +143,7 @@ export interface ChatEngine {
   /** Asks the last prompt again. */
   regenerate: () => void;
   /** Replaces a prompt and everything after it. */
-  edit: (id: string, text: string) => void;
+  edit: (id: string, text: string, files?: readonly Attachment[]) => void;
   newConversation: () => void;
   openConversation: (key: string | null) => void;
   /** Tries to connect at once instead of at the announced time. */
@@ -125,6 +159,7 @@ export const EMPTY: EngineState = {
   conversations: [],
   conversation: null,
   frame: null,
+  attachable: null,
 };
 
 export function isRunning(state: EngineState): boolean {

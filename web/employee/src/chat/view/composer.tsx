@@ -1,8 +1,19 @@
 // Where one writes: Enter sends, Shift+Enter breaks the line, an input method's Enter stays its own, ↑ brings back the
-// last prompt, Esc ends an edit or the running reply.
-import { ArrowUp, Square, X } from 'lucide-react';
-import { useEffect, useImperativeHandle, useLayoutEffect, useRef, type KeyboardEvent, type Ref } from 'react';
+// last prompt, Esc ends an edit or the running reply. Files are chosen, pasted or dropped.
+import { ArrowUp, Paperclip, Square, X } from 'lucide-react';
+import {
+  useEffect,
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  type Ref,
+} from 'react';
 import { useText } from '../../messages';
+import type { ChosenFiles } from '../use-files';
+import { Files } from './files';
 
 export interface ComposerHandle {
   focus: () => void;
@@ -14,6 +25,9 @@ interface ComposerProps {
   onText: (text: string) => void;
   onSend: (text: string) => void;
   onStop: () => void;
+  files: ChosenFiles;
+  /** Whether the connection takes files at all. */
+  attachable: boolean;
   running: boolean;
   /** Null when writing is possible; otherwise why not. */
   closed: string | null;
@@ -26,6 +40,7 @@ interface ComposerProps {
 
 export function Composer(props: ComposerProps) {
   const { ref, text, onText, onSend, onStop, running, closed, last, onCancelEdit, instanceName } = props;
+  const { files, attachable } = props;
   const { t } = useText();
   const area = useRef<HTMLTextAreaElement>(null);
   useImperativeHandle(ref, () => ({ focus: () => area.current?.focus() }), []);
@@ -47,7 +62,29 @@ export function Composer(props: ComposerProps) {
     return () => window.removeEventListener('keydown', stop);
   }, [running, onStop]);
 
-  const ready = text.trim() !== '' && closed === null;
+  const attached = files.files.length > 0;
+  const ready = text.trim() !== '' && closed === null && (attachable || !attached);
+  const problem =
+    files.problem ??
+    (attached && !attachable
+      ? t('files.notHere')
+      : attached && text.trim() === ''
+        ? t('files.needText')
+        : null);
+
+  function paste(event: ClipboardEvent) {
+    const pasted = [...event.clipboardData.files];
+    // Office programs add a picture of the text that they copy: then the text is meant.
+    if (!attachable || pasted.length === 0 || event.clipboardData.types.includes('text/plain')) return;
+    event.preventDefault();
+    files.add(pasted);
+  }
+
+  function drop(event: DragEvent) {
+    if (!attachable || !event.dataTransfer.types.includes('Files')) return;
+    event.preventDefault();
+    files.add([...event.dataTransfer.files]);
+  }
 
   function send() {
     if (!ready) return;
@@ -77,6 +114,10 @@ export function Composer(props: ComposerProps) {
           event.preventDefault();
           send();
         }}
+        onDragOver={(event) => {
+          if (attachable && event.dataTransfer.types.includes('Files')) event.preventDefault();
+        }}
+        onDrop={drop}
         className="rounded-2xl border border-control bg-surface shadow-card has-[textarea:focus-visible]:border-accent has-[textarea:focus-visible]:outline-2 has-[textarea:focus-visible]:-outline-offset-1 has-[textarea:focus-visible]:outline-accent"
       >
         {onCancelEdit !== null && (
@@ -92,13 +133,25 @@ export function Composer(props: ComposerProps) {
             </button>
           </div>
         )}
+        {(attached || problem !== null) && (
+          <div className="space-y-1.5 px-2 pt-2">
+            {attached && <Files files={files.files} onRemove={files.remove} />}
+            {problem !== null && (
+              <p role={files.problem === null ? 'status' : 'alert'} className="px-1 text-sm text-warning">
+                {problem}
+              </p>
+            )}
+          </div>
+        )}
         <div className="flex items-end gap-2 p-2">
+          {attachable && <AttachButton onFiles={files.add} />}
           <textarea
             ref={area}
             rows={1}
             value={text}
             onChange={(event) => onText(event.target.value)}
             onKeyDown={keys}
+            onPaste={paste}
             aria-label={t('chat.message', { name: instanceName })}
             aria-describedby="composer-hint"
             placeholder={closed ?? t('chat.placeholder', { name: instanceName })}
@@ -132,5 +185,35 @@ export function Composer(props: ComposerProps) {
         {t('chat.hint')}
       </p>
     </div>
+  );
+}
+
+function AttachButton({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
+  const { t } = useText();
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button
+        type="button"
+        aria-label={t('files.attach')}
+        title={t('files.attach')}
+        onClick={() => input.current?.click()}
+        className="flex size-9 shrink-0 items-center justify-center rounded-xl text-muted hover:bg-sunken hover:text-ink"
+      >
+        <Paperclip className="size-5" aria-hidden="true" />
+      </button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label={t('files.attach')}
+        onChange={(event) => {
+          onFiles([...(event.target.files ?? [])]);
+          // The same file may be chosen again after it was removed.
+          event.target.value = '';
+        }}
+      />
+    </>
   );
 }

@@ -10,12 +10,17 @@ import type { Chat } from '../use-chat';
 const BROKEN: Record<Hop, { what: Key; remedy: Key }> = {
   offline: { what: 'hop.offline', remedy: 'hop.offlineRemedy' },
   server: { what: 'hop.server', remedy: 'hop.serverRemedy' },
-  'no-relay': { what: 'hop.noRelay', remedy: 'hop.noRelayRemedy' },
+  silent: { what: 'hop.silent', remedy: 'hop.silentRemedy' },
   'no-upgrade': { what: 'hop.noUpgrade', remedy: 'hop.noUpgradeRemedy' },
   origin: { what: 'hop.origin', remedy: 'hop.originRemedy' },
+  crowded: { what: 'hop.crowded', remedy: 'hop.crowdedRemedy' },
   instance: { what: 'hop.instance', remedy: 'hop.instanceRemedy' },
   starting: { what: 'hop.starting', remedy: 'hop.startingRemedy' },
+  restarting: { what: 'hop.restarting', remedy: 'hop.startingRemedy' },
   'no-embed': { what: 'hop.noEmbed', remedy: 'hop.noEmbedRemedy' },
+  session: { what: 'hop.session', remedy: 'hop.sessionRemedy' },
+  'not-yours': { what: 'hop.notYours', remedy: 'hop.notYoursRemedy' },
+  'too-long': { what: 'hop.tooLong', remedy: 'hop.tooLongRemedy' },
   refused: { what: 'hop.refused', remedy: 'hop.refusedRemedy' },
 };
 
@@ -51,8 +56,7 @@ export function ConnectionBar({ chat }: { chat: Chat }) {
     return (
       <Broken hop={connection.hop} onRetry={() => chat.engine.reconnect()} label={t('connection.now')} />
     );
-  // That a server has no live connection to offer is no fault to report every day; the engine's name says it.
-  if (chat.fallback !== null && chat.fallback !== 'no-relay')
+  if (chat.fallback !== null)
     return (
       <Broken
         hop={chat.fallback}

@@ -8,6 +8,7 @@ import { compact, seconds, usd } from '../../money';
 import { CopyButton } from '../copy-button';
 import type { Failure, Message } from '../engine/types';
 import { useFailureText } from '../failure-text';
+import { Files } from './files';
 import { Folds } from './folds';
 import { Waiting } from './waiting';
 
@@ -43,6 +44,11 @@ function Prompt({ message, unsaved, busy, onRetry, onRetrySave, onEdit }: Messag
       >
         {message.text}
       </div>
+      {message.files && (
+        <div className="mt-1.5 max-w-[min(85%,38rem)]">
+          <Files files={message.files} />
+        </div>
+      )}
       <div className="flex min-h-8 flex-wrap items-center justify-end gap-x-2 text-xs text-muted">
         {unsaved && <NotSaved state={unsaved} onRetry={() => onRetrySave(message.id)} />}
         <PromptState message={message} onRetry={() => onRetry(message.id)} />

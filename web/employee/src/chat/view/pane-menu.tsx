@@ -2,7 +2,7 @@
 import * as Radix from '@radix-ui/react-dropdown-menu';
 import { saveFile } from '@tidepool/shared/table/csv';
 import { MENU, MENU_ITEM } from '@tidepool/shared/ui/menu';
-import { Bot, Check, Download, Ellipsis, History } from 'lucide-react';
+import { Bot, Check, Download, Ellipsis, History, RotateCw } from 'lucide-react';
 import { useLocation } from 'wouter';
 import type { Instance } from '../../instances-query';
 import { useText } from '../../messages';
@@ -44,6 +44,12 @@ export function PaneMenu({ instance, chat }: { instance: Instance; chat: Chat })
           <Download className="size-4" aria-hidden="true" />
           {t('menu.export')}
         </Radix.Item>
+        {chat.engine.kind === 'embed' && (
+          <Radix.Item className={MENU_ITEM} onSelect={() => chat.engine.reconnect()}>
+            <RotateCw className="size-4" aria-hidden="true" />
+            {t('menu.reload')}
+          </Radix.Item>
+        )}
         <Radix.Item className={MENU_ITEM} onSelect={() => navigate(`/assistant?instance=${id}`)}>
           <Bot className="size-4" aria-hidden="true" />
           {t('menu.assistant')}

@@ -6,6 +6,7 @@ import { useText } from '../../messages';
 import { useDraft } from '../draft';
 import { isRunning, type Message } from '../engine/types';
 import type { Chat } from '../use-chat';
+import { useFiles } from '../use-files';
 import { Composer, type ComposerHandle } from './composer';
 import { ConnectionBar, ConnectionMark } from './connection';
 import { EmptyThread } from './empty-thread';
@@ -67,6 +68,7 @@ function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance
   const [draft, setDraft] = useDraft(account, instance.id);
   const [edited, setEdited] = useState<{ id: string; before: string } | null>(null);
   const composer = useRef<ComposerHandle>(null);
+  const files = useFiles(state.attachable);
   const lastPrompt = state.messages.findLast((message) => message.role === 'user')?.text;
 
   // Messages are drawn anew only when they change, so what they call must not change with each letter typed.
@@ -83,10 +85,17 @@ function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance
     [setDraft],
   );
 
-  function send(text: string) {
+  const reading = useRef(false);
+  async function send(text: string) {
+    if (reading.current) return;
+    reading.current = true;
+    const attached = files.files.length === 0 ? [] : await files.read();
+    reading.current = false;
+    if (attached === null) return;
     if (edited !== null && state.messages.some((message) => message.id === edited.id))
-      engine.edit(edited.id, text);
-    else engine.send(text);
+      engine.edit(edited.id, text, attached);
+    else engine.send(text, attached);
+    files.clear();
     setDraft(edited?.before ?? '');
     setEdited(null);
   }
@@ -116,7 +125,9 @@ function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance
         ref={composer}
         text={draft}
         onText={setDraft}
-        onSend={send}
+        onSend={(written) => void send(written)}
+        files={files}
+        attachable={state.attachable !== null}
         onStop={() => engine.stop()}
         running={isRunning(state)}
         closed={state.connection.state === 'readonly' ? t('chat.readonly') : null}
