@@ -123,7 +123,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
     for (number, member) in post.instances.iter().enumerate() {
         asks.push(match &looked {
             Ok(looked) => Box::pin(look(app, looked, number, member)),
-            Err(error) => Box::pin(fall_back(post, member, error)),
+            Err(error) => Box::pin(fall_back(app, post, member, error)),
         });
     }
     let seen: Vec<Seen> = stream::iter(asks).buffered(TALKS).collect().await;
@@ -238,7 +238,7 @@ async fn key(app: &App, instance: &Instance) -> Seen {
 }
 
 /// Where SSH does not get there: /healthz by the instance's own address, if it has one that is not the server's loopback.
-async fn fall_back(post: &Post, member: &Member, error: &Error) -> Seen {
+async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Seen {
     let away = format!("the server cannot be reached: {}", error.client);
     if !member.is_there() {
         return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
