@@ -44,7 +44,7 @@ async fn one_sweep_tells_how_everything_is() {
         .await;
     let mute = ground
         .instance(
-            json!({"server_id": dead, "home": "/srv/x/3", "gateway_url": format!("http://0.0.0.0:{}", free_port())}),
+            json!({"server_id": dead, "home": "/srv/x/3", "gateway_url": format!("http://{own}:{}", free_port())}),
         )
         .await;
     ground.sh("systemctl stop \"openclaw-$1\"", &[&stopped]).await;

@@ -170,6 +170,7 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
     assert_eq!(ground.show(&id(3)).await["health_status"], "unhealthy");
     assert_eq!(open("out_of_memory").await, Some(1));
     ground.sh("systemctl restart \"openclaw-$1\"", &[&id(3)]).await;
+    ground.site.wait(Duration::from_secs(60));
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_secs(1)).await;
         check(&ground).await;
