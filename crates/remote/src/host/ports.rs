@@ -74,10 +74,11 @@ impl Owner {
         if own { Verdict::Own } else { Verdict::OtherGateway }
     }
 
-    /// A running gateway calls itself `openclaw-gateway`; before that it is node with OpenClaw's script.
+    /// A running gateway calls itself `openclaw-gateway`, in releases up to 2026.5 only `openclaw`; before that it is node with
+    /// OpenClaw's script.
     fn is_gateway(&self) -> bool {
         let Some(program) = self.command.first() else { return false };
-        let titled = program.split(' ').next().is_some_and(|word| word == "openclaw-gateway");
+        let titled = program.split(' ').next() == Some("openclaw-gateway") || self.command == ["openclaw"];
         let script = |word: &String| matches!(word.rsplit('/').next(), Some("openclaw" | "openclaw.mjs"));
         titled || self.command.iter().take(3).any(script) && self.command.iter().any(|word| word == "gateway")
     }
@@ -269,6 +270,7 @@ mod tests {
             ("OPENCLAW_STATE_DIR=/srv/assistants/1/.openclaw/\n", "OPENCLAW_STATE_DIR=/srv/assistants/2/.openclaw\n");
         let node = "/usr/bin/node\0/opt/openclaw/openclaw.mjs\0gateway\0run\0--port\x0018789\0";
         assert_eq!(judge("openclaw-gateway\0", SYSTEM, ""), Verdict::Own);
+        assert_eq!(judge("openclaw\0\0\0", SYSTEM, ""), Verdict::Own, "an older release");
         assert_eq!(judge(node, SYSTEM, ""), Verdict::Own);
         assert_eq!(judge(node, SESSION, own), Verdict::Own);
         assert_eq!(judge("openclaw-gateway\0", SESSION, "HOME=/srv/assistants/1\n"), Verdict::Own);
