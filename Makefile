@@ -14,7 +14,7 @@ help: ## this list
 demo: build ## build, then run the product with example data and simulated parts; Ctrl-C ends it (needs: Rust, Node)
 	@exec $(TARGET)/debug/tidepool demo
 
-test: ## every test; PART="rust browser" for some of: setup web rust api browser secrets (needs: Rust, Node, Python, apt; root for databases and the browser)
+test: ## every test; PART="rust browser" for some of: setup web rust api docs browser secrets (needs: Rust, Node, Python, apt; root for databases and the browser)
 	@exec testbed/run.py $(PART)
 
 fuzz: ## the property tests of what reads other programs' files, logs and frames, with CASES=20000 each instead of 256 (needs: Rust)

@@ -24,10 +24,13 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "web": ("web",),
     "rust": ("nextest", "postgres", "mariadb", "idp", "openclaw", "hosts"),
     "api": ("netns", "schemathesis"),
+    "docs": ("docs",),
     "browser": ("web", "chromium", "idp"),
     "secrets": (),
     "real": ("nextest", "openclaw", "older", "hosts"),
 }
+
+_UNAVAILABLE = 69  # a script of ours: this machine cannot give what it takes
 
 # What `make test` leaves out: too slow, or too large to install.
 ONLY_WHEN_NAMED = {"real"}
@@ -123,6 +126,23 @@ def api(run: Run, result: Result) -> None:
     return result.settle(code, "schemathesis")
 
 
+def docs(run: Run, result: Result) -> None:
+    """The blocks of docs/ that say that they are tests, and what those pages name."""
+    if not run.install_or_skip(result, "docs") or not _binary_built(run, result):
+        return
+    code, lines = run_shown([sys.executable, str(TESTBED / "docs_check.py"), str(run.binary)], run.log("docs"), run.env, timeout=600)
+    if code == _UNAVAILABLE:
+        return result.skip("the whole part needs a network namespace", "not allowed here")
+    if told := next((match for line in lines if (match := re.match(r"docs: (\d+) passed, \d+ failed$", line))), None):
+        result.passed += int(told[1])
+    for line in lines:
+        if line.startswith("FAIL "):
+            result.fail(line.removeprefix("FAIL "))
+        elif line.startswith("not run: "):
+            result.notes.append(line)
+    return result.settle(code, "docs_check.py")
+
+
 def browser(run: Run, result: Result) -> None:
     """The end-to-end tests, in Debian's Chromium against the real binary."""
     if not run.install_or_skip(result, "chromium"):
@@ -189,4 +209,4 @@ def _binary_built(run: Run, result: Result) -> bool:
     return code == 0
 
 
-PARTS: dict[str, Callable[[Run, Result], None]] = {"web": web, "rust": rust, "api": api, "browser": browser, "secrets": secrets, "real": real}
+PARTS: dict[str, Callable[[Run, Result], None]] = {"web": web, "rust": rust, "api": api, "docs": docs, "browser": browser, "secrets": secrets, "real": real}
