@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
-#   postgres mariadb chromium netns mmdebstrap nginx docs   Debian packages (needs root)
+#   postgres mariadb chromium netns mmdebstrap nginx docs faketime   Debian packages (needs root)
 #   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
 #   openclaw older                                 OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB); older releases of it
@@ -70,6 +70,9 @@ get_nginx() { apt_install nginx; }
 
 have_netns() { { command -v ip && command -v unshare; } >/dev/null; }
 get_netns() { apt_install iproute2 util-linux; }
+
+have_faketime() { compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null; }
+get_faketime() { apt_install libfaketime; }
 
 have_docs() { { command -v curl && command -v jq && have_netns; } >/dev/null; }
 get_docs() { apt_install curl jq iproute2 util-linux; }
