@@ -71,7 +71,7 @@ get_nginx() { apt_install nginx; }
 have_netns() { { command -v ip && command -v unshare; } >/dev/null; }
 get_netns() { apt_install iproute2 util-linux; }
 
-have_faketime() { compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null; }
+have_faketime() { compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; }
 get_faketime() { apt_install libfaketime; }
 
 have_docs() { { command -v curl && command -v jq && have_netns; } >/dev/null; }

@@ -41,7 +41,7 @@ from suite.site import ADMIN_EMAIL, Refused, Replica, Server, Site, call, enter_
 PASSWORD = "a long password"
 PEOPLE, INSTANCES = 6, 4  # fewer instances than people: claims are fought over
 UNKNOWN = (OSError, http.client.HTTPException)  # nobody knows what became of the request
-FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
 class Ledger:
@@ -334,6 +334,9 @@ def on_a_jumping_clock(binary: Path, folder: Path, seconds: float, chance: rando
                 new.write_text(f"{minutes * 60:+d}")
                 new.rename(offset)
             offset.write_text("+0")
+        if int(alone.ask("SELECT MAX(created_at) - MIN(created_at) FROM audit_log")[0][0]) < seconds * 2000:
+            print("FAIL the clock: it did not jump", flush=True)
+            return False
         return verdict("the clock", ledger, alone.ask, faults)
 
 
@@ -362,7 +365,7 @@ def with_hosts(binary: Path, folder: Path, seconds: float, chance: random.Random
         names = [host["name"] for host in listed["hosts"]]
         for host in listed["hosts"]:
             call(first.admin, "POST", "/servers", token, {"id": host["name"], "name": host["name"], "host": host["relay"], "ssh_port": host["port"], "ssh_key": key})
-            call(first.admin, "POST", "/assistant-instances", token, {"id": f"on-{host['name']}", "name": "x", "server_id": host["name"], "provision": True})
+            call(first.admin, "POST", "/assistant-instances", token, {"id": f"on-{host['name']}", "name": "x", "server_id": host["name"], "model": "claude-sonnet-4-6", "provision": True})
 
         def usable(name: str) -> bool:
             steps = call(first.admin, "POST", f"/servers/{name}/test", token, seconds=60)["steps"]

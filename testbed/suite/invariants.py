@@ -1,4 +1,5 @@
-"""What must be true of the tables after whatever happened: the product's own rules, and those of the request log and the clock.
+"""What must be true of the tables after whatever happened: the product's own rules, and those of the request log and of claims.
+What an index of the schema forbids (two live bindings of an instance, two runs of a slot) is not asked for again.
 
 The rules of store/src/invariant.rs are read from there, so that there is one list of them.
 """
@@ -26,12 +27,8 @@ _OURS = {
         "SELECT d.token_name FROM (SELECT token_name, SUM(requests) AS n, SUM(quota) AS q FROM usage_daily GROUP BY token_name) d "
         "JOIN (SELECT token_name, SUM(requests) AS n, SUM(quota) AS q FROM usage_slot GROUP BY token_name) s "
         "ON s.token_name = d.token_name WHERE d.n <> s.n OR d.q <> s.q",
-    "a slot of a job has one run": "SELECT job_name FROM job_run WHERE slot IS NOT NULL GROUP BY job_name, slot HAVING COUNT(*) > 1",
-    "a job has one run at a time": "SELECT job_name FROM job_run WHERE status = 'running' GROUP BY job_name HAVING COUNT(*) > 1",
     "an employee has one claimed instance":
         "SELECT user_id FROM binding WHERE ended_at IS NULL AND origin = 'claimed' GROUP BY user_id HAVING COUNT(*) > 1",
-    "an instance has one sub key":
-        "SELECT name FROM gateway_key GROUP BY name HAVING COUNT(*) > 1",
 }
 
 

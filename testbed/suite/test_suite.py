@@ -131,7 +131,7 @@ class Invariants(unittest.TestCase):
     def put(self, table: str, **values: object) -> None:
         """A row with what is named; whatever else must not be NULL is empty or 0."""
         columns = {name: ("" if "TEXT" in kind else 0) for _, name, kind, needed, default, key in self.database.execute(f"PRAGMA table_info({table})")
-                   if needed and default is None and name != "id" or key and kind == "TEXT"}
+                   if needed and default is None and (name != "id" or kind == "TEXT")}
         columns |= values
         marks = ", ".join("?" for _ in columns)
         self.database.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", list(columns.values()))
@@ -160,9 +160,10 @@ class Invariants(unittest.TestCase):
         self.put("request_log", request_id="r", token_name="i1", type=1)
         self.assertIn("a request is in the log once: r", self.found())
         self.database.execute("DELETE FROM request_log WHERE type = 1")
-        for slot in (7, 8):
-            self.put("job_run", job_name="j", slot=slot, status="running")
-        self.assertIn("a job has one run at a time: j", self.found())
+        for number in (2, 3):
+            self.put("instance", id=f"i{number}", id_key=f"i{number}", assigned_user_id="u2", gateway_port=1000 * number)
+            self.put("binding", id=f"b{number}", user_id="u2", instance_id=f"i{number}", origin="claimed")
+        self.assertIn("an employee has one claimed instance: u2", self.found())
 
 
 if __name__ == "__main__":
