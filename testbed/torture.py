@@ -254,6 +254,18 @@ def on_postgres(binary: Path, folder: Path, seconds: float, chance: random.Rando
         return verdict("PostgreSQL, three replicas", ledger, site.database.ask, faults)
 
 
+def soon(attempt: Any) -> bool:
+    """Whether it goes well within ten seconds."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            attempt()
+            return True
+        except (Refused, *UNKNOWN):
+            time.sleep(0.2)
+    return False
+
+
 class Alone:
     """One process on SQLite in a folder of its own."""
 
@@ -303,6 +315,8 @@ def on_a_full_disk(binary: Path, folder: Path, seconds: float, chance: random.Ra
                             pass  # no space left
                     time.sleep(chance.uniform(1, 3))
                     filler.unlink()
+                    if not soon(lambda: call(alone.replica.admin, "POST", "/users", alone.token, {"email": f"{uuid.uuid4().hex}@example.test", "name": "x"})):
+                        ledger.odd.append("with room on the disk again, nothing can be written for 10 s")
                 if not alone.replica.runs:
                     alone.replica.start()
                     alone.replica.wait()
