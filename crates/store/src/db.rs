@@ -56,9 +56,10 @@ impl Db {
                 let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE);
                 // On a full disk SQLite ends a transaction by itself. The connection's count of transactions does not learn of it
                 // and would refuse every later one, with room on the disk or without: such a connection is replaced.
-                let writer = pool.clone().max_connections(1).before_acquire(|connection, _| {
-                    Box::pin(async move { Ok(!connection.is_in_transaction()) })
-                });
+                let writer = pool
+                    .clone()
+                    .max_connections(1)
+                    .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
                 // The writer comes first: it makes the file that the readers open.
                 let write = open_sqlite(writer, options.clone()).await?;
                 let read = open_sqlite(pool.max_connections(SQLITE_READERS), options.read_only(true)).await?;

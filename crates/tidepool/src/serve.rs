@@ -184,10 +184,9 @@ impl Running {
             let gone_on = tokio::time::Instant::now() + HEAD_START;
             while let Ok(Some(_)) = tokio::time::timeout_at(gone_on, tasks.join_next()).await {}
             stop_gateway.send(true).ok();
-            tokio::join!(
-                async { while tasks.join_next().await.is_some() {} },
-                async { while gateway.join_next().await.is_some() {} },
-            );
+            let sides = async { while tasks.join_next().await.is_some() {} };
+            let gateway = async { while gateway.join_next().await.is_some() {} };
+            tokio::join!(sides, gateway);
         };
         let left = tokio::time::timeout(GOODBYE, app.sockets.emptied());
         let (drained, left) = tokio::join!(tokio::time::timeout(DRAIN, drained), left);
