@@ -6,7 +6,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tidepool
 # Where cargo puts what it builds; CI keeps it outside the clone, so that the next run starts warm.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-real fuzz lint fmt build release openapi bench fresh clean
+.PHONY: help demo test test-real torture fuzz lint fmt build release package openapi bench fresh clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -14,18 +14,25 @@ help: ## this list
 demo: build ## build, then run the product with example data and simulated parts; Ctrl-C ends it (needs: Rust, Node)
 	@exec $(TARGET)/debug/tidepool demo
 
-test: ## every test; PART="rust browser" for some of: setup web rust api browser secrets (needs: Rust, Node, Python, apt; root for databases and the browser)
+test: ## every test; PART="rust browser" for some of: setup web rust api docs scaleout torture browser secrets (needs: Rust, Node, Python, apt; root for databases and the browser)
 	@exec testbed/run.py $(PART)
+
+torture: build ## kills, restarts, full disks, clock jumps, host crashes and pulled cables under load, then whether anything is lost; MINUTES=10 (needs: Rust, Node, root)
+	testbed/install.sh netns postgres faketime hosts
+	testbed/torture.py $(TARGET)/debug/tidepool --minutes $(or $(MINUTES),10)
 
 fuzz: ## the property tests of what reads other programs' files, logs and frames, with CASES=20000 each instead of 256 (needs: Rust)
 	PROPTEST_CASES=$(or $(CASES),20000) cargo nextest run --locked -p openclaw --profile fuzz -E 'test(/::fuzz_/)'
 
-lint: ## rustfmt, clippy with warnings as errors, the web linters, script and repository checks (needs: Rust, Node, Python)
+lint: ## rustfmt, clippy with warnings as errors, the web and image linters, licences, script and repository checks (needs: Rust, Node, Python)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	testbed/install.sh web
 	npm --prefix web run lint
+	testbed/install.sh hadolint
+	$(CACHE)/hadolint/bin/hadolint packaging/Dockerfile
 	testbed/lint.py
+	testbed/licences.py
 
 fmt: ## format the Rust and web sources in place
 	cargo fmt --all
@@ -41,6 +48,10 @@ release: ## both web apps and the optimised binary, in $(TARGET)/release (needs:
 	testbed/install.sh web
 	npm --prefix web run build
 	cargo build --locked --release -p tidepool
+
+package: release ## the Debian package in $(TARGET)/debian, made by cargo-deb, which it installs, and looked into (needs: Rust, Node, dpkg)
+	testbed/install.sh deb
+	packaging/build.sh $(abspath $(TARGET))
 
 test-real: ## the tests that need the real OpenClaw, which it installs from npm (needs: Rust, Node; 650 MB)
 	@testbed/run.py real

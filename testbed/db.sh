@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# db.sh pg-run DIR PORT | maria-run DIR PORT     a private database server on 127.0.0.1 in the foreground, data in DIR
+# db.sh pg-run DIR PORT [OPTION…] | maria-run DIR PORT     a private database server on 127.0.0.1 in the foreground, data in DIR
 # db.sh pg-url PORT     | maria-url PORT         its address
 # The server ends with the process that started it, or by SIGINT (PostgreSQL), SIGTERM (MariaDB); DIR is the caller's to remove. Durability is off: these
-# databases live for one test run. Needs: testbed/install.sh postgres | mariadb. As root the server runs as Debian's own
+# databases live for one test run (OPTION `-c synchronous_commit=on` keeps what was committed when the server is killed). Needs: testbed/install.sh postgres | mariadb. As root the server runs as Debian's own
 # user of that database, which must be able to reach DIR (so not below /root).
 set -euo pipefail
 cmd=${1:-} dir=${2:-} port=${3:-}
@@ -35,7 +35,7 @@ case $cmd in
     # SIGINT is PostgreSQL's fast shutdown; at SIGTERM it would wait for its clients to leave.
     foreground postgres INT "$bin/postgres" -D "$dir/data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
       -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=64MB -c max_connections=300 \
-      -c log_min_messages=warning
+      -c log_min_messages=warning "${@:4}"
     ;;
   pg-url) echo "postgres://postgres@127.0.0.1:$dir/postgres" ;;
   maria-run)

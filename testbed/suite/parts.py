@@ -24,10 +24,15 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "web": ("web",),
     "rust": ("nextest", "postgres", "mariadb", "idp", "openclaw", "hosts"),
     "api": ("netns", "schemathesis"),
+    "docs": ("docs",),
+    "scaleout": ("netns", "postgres", "nginx"),
+    "torture": ("netns", "postgres", "faketime"),
     "browser": ("web", "chromium", "idp"),
     "secrets": (),
     "real": ("nextest", "openclaw", "older", "hosts"),
 }
+
+_UNAVAILABLE = 69  # a script of ours: this machine cannot give what it takes
 
 # What `make test` leaves out: too slow, or too large to install.
 ONLY_WHEN_NAMED = {"real"}
@@ -123,6 +128,50 @@ def api(run: Run, result: Result) -> None:
     return result.settle(code, "schemathesis")
 
 
+def docs(run: Run, result: Result) -> None:
+    """The blocks of docs/ that say that they are tests, and what those pages name."""
+    if not run.install_or_skip(result, "docs") or not _binary_built(run, result):
+        return
+    code, lines = run_shown([sys.executable, str(TESTBED / "docs_check.py"), str(run.binary)], run.log("docs"), run.env, timeout=600)
+    if code == _UNAVAILABLE:
+        return result.skip("the whole part needs a network namespace", "not allowed here")
+    if told := next((match for line in lines if (match := re.match(r"docs: (\d+) passed, \d+ failed$", line))), None):
+        result.passed += int(told[1])
+    for line in lines:
+        if line.startswith("FAIL "):
+            result.fail(line.removeprefix("FAIL "))
+        elif line.startswith("not run: "):
+            result.notes.append(line)
+    return result.settle(code, "docs_check.py")
+
+
+def scaleout(run: Run, result: Result) -> None:
+    """Three replicas on one PostgreSQL behind nginx, restarted one after the other under load."""
+    _against_binary(run, result, ["scaleout.py"])
+
+
+def torture(run: Run, result: Result) -> None:
+    """The short form of `make torture`: a round of each kind of fault, then whether anything is lost."""
+    _against_binary(run, result, ["torture.py", "--short"])
+
+
+def _against_binary(run: Run, result: Result, command: list[str]) -> None:
+    """A script of the testbed that takes the binary, and prints a line that begins with ok, FAIL or `left out:` for all it did."""
+    name = command[0].removesuffix(".py")
+    if not run.install_or_skip(result, *NEEDS[name]) or not _binary_built(run, result):
+        return
+    code, lines = run_shown([sys.executable, str(TESTBED / command[0]), str(run.binary), *command[1:]], run.log(name), run.env, timeout=900)
+    if code == _UNAVAILABLE:
+        return result.skip("the whole part needs a network namespace", lines[-1] if lines else "not allowed here")
+    result.passed += sum(line.startswith("ok ") for line in lines)
+    for line in lines:
+        if line.startswith("FAIL "):
+            result.fail(line.removeprefix("FAIL "))
+        elif line.startswith("left out: "):
+            result.skip(name, line.removeprefix("left out: "))
+    return result.settle(code, command[0])
+
+
 def browser(run: Run, result: Result) -> None:
     """The end-to-end tests, in Debian's Chromium against the real binary."""
     if not run.install_or_skip(result, "chromium"):
@@ -189,4 +238,7 @@ def _binary_built(run: Run, result: Result) -> bool:
     return code == 0
 
 
-PARTS: dict[str, Callable[[Run, Result], None]] = {"web": web, "rust": rust, "api": api, "browser": browser, "secrets": secrets, "real": real}
+PARTS: dict[str, Callable[[Run, Result], None]] = {
+    "web": web, "rust": rust, "api": api, "docs": docs, "scaleout": scaleout, "torture": torture, "browser": browser, "secrets": secrets,
+    "real": real,
+}

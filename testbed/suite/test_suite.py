@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from . import counting
+from . import counting, invariants
 from .fuzz import left_out
+from .machine import ROOT
 from .parts import search_secrets
 from .processes import run_shown
 from .result import Result, exit_status, summary
@@ -110,6 +113,57 @@ class Running(unittest.TestCase):
     def test_a_hanging_command_is_ended(self) -> None:
         code, _ = run_shown([sys.executable, "-c", "import time; time.sleep(30)"], self.log, timeout=0.5)
         self.assertEqual(code, 124)
+
+
+class Invariants(unittest.TestCase):
+    """A checker that finds nothing in a broken database would make torture.py's word worthless."""
+
+    def setUp(self) -> None:
+        self.database = sqlite3.connect(":memory:")
+        words = {"{text}": "TEXT", "{int}": "INTEGER", "{real}": "REAL", "{serial}": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+        for migration in sorted((ROOT / "crates/store/migrations").glob("*.sql")):
+            text = re.sub(r"\{\w+\}", lambda word: words[word[0]], migration.read_text(encoding="utf-8"))
+            self.database.executescript(text)
+
+    def ask(self, sql: str) -> list[tuple[str, ...]]:
+        return [tuple(str(value) for value in row) for row in self.database.execute(sql)]
+
+    def put(self, table: str, **values: object) -> None:
+        """A row with what is named; whatever else must not be NULL is empty or 0."""
+        columns = {name: ("" if "TEXT" in kind else 0) for _, name, kind, needed, default, key in self.database.execute(f"PRAGMA table_info({table})")
+                   if needed and default is None and (name != "id" or kind == "TEXT")}
+        columns |= values
+        marks = ", ".join("?" for _ in columns)
+        self.database.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", list(columns.values()))
+
+    def found(self) -> str:
+        return " ".join(invariants.broken(self.ask))
+
+    def test_an_empty_database_breaks_nothing(self) -> None:
+        self.assertEqual(self.found(), "")
+        self.assertGreater(len(invariants.rules()), 20)
+
+    def test_what_is_broken_is_found(self) -> None:
+        self.put("instance", id="i1", assigned_user_id="u1")
+        self.assertIn("the user of the live binding is the instance's holder: i1", self.found())
+        self.put("binding", id="b1", user_id="u1", instance_id="i1", origin="assigned")
+        self.assertEqual(self.found(), "")
+        self.put("task", id="t1", status="processing", attempts=1)
+        self.assertIn("a running task has a worker and a lease, and no other task has: t1", self.found())
+        self.database.execute("DELETE FROM task")
+        self.put("request_log", request_id="r", token_name="i1", type=2, quota=5, prompt_tokens=3)
+        self.assertIn("every request of the log is in the sums: i1", self.found())
+        self.put("usage_slot", token_name="i1", requests=1, quota=4, prompt_tokens=3)
+        self.assertIn("the sums by quarters are those of the log: i1", self.found())
+        self.database.execute("UPDATE usage_slot SET quota = 5")
+        self.assertEqual(self.found(), "")
+        self.put("request_log", request_id="r", token_name="i1", type=1)
+        self.assertIn("a request is in the log once: r", self.found())
+        self.database.execute("DELETE FROM request_log WHERE type = 1")
+        for number in (2, 3):
+            self.put("instance", id=f"i{number}", id_key=f"i{number}", assigned_user_id="u2", gateway_port=1000 * number)
+            self.put("binding", id=f"b{number}", user_id="u2", instance_id=f"i{number}", origin="claimed")
+        self.assertIn("an employee has one claimed instance: u2", self.found())
 
 
 if __name__ == "__main__":

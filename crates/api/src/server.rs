@@ -32,6 +32,14 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections of one listener; more wait until one closes.
 const MOST_CONNECTIONS: usize = 10_000;
 
+/// How long a listener that stops goes on taking who is in its queue: the kernel has told them that we are there.
+const LINGER: Duration = Duration::from_millis(50);
+
+/// How long a connection that was just taken may still say its first word when we stop: it may be on its way.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
+type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit);
+
 /// The routes of one side with everything around them.
 pub fn router(api: Shared) -> Router {
     let side = api.side;
@@ -77,24 +85,12 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     let builder = Arc::new(builder);
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    loop {
-        let accepted = tokio::select! {
-            accepted = accept(&listener, &room) => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let (stream, peer, place) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of file descriptors, or a client that left: neither is a reason to stop serving.
-                tracing::warn!(%error, "accept failed");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
+    let stopping = stop.clone();
+    let begin = |(stream, peer, place): Accepted| {
         // Small answers must not wait for one another.
         stream.set_nodelay(true).ok();
         let service = TowerToHyperService::new(with_peer(router.clone(), peer));
-        let (builder, watcher, stop) = (builder.clone(), graceful.watcher(), stop.clone());
+        let (builder, watcher, stop) = (builder.clone(), graceful.watcher(), stopping.clone());
         tokio::spawn(async move {
             let _until_closed = place;
             if !speaks(&stream, stop).await {
@@ -106,6 +102,24 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
                 tracing::debug!(%error, "connection ended");
             }
         });
+    };
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &room) => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok(accepted) => begin(accepted),
+            Err(error) => {
+                // Out of file descriptors, or a client that left: neither is a reason to stop serving.
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    let over = tokio::time::Instant::now() + LINGER;
+    while let Ok(Ok(accepted)) = tokio::time::timeout_at(over, accept(&listener, &room)).await {
+        begin(accepted);
     }
     drop(listener);
     graceful.shutdown().await;
@@ -113,10 +127,7 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
 }
 
 /// The next connection, once there is room for it.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> io::Result<Accepted> {
     let place = room.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, peer) = listener.accept().await?;
     Ok((stream, peer, place))
@@ -125,10 +136,14 @@ async fn accept(
 /// Waits for the client's first byte, and leaves it where it is. hyper's own limit begins with it.
 async fn speaks(stream: &TcpStream, mut stop: watch::Receiver<bool>) -> bool {
     let mut byte = [0];
+    let stopped = async {
+        stop.wait_for(|stop| *stop).await.ok();
+        tokio::time::sleep(LAST_WORD).await;
+    };
     tokio::select! {
         first = stream.peek(&mut byte) => first.is_ok_and(|bytes| bytes > 0),
         () = tokio::time::sleep(HEAD_TIMEOUT) => false,
-        _ = stop.wait_for(|stop| *stop) => false,
+        () = stopped => false,
     }
 }
 

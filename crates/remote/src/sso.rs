@@ -79,22 +79,30 @@ pub struct Claims {
     pub sub: String,
     pub email: Option<String>,
     pub email_verified: Option<Flag>,
+    /// Microsoft Entra ID never sends `email_verified`; this optional claim of its own says that the address is in a domain
+    /// whose owner the directory has verified.
+    pub xms_edov: Option<Flag>,
     pub name: Option<String>,
     pub nonce: Option<String>,
     pub azp: Option<String>,
 }
 
-/// Some providers send "true" as a text.
+/// Some providers send "true" as a text, some 1.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Flag {
     Bool(bool),
+    Number(i64),
     Text(String),
 }
 
 impl Flag {
     pub fn is_true(&self) -> bool {
-        matches!(self, Flag::Bool(true)) || matches!(self, Flag::Text(text) if text == "true")
+        match self {
+            Flag::Bool(flag) => *flag,
+            Flag::Number(number) => *number == 1,
+            Flag::Text(text) => text == "true" || text == "1",
+        }
     }
 }
 
@@ -103,7 +111,7 @@ impl Claims {
         Identity {
             id: format!("{issuer}#{}", self.sub),
             email: self.email.as_deref().and_then(|e| e.parse().ok()),
-            email_verified: self.email_verified.map_or(verified_by_default, |flag| flag.is_true()),
+            email_verified: self.email_verified.or(self.xms_edov).map_or(verified_by_default, |flag| flag.is_true()),
             name: self.name,
         }
     }
@@ -246,4 +254,36 @@ impl Provider {
 /// Credentials in a Basic header are form-encoded first (RFC 6749, 2.3.1).
 fn form_encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verified(claims: &str) -> bool {
+        let claims: Claims = serde_json::from_str(claims).unwrap();
+        claims.identity("https://id.example.com", false).email_verified
+    }
+
+    #[test]
+    fn an_address_is_verified_in_the_words_of_every_provider() {
+        for yes in [
+            r#"{"email_verified": true}"#,
+            r#"{"email_verified": "true"}"#,
+            r#"{"xms_edov": true}"#,
+            r#"{"xms_edov": 1}"#,
+            r#"{"xms_edov": "1"}"#,
+        ] {
+            assert!(verified(yes), "{yes}");
+        }
+        for no in [
+            "{}",
+            r#"{"email_verified": false, "xms_edov": true}"#,
+            r#"{"email_verified": "yes"}"#,
+            r#"{"xms_edov": 0}"#,
+            r#"{"xms_edov": "false"}"#,
+        ] {
+            assert!(!verified(no), "{no}");
+        }
+    }
 }

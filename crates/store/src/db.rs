@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::Secret;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, Postgres, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
 use tokio::sync::broadcast;
 
 use crate::notice::{CHANNEL, Notice};
@@ -54,8 +54,14 @@ impl Db {
                     .busy_timeout(BUSY);
                 let file = options.get_filename().to_owned();
                 let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE);
+                // On a full disk SQLite ends a transaction by itself. The connection's count of transactions does not learn of it
+                // and would refuse every later one, with room on the disk or without: such a connection is replaced.
+                let writer = pool
+                    .clone()
+                    .max_connections(1)
+                    .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
                 // The writer comes first: it makes the file that the readers open.
-                let write = open_sqlite(pool.clone().max_connections(1), options.clone()).await?;
+                let write = open_sqlite(writer, options.clone()).await?;
                 let read = open_sqlite(pool.max_connections(SQLITE_READERS), options.read_only(true)).await?;
                 Pool::Sqlite { read, write, file }
             }

@@ -50,6 +50,11 @@ pub fn command() -> Command {
                 ),
         )
         .subcommand(
+            Command::new("completions")
+                .about("Print what a shell needs to complete commands and settings")
+                .arg(Arg::new("shell").required(true).value_parser(["bash", "zsh", "fish"])),
+        )
+        .subcommand(
             Command::new("settings").about("Print every setting with its environment variable, default and meaning"),
         )
 }

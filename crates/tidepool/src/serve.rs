@@ -23,6 +23,8 @@ use crate::{open, telemetry, web};
 
 /// Requests under way get this long after SIGTERM; the process ends within ten seconds.
 const DRAIN: Duration = Duration::from_secs(8);
+/// How much longer than the sides the embedded gateway goes on: their last questions are still on their way to it.
+const HEAD_START: Duration = Duration::from_secs(1);
 /// What telling open sockets to come back may take. Until then they need their servers' connections.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -58,6 +60,8 @@ pub struct Running {
     pub urls: Vec<String>,
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
+    gateway: JoinSet<()>,
+    stop_gateway: watch::Sender<bool>,
     // Its lock says that the database is in use.
     _opened: Opened,
 }
@@ -71,10 +75,18 @@ impl Running {
     pub async fn start_with(config: &Config, opened: Opened, types: &'static [TaskType]) -> Result<Running> {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
+        let (stop_gateway, gateway_stopped) = watch::channel(false);
         let log = opened.log.clone();
         let serves_gateway = log.is_some() && config.gateway.foreign.is_none();
-        let mut running =
-            Running { app: opened.app.clone(), urls: vec![], tasks: JoinSet::new(), stop, _opened: opened };
+        let mut running = Running {
+            app: opened.app.clone(),
+            urls: vec![],
+            tasks: JoinSet::new(),
+            stop,
+            gateway: JoinSet::new(),
+            stop_gateway,
+            _opened: opened,
+        };
         // Before the sides: whoever sees them ready finds the gateway there.
         if let Some(log) = log.clone().filter(|_| config.gateway.foreign.is_some()) {
             running.tasks.spawn(keep_quotas(running.app.clone(), log, stopped.clone()));
@@ -86,7 +98,7 @@ impl Running {
                 Error::internal(format_args!("cannot listen on {} for the LLM gateway: {e}", settings.listen))
             })?;
             running.urls.push(settings.url.clone());
-            running.tasks.spawn(gateway.serve(listener, stopped.clone()));
+            running.gateway.spawn(gateway.serve(listener, gateway_stopped));
         }
         let sides = [
             (Role::Employee, Audience::Employee, &config.employee, web::employee as api::web::Assets),
@@ -166,8 +178,16 @@ impl Running {
         self.stop.send(true).ok();
         // Those who talk are told to come back.
         self.app.sockets.close();
-        let (app, tasks) = (self.app.clone(), &mut self.tasks);
-        let drained = async { while tasks.join_next().await.is_some() {} };
+        let (app, tasks, gateway) = (self.app.clone(), &mut self.tasks, &mut self.gateway);
+        let stop_gateway = &self.stop_gateway;
+        let drained = async {
+            let gone_on = tokio::time::Instant::now() + HEAD_START;
+            while let Ok(Some(_)) = tokio::time::timeout_at(gone_on, tasks.join_next()).await {}
+            stop_gateway.send(true).ok();
+            let sides = async { while tasks.join_next().await.is_some() {} };
+            let gateway = async { while gateway.join_next().await.is_some() {} };
+            tokio::join!(sides, gateway);
+        };
         let left = tokio::time::timeout(GOODBYE, app.sockets.emptied());
         let (drained, left) = tokio::join!(tokio::time::timeout(DRAIN, drained), left);
         if left.is_err() {
@@ -176,6 +196,7 @@ impl Running {
         if drained.is_err() {
             tracing::warn!("some requests were still running");
             self.tasks.abort_all();
+            self.gateway.abort_all();
         }
         tokio::time::timeout(Duration::from_secs(1), self.app.hosts.close()).await.ok();
         tokio::time::timeout(Duration::from_secs(1), self.app.db.close()).await.ok();

@@ -3,6 +3,7 @@
 mod admin;
 mod backup;
 mod check;
+mod completions;
 mod copy;
 mod demo;
 mod rekey;
@@ -52,6 +53,7 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
         "bench" => bench::run(Values::read(sub, std::env::vars_os())?, sub).await?,
         "check" => return check::run(&config()?).await,
+        "completions" => completions::print(sub)?,
         "settings" => {
             println!("| Environment variable | File and flag | Default | Meaning |\n|---|---|---|---|");
             for s in SETTINGS {

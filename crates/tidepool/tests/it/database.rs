@@ -291,6 +291,25 @@ async fn lost_notices_are_told() {
     next(again).await;
 }
 
+#[tokio::test]
+async fn a_transaction_that_sqlite_ended_by_itself_is_in_nobodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(&Secret::new(format!("sqlite:{}", folder.path().join("a.db").display()))).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    tx.run("CREATE TABLE a (n INTEGER NOT NULL)", vec![]).await.unwrap();
+    tx.commit().await.unwrap();
+    // What a full disk does in the middle of a transaction.
+    let mut tx = db.begin().await.unwrap();
+    tx.run("INSERT INTO a (n) VALUES (1)", vec![]).await.unwrap();
+    tx.run("ROLLBACK", vec![]).await.unwrap();
+    drop(tx);
+    let mut tx = db.begin().await.unwrap();
+    tx.run("INSERT INTO a (n) VALUES (2)", vec![]).await.unwrap();
+    tx.commit().await.unwrap();
+    let found: Vec<Counted> = db.all("SELECT n FROM a", vec![]).await.unwrap();
+    assert_eq!(found.iter().map(|row| row.n).collect::<Vec<_>>(), [2]);
+}
+
 store::record! {
     struct Counted { n: i64 }
 }

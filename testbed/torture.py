@@ -1,0 +1,467 @@
+#!/usr/bin/env python3
+"""torture.py BINARY [--minutes N] [--short] [--seed N]     what production does, all at once, and then whether anything is lost.
+
+Employees claim, talk and give back, administrators make accounts and change instances, without a pause. Meanwhile, at random:
+
+  PostgreSQL, three replicas   kill -9 of a replica, SIGTERM of one, a restart and a kill -9 of the database
+  SQLite, one process          kill -9; the disk of the data folder full and free again (a small tmpfs)
+  clock                        the wall clock of all processes jumps forth and back (libfaketime)
+  hosts                        servers crash and lose their cable (testbed/hosts.sh; not with --short)
+
+Afterwards everything is started once more, and must come to rest: every write that was answered is there, the invariants hold,
+no task or job is stuck. Each round prints what was done to it; the seed repeats the choice of faults, not their timing. Default
+10 minutes; --short is one round of each, about a minute. Exit code 69: this machine cannot give what it takes. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+sys.dont_write_bytecode = True  # no __pycache__ in the clone
+
+from suite import invariants, processes
+from suite.machine import TESTBED
+from suite.site import ADMIN_EMAIL, Refused, Replica, Server, Site, call, enter_namespace, keys, remove, room
+
+PASSWORD = "a long password"
+PEOPLE, INSTANCES = 6, 4  # fewer instances than people: claims are fought over
+UNKNOWN = (OSError, http.client.HTTPException)  # nobody knows what became of the request
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+class Ledger:
+    """What was answered, and so must be there."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users: list[str] = []
+        self.chats: list[tuple[str, str]] = []  # instance, words
+        self.claims: list[tuple[str, str]] = []  # person, instance
+        self.returns = Counter()  # by person
+        self.notes: dict[str, tuple[int, int]] = {}  # instance -> the last that was answered, the last that was tried
+        self.outcomes: Counter[str] = Counter()
+        self.odd: list[str] = []
+
+    def count(self, what: str, error: Exception | None = None) -> None:
+        with self.lock:
+            if error is None:
+                self.outcomes[f"{what} answered"] += 1
+            elif isinstance(error, Refused) and error.status < 500:
+                self.outcomes[f"{what} refused"] += 1
+                # What people may be told while things break: nothing else is right.
+                if error.code not in ("4090", "4091", "4092", "4040", "4290"):
+                    self.odd.append(f"{what}: {error}")
+            else:
+                self.outcomes[f"{what} failed"] += 1
+
+
+class Load:
+    """People and administrators, until it is over. `ports` gives a replica's (employee, admin) at random."""
+
+    def __init__(self, ports: Any, admin: str, people: dict[str, str], ledger: Ledger) -> None:
+        self.ports, self.admin, self.people, self.ledger = ports, admin, people, ledger
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self.working, args=(self.employee, email)) for email in people]
+        self.threads += [threading.Thread(target=self.working, args=(self.administrator, number)) for number in range(2)]
+
+    def __enter__(self) -> Load:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+    def working(self, part: Any, *arguments: Any) -> None:
+        try:
+            part(*arguments)
+        except Exception as error:  # an answer that nobody expected ends the run's good name, not the run
+            with self.ledger.lock:
+                self.ledger.odd.append(f"{part.__name__}: {error!r}")
+
+    def tried(self, what: str, method: str, path: str, token: str, body: Any = None, side: int = 0) -> Any:
+        """The data, or None where it was refused or failed."""
+        try:
+            data = call(self.ports()[side], method, path, token, body, seconds=10)
+            self.ledger.count(what)
+            return data if data is not None else {}
+        except (Refused, *UNKNOWN) as error:
+            self.ledger.count(what, error)
+            if isinstance(error, OSError):
+                time.sleep(0.05)  # nobody listens
+            return None
+
+    def employee(self, email: str) -> None:
+        token, ledger, mine = self.people[email], self.ledger, None
+        while not self.over.is_set():
+            held = self.tried("list", "GET", "/me/instances", token)
+            if held is None:
+                continue
+            mine = held["instances"][0]["id"] if held["instances"] else None
+            if mine is None:
+                claimed = self.tried("claim", "POST", "/me/instances/claim", token, {})
+                if claimed:
+                    with ledger.lock:
+                        ledger.claims.append((email, claimed["instance"]["id"]))
+                else:
+                    time.sleep(0.02)
+                continue
+            for _ in range(3):
+                words = uuid.uuid4().hex
+                if (answer := self.tried("chat", "POST", "/me/chat", token, {"instance_id": mine, "message": words})) is not None:
+                    with ledger.lock:
+                        ledger.chats.append((mine, words))
+                        if answer["content"] != words:
+                            ledger.odd.append(f"said {words}, heard {answer['content']}")
+            if self.tried("return", "DELETE", f"/me/instances/{mine}/claim", token) is not None:
+                with ledger.lock:
+                    ledger.returns[email] += 1
+
+    def administrator(self, number: int) -> None:
+        """Each has an instance of its own to write to, so that the last note is known."""
+        ledger, mine, note = self.ledger, f"i{number}", 0
+        while not self.over.is_set():
+            email = f"{uuid.uuid4().hex}@example.test"
+            if self.tried("user", "POST", "/users", self.admin, {"email": email, "name": "x"}, side=1) is not None:
+                with ledger.lock:
+                    ledger.users.append(email)
+            note += 1
+            with ledger.lock:
+                answered, _ = ledger.notes.get(mine, (0, 0))
+                ledger.notes[mine] = (answered, note)
+            if self.tried("note", "PATCH", f"/assistant-instances/{mine}", self.admin, {"notes": str(note)}, side=1) is not None:
+                with ledger.lock:
+                    ledger.notes[mine] = (note, note)
+
+
+def populate(employee: int, admin: int, token: str) -> dict[str, str]:
+    """A server that is not there, idle instances, people. Answers the people's tokens."""
+    call(admin, "POST", "/servers", token, {"id": "s1", "name": "nowhere", "host": "192.0.2.1"})
+    for number in range(INSTANCES):
+        call(admin, "POST", "/assistant-instances", token, {"id": f"i{number}", "name": f"i{number}", "server_id": "s1", "model": "claude-sonnet-4-6"})
+    people = {}
+    for number in range(PEOPLE):
+        email = f"p{number}@example.test"
+        call(admin, "POST", "/users", token, {"email": email, "name": email, "password": PASSWORD})
+        people[email] = call(employee, "POST", "/auth/login", body={"email": email, "password": PASSWORD})["token"]
+    return people
+
+
+def lost(ledger: Ledger, ask: invariants.Ask) -> list[str]:
+    """Answered writes that are not there, or there twice."""
+    wrong = list(ledger.odd[:5])
+    users = {row[0] for row in ask("SELECT email FROM users")}
+    wrong += [f"the account {email} was answered and is not there" for email in ledger.users if email not in users]
+    said = Counter((row[0], row[1], row[2]) for row in ask("SELECT instance_id, role, content FROM chat_message"))
+    for instance, words in ledger.chats:
+        for role in ("user", "assistant"):
+            if said[instance, role, words] != 1:
+                wrong.append(f"the {role}'s words {words} are stored {said[instance, role, words]} times")
+    logged = int(ask("SELECT COUNT(*) FROM request_log WHERE type = 2")[0][0])
+    if logged < len(ledger.chats):
+        wrong.append(f"{len(ledger.chats)} chats were answered, {logged} are in the request log")
+    bound = Counter((row[0], row[1]) for row in ask("SELECT u.email, b.instance_id FROM binding b JOIN users u ON u.id = b.user_id"))
+    for (email, instance), times in Counter(ledger.claims).items():
+        if bound[email, instance] < times:
+            wrong.append(f"{email} claimed {instance} {times} times, {bound[email, instance]} are there")
+    ended = Counter(row[0] for row in ask("SELECT u.email FROM binding b JOIN users u ON u.id = b.user_id WHERE b.ended_at IS NOT NULL"))
+    wrong += [f"{email} gave back {times} times, {ended[email]} are there" for email, times in ledger.returns.items() if ended[email] < times]
+    kept = {row[0]: int(row[1] or 0) for row in ask("SELECT id, notes FROM instance WHERE notes <> ''")}
+    for instance, (answered, tried) in ledger.notes.items():
+        if not answered <= kept.get(instance, 0) <= tried:
+            wrong.append(f"note {answered} of {instance} was answered, {kept.get(instance, 0)} is there")
+    return wrong
+
+
+def at_rest(ask: invariants.Ask, seconds: float) -> list[str]:
+    """Waits until nothing runs on a lease of the dead; what is stuck is named."""
+    stuck = "SELECT id FROM task WHERE status = 'processing' AND lease_until < {now} UNION ALL SELECT job_name FROM job_run WHERE status = 'running' AND lease_until < {now}"
+    deadline = time.monotonic() + seconds
+    while True:
+        found = ask(stuck.format(now=int(time.time() * 1000) - 15_000))
+        if not found or time.monotonic() > deadline:
+            return [f"stuck for more than 15 s after its lease: {row[0]}" for row in found[:5]]
+        time.sleep(0.5)
+
+
+def verdict(name: str, ledger: Ledger, ask: invariants.Ask, faults: Counter[str]) -> bool:
+    # The gateway loads its log by itself, that of the dead included; leases of the dead run out.
+    deadline = time.monotonic() + 20
+    while int(ask("SELECT COUNT(*) FROM request_log WHERE type = 2")[0][0]) < len(ledger.chats) and time.monotonic() < deadline:
+        time.sleep(0.3)
+    wrong = [*lost(ledger, ask), *invariants.broken(ask), *at_rest(ask, 60)]
+    for line in wrong[:20]:
+        print(f"FAIL {name}: {line}", flush=True)
+    done = ", ".join(f"{count} {what}" for what, count in sorted(faults.items()))
+    numbers = ", ".join(f"{count} {what}" for what, count in sorted(ledger.outcomes.items()) if not what.startswith("list"))
+    print(f"{'FAIL' if wrong else 'ok '} {name}: {done}; {numbers}; {len(invariants.rules())} invariants", flush=True)
+    return not wrong
+
+
+# ── the rounds ──
+
+def on_postgres(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool:
+    with ExitStack() as stack:
+        site = Site(binary, folder, stack, 3, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"})
+        token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+
+        def ports() -> tuple[int, int]:
+            replica = random.choice(site.replicas)
+            return replica.employee, replica.admin
+
+        with Load(ports, token, people, ledger):
+            over = time.monotonic() + seconds
+            while time.monotonic() < over:
+                time.sleep(chance.uniform(0.5, 2.5))
+                what = chance.choice(["kill -9 of a replica"] * 3 + ["SIGTERM of a replica", "restart of PostgreSQL", "kill -9 of PostgreSQL"])
+                faults[what] += 1
+                if "replica" in what:
+                    victim = chance.choice(site.replicas)
+                    victim.end(signal.SIGKILL if "kill" in what else signal.SIGTERM)
+                    time.sleep(chance.uniform(0, 1))
+                    victim.start()
+                else:
+                    site.database.end(signal.SIGKILL if "kill" in what else signal.SIGINT)
+                    (folder / "pg/data/postmaster.pid").unlink(missing_ok=True)
+                    time.sleep(chance.uniform(0, 1.5))
+                    site.database.start()
+                    site.database.wait()
+                for replica in site.replicas:  # one that could not start without its database
+                    if not replica.runs:
+                        replica.start()
+            for replica in site.replicas:
+                if not replica.runs:
+                    replica.start()
+                replica.wait()
+        return verdict("PostgreSQL, three replicas", ledger, site.database.ask, faults)
+
+
+def soon(attempt: Any) -> bool:
+    """Whether it goes well within ten seconds."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            attempt()
+            return True
+        except (Refused, *UNKNOWN):
+            time.sleep(0.2)
+    return False
+
+
+class Alone:
+    """One process on SQLite in a folder of its own."""
+
+    def __init__(self, binary: Path, folder: Path, stack: ExitStack, settings: dict[str, str] | None = None) -> None:
+        self.file = folder / "replica/data/tidepool.db"
+        wanted = keys() | {"TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL": ADMIN_EMAIL, "TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD": PASSWORD,
+                           "TIDEPOOL_TASK_LEASE_SECONDS": "5"} | (settings or {})
+        self.replica = Replica(binary, 0, folder / "replica", wanted)
+        stack.callback(self.replica.end)
+        self.replica.start()
+        self.replica.wait()
+        self.token = call(self.replica.admin, "POST", "/auth/login", body={"email": ADMIN_EMAIL, "password": PASSWORD})["token"]
+        self.people = populate(self.replica.employee, self.replica.admin, self.token)
+        self.ports = lambda: (self.replica.employee, self.replica.admin)
+
+    def ask(self, sql: str) -> list[tuple[str, ...]]:
+        database = sqlite3.connect(f"file:{self.file}?mode=ro", uri=True, timeout=20)
+        try:
+            return [tuple("" if value is None else str(value) for value in row) for row in database.execute(sql)]
+        finally:
+            database.close()
+
+
+def on_a_full_disk(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool:
+    with ExitStack() as stack:
+        disk = folder / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk], check=True)
+        stack.callback(subprocess.run, ["umount", "-l", disk], check=False)
+        alone = Alone(binary, disk, stack)
+        ledger, faults = Ledger(), Counter[str]()
+        with Load(alone.ports, alone.token, alone.people, ledger):
+            over = time.monotonic() + seconds
+            while time.monotonic() < over:
+                time.sleep(chance.uniform(0.5, 2))
+                what = chance.choice(["kill -9", "disk full"])
+                faults[what] += 1
+                if what == "kill -9":
+                    alone.replica.end(signal.SIGKILL)
+                else:
+                    filler = disk / "filler"
+                    with filler.open("wb", buffering=0) as out:
+                        try:
+                            while True:
+                                out.write(b"x" * 4096)
+                        except OSError:
+                            pass  # no space left
+                    time.sleep(chance.uniform(1, 3))
+                    filler.unlink()
+                    if not soon(lambda: call(alone.replica.admin, "POST", "/users", alone.token, {"email": f"{uuid.uuid4().hex}@example.test", "name": "x"})):
+                        ledger.odd.append("with room on the disk again, nothing can be written for 10 s")
+                if not alone.replica.runs:
+                    alone.replica.start()
+                    alone.replica.wait()
+        whole = alone.ask("PRAGMA integrity_check")[0][0]
+        if whole != "ok":
+            print(f"FAIL SQLite: {whole}")
+        return verdict("SQLite, one process", ledger, alone.ask, faults) and whole == "ok"
+
+
+def on_a_jumping_clock(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool | None:
+    if FAKETIME is None:
+        print("left out: the clock's jumps, since there is no libfaketime (apt-get install libfaketime)")
+        return None
+    with ExitStack() as stack:
+        offset = folder / "offset"
+        offset.write_text("+0")
+        # The wall clock alone: what measures how long something takes goes on.
+        settings = {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(offset), "FAKETIME_NO_CACHE": "1",
+                    "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        alone = Alone(binary, folder, stack, settings)
+        ledger, faults = Ledger(), Counter[str]()
+        with Load(alone.ports, alone.token, alone.people, ledger):
+            over = time.monotonic() + seconds
+            while time.monotonic() < over:
+                time.sleep(chance.uniform(1, 2))
+                minutes = chance.choice([-90, -10, -1, 1, 10, 90])
+                faults["jumps of the clock"] += 1
+                new = folder / "offset.new"
+                new.write_text(f"{minutes * 60:+d}")
+                new.rename(offset)
+            offset.write_text("+0")
+        if int(alone.ask("SELECT MAX(created_at) - MIN(created_at) FROM audit_log")[0][0]) < seconds * 2000:
+            print("FAIL the clock: it did not jump", flush=True)
+            return False
+        return verdict("the clock", ledger, alone.ask, faults)
+
+
+def with_hosts(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool | None:
+    """Servers that are asked all the time crash and are cut off; afterwards each is used as before."""
+    looked = subprocess.run([TESTBED / "hosts.sh", "check"], capture_output=True, text=True, check=False)
+    if looked.returncode != 0:
+        print(f"left out: hosts, since {looked.stdout.strip()}")
+        return None
+    with ExitStack() as stack:
+        hosts = Server([TESTBED / "hosts.sh", "run", "2", folder / "hosts"], folder / "hosts.log", dict(os.environ) | {"HOSTS_DOCKER": ""})
+        stack.callback(hosts.end)
+        hosts.start()
+        deadline = time.monotonic() + 120
+        while not (folder / "hosts/hosts.json").exists():
+            if time.monotonic() > deadline or not hosts.runs:
+                print(f"FAIL hosts: {(folder / 'hosts.log').read_text()[-300:]}")
+                return False
+            time.sleep(0.2)
+        listed = json.loads((folder / "hosts/hosts.json").read_text())
+        site = Site(binary, folder, stack, 2, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"})
+        first = site.replicas[0]
+        token, ledger, faults = site.login(first.admin), Ledger(), Counter[str]()
+        people = populate(first.employee, first.admin, token)
+        key = (folder / "hosts/id").read_text()
+        names = [host["name"] for host in listed["hosts"]]
+        for host in listed["hosts"]:
+            call(first.admin, "POST", "/servers", token, {"id": host["name"], "name": host["name"], "host": host["relay"], "ssh_port": host["port"], "ssh_key": key})
+            call(first.admin, "POST", "/assistant-instances", token, {"id": f"on-{host['name']}", "name": "x", "server_id": host["name"], "model": "claude-sonnet-4-6", "provision": True})
+
+        def usable(name: str) -> bool:
+            steps = call(first.admin, "POST", f"/servers/{name}/test", token, seconds=60)["steps"]
+            return all(step["ok"] for step in steps if step["step"] in ("address", "host_key", "login", "sudo", "systemd"))
+
+        def turn(*words: str) -> None:
+            subprocess.run([TESTBED / "hosts.sh", words[0], folder / "hosts", *words[1:]], capture_output=True, check=True, timeout=120)
+
+        def look_after() -> None:
+            while not over.is_set():
+                for path in ("/instances/health-check", *(f"/servers/{name}/detail" for name in names)):
+                    try:
+                        call(random.choice(site.replicas).admin, "GET", path, token, seconds=60)
+                    except (Refused, *UNKNOWN):
+                        pass
+
+        over = threading.Event()
+        looking = threading.Thread(target=look_after)
+        with Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
+            looking.start()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                time.sleep(chance.uniform(1, 3))
+                what, name = chance.choice(["crash of a host", "pulled cable", "kill -9 of a replica"]), chance.choice(names)
+                faults[what] += 1
+                if what == "crash of a host":
+                    turn("crash", name)
+                    time.sleep(chance.uniform(0, 2))
+                    turn("start", name)
+                elif what == "pulled cable":
+                    turn("cable", name, "down")
+                    time.sleep(chance.uniform(1, 6))
+                    turn("cable", name, "up")
+                else:
+                    victim = chance.choice(site.replicas)
+                    victim.end(signal.SIGKILL)
+                    victim.start()
+                    victim.wait()
+            over.set()
+        looking.join()
+        deadline = time.monotonic() + 60
+        while not all(usable(name) for name in names) and time.monotonic() < deadline:
+            time.sleep(1)
+        unusable = [name for name in names if not usable(name)]
+        if unusable:
+            print(f"FAIL hosts: {', '.join(unusable)} cannot be used a minute after the last fault")
+        return verdict("hosts", ledger, site.database.ask, faults) and not unusable
+
+
+ROUNDS = [on_postgres, on_a_full_disk, on_a_jumping_clock, with_hosts]
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("binary", type=Path)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    chosen = parser.parse_args(arguments)
+    enter_namespace()
+    processes.stop_on_signals()
+    chance = random.Random(chosen.seed)
+    rounds = ROUNDS[:3] if chosen.short else ROUNDS
+    seconds = 10.0 if chosen.short else 45.0
+    over = time.monotonic() + (0 if chosen.short else chosen.minutes * 60)
+    print(f"seed {chosen.seed}", flush=True)
+    went_well = True
+    while True:
+        for number, one in enumerate(rounds):
+            if number and not chosen.short and time.monotonic() > over:
+                break
+            folder = room()
+            try:
+                went_well = one(chosen.binary.resolve(), folder, seconds, chance) is not False and went_well
+            except (RuntimeError, OSError, Refused, subprocess.SubprocessError) as error:
+                print(f"FAIL {one.__name__}: {error}", flush=True)
+                went_well = False
+            finally:
+                remove(folder)
+        if time.monotonic() >= over:
+            return 0 if went_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
