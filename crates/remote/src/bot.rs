@@ -52,6 +52,11 @@ impl Platform {
         Ok(Platform { url: url.trim_end_matches('/').to_owned(), http: http::client()? })
     }
 
+    /// Its address, where that is not the public one: instances must be told.
+    pub fn own_address(&self) -> Option<&str> {
+        (self.url != PUBLIC).then_some(self.url.as_str())
+    }
+
     pub async fn me(&self, token: &Secret) -> Result<Me> {
         self.call(token, "getMe", json!({})).await
     }

@@ -104,7 +104,8 @@ async fn bot(app: &App, instance: &Instance) -> Result<Option<Bot>> {
         (Some(url), Some(secret)) => Delivery::Webhook { url, secret, port: webhook_port(port(instance)?) },
         _ => Delivery::Polling,
     };
-    Ok(Some(Bot::Telegram(Telegram { token: binding.token(&app.sealer)?, senders, delivery })))
+    let api_root = app.bots.platform.own_address().map(str::to_owned);
+    Ok(Some(Bot::Telegram(Telegram { token: binding.token(&app.sealer)?, senders, delivery, api_root })))
 }
 
 /// Brings a document of wishes into another: objects key by key, everything else in place of what is there; null takes away.

@@ -29,6 +29,8 @@ pub struct Telegram {
     pub token: Secret,
     pub senders: Senders,
     pub delivery: Delivery,
+    /// Where the bot platform is, if not at its public address.
+    pub api_root: Option<String>,
 }
 
 /// Whose direct messages are answered.
@@ -63,7 +65,7 @@ impl Bot {
             Bot::Telegram(telegram) => telegram.apply(document),
             Bot::Off if document.has(CHANNEL) => {
                 document.set(key("enabled"), json!(false))?;
-                for told in ["botToken", "tokenFile", "dmPolicy", "allowFrom"].iter().chain(&WEBHOOK_KEYS) {
+                for told in ["botToken", "tokenFile", "dmPolicy", "allowFrom", "apiRoot"].iter().chain(&WEBHOOK_KEYS) {
                     document.remove(key(told))?;
                 }
                 Ok(())
@@ -82,6 +84,9 @@ impl Telegram {
         document.set(key("botToken"), literal("the bot's token", self.token.expose())?)?;
         // It would win over the token.
         document.remove(key("tokenFile"))?;
+        if let Some(root) = &self.api_root {
+            document.set(key("apiRoot"), literal("the bot platform's address", root)?)?;
+        }
         match &self.senders {
             Senders::Pairing => {
                 document.set(key("dmPolicy"), json!("pairing"))?;

@@ -32,7 +32,12 @@ fn model(id: &str, images: bool) -> Model {
 }
 
 fn telegram(delivery: Delivery) -> Telegram {
-    Telegram { token: Secret::new("example-bot-token"), senders: Senders::Only(vec!["123".into()]), delivery }
+    Telegram {
+        token: Secret::new("example-bot-token"),
+        senders: Senders::Only(vec!["123".into()]),
+        delivery,
+        api_root: None,
+    }
 }
 
 #[test]

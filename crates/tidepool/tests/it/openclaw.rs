@@ -1,24 +1,33 @@
 //! The real OpenClaw in a host: provisioned, claimed, talked to over its WebSocket, with a model server beside it.
 
+use std::time::{Duration, Instant};
+
 use base::id::TaskId;
 use openclaw::frame::Request;
 use serde_json::json;
 
 use crate::kit::assistant::{START, Talk, model_server};
 use crate::kit::hosts::{CURRENT, Ground, fleet, is_real};
+use crate::kit::talk::{Client, Closed, MAIN, ticket, words};
 use crate::kit::{skip, used_secret};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught() {
-    let name = "openclaw::heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught";
-    let Some(fleet) = fleet(name) else { return };
+/// A ground on the host with the real OpenClaw, with a model server beside it.
+async fn with_the_real_one(name: &str) -> Option<Ground> {
+    let fleet = fleet(name)?;
     if !fleet.has("h4") || !is_real(&fleet.host("h4"), CURRENT).await {
-        return skip(name, "the real OpenClaw is not on h4");
+        skip(name, "the real OpenClaw is not on h4");
+        return None;
     }
     let gateway_url = model_server(&fleet.host("h4")).await;
     let assistants =
         domain::assistant::Defaults { gateway_url, start_limit: START, least_memory: 64 << 20, ..Default::default() };
-    let mut ground = Ground::on(fleet, "h4", assistants).await;
+    Some(Ground::on(fleet, "h4", assistants).await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught() {
+    let name = "openclaw::heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught";
+    let Some(mut ground) = with_the_real_one(name).await else { return };
     let id = ground.provisioned(json!({})).await;
     let seen = ground.site.admin.get(&format!("/instances/{id}/config")).token(&ground.site.root).ok().await;
     assert_eq!((&seen["drift"], &seen["version"]), (&json!([]), &json!(CURRENT)), "{seen}");
@@ -88,6 +97,84 @@ async fn heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught() {
     let mut talk = Talk::open(&ground.host, port, token).await;
     let history = talk.ask(|id| Request::chat_history(id, "agent:main:main", None)).await;
     assert!(!history.to_string().contains("shore"), "{history}");
+    ground.sh("systemctl stop 'model-*' || true", &[]).await;
+    ground.end().await;
+}
+
+/// A browser's socket to an own instance, that has heard the relay's hello; how it was closed, where it was not let through.
+async fn connect(ground: &Ground, employee: &str, id: &str) -> Result<Client, Closed> {
+    let ticket = ticket(&ground.site.employee, employee, id).await;
+    let mut client = Client::open(&ground.site.employee, id, &ticket, &[]).await.unwrap();
+    assert_eq!(client.next().await?["event"], "relay.hello");
+    Ok(client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heavy_the_real_one_is_talked_to_through_the_relay() {
+    let name = "openclaw::heavy_the_real_one_is_talked_to_through_the_relay";
+    let Some(mut ground) = with_the_real_one(name).await else { return };
+    let id = ground.provisioned(json!({})).await;
+    let (user, employee) = ground.site.employee("ada@example.com").await;
+    ground
+        .site
+        .admin
+        .patch(&format!("/instances/{id}/assign"), json!({"user_id": user}))
+        .token(&ground.site.root)
+        .ok()
+        .await;
+
+    // Two at once: both see what one of them asked.
+    let mut one = connect(&ground, &employee, &id).await.unwrap();
+    let mut two = connect(&ground, &employee, &id).await.unwrap();
+    one.send("run-1", "remember the shore").await;
+    for client in [&mut one, &mut two] {
+        assert_eq!(words(&client.chat("run-1", "final").await).trim(), "gpt-4o remembers: shore");
+    }
+    // What is not on the list does not get there.
+    assert_eq!(one.request("config.get", json!({})).await.unwrap_err()["code"], "FORBIDDEN");
+
+    // Streamed, and aborted: by whoever asked alone.
+    one.send("run-2", "count 600").await;
+    let delta = one.chat("run-2", "delta").await;
+    assert!(words(&delta).starts_with("word1"), "{delta}");
+    let abort = json!({"sessionKey": MAIN, "runId": "run-2"});
+    assert_eq!(two.request("chat.abort", abort.clone()).await.unwrap_err()["message"], "unauthorized");
+    let aborted = one.request("chat.abort", abort).await.unwrap();
+    assert_eq!(aborted["aborted"], true, "{aborted}");
+    assert!(words(&one.chat("run-2", "aborted").await).starts_with("word1"));
+
+    // Dropped in the middle: the run goes on, and whoever comes back hears the rest.
+    one.send("run-3", "count 120").await;
+    one.chat("run-3", "delta").await;
+    drop(one);
+    let mut one = connect(&ground, &employee, &id).await.unwrap();
+    let history = one.request("chat.history", json!({"sessionKey": MAIN})).await.unwrap();
+    assert_eq!(history["inFlightRun"]["runId"], "run-3", "{history}");
+    assert_eq!(one.send("run-3", "count 120").await["status"], "in_flight");
+    assert!(words(&one.chat("run-3", "final").await).trim().ends_with("word120"));
+
+    // Restarted in the middle: told, and found again.
+    one.send("run-4", "count 50").await;
+    one.chat("run-4", "delta").await;
+    ground.sh("systemctl restart --no-block \"openclaw-$1\"", &[&id]).await;
+    one.event("shutdown").await;
+    assert_eq!(one.closed().await.0, 1012);
+    let began = Instant::now();
+    let mut one = loop {
+        match connect(&ground, &employee, &id).await {
+            Ok(client) => break client,
+            Err(Closed(code, _)) => assert!(matches!(code, 1011..=1013), "{code}"),
+        }
+        assert!(began.elapsed() < START, "it does not come back");
+        // By the site's clock, which stands, all tickets are of one minute: 120 of them.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    };
+    let history = one.request("chat.history", json!({"sessionKey": MAIN})).await.unwrap().to_string();
+    assert!(history.contains("remember the shore") && history.contains("word1"), "{history}");
+    one.send("run-5", "remember the harbour").await;
+    assert_eq!(words(&one.chat("run-5", "final").await).trim(), "gpt-4o remembers: shore harbour");
+    let token = ground.show(&id).await["gateway_token"].as_str().unwrap().to_owned();
+    assert!(!one.heard.contains(&token) && !two.heard.contains(&token));
     ground.sh("systemctl stop 'model-*' || true", &[]).await;
     ground.end().await;
 }

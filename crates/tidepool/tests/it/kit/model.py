@@ -1,5 +1,6 @@
-# A model server in OpenAI's shape: says which model it was asked for, and what it was ever told to remember. Usage: model.py PORT
-import http.server, json, re, sys
+# A model server in OpenAI's shape: says which model it was asked for, and what it was ever told to remember; asked to "count N", it
+# takes a tenth of a second for each word. Usage: model.py PORT
+import http.server, json, re, sys, time
 
 
 def text_of(content):
@@ -16,7 +17,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         told = [text_of(m.get("content")) for m in asked["messages"] if m["role"] == "user"]
         kept = " ".join(re.findall(r"remember the (\w+)", " ".join(told)))
+        # OpenClaw may say more after its user's words.
+        orders = re.findall(r"remember the \w+|still there|and now|count (\d+)", " ".join(told))
+        counted = orders[-1] if orders else ""
         words = f"{asked['model']} remembers: {kept or 'nothing'}"
+        if counted:
+            words = " ".join(f"word{i}" for i in range(1, int(counted) + 1))
         base = {"id": "chatcmpl-1", "created": 1, "model": asked["model"]}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         if not asked.get("stream"):
@@ -27,7 +33,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in events]
         chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
         lines = [f"data: {json.dumps({**base, 'object': 'chat.completion.chunk', **chunk})}\n\n" for chunk in chunks]
-        return self.answer("text/event-stream", "".join(lines) + "data: [DONE]\n\n")
+        self.stream(lines + ["data: [DONE]\n\n"], 0.1 if counted else 0)
+
+    def stream(self, lines, pause):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        try:
+            for line in lines:
+                self.wfile.write(line.encode())
+                self.wfile.flush()
+                time.sleep(pause)
+        except OSError:
+            pass  # whoever asked has left
+        self.close_connection = True
 
     def do_GET(self):
         self.answer("application/json", '{"object":"list","data":[]}')

@@ -111,7 +111,8 @@ pub struct Client {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Closed(pub u16, pub String);
 
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The real OpenClaw thinks for a while on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     pub async fn open(

@@ -1,4 +1,5 @@
 //! What needs the real OpenClaw and too much time or space for every run: `make test-real`.
 
+mod bot;
 mod gateway;
 mod upgrade;
