@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::memory::{Begun, now};
-use super::{MAX_IMAGE, MAX_PAYLOAD, Shared, VERSION, page};
+use super::{KILLED, MAX_IMAGE, MAX_PAYLOAD, Shared, page};
 
 const METHODS: &[&str] = &[
     "health",
@@ -42,6 +42,10 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     }
+}
+
+pub(super) async fn started(State(shared): State<Arc<Shared>>) -> Response {
+    axum::Json(json!({"ok": true, "version": shared.version})).into_response()
 }
 
 pub(super) async fn root(
@@ -100,6 +104,7 @@ async fn connection(shared: &Arc<Shared>, mut socket: WebSocket, headers: &Heade
             _ = ending.changed() => {
                 let reason = *ending.borrow();
                 match reason {
+                    Some(KILLED) => None,
                     Some(reason) => {
                         let event = json!({"event": "shutdown", "payload": {"reason": reason, "restartExpectedMs": 1500}});
                         event_to(&mut socket, &mut client, &event).await;
@@ -217,7 +222,7 @@ async fn connect(
     let scopes = if !is_page && (origin.is_some() || forwarded) { vec![] } else { asked };
     let hello = json!({
         "type": "hello-ok", "protocol": 4,
-        "server": {"version": VERSION, "bootId": "boot", "connId": "conn"},
+        "server": {"version": shared.version, "bootId": "boot", "connId": "conn"},
         "features": {"methods": METHODS, "events": ["chat", "agent", "health", "tick", "shutdown"]},
         "auth": {"role": "operator", "scopes": scopes},
         "policy": {"maxPayload": MAX_PAYLOAD, "tickIntervalMs": 30000, "attachments": {"maxBytes": 19464192, "maxImageBytes": MAX_IMAGE}},
@@ -226,7 +231,7 @@ async fn connect(
     say(socket, &json!({"type": "res", "id": id, "ok": true, "payload": hello})).await
 }
 
-async fn request(shared: &Arc<Shared>, method: &str, params: &Value) -> Result<Value, Value> {
+pub(super) async fn request(shared: &Arc<Shared>, method: &str, params: &Value) -> Result<Value, Value> {
     let invalid = |message: &str| json!({"code": "INVALID_REQUEST", "message": message});
     let text = |name: &str| params[name].as_str();
     match method {
@@ -287,7 +292,11 @@ async fn send(shared: &Arc<Shared>, params: &Value) -> Result<Value, Value> {
         kept["__openclaw"] = json!({"media": media});
     }
     match shared.memory.lock().await.begin(&session, &run, kept) {
-        Begun::New => {}
+        Begun::New => {
+            if let Some(on_run) = shared.on_run.get() {
+                on_run(&session);
+            }
+        }
         Begun::InFlight => return Ok(json!({"runId": run, "status": "in_flight"})),
         Begun::Over => return Ok(json!({"runId": run, "status": "ok"})),
     }
