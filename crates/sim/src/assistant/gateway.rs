@@ -300,19 +300,23 @@ async fn send(shared: &Arc<Shared>, params: &Value) -> Result<Value, Value> {
         Begun::InFlight => return Ok(json!({"runId": run, "status": "in_flight"})),
         Begun::Over => return Ok(json!({"runId": run, "status": "ok"})),
     }
-    let words: Vec<String> = match said.strip_prefix("count ").and_then(|n| n.parse::<usize>().ok()) {
-        Some(n) => (1..=n).map(|i| format!("word{i} ")).collect(),
-        None => format!("You said: {said}").split_inclusive(' ').map(str::to_owned).collect(),
-    };
-    tokio::spawn(answer(shared.clone(), session, run.clone(), words));
+    tokio::spawn(answer(shared.clone(), session, run.clone(), said));
     Ok(json!({"runId": run, "status": "started"}))
 }
 
 /// Says an answer word by word, to everybody who listens.
-async fn answer(shared: Arc<Shared>, session: String, run: String, words: Vec<String>) {
+async fn answer(shared: Arc<Shared>, session: String, run: String, said: String) {
     // The answer to `chat.send` comes first.
     tokio::time::sleep(Duration::from_millis(2)).await;
     tell(&shared, &run, &session, json!({"state": "status", "phase": "starting_model"}));
+    let words = match words_for(&shared, &said).await {
+        Ok(words) => words,
+        Err(why) => {
+            shared.memory.lock().await.end(&run, true);
+            tell(&shared, &run, &session, json!({"state": "error", "errorMessage": why}));
+            return;
+        }
+    };
     for word in words {
         let so_far = shared.memory.lock().await.grow(&run, &word);
         let Some(so_far) = so_far else { return };
@@ -322,6 +326,17 @@ async fn answer(shared: Arc<Shared>, session: String, run: String, words: Vec<St
     if let Some(whole) = shared.memory.lock().await.end(&run, false) {
         tell(&shared, &run, &session, json!({"state": "final", "stopReason": "stop", "message": message(&whole)}));
     }
+}
+
+async fn words_for(shared: &Shared, said: &str) -> Result<Vec<String>, String> {
+    if let Some(n) = said.strip_prefix("count ").and_then(|n| n.parse::<usize>().ok()) {
+        return Ok((1..=n).map(|i| format!("word{i} ")).collect());
+    }
+    let whole = match &shared.model {
+        Some(model) => model.ask(said).await?,
+        None => format!("You said: {said}"),
+    };
+    Ok(whole.split_inclusive(' ').map(str::to_owned).collect())
 }
 
 fn message(text: &str) -> Value {

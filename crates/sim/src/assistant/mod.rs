@@ -1,10 +1,11 @@
 //! An assistant's gateway: OpenClaw's WebSocket (protocol 4), its health endpoints, the page that is its own window, and the
-//! listener for a bot's webhook. It answers every message by its own words, streamed.
+//! listener for a bot's webhook. It answers every message by its own words, streamed, or asks a model for them.
 //!
 //! What it says and how it refuses was seen of OpenClaw 2026.9.6. A message `count N` is answered by N words, one after the other.
 
 mod gateway;
 mod memory;
+mod model;
 mod page;
 mod webhook;
 
@@ -25,6 +26,7 @@ use tokio::sync::{Mutex, broadcast, watch};
 use tokio::task::JoinHandle;
 
 use memory::Memory;
+pub use model::Model;
 pub use webhook::Delivered;
 
 /// What a gateway takes and says of itself.
@@ -132,6 +134,7 @@ pub(crate) struct Shared {
     /// The parameters of every `connect`, and the request's headers.
     connects: std::sync::Mutex<Vec<Value>>,
     version: String,
+    model: Option<Model>,
     on_run: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
     webhook_secret: std::sync::Mutex<Option<String>>,
     delivered: std::sync::Mutex<Vec<Delivered>>,
@@ -152,6 +155,8 @@ pub struct Options {
     /// Of pages that may open the WebSocket.
     pub origins: Vec<String>,
     pub version: String,
+    /// Who is asked for answers; without one it says them itself.
+    pub model: Option<Model>,
     /// What was said before.
     pub conversations: Conversations,
     /// How many events may wait for a connection that takes none.
@@ -168,6 +173,7 @@ impl Options {
             pace: Duration::from_millis(15),
             origins: vec![],
             version: VERSION.to_owned(),
+            model: None,
             conversations: Conversations::default(),
             backlog: 4096,
         }
@@ -187,6 +193,7 @@ impl Shared {
             connections: AtomicUsize::new(0),
             connects: std::sync::Mutex::default(),
             version: options.version,
+            model: options.model,
             on_run: OnceLock::new(),
             webhook_secret: std::sync::Mutex::default(),
             delivered: std::sync::Mutex::default(),

@@ -48,6 +48,9 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
         ["id", "-un"] => Some(Answer::said(format!("{}\n", invocation.user))),
         ["systemctl", "is-system-running"] => Some(Answer::said("running\n")),
         ["systemctl", "--version"] => Some(Answer::said("systemd 252 (simulated)\n")),
+        // There is a Docker, with no containers.
+        ["docker", "version", ..] => Some(Answer::said("27.0.0 (simulated)\n")),
+        ["docker", "ps", ..] => Some(Answer::nothing()),
         ["systemctl", "daemon-reload"] => Some(Answer::nothing()),
         [program, args @ ..] if program.starts_with(PROGRAMS) => {
             self::program(machine, invocation, program, args).await

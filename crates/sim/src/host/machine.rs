@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use super::journal::{EXITED, Entry, FAILED, Journal, RESTARTED, STARTED, STOPPED};
 use super::openclaw::{Service, issues, unit_text};
 use super::tree::Tree;
-use crate::assistant::{Conversations, Door, Gateway, Options, WeakGateway};
+use crate::assistant::{Conversations, Door, Gateway, Model, Options, WeakGateway};
 
 /// Machines run for days before anybody looks at them.
 const UP_BEFORE: Duration = Duration::from_secs(9 * 24 * 3600);
@@ -92,6 +92,7 @@ pub(super) struct Process {
     pub service: Service,
     token: String,
     origins: Vec<String>,
+    model: Option<Model>,
     log_file: Option<String>,
 }
 
@@ -156,13 +157,12 @@ impl Machine {
         state.start(unit);
     }
 
-    /// Another program's worth of trouble: a file is changed by hand.
+    /// Somebody changes a file by hand.
     pub fn write(&self, path: &str, text: &str) {
-        let mut state = self.lock();
-        state.files.write(path, text, "root");
-        state.reload(path);
-        drop(state);
-        self.news.notify_waiters();
+        self.happens(|state| {
+            state.files.write(path, text, "root");
+            state.reload(path);
+        });
     }
 
     pub fn read(&self, path: &str) -> Option<Vec<u8>> {
@@ -171,7 +171,7 @@ impl Machine {
 
     /// A gateway ends again and again until systemd gives it up.
     pub fn crash(&self, unit: &str) {
-        self.trouble(unit, |state| {
+        self.happens(|state| {
             state.kill(unit, (1, 1), "exit-code");
             state.told(unit, Entry::systemd(format!("{unit}: Start request repeated too quickly."), ""));
             if let Some(unit) = state.units.get_mut(unit) {
@@ -182,7 +182,7 @@ impl Machine {
 
     /// The kernel ends a gateway for its memory, and systemd starts it again.
     pub fn run_out_of_memory(&self, unit: &str) {
-        self.trouble(unit, |state| {
+        self.happens(|state| {
             state.kill(unit, (2, 9), "oom-kill");
             let restarts = state.units.get(unit).map_or(0, |unit| unit.restarts) + 1;
             let told = format!("{unit}: Scheduled restart job, restart counter is at {restarts}.");
@@ -196,15 +196,15 @@ impl Machine {
 
     /// A gateway goes on listening, and answers nothing any more.
     pub fn wedge(&self, unit: &str) {
-        self.trouble(unit, |state| {
+        self.happens(|state| {
             if let Some(unit) = state.units.get_mut(unit) {
                 unit.wedged = true;
             }
         });
     }
 
-    fn trouble(&self, _unit: &str, make: impl FnOnce(&mut State)) {
-        make(&mut self.lock());
+    fn happens(&self, what: impl FnOnce(&mut State)) {
+        what(&mut self.lock());
         self.news.notify_waiters();
     }
 
@@ -275,6 +275,7 @@ impl State {
         let state_dir = process.service.state_dir.clone();
         let gateway = Gateway::new(Options {
             origins: process.origins.clone(),
+            model: process.model.clone(),
             version: process.service.version().to_owned(),
             conversations: self.conversations.get(&state_dir).cloned().unwrap_or_default(),
             backlog: 256,
@@ -356,6 +357,7 @@ impl State {
             started_us,
             token: text(&document["gateway"]["auth"]["token"]).unwrap_or_default(),
             origins: origins.into_iter().flatten().filter_map(text).collect(),
+            model: Model::of(&document),
             log_file: text(&document["logging"]["file"]),
             service,
         };
@@ -428,11 +430,20 @@ impl State {
     pub fn reload(&mut self, path: &str) {
         let its = |unit: &Unit| unit.process().is_some_and(|process| process.service.config_path == path);
         let Some(name) = self.units.iter().find(|(_, unit)| its(unit)).map(|(name, _)| name.clone()) else { return };
-        let wrong = issues(self.files.file(path));
+        let config = self.files.file(path);
+        let wrong = issues(config);
+        let document: Value = config.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
         let said = match wrong.first() {
             None => "config hot reload applied (changed)".to_owned(),
             Some((path, message)) => format!("config reload skipped (invalid config): {path}: {message}"),
         };
+        // Which model is asked, and with which key, takes hold for whoever comes from now on.
+        if let Some(unit) = self.units.get_mut(&name).filter(|_| wrong.is_empty())
+            && let Life::Running(process) = &mut unit.life
+        {
+            process.model = Model::of(&document);
+            unit.gateway = WeakGateway::default();
+        }
         self.log(&name, "reload", &said);
     }
 }

@@ -47,6 +47,8 @@ impl Fleet {
         if let Some((machine, _)) = self.servers.iter().find(|(machine, _)| machine.name == ILL.0) {
             machine.run_out_of_memory(ILL.1);
         }
+        // When a process was started is known to the tenth of a second: what is found must have come after.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
         repair::scan(app).await?;
         health::check(app).await?;
         Ok(())
