@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""demo_check.py [COMMAND…]     runs `make demo`, or another command that runs the demo, as a newcomer does: waits for the addresses that it prints, opens each, looks at the servers as an
-administrator, claims an assistant and chats with it as an employee, presses Ctrl-C.
+"""demo_check.py [COMMAND…]     runs `make demo`, or another command that runs the demo, as a newcomer does.
+
+Waits for the addresses that it prints and opens each; looks at the servers and restarts the ill assistant as an administrator; claims an
+assistant and chats with it as an employee; presses Ctrl-C.
 
 Fails if an address does not answer, if a server or an assistant is not as the demo says, if there is no answer to a chat within a
 minute, or if a process, an open port or a folder is left afterwards. Python 3.11, no packages.
@@ -9,6 +11,7 @@ minute, or if a process, an open port or a folder is left afterwards. Python 3.1
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -38,11 +41,14 @@ PASSWORD = "tidepool-demo"
 ILL = "lis-1-d"
 
 
-def answers(url: str) -> bool:
+def answers(url: str, page: bool) -> bool:
+    """Whether there is a page, or at least somebody who says that there is none."""
     request = urllib.request.Request(url, headers={"Accept": "text/html"})  # as a browser asks
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
             return answer.status == 200
+    except urllib.error.HTTPError:
+        return not page
     except (urllib.error.URLError, OSError):
         return False
 
@@ -101,7 +107,13 @@ def administer(url: str) -> None:
     # What a person does about the one that is ill: it is started anew, and the next look finds it well.
     task = admin.call("POST", f"/instances/{ILL}/restart", {})["task_id"]
     wait_for(lambda: admin.call("GET", f"/tasks/{task}"), "the restart")
-    print(f"3 servers pass their test, 12 assistants, {ILL} is {ill[ILL]} and was restarted, logs are shown", flush=True)
+    run = admin.call("POST", "/job-runs/health_check/run")["id"]
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while (now := admin.call("GET", f"/instances/{ILL}")["health_status"]) != "healthy":
+        if time.monotonic() > deadline:
+            raise Wrong(f"{ILL} is {now} after its restart and health check {run}")
+        time.sleep(0.2)
+    print(f"3 servers pass their test, 12 assistants, {ILL} is {ill[ILL]} until it is restarted, logs are shown", flush=True)
 
 
 def wait_for(look: Callable[[], dict], what: str) -> None:
@@ -147,10 +159,6 @@ def chat(url: str) -> None:
     print(f"mara claimed {instance} and was answered {said!r} after {took:.1f} s", flush=True)
 
 
-def left_folders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("tidepool-demo-*"))
-
-
 def check(log: Path) -> str | None:
     """Returns what is wrong, or None."""
     def printed() -> str:
@@ -159,17 +167,18 @@ def check(log: Path) -> str | None:
     def urls() -> list[str]:
         return list(dict.fromkeys(url.rstrip(".,)") for url in URL.findall(printed())))
 
-    before = left_folders()
+    temporary = log.parent / "tmp"
+    temporary.mkdir()
     with log.open("w") as output:
         process = subprocess.Popen(
-            sys.argv[1:] or ["make", "demo"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            start_new_session=True, preexec_fn=processes.die_with_parent,
+            sys.argv[1:] or ["make", "demo"], cwd=ROOT, env={**os.environ, "TMPDIR": str(temporary)},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=processes.die_with_parent,
         )
     try:
         if not processes.wait_until(lambda: len(urls()) >= EXPECTED, process, BUILD_SECONDS):
             return f"make demo printed no addresses; the end of its output:\n{printed()[-2000:]}"
         shown, deadline = urls(), time.monotonic() + ANSWER_SECONDS
-        while silent := [url for url in shown if not answers(url)]:
+        while silent := [url for url in shown if not answers(url, page=url in shown[:EXPECTED])]:
             if time.monotonic() > deadline or process.poll() is not None:
                 return f"no answer from {', '.join(silent)}; the end of the output:\n{printed()[-2000:]}"
             time.sleep(0.2)
@@ -190,7 +199,7 @@ def check(log: Path) -> str | None:
         return f"make demo left processes running: {', '.join(strays)}"
     if still := [url for url in shown if listens(url)]:
         return f"somebody still listens at {', '.join(still)}"
-    if folders := left_folders() - before:
+    if folders := list(temporary.glob("tidepool-*")):
         return f"make demo left {', '.join(map(str, folders))}"
     return None
 
