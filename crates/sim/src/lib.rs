@@ -2,4 +2,5 @@
 
 pub mod assistant;
 pub mod bot;
+pub mod host;
 pub mod llm;

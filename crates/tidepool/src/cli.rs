@@ -47,12 +47,29 @@ pub fn command() -> Command {
                         .long("rows")
                         .value_parser(clap::value_parser!(u64))
                         .help("The most rows of the request log that usage is measured with [default: 10000000]"),
+                )
+                .arg(
+                    Arg::new("servers")
+                        .long("servers")
+                        .value_parser(clap::value_parser!(usize))
+                        .help("How many simulated servers sweep looks at [default: 1000, then 10000]"),
+                )
+                .arg(
+                    Arg::new("hosts")
+                        .long("hosts")
+                        .value_name("DIR")
+                        .help("Real hosts by testbed/hosts.sh: sweep looks at these, beside ssh with ControlMaster"),
                 ),
         )
         .subcommand(
             Command::new("completions")
                 .about("Print what a shell needs to complete commands and settings")
                 .arg(Arg::new("shell").required(true).value_parser(["bash", "zsh", "fish"])),
+        )
+        .subcommand(
+            Command::new(crate::bench::SIMULATED)
+                .about("The simulated servers of `bench sweep`, until standard input ends")
+                .hide(true),
         )
         .subcommand(
             Command::new("settings").about("Print every setting with its environment variable, default and meaning"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api::state::Api;
 use base::{Error, Result};
 use domain::job::{JOBS, Scheduler, Timing};
-use domain::task::{TYPES, TaskType, Worker};
+use domain::task::{TYPES, Worker};
 use domain::token::Audience;
 use domain::{App, bootstrap};
 use gateway::Gateway;
@@ -68,11 +68,6 @@ pub struct Running {
 
 impl Running {
     pub async fn start(config: &Config, opened: Opened) -> Result<Running> {
-        Running::start_with(config, opened, TYPES).await
-    }
-
-    /// The same with other types of tasks: the demo's servers do not exist.
-    pub async fn start_with(config: &Config, opened: Opened, types: &'static [TaskType]) -> Result<Running> {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
         let (stop_gateway, gateway_stopped) = watch::channel(false);
@@ -144,7 +139,7 @@ impl Running {
             });
         }
         if config.runs(Role::Worker) {
-            let worker = Worker::new(running.app.clone(), types, config.task_timing);
+            let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);
             running.tasks.spawn(worker.run(stopped.clone()));
         }
         if config.runs(Role::Scheduler) {
@@ -223,7 +218,7 @@ async fn keep_quotas(app: Arc<App>, log: Arc<Log>, mut stopped: watch::Receiver<
 }
 
 /// Every connection is an open file, and the usual soft limit is for programs with a handful.
-fn allow_many_files() {
+pub fn allow_many_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         tracing::warn!(%error, ?current, "the limit of open files stays as it is");

@@ -34,10 +34,39 @@ const SHORT_QUEUE: Duration = Duration::from_secs(5);
 /// How long until a server that allows fewer sessions than usual is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// How many servers keep their connections while nobody uses them. Each costs two sockets, some memory, and a question every five
+/// seconds on both sides; with more servers than that, who was used longest ago is connected to anew when needed.
+const KEPT: usize = 1024;
+
 /// Every server that is talked to, by a name that is the caller's choice.
 #[derive(Default)]
 pub struct Hosts {
-    known: Mutex<HashMap<String, Host>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    hosts: HashMap<String, Entry>,
+    /// Counts uses.
+    uses: u64,
+}
+
+struct Entry {
+    host: Host,
+    used: u64,
+}
+
+impl Known {
+    /// Makes room for one more: who was used longest ago goes, unless somebody has it in hand.
+    fn make_room(&mut self) {
+        if self.hosts.len() < KEPT {
+            return;
+        }
+        let idle = self.hosts.iter().filter(|(_, entry)| Arc::strong_count(&entry.host.0) == 1);
+        if let Some(oldest) = idle.min_by_key(|(_, entry)| entry.used).map(|(name, _)| name.clone()) {
+            self.hosts.remove(&oldest);
+        }
+    }
 }
 
 impl Hosts {
@@ -48,11 +77,17 @@ impl Hosts {
     /// The server of this name. One whose address, key or pinned host key changed is another: its old connections end.
     pub fn host(&self, name: &str, target: &Target) -> Host {
         let mut known = lock(&self.known);
-        match known.get(name) {
-            Some(host) if host.serves(target) => host.clone(),
+        known.uses += 1;
+        let used = known.uses;
+        match known.hosts.get_mut(name) {
+            Some(entry) if entry.host.serves(target) => {
+                entry.used = used;
+                entry.host.clone()
+            }
             _ => {
                 let host = Host::new(target.clone());
-                known.insert(name.to_owned(), host.clone());
+                known.make_room();
+                known.hosts.insert(name.to_owned(), Entry { host: host.clone(), used });
                 host
             }
         }
@@ -60,12 +95,12 @@ impl Hosts {
 
     /// A server that is no longer managed. What goes on there may end.
     pub fn forget(&self, name: &str) {
-        lock(&self.known).remove(name);
+        lock(&self.known).hosts.remove(name);
     }
 
     /// Ends all connections, so that no server has to find out by itself.
     pub async fn close(&self) {
-        let hosts: Vec<Host> = lock(&self.known).drain().map(|(_, host)| host).collect();
+        let hosts: Vec<Host> = lock(&self.known).hosts.drain().map(|(_, entry)| entry.host).collect();
         for host in hosts {
             host.close().await;
         }
@@ -287,6 +322,20 @@ async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>) -> Result<A
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_connections_are_kept_than_there_is_room_for() {
+        let hosts = Hosts::new();
+        let in_hand = hosts.host("0", &Target::Local);
+        for number in 1..2 * KEPT {
+            hosts.host(&number.to_string(), &Target::Local);
+        }
+        let known = lock(&hosts.known);
+        assert_eq!(known.hosts.len(), KEPT);
+        assert!(known.hosts.contains_key("0"), "somebody has it in hand");
+        assert!(!known.hosts.contains_key("1") && known.hosts.contains_key(&(2 * KEPT - 1).to_string()));
+        drop(in_hand);
+    }
 
     #[test]
     fn refusals_in_a_row_are_tried_ever_more_rarely() {

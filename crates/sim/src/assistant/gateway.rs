@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::memory::{Begun, now};
-use super::{MAX_IMAGE, MAX_PAYLOAD, Shared, VERSION, page};
+use super::{KILLED, MAX_IMAGE, MAX_PAYLOAD, Shared, page};
 
 const METHODS: &[&str] = &[
     "health",
@@ -42,6 +42,10 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     }
+}
+
+pub(super) async fn started(State(shared): State<Arc<Shared>>) -> Response {
+    axum::Json(json!({"ok": true, "version": shared.version})).into_response()
 }
 
 pub(super) async fn root(
@@ -100,6 +104,7 @@ async fn connection(shared: &Arc<Shared>, mut socket: WebSocket, headers: &Heade
             _ = ending.changed() => {
                 let reason = *ending.borrow();
                 match reason {
+                    Some(KILLED) => None,
                     Some(reason) => {
                         let event = json!({"event": "shutdown", "payload": {"reason": reason, "restartExpectedMs": 1500}});
                         event_to(&mut socket, &mut client, &event).await;
@@ -217,7 +222,7 @@ async fn connect(
     let scopes = if !is_page && (origin.is_some() || forwarded) { vec![] } else { asked };
     let hello = json!({
         "type": "hello-ok", "protocol": 4,
-        "server": {"version": VERSION, "bootId": "boot", "connId": "conn"},
+        "server": {"version": shared.version, "bootId": "boot", "connId": "conn"},
         "features": {"methods": METHODS, "events": ["chat", "agent", "health", "tick", "shutdown"]},
         "auth": {"role": "operator", "scopes": scopes},
         "policy": {"maxPayload": MAX_PAYLOAD, "tickIntervalMs": 30000, "attachments": {"maxBytes": 19464192, "maxImageBytes": MAX_IMAGE}},
@@ -226,7 +231,7 @@ async fn connect(
     say(socket, &json!({"type": "res", "id": id, "ok": true, "payload": hello})).await
 }
 
-async fn request(shared: &Arc<Shared>, method: &str, params: &Value) -> Result<Value, Value> {
+pub(super) async fn request(shared: &Arc<Shared>, method: &str, params: &Value) -> Result<Value, Value> {
     let invalid = |message: &str| json!({"code": "INVALID_REQUEST", "message": message});
     let text = |name: &str| params[name].as_str();
     match method {
@@ -287,23 +292,31 @@ async fn send(shared: &Arc<Shared>, params: &Value) -> Result<Value, Value> {
         kept["__openclaw"] = json!({"media": media});
     }
     match shared.memory.lock().await.begin(&session, &run, kept) {
-        Begun::New => {}
+        Begun::New => {
+            if let Some(on_run) = shared.on_run.get() {
+                on_run(&session);
+            }
+        }
         Begun::InFlight => return Ok(json!({"runId": run, "status": "in_flight"})),
         Begun::Over => return Ok(json!({"runId": run, "status": "ok"})),
     }
-    let words: Vec<String> = match said.strip_prefix("count ").and_then(|n| n.parse::<usize>().ok()) {
-        Some(n) => (1..=n).map(|i| format!("word{i} ")).collect(),
-        None => format!("You said: {said}").split_inclusive(' ').map(str::to_owned).collect(),
-    };
-    tokio::spawn(answer(shared.clone(), session, run.clone(), words));
+    tokio::spawn(answer(shared.clone(), session, run.clone(), said));
     Ok(json!({"runId": run, "status": "started"}))
 }
 
 /// Says an answer word by word, to everybody who listens.
-async fn answer(shared: Arc<Shared>, session: String, run: String, words: Vec<String>) {
+async fn answer(shared: Arc<Shared>, session: String, run: String, said: String) {
     // The answer to `chat.send` comes first.
     tokio::time::sleep(Duration::from_millis(2)).await;
     tell(&shared, &run, &session, json!({"state": "status", "phase": "starting_model"}));
+    let words = match words_for(&shared, &said).await {
+        Ok(words) => words,
+        Err(why) => {
+            shared.memory.lock().await.end(&run, true);
+            tell(&shared, &run, &session, json!({"state": "error", "errorMessage": why}));
+            return;
+        }
+    };
     for word in words {
         let so_far = shared.memory.lock().await.grow(&run, &word);
         let Some(so_far) = so_far else { return };
@@ -313,6 +326,17 @@ async fn answer(shared: Arc<Shared>, session: String, run: String, words: Vec<St
     if let Some(whole) = shared.memory.lock().await.end(&run, false) {
         tell(&shared, &run, &session, json!({"state": "final", "stopReason": "stop", "message": message(&whole)}));
     }
+}
+
+async fn words_for(shared: &Shared, said: &str) -> Result<Vec<String>, String> {
+    if let Some(n) = said.strip_prefix("count ").and_then(|n| n.parse::<usize>().ok()) {
+        return Ok((1..=n).map(|i| format!("word{i} ")).collect());
+    }
+    let whole = match &shared.model {
+        Some(model) => model.ask(said).await?,
+        None => format!("You said: {said}"),
+    };
+    Ok(whole.split_inclusive(' ').map(str::to_owned).collect())
 }
 
 fn message(text: &str) -> Value {

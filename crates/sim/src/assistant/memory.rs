@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Memory {
     sessions: HashMap<String, Session>,
     runs: HashMap<String, Run>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Session {
     label: Option<String>,
     model: Option<String>,
@@ -18,6 +18,7 @@ struct Session {
     updated_at: i64,
 }
 
+#[derive(Debug)]
 struct Run {
     session: String,
     text: String,

@@ -1,26 +1,32 @@
 //! An assistant's gateway: OpenClaw's WebSocket (protocol 4), its health endpoints, the page that is its own window, and the
-//! listener for a bot's webhook. It answers every message by its own words, streamed.
+//! listener for a bot's webhook. It answers every message by its own words, streamed, or asks a model for them.
 //!
 //! What it says and how it refuses was seen of OpenClaw 2026.9.6. A message `count N` is answered by N words, one after the other.
 
 mod gateway;
 mod memory;
+mod model;
 mod page;
 mod webhook;
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{any, get, post};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, broadcast, watch};
 use tokio::task::JoinHandle;
 
 use memory::Memory;
+pub use model::Model;
 pub use webhook::Delivered;
 
 /// What a gateway takes and says of itself.
@@ -28,7 +34,7 @@ pub const MAX_PAYLOAD: usize = 26_214_400;
 pub const MAX_IMAGE: usize = 6_291_456;
 pub const VERSION: &str = "2026.9.6";
 
-/// A running gateway. Dropped, it is gone without a word.
+/// A running gateway with listeners of its own. Dropped, it is gone without a word.
 pub struct Assistant {
     address: Ipv4Addr,
     pub port: u16,
@@ -37,11 +43,88 @@ pub struct Assistant {
     serving: Vec<JoinHandle<()>>,
 }
 
+/// A gateway without listeners: whoever has a stream hands it over. Clones are the same gateway, which lives as long as one of them,
+/// or one of its conversations, does.
+#[derive(Clone)]
+pub struct Gateway(Arc<Shared>);
+
+/// What a gateway remembers of conversations; the next one of the same home goes on with it.
+#[derive(Clone, Debug, Default)]
+pub struct Conversations(Arc<Mutex<Memory>>);
+
+/// A gateway that may be gone.
+#[derive(Clone, Default)]
+pub struct WeakGateway(Weak<Shared>);
+
+impl WeakGateway {
+    pub fn upgrade(&self) -> Option<Gateway> {
+        self.0.upgrade().map(Gateway)
+    }
+}
+
+/// What of a gateway a stream leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    Gateway,
+    Webhook,
+}
+
+impl Gateway {
+    pub fn new(options: Options) -> Gateway {
+        Gateway(Arc::new(Shared::new(options)))
+    }
+
+    pub fn downgrade(&self) -> WeakGateway {
+        WeakGateway(Arc::downgrade(&self.0))
+    }
+
+    /// Has this called with the session's name whenever an answer is begun.
+    pub fn on_run(&self, called: impl Fn(&str) + Send + Sync + 'static) {
+        self.0.on_run.set(Box::new(called)).ok();
+    }
+
+    /// Serves one connection.
+    pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, door: Door) {
+        let router = match door {
+            Door::Gateway => router(&self.0),
+            Door::Webhook => bot_router(&self.0),
+        };
+        let mut ending = self.0.ending.subscribe();
+        let serving = http1::Builder::new()
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+            .with_upgrades();
+        tokio::select! {
+            _ = serving => {}
+            _ = ending.wait_for(Option::is_some) => {}
+        }
+    }
+
+    /// One request of a client on the same machine.
+    pub async fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
+        gateway::request(&self.0, method, params).await
+    }
+
+    pub fn conversations(&self) -> Conversations {
+        Conversations(self.0.memory.clone())
+    }
+
+    /// Ends: what is being said breaks off, and everybody is told, or, when it was killed, nobody.
+    pub fn end(&self, killed: bool) {
+        if let Ok(mut memory) = self.0.memory.try_lock() {
+            memory.break_off();
+        }
+        self.0.ending.send_replace(Some(if killed { KILLED } else { "gateway restarting" }));
+    }
+}
+
+/// A reason that is told to nobody.
+const KILLED: &str = "";
+
 pub(crate) struct Shared {
     token: String,
     origins: Vec<String>,
     pace: Duration,
-    memory: Mutex<Memory>,
+    memory: Arc<Mutex<Memory>>,
     /// Events for every connection, without their numbers.
     events: broadcast::Sender<Arc<Value>>,
     /// Why connections are to end: a reason for the `shutdown` event.
@@ -50,6 +133,9 @@ pub(crate) struct Shared {
     connections: AtomicUsize,
     /// The parameters of every `connect`, and the request's headers.
     connects: std::sync::Mutex<Vec<Value>>,
+    version: String,
+    model: Option<Model>,
+    on_run: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
     webhook_secret: std::sync::Mutex<Option<String>>,
     delivered: std::sync::Mutex<Vec<Delivered>>,
 }
@@ -68,6 +154,13 @@ pub struct Options {
     pub pace: Duration,
     /// Of pages that may open the WebSocket.
     pub origins: Vec<String>,
+    pub version: String,
+    /// Who is asked for answers; without one it says them itself.
+    pub model: Option<Model>,
+    /// What was said before.
+    pub conversations: Conversations,
+    /// How many events may wait for a connection that takes none.
+    pub backlog: usize,
 }
 
 impl Options {
@@ -79,27 +172,58 @@ impl Options {
             path: "",
             pace: Duration::from_millis(15),
             origins: vec![],
+            version: VERSION.to_owned(),
+            model: None,
+            conversations: Conversations::default(),
+            backlog: 4096,
         }
     }
 }
 
-impl Assistant {
-    pub async fn start(options: Options) -> std::io::Result<Assistant> {
-        let shared = Arc::new(Shared {
+impl Shared {
+    fn new(options: Options) -> Shared {
+        Shared {
             token: options.token,
             origins: options.origins,
             pace: options.pace,
-            memory: Mutex::default(),
-            events: broadcast::channel(4096).0,
+            memory: options.conversations.0,
+            events: broadcast::channel(options.backlog).0,
             ending: watch::channel(None).0,
             starting: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             connects: std::sync::Mutex::default(),
+            version: options.version,
+            model: options.model,
+            on_run: OnceLock::new(),
             webhook_secret: std::sync::Mutex::default(),
             delivered: std::sync::Mutex::default(),
-        });
-        let mut assistant =
-            Assistant { address: options.address, port: options.port, path: options.path, shared, serving: vec![] };
+        }
+    }
+}
+
+fn router(shared: &Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", any(gateway::root))
+        .route("/healthz", get(|| async { axum::Json(json!({"ok": true, "status": "live"})) }))
+        .route("/readyz", get(gateway::ready))
+        .route("/startupz", get(gateway::started))
+        .route("/tools/invoke", post(|| async { axum::Json(json!({"ok": true, "result": "a tool was run"})) }))
+        .fallback(page::serve)
+        .with_state(shared.clone())
+}
+
+fn bot_router(shared: &Arc<Shared>) -> Router {
+    Router::new()
+        .route("/telegram-webhook", post(webhook::take))
+        .route("/healthz", get(|| async { "ok" }))
+        .with_state(shared.clone())
+}
+
+impl Assistant {
+    pub async fn start(options: Options) -> std::io::Result<Assistant> {
+        let (address, port, path) = (options.address, options.port, options.path);
+        let shared = Arc::new(Shared::new(options));
+        let mut assistant = Assistant { address, port, path, shared, serving: vec![] };
         assistant.listen().await?;
         Ok(assistant)
     }
@@ -116,19 +240,9 @@ impl Assistant {
             }
         };
         self.port = listener.local_addr()?.port();
-        let gateway = Router::new()
-            .route("/", any(gateway::root))
-            .route("/healthz", get(|| async { axum::Json(json!({"ok": true, "status": "live"})) }))
-            .route("/readyz", get(gateway::ready))
-            .route("/startupz", get(|| async { axum::Json(json!({"ok": true, "version": VERSION})) }))
-            .route("/tools/invoke", post(|| async { axum::Json(json!({"ok": true, "result": "a tool was run"})) }))
-            .fallback(page::serve)
-            .with_state(self.shared.clone());
+        let gateway = router(&self.shared);
         let gateway = if self.path.is_empty() { gateway } else { Router::new().nest(self.path, gateway) };
-        let bot = Router::new()
-            .route("/telegram-webhook", post(webhook::take))
-            .route("/healthz", get(|| async { "ok" }))
-            .with_state(self.shared.clone());
+        let bot = bot_router(&self.shared);
         self.serving = vec![
             tokio::spawn(async move { axum::serve(listener, gateway).await.unwrap_or_default() }),
             tokio::spawn(async move { axum::serve(webhook, bot).await.unwrap_or_default() }),

@@ -3,10 +3,12 @@
 //! Everything runs in a temporary folder, on loopback, bounded in count, and ends by itself.
 
 mod claims;
+mod cost;
 mod forward;
 mod pages;
 mod site;
 mod start;
+mod sweep;
 mod tasks;
 mod usage;
 
@@ -16,9 +18,10 @@ use base::Result;
 use clap::ArgMatches;
 
 use crate::config::Values;
+pub use sweep::{SIMULATED, simulated};
 
 /// What can be measured, in the order in which it is.
-pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward"];
+pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward", "sweep"];
 
 pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
     let wanted: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
@@ -29,7 +32,11 @@ pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
             "tasks" => tasks::run(&values).await?,
             "pages" => pages::run(&values).await?,
             "usage" => usage::run(&values, args.get_one::<u64>("rows").copied()).await?,
-            _ => forward::run(&values).await?,
+            "forward" => forward::run(&values).await?,
+            _ => match args.get_one::<String>("hosts") {
+                Some(folder) => sweep::real(&values, folder.as_ref()).await?,
+                None => sweep::run(&values, args.get_one::<usize>("servers").copied()).await?,
+            },
         }
     }
     Ok(())

@@ -1,12 +1,13 @@
-//! `tidepool demo`: the product with sample data in a temporary folder, gone when it ends.
+//! `tidepool demo`: the product with sample data in a temporary folder and simulated servers, gone when it ends.
 
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 
 use base::{Error, Result};
 
 use crate::config::Values;
 use crate::folder::Folder;
-use crate::sample::{self, PASSWORD};
+use crate::sample::{self, Fleet, PASSWORD};
 use crate::serve::{End, Running};
 use crate::{open, telemetry};
 
@@ -29,14 +30,22 @@ pub async fn run(mut values: Values) -> Result<()> {
     let config = values.config()?;
     telemetry::logs(&config)?;
     let opened = open::serving(&config).await?;
-    sample::company(&opened.app).await?;
-    let running = Running::start_with(&config, opened, sample::task::TYPES).await?;
+    let fleet = Fleet::start().await?;
+    sample::company(&opened.app, &fleet).await?;
+    let running = Running::start(&config, opened).await?;
+    let mut told = pin!(end.told());
+    println!("three simulated servers are being prepared…");
+    tokio::select! {
+        settled = fleet.settle(&running.app) => settled?,
+        () = &mut told => return Ok(running.stop().await),
+    }
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
     println!("LLM gateway     {}   answers by echo", config.gateway.url);
     println!("API docs        {}", config.admin.public_url.join("/api/v1/docs"));
+    println!("The servers are simulated, with twelve assistants. One of them ran out of memory: restart it.");
     println!("Ctrl-C ends the demo and removes its data.");
-    end.told().await;
+    told.await;
     running.stop().await;
     Ok(())
 }

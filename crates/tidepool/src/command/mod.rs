@@ -52,6 +52,7 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
             println!("{text}");
         }
         "bench" => bench::run(Values::read(sub, std::env::vars_os())?, sub).await?,
+        bench::SIMULATED => bench::simulated().await?,
         "check" => return check::run(&config()?).await,
         "completions" => completions::print(sub)?,
         "settings" => {

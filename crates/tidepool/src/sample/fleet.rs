@@ -1,34 +1,61 @@
-//! How the demo's assistants are. There are no servers to ask, so the jobs that would wait, and what they would have found is written down.
+//! The demo's servers: simulated in this very process, each behind an sshd of its own on a loopback socket. The platform does not know
+//! the difference: its real handlers bring the assistants there, look after them and repair them.
 
-use base::id::InstanceId;
-use base::{Page, Result, Sort};
-use domain::App;
-use domain::audit::By;
-use domain::job::{self, JOBS};
-use store::instance::{self, Health, Wanted};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Jobs that need no server; the others wait, and say so.
-const RUN: &[&str] = &[
-    "queueWorker",
-    "token_usage_sync",
-    "key_validity_check",
-    "llm_self_heal",
-    "sync_llm_spend",
-    "spend_comparison",
-    "audit_cleanup",
-];
-/// The one that is not well.
-const ILL: &str = "lis-1-d";
+use base::{Error, Result, Secret};
+use domain::task::Status;
+use domain::{App, health, repair};
+use sim::host::{Hosts, Machine};
 
-pub async fn state(app: &App, by: &By) -> Result<()> {
-    for job in JOBS.iter().filter(|job| !RUN.contains(&job.name)) {
-        job::set_paused(app, by, job.name, true).await?;
+/// id, name; four assistants on each.
+pub const SERVERS: &[(&str, &str)] = &[("fra-1", "Frankfurt 1"), ("fra-2", "Frankfurt 2"), ("lis-1", "Lisbon 1")];
+/// The one that is not well, and where it is: it ran out of memory, which is left to people.
+const ILL: (&str, &str) = ("lis-1", "openclaw-lis-1-d.service");
+
+/// What bringing all assistants to their servers may take; the demo shows what there is after that.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+pub struct Fleet {
+    servers: Vec<(Arc<Machine>, Hosts)>,
+    pub key: Secret,
+}
+
+impl Fleet {
+    pub async fn start() -> Result<Fleet> {
+        let mut servers = vec![];
+        for (id, _) in SERVERS {
+            let machine = Machine::new(id);
+            servers.push((machine.clone(), Hosts::of(machine).await.map_err(Error::internal)?));
+        }
+        Ok(Fleet { servers, key: Secret::new(sim::host::login_key().map_err(Error::internal)?) })
     }
-    let sort = Sort { column: "i.created_at", descending: false };
-    for listed in instance::list(&app.db, Wanted::default(), sort, Page::ALL).await?.list {
-        let (health, failures) = if listed.instance.id == ILL { (Health::Unhealthy, 3) } else { (Health::Healthy, 0) };
-        let id = InstanceId::named(&listed.instance.id);
-        instance::set_health(&app.db, &id, health, failures, app.clock.now()).await?;
+
+    /// The port on which a server's sshd listens.
+    pub fn port(&self, id: &str) -> Result<u16> {
+        let found = self.servers.iter().find(|(machine, _)| machine.name == id);
+        found.map(|(_, hosts)| hosts.address.port()).ok_or_else(|| Error::internal("no such server"))
     }
-    Ok(())
+
+    /// Waits until the assistants are on their servers, lets something happen to one of them, and has the platform look at all.
+    pub async fn settle(&self, app: &Arc<App>) -> Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE && is_busy(app).await? {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        if let Some((machine, _)) = self.servers.iter().find(|(machine, _)| machine.name == ILL.0) {
+            machine.run_out_of_memory(ILL.1);
+        }
+        // When a process was started is known to the tenth of a second: what is found must have come after.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        repair::scan(app).await?;
+        health::check(app).await?;
+        Ok(())
+    }
+}
+
+async fn is_busy(app: &App) -> Result<bool> {
+    let counts = store::task::counts(&app.db).await?;
+    Ok(counts.iter().any(|c| c.n > 0 && matches!(c.status, Status::Pending | Status::Processing | Status::Failed)))
 }

@@ -1,8 +1,9 @@
 //! A company that does not exist, for the demo: people, servers, assistants, professions and their pool.
 
 mod fleet;
-pub mod task;
 mod usage;
+
+pub use fleet::Fleet;
 
 use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, UserId};
 use base::{Result, Secret};
@@ -30,13 +31,6 @@ const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
     ("Aiko Tanaka", "aiko@demo.example", "Design", 80_000),
     ("Lena Hartmann", "lena@demo.example", "Finance", 60_000),
     ("Samuel Adeyemi", "samuel@demo.example", "Support", 50_000),
-];
-
-/// id, name; four assistants on each. The addresses are of no network (RFC 5737).
-const SERVERS: &[(&str, &str, &str)] = &[
-    ("fra-1", "Frankfurt 1", "192.0.2.11"),
-    ("fra-2", "Frankfurt 2", "192.0.2.12"),
-    ("lis-1", "Lisbon 1", "192.0.2.21"),
 ];
 
 const MODELS: &[&str] = &["claude-sonnet-4-6", "gpt-4o", "claude-opus-4-6", "gemini-2.5-flash"];
@@ -71,8 +65,8 @@ const PROFESSIONS: &[Trade] = &[
     ("Translator", "translator", "🌐", "Moves texts between languages with their tone", None, &["lis-1-d"]),
 ];
 
-/// Makes all of it.
-pub async fn company(app: &App) -> Result<()> {
+/// Makes all of it. What is to be on the servers is brought there by tasks.
+pub async fn company(app: &App, fleet: &Fleet) -> Result<()> {
     let by = By::system();
     for (name, email, role) in ADMINS {
         let password = Some(Secret::new(PASSWORD));
@@ -91,8 +85,8 @@ pub async fn company(app: &App) -> Result<()> {
         people.push(user::create(app, &by, new).await?);
     }
     marketplace::load(app, catalogue::items()?).await?;
-    for (id, name, host) in SERVERS {
-        add_server(app, &by, id, name, host).await?;
+    for (id, name) in fleet::SERVERS {
+        add_server(app, &by, fleet, id, name).await?;
     }
     let mut trades = vec![];
     for (i, (name, code, icon, tagline, role_pack, instances)) in PROFESSIONS.iter().enumerate() {
@@ -118,21 +112,20 @@ pub async fn company(app: &App) -> Result<()> {
     claim::profession(app, &employee(wei), &trades[0]).await?;
     claim::instance(app, &employee(sofia), None).await?;
     instance::assign(app, &by, &InstanceId::named("fra-2-a"), Some(&UserId::named(&jonas.id))).await?;
-    fleet::state(app, &by).await?;
     usage::month(app).await
 }
 
-async fn add_server(app: &App, by: &By, id: &str, name: &str, host: &str) -> Result<()> {
+async fn add_server(app: &App, by: &By, fleet: &Fleet, id: &str, name: &str) -> Result<()> {
     let new = server::New {
         id: Some(id.into()),
         name: name.into(),
-        host: host.into(),
-        ssh_port: 22,
+        host: "127.0.0.1".into(),
+        ssh_port: i64::from(fleet.port(id)?),
         ssh_user: "root".into(),
         ssh_key_path: String::new(),
-        ssh_key: None,
+        ssh_key: Some(fleet.key.clone()),
         base_dir: None,
-        notes: String::new(),
+        notes: "simulated within the demo".into(),
     };
     server::create(app, by, new).await?;
     for (letter, model) in ["a", "b", "c", "d"].into_iter().zip(MODELS) {
@@ -149,7 +142,7 @@ async fn add_server(app: &App, by: &By, id: &str, name: &str, host: &str) -> Res
             is_main: letter == "a",
             home: String::new(),
             unit: String::new(),
-            provision: false,
+            provision: true,
         };
         instance::create(app, by, new).await?;
     }

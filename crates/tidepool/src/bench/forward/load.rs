@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::bench::cost::cpu;
 use crate::bench::percentile;
 
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -102,18 +103,4 @@ async fn ask(address: SocketAddr, key: Secret, body: Bytes, from: Instant, until
     }
     connection.abort();
     Ok(times)
-}
-
-/// What the processes have used of the CPU since they began.
-fn cpu(pids: &[u32]) -> Result<Duration> {
-    let tick = Duration::from_secs(1) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100);
-    let mut ticks = 0;
-    for pid in pids {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(Error::internal)?;
-        // The name before it is in parentheses and may hold anything; user and system time are the 12th and 13th behind.
-        let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        ticks += fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum::<u32>();
-    }
-    Ok(tick * ticks)
 }

@@ -1,0 +1,54 @@
+//! The model that a gateway asks for its answers, where it was told one: over HTTP, in OpenAI's form, at an address of this machine.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Such as `http://127.0.0.1:8082/v1`.
+    pub url: String,
+    pub key: String,
+    pub name: String,
+}
+
+impl Model {
+    /// What a configuration of OpenClaw's says of it.
+    pub fn of(config: &Value) -> Option<Model> {
+        let primary = config["agents"]["defaults"]["model"]["primary"].as_str()?;
+        let (provider, name) = primary.split_once('/')?;
+        let access = &config["models"]["providers"][provider];
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Some(Model { url: text(&access["baseUrl"])?, key: text(&access["apiKey"])?, name: name.to_owned() })
+    }
+
+    /// The answer to one message, or why there is none.
+    pub(super) async fn ask(&self, said: &str) -> Result<String, String> {
+        let (place, path) =
+            self.url.strip_prefix("http://").and_then(|url| url.split_once('/')).ok_or("no such address")?;
+        if !place.starts_with("127.0.0.1:") {
+            return Err("a simulated assistant asks nobody but this machine".to_owned());
+        }
+        let stream = TcpStream::connect(place).await.map_err(|e| e.to_string())?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
+        tokio::spawn(connection);
+        let body = json!({"model": self.name, "messages": [{"role": "user", "content": said}], "max_tokens": 1024});
+        let request = hyper::Request::post(format!("/{path}/chat/completions"))
+            .header(HOST, place)
+            .header(AUTHORIZATION, format!("Bearer {}", self.key))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body.to_string())))
+            .map_err(|e| e.to_string())?;
+        let answer = sender.send_request(request).await.map_err(|e| e.to_string())?;
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await.map_err(|e| e.to_string())?.to_bytes();
+        let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let text = told["choices"][0]["message"]["content"].as_str();
+        text.map(str::to_owned)
+            .ok_or_else(|| format!("{status} {}", told["error"]["message"].as_str().unwrap_or_default()))
+    }
+}

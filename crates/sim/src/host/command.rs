@@ -1,0 +1,181 @@
+//! What a machine does when it is asked: programs by their name, scripts by what they are for (`script`), the sweep (`sweep`).
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::machine::{Machine, PROGRAMS, State, Unit};
+use super::words::Invocation;
+use super::{journal, script, sweep};
+
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    pub status: u32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Answer {
+    pub fn said(text: impl Into<Vec<u8>>) -> Answer {
+        Answer { stdout: text.into(), ..Answer::default() }
+    }
+
+    pub fn nothing() -> Answer {
+        Answer::default()
+    }
+
+    pub fn status(status: u32) -> Answer {
+        Answer { status, ..Answer::default() }
+    }
+
+    pub fn failed(status: u32, why: &str) -> Answer {
+        Answer { status, stderr: format!("{why}\n").into_bytes(), ..Answer::default() }
+    }
+}
+
+pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: &[u8]) -> Answer {
+    let words: Vec<&str> = invocation.argv.iter().map(String::as_str).collect();
+    let answer = match words.as_slice() {
+        ["sh", "-s"] => sweep::answer(machine, &String::from_utf8_lossy(stdin)),
+        ["sh", "-c", text, "sh", args @ ..] => script::run(machine, invocation, text, args, stdin).await,
+        ["journalctl", ..] => Some(journal_of(machine, &words)),
+        ["printenv", "HOME"] => {
+            let home = machine.lock().users.get(&invocation.user).cloned();
+            Some(Answer::said(format!("{}\n", home.unwrap_or_else(|| format!("/home/{}", invocation.user)))))
+        }
+        ["test", "-e", path] => Some(Answer::status(u32::from(machine.lock().files.get(path).is_none()))),
+        ["id", "-un"] => Some(Answer::said(format!("{}\n", invocation.user))),
+        ["systemctl", "is-system-running"] => Some(Answer::said("running\n")),
+        ["systemctl", "--version"] => Some(Answer::said("systemd 252 (simulated)\n")),
+        // There is a Docker, with no containers.
+        ["docker", "version", ..] => Some(Answer::said("27.0.0 (simulated)\n")),
+        ["docker", "ps", ..] => Some(Answer::nothing()),
+        ["systemctl", "daemon-reload"] => Some(Answer::nothing()),
+        [program, args @ ..] if program.starts_with(PROGRAMS) => {
+            self::program(machine, invocation, program, args).await
+        }
+        _ => None,
+    };
+    answer.unwrap_or_else(|| {
+        // A script is known by its first lines.
+        let told: String = words.join(" ").chars().take(200).collect();
+        let why = format!("sh: {}: not found", words.first().copied().unwrap_or_default());
+        machine.lock().unknown.push(told);
+        Answer::failed(127, &why)
+    })
+}
+
+/// Node and OpenClaw, where they were installed.
+async fn program(machine: &Arc<Machine>, invocation: &Invocation, path: &str, args: &[&str]) -> Option<Answer> {
+    machine.lock().files.file(path)?;
+    let folder = path.rsplit('/').nth(1).unwrap_or_default();
+    match args {
+        ["--version"] if path.ends_with("/node") => {
+            let version = path.rsplit('/').nth(2).unwrap_or_default();
+            Some(Answer::said(format!("v{version}\n")))
+        }
+        ["--version"] => Some(Answer::said(format!("OpenClaw {folder} (simulated)\n"))),
+        ["doctor", "--fix"] => Some(Answer::said("Doctor complete.\n")),
+        ["gateway", "call", method, "--params", params, "--json"] => {
+            let gateway = machine.gateway_of(invocation.variable("OPENCLAW_CONFIG_PATH")?);
+            let Some(gateway) = gateway else { return Some(Answer::failed(1, "gateway connect failed: ECONNREFUSED")) };
+            let params: Value = serde_json::from_str(params).unwrap_or_default();
+            Some(match gateway.call(method, &params).await {
+                Ok(payload) => Answer::said(format!("{payload}\n")),
+                Err(error) => Answer::failed(1, &error.to_string()),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn journal_of(machine: &Machine, words: &[&str]) -> Answer {
+    let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
+    let Some(unit) = after("-u") else { return Answer::failed(1, "journalctl: which unit?") };
+    let count = after("-n").and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
+    let state = machine.lock();
+    let entries = state.units.get(*unit).into_iter().flat_map(|unit| unit.journal.last(count));
+    Answer::said(entries.map(|entry| entry.to_json(unit) + "\n").collect::<String>())
+}
+
+/// Which unit's journal is to be followed, and from where, if that is what is asked.
+pub(super) fn followed(invocation: &Invocation) -> Option<(String, Option<u64>)> {
+    let words = &invocation.argv;
+    if !words.iter().any(|word| word == "journalctl") || !words.iter().any(|word| word == "-f") {
+        return None;
+    }
+    let unit = words.iter().position(|word| word == "-u").and_then(|at| words.get(at + 1))?;
+    let cursor = words.iter().find_map(|word| word.strip_prefix("--after-cursor="));
+    Some((unit.clone(), cursor.and_then(journal::number)))
+}
+
+/// What a journal has behind a place, and the place behind that. Without a place: nothing, and its end.
+pub(super) fn entries_after(machine: &Machine, unit: &str, from: Option<u64>) -> (String, u64) {
+    let state = machine.lock();
+    let Some(there) = state.units.get(unit) else { return (String::new(), from.unwrap_or(0)) };
+    let end = there.journal.last(1).next().map_or(0, |entry| entry.number);
+    let from = from.unwrap_or(end);
+    (there.journal.after(from).map(|entry| entry.to_json(unit) + "\n").collect(), end.max(from))
+}
+
+/// `systemctl show` of a unit, with these properties.
+pub(super) fn show(state: &State, name: &str) -> String {
+    let loaded = state.service(name).is_some();
+    let none = Unit::default();
+    let unit = state.units.get(name).filter(|_| loaded).unwrap_or(&none);
+    let (active, sub) = unit.words();
+    let mut text = format!("Id={name}\nLoadState={}\n", if loaded { "loaded" } else { "not-found" });
+    let (pid, started) = unit.process().map_or((0, 0), |process| (process.pid, process.started_us));
+    let result = if unit.result.is_empty() { "success" } else { unit.result };
+    let file = match (loaded, unit.enabled) {
+        (false, _) => "",
+        (true, false) => "disabled",
+        (true, true) => "enabled",
+    };
+    let memory = if pid == 0 { "[not set]".to_owned() } else { (RSS_KIB * 1024).to_string() };
+    write!(
+        text,
+        "ActiveState={active}\nSubState={sub}\nUnitFileState={file}\nMainPID={pid}\nExecMainCode={}\nExecMainStatus={}\n\
+         ExecMainStartTimestampMonotonic={started}\nResult={result}\nNRestarts={}\nStateChangeTimestamp=@{}\nMemoryCurrent={memory}\n",
+        unit.exit.0,
+        unit.exit.1,
+        unit.restarts,
+        unit.since.as_second(),
+    )
+    .ok();
+    text
+}
+
+/// What a gateway needs.
+pub(super) const RSS_KIB: u64 = 412_000;
+
+/// How a machine is: cpu ticks at two moments, load, memory, disk.
+pub(super) struct Vitals {
+    pub cpu: [String; 2],
+    pub load: String,
+    pub memory: String,
+    pub disk: String,
+}
+
+impl Vitals {
+    pub fn of(state: &State, name: &str) -> Vitals {
+        // Each machine has a rhythm of its own, so that no two charts look alike.
+        let seed = name.bytes().fold(7u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))) % 1000;
+        let wave = (state.uptime().as_secs_f64() / 240.0 + seed as f64).sin();
+        let busy = 14.0 + seed as f64 % 9.0 + 9.0 * wave;
+        let ticks = state.uptime().as_millis() as u64 / 10 * 4;
+        let cpu = |at: u64, busy: u64| format!("cpu  {busy} 0 0 {} 0 0 0 0 0 0", at - busy);
+        let before = ticks / 6;
+        let running = state.units.values().filter(|unit| unit.process().is_some()).count() as u64;
+        let total = 32_768_000u64;
+        let available = total.saturating_sub(2_100_000 + running * RSS_KIB);
+        let used = 61_000_000 + seed * 40_000;
+        Vitals {
+            cpu: [cpu(ticks, before), cpu(ticks + 400, before + (busy * 4.0) as u64)],
+            load: format!("{:.2} {:.2} {:.2} 2/345 6789", busy / 25.0, busy / 27.0, busy / 30.0),
+            memory: format!("MemTotal:       {total} kB\nMemAvailable:   {available} kB"),
+            disk: format!("/dev/vda1 206292968 {used} {} {}% /", 206_292_968 - used, used * 100 / 206_292_968),
+        }
+    }
+}

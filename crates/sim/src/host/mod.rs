@@ -1,0 +1,94 @@
+//! Servers of a company, simulated: sshd on a loopback socket, and behind it machines with units, files and logs in memory.
+//!
+//! A machine understands what the platform sends, by the form of its arguments (`command`, `script`, `sweep`), and answers from its
+//! model (`machine`). It is no shell: what it does not know answers 127, and is remembered in `Machine::unknown`. A socket to a port
+//! of its loopback leads to the simulated assistant of the unit that listens there.
+
+mod command;
+mod journal;
+mod machine;
+mod openclaw;
+mod script;
+mod ssh;
+mod sweep;
+mod tree;
+mod words;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use russh::keys::PrivateKey;
+use russh::keys::ssh_key::private::Ed25519Keypair;
+use russh::server;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+pub use machine::{Instance, Machine, Power};
+use ssh::{Connection, Lookup};
+
+/// sshd in front of one machine, or of many. Dropped, it is gone, and its connections with it.
+pub struct Hosts {
+    pub address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Hosts {
+    /// One machine, whoever logs in.
+    pub async fn of(machine: Arc<Machine>) -> std::io::Result<Hosts> {
+        Hosts::listen(Arc::new(move |_| Some(machine.clone()))).await
+    }
+
+    /// Many machines behind one socket, told apart by the name of the user who logs in.
+    pub async fn listen(lookup: Lookup) -> std::io::Result<Hosts> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let key = make_key()?;
+        let config = Arc::new(server::Config {
+            keys: vec![key],
+            inactivity_timeout: None,
+            nodelay: true,
+            ..server::Config::default()
+        });
+        let serving = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, _)) => { connections.spawn(serve(config.clone(), stream, lookup.clone())); }
+                        // Too many open files: those that are there may end.
+                        Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+                    },
+                    Some(_) = connections.join_next() => {}
+                }
+            }
+        });
+        Ok(Hosts { address, serving })
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn serve(config: Arc<server::Config>, stream: TcpStream, lookup: Lookup) {
+    stream.set_nodelay(true).ok();
+    let connection = Connection { lookup, machine: None, user: String::new() };
+    if let Ok(session) = server::run_stream(config, stream, connection).await {
+        session.await.ok();
+    }
+}
+
+fn make_key() -> std::io::Result<PrivateKey> {
+    let mut seed = [0; 32];
+    aws_lc_rs::rand::fill(&mut seed).map_err(std::io::Error::other)?;
+    Ok(PrivateKey::from(Ed25519Keypair::from_seed(&seed)))
+}
+
+/// A key that logs in to every simulated machine, in OpenSSH's form.
+pub fn login_key() -> std::io::Result<String> {
+    let key = make_key()?;
+    let text = key.to_openssh(russh::keys::ssh_key::LineEnding::LF).map_err(std::io::Error::other)?;
+    Ok(text.as_str().to_owned())
+}

@@ -1,0 +1,393 @@
+//! The scripts that the platform sends, known by a phrase that only they have, and done on the model instead of by a shell.
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+
+use super::command::{Answer, Vitals, show};
+use super::machine::{Machine, PROGRAMS, State};
+use super::openclaw::validation;
+use super::tree::{parent, sha256};
+use super::words::Invocation;
+use super::{command, journal};
+
+/// A script under way: who runs it, with which arguments and input.
+struct Call<'a> {
+    user: &'a str,
+    text: &'a str,
+    args: &'a [&'a str],
+    stdin: &'a [u8],
+}
+
+impl<'a> Call<'a> {
+    fn arg(&self, number: usize) -> &'a str {
+        self.args.get(number - 1).copied().unwrap_or_default()
+    }
+}
+
+type Deed = fn(&mut State, &Call<'_>) -> Answer;
+
+/// A phrase of each script, and what it does. The first that fits counts.
+const SCRIPTS: &[(&str, Deed)] = &[
+    (".tidepool-new.", write),
+    ("exec cat -- \"$1\"", read),
+    ("exec tail -c \"$2\"", tail),
+    ("show() {", systemctl),
+    ("look() {", look),
+    ("each() { signal=", end),
+    ("find \"$archive\" -mindepth 1", archive),
+    ("[ -e complete ] || exit 3", kept),
+    ("config validate --json", validate),
+    ("useradd --system", make_home),
+    (".openclaw/workspace .openclaw/logs", make_folders),
+    ("exec mkdir -p -- \"$1\"", make_folder),
+    ("rmdir -p --ignore-fail-on-non-empty", remove_item),
+    ("rm -f -- \"$1\" \"$1\".tidepool-[0-9]*", remove),
+    ("exec \"$1\" --version", installed),
+    ("npm-cli.js", install),
+    ("stat -c %U -- \"$1\"", owner),
+    ("stat -c %s -- \"$1\" 2>/dev/null || echo 0", size),
+    ("config hot reload applied", reloaded),
+];
+
+pub(super) async fn run(
+    machine: &Arc<Machine>,
+    invocation: &Invocation,
+    text: &str,
+    args: &[&str],
+    stdin: &[u8],
+) -> Option<Answer> {
+    if text.contains("/proc/loadavg") {
+        return Some(metrics(machine));
+    }
+    if text.contains("head -n \"$most\"") {
+        return Some(journal_after(machine, args));
+    }
+    if text.contains("exec curl -sS -o /dev/null") {
+        return Some(reach(args.first().copied().unwrap_or_default()).await);
+    }
+    let (_, deed) = SCRIPTS.iter().find(|(phrase, _)| text.contains(phrase))?;
+    Some(deed(&mut machine.lock(), &Call { user: &invocation.user, text, args, stdin }))
+}
+
+// ── how the machine is ──
+
+fn metrics(machine: &Machine) -> Answer {
+    let Vitals { cpu: [before, after], load, memory, disk } = Vitals::of(&machine.lock(), &machine.name);
+    Answer::said(format!("{before}\nload {load}\n{memory}\ndisk {disk}\n{after}\n"))
+}
+
+fn journal_after(machine: &Machine, args: &[&str]) -> Answer {
+    let most = args.first().and_then(|most| most.parse().ok()).unwrap_or(0);
+    let unit = args.iter().position(|word| *word == "-u").and_then(|at| args.get(at + 1));
+    let cursor = args.iter().find_map(|word| word.strip_prefix("--after-cursor=")).and_then(journal::number);
+    let (lines, _) = command::entries_after(machine, unit.copied().unwrap_or_default(), cursor);
+    Answer::said(lines.lines().take(most).map(|line| format!("{line}\n")).collect::<String>())
+}
+
+/// Whether an address of this very machine answers. There is no way to any other.
+async fn reach(url: &str) -> Answer {
+    let place = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let place = place.replace("localhost", "127.0.0.1");
+    let away = || Answer::failed(7, "curl: (7) a simulated server reaches nothing but this machine");
+    let Ok(address) = place.parse::<SocketAddr>() else { return away() };
+    if address.ip() != Ipv4Addr::LOCALHOST {
+        return away();
+    }
+    match tokio::time::timeout(Duration::from_secs(2), tokio::net::TcpStream::connect(address)).await {
+        Ok(Ok(_)) => Answer::said("401"),
+        _ => away(),
+    }
+}
+
+// ── files ──
+
+fn missing(path: &str) -> Answer {
+    Answer::failed(1, &format!("stat: cannot statx '{path}': No such file or directory"))
+}
+
+fn read(state: &mut State, call: &Call<'_>) -> Answer {
+    let path = call.arg(1);
+    match state.files.get(path).map(|node| node.bytes.as_ref()) {
+        None => missing(path),
+        Some(None) => Answer::status(82),
+        Some(Some(bytes)) if bytes.len() > call.arg(2).parse().unwrap_or(0) => Answer::status(84),
+        Some(Some(bytes)) => Answer::said(bytes.clone()),
+    }
+}
+
+fn tail(state: &mut State, call: &Call<'_>) -> Answer {
+    let path = call.arg(1);
+    let Some(bytes) = state.files.file(path) else { return missing(path) };
+    let from = bytes.len().saturating_sub(call.arg(2).parse().unwrap_or(0));
+    Answer::said([format!("{}\n", bytes.len()).as_bytes(), &bytes[from..]].concat())
+}
+
+fn write(state: &mut State, call: &Call<'_>) -> Answer {
+    let (path, expect, want, owner) = (call.arg(1), call.arg(2), call.arg(3), call.arg(5));
+    if !state.files.is_folder(parent(path)) {
+        return Answer::status(85);
+    }
+    if state.files.is_folder(path) {
+        return Answer::status(82);
+    }
+    let there = state.files.file(path).map(<[u8]>::to_vec);
+    let now = there.as_deref().map_or_else(|| "absent".to_owned(), sha256);
+    if now == want {
+        return Answer::said("same\n");
+    }
+    if expect != "any" && expect != now {
+        return Answer::status(81);
+    }
+    if sha256(call.stdin) != want {
+        return Answer::status(87);
+    }
+    let owner = match owner {
+        "" => state.files.owner(parent(path)).to_owned(),
+        owner => owner.split(':').next().unwrap_or_default().to_owned(),
+    };
+    let answer = match there {
+        None => Answer::said("new\n"),
+        Some(old) => {
+            let kept = format!("{path}.tidepool-{}", Timestamp::now().strftime("%Y%m%dT%H%M%S.%NZ"));
+            state.files.write(&kept, old, &owner);
+            let versions = state.files.beginning(&format!("{path}.tidepool-"));
+            let most = call.arg(6).parse().unwrap_or(5);
+            for name in versions.iter().take(versions.len().saturating_sub(most)) {
+                state.files.remove(name);
+            }
+            Answer::said(format!("kept {kept}"))
+        }
+    };
+    state.files.write(path, call.stdin, &owner);
+    state.reload(path);
+    answer
+}
+
+fn make_folder(state: &mut State, call: &Call<'_>) -> Answer {
+    state.files.folder(call.arg(1), call.user);
+    Answer::nothing()
+}
+
+fn make_folders(state: &mut State, call: &Call<'_>) -> Answer {
+    for folder in [".openclaw/workspace", ".openclaw/logs"] {
+        state.files.folder(&format!("{}/{folder}", call.arg(1)), call.user);
+    }
+    Answer::nothing()
+}
+
+fn remove_versions(state: &mut State, path: &str) {
+    state.files.remove(path);
+    for name in state.files.beginning(&format!("{path}.tidepool-")) {
+        state.files.remove(&name);
+    }
+}
+
+fn remove(state: &mut State, call: &Call<'_>) -> Answer {
+    remove_versions(state, call.arg(1));
+    Answer::nothing()
+}
+
+fn remove_item(state: &mut State, call: &Call<'_>) -> Answer {
+    let (folder, path) = (call.arg(1), format!("{}/{}", call.arg(1), call.arg(2)));
+    remove_versions(state, &path);
+    let mut above = parent(&path);
+    while above.len() > folder.len() && state.files.below(above).len() == 1 {
+        state.files.remove(above);
+        above = parent(above);
+    }
+    Answer::nothing()
+}
+
+fn owner(state: &mut State, call: &Call<'_>) -> Answer {
+    let path = call.arg(1);
+    match state.files.get(path) {
+        None => Answer::nothing(),
+        Some(node) if node.bytes.is_some() => Answer::status(3),
+        Some(node) => Answer::said(format!("{}\n", node.owner)),
+    }
+}
+
+fn size(state: &mut State, call: &Call<'_>) -> Answer {
+    Answer::said(format!("{}\n", state.files.file(call.arg(1)).map_or(0, <[u8]>::len)))
+}
+
+/// What a running gateway has said of a new configuration, behind a place in its log.
+fn reloaded(state: &mut State, call: &Call<'_>) -> Answer {
+    let bytes = state.files.file(call.arg(1)).unwrap_or_default();
+    let new = bytes.get(call.arg(2).parse().unwrap_or(0)..).unwrap_or_default();
+    let new = String::from_utf8_lossy(new);
+    let said = [("config hot reload applied", "applied\n"), ("config reload skipped", "skipped\n")];
+    let last = said.iter().filter_map(|(words, told)| Some((new.rfind(words)?, *told))).max();
+    Answer::said(last.map_or("silent\n", |(_, told)| told))
+}
+
+// ── homes and what is kept of them ──
+
+fn make_home(state: &mut State, call: &Call<'_>) -> Answer {
+    let (home, login) = (call.arg(1), call.arg(2));
+    if !state.files.is_folder(home) {
+        let free = |user: &&&str| state.users.get(**user).is_none_or(|other| other == home);
+        let owner = call.args.iter().skip(2).find(free).copied().unwrap_or(login).to_owned();
+        state.users.entry(owner.clone()).or_insert_with(|| home.to_owned());
+        state.files.folder(parent(home), "root");
+        state.files.folder(home, &owner);
+    }
+    Answer::said(format!("{}\n", state.files.owner(home)))
+}
+
+/// Its arguments: the folder of archives, a name, days, the home, its state.
+fn archive(state: &mut State, call: &Call<'_>) -> Answer {
+    let (folder, home, state_dir) = (call.arg(1), call.arg(4), call.arg(5));
+    let place = format!("{folder}/{}", call.arg(2));
+    state.files.folder(folder, "root");
+    if call.text.contains("userdel") {
+        for user in &call.args[5..] {
+            if state.users.get(*user).is_some_and(|of| of == home) {
+                state.users.remove(*user);
+            }
+        }
+    } else if call.text.contains("\"$snapshot/back\"") {
+        if state.files.get(&format!("{place}/complete")).is_none() {
+            return Answer::status(1);
+        }
+        state.files.rename(state_dir, &format!("{place}/failed"));
+        state.files.copy(&format!("{place}/state"), state_dir);
+        state.files.write(&format!("{place}/used"), "", "root");
+    } else if call.text.contains("reflink=auto -- \"$5\"") {
+        if state.files.get(&format!("{place}/complete")).is_none() {
+            state.files.remove(&place);
+            state.files.folder(&place, "root");
+            state.files.copy(state_dir, &format!("{place}/state"));
+            state.files.write(&format!("{place}/version"), format!("{}\n", call.arg(6)), "root");
+            state.files.write(&format!("{place}/unit"), call.stdin, "root");
+            state.files.write(&format!("{place}/complete"), "", "root");
+        }
+    } else {
+        let what = if call.text.contains("-e \"$4\"") { home } else { state_dir };
+        if state.files.get(&place).is_none() && state.files.get(what).is_some() {
+            state.files.rename(what, &place);
+            state.conversations.remove(state_dir);
+        }
+    }
+    Answer::nothing()
+}
+
+fn kept(state: &mut State, call: &Call<'_>) -> Answer {
+    let place = format!("{}/{}", call.arg(1), call.arg(2));
+    let has = |name: &str| state.files.get(&format!("{place}/{name}")).is_some();
+    if !has("complete") {
+        return Answer::status(3);
+    }
+    let text = |name: &str| state.files.text(&format!("{place}/{name}")).unwrap_or_default();
+    let used = if has("used") { "used" } else { "fresh" };
+    Answer::said(format!("{used}\n{}{}", text("version"), text("unit")))
+}
+
+// ── programs ──
+
+fn validate(state: &mut State, call: &Call<'_>) -> Answer {
+    match state.files.file(call.arg(1)) {
+        Some(_) => Answer::said(format!("{}\n", validation(call.stdin))),
+        None => Answer::status(3),
+    }
+}
+
+fn installed(state: &mut State, call: &Call<'_>) -> Answer {
+    let path = call.arg(1);
+    let version = path.rsplit('/').nth(1).unwrap_or_default();
+    match state.files.file(path) {
+        Some(_) => Answer::said(format!("OpenClaw {version} (simulated)\n")),
+        None => Answer::status(3),
+    }
+}
+
+/// Its arguments: the folder, the registry, versions of Node, npm and OpenClaw. Nothing is fetched.
+fn install(state: &mut State, call: &Call<'_>) -> Answer {
+    let (folder, node, version) = (call.arg(1), call.arg(3), call.arg(5));
+    if folder != PROGRAMS {
+        return Answer::status(1);
+    }
+    for (place, program) in
+        [(format!("{folder}/node/{node}/bin"), "node"), (format!("{folder}/openclaw/{version}"), "openclaw")]
+    {
+        state.files.folder(&place, "root");
+        state.files.write(&format!("{place}/{program}"), "simulated", "root");
+    }
+    Answer::nothing()
+}
+
+// ── units and ports ──
+
+fn systemctl(state: &mut State, call: &Call<'_>) -> Answer {
+    let deed = call.text.lines().find_map(|line| line.strip_prefix("systemctl ")?.split(' ').next());
+    let unit = call.arg(1);
+    let done = match deed {
+        None => true,
+        Some("start") => state.start(unit),
+        Some("stop") => state.stop(unit),
+        Some("restart") => state.stop(unit) && state.start(unit),
+        Some("reset-failed") => {
+            state.reset_failed(unit);
+            true
+        }
+        Some(verb @ ("enable" | "disable")) => {
+            let loaded = state.service(unit).is_some();
+            if loaded {
+                state.units.entry(unit.to_owned()).or_default().enabled = verb == "enable";
+            }
+            loaded
+        }
+        Some(_) => false,
+    };
+    let mut text = String::new();
+    for name in call.args {
+        writeln!(text, "{}", show(state, name)).ok();
+    }
+    text.push('\n');
+    for name in call.args.iter().filter(|name| state.units.get(**name).is_some_and(|unit| unit.given_up)) {
+        writeln!(text, "StartLimit={name}").ok();
+    }
+    let stderr = if done { vec![] } else { format!("Failed: {unit} could not be handled\n").into_bytes() };
+    Answer { status: if done { 0 } else { 5 }, stdout: text.into_bytes(), stderr }
+}
+
+fn look(state: &mut State, call: &Call<'_>) -> Answer {
+    let port = call.arg(1).parse().unwrap_or(0);
+    let mut text = String::new();
+    for (name, process) in state.units.iter().filter_map(|(name, unit)| Some((name, unit.process()?))) {
+        if process.service.port != port {
+            continue;
+        }
+        let (pid, service) = (process.pid, &process.service);
+        let coded = |text: &str| STANDARD.encode(text);
+        let environment = format!("HOME={}\nOPENCLAW_STATE_DIR={}\n", service.home, service.state_dir);
+        writeln!(
+            text,
+            "L LISTEN 0 511 127.0.0.1:{port} 0.0.0.0:* users:((\"openclaw-gatewa\",pid={pid},fd=22))\nP {pid} {} {} ={} ={} ={}",
+            process.started_us / 10_000,
+            service.user,
+            coded("openclaw-gateway\0"),
+            coded(&format!("0::/system.slice/{name}\n")),
+            coded(&environment),
+        )
+        .ok();
+    }
+    Answer::said(text)
+}
+
+/// Ends processes that hold a port: `pid:start` each.
+fn end(state: &mut State, call: &Call<'_>) -> Answer {
+    for pid in call.args.iter().skip(1).filter_map(|pair| pair.split(':').next()?.parse::<u32>().ok()) {
+        let its = |unit: &super::machine::Unit| unit.process().is_some_and(|process| process.pid == pid);
+        if let Some(name) = state.units.iter().find(|(_, unit)| its(unit)).map(|(name, _)| name.clone()) {
+            state.stop(&name);
+        }
+    }
+    Answer::nothing()
+}

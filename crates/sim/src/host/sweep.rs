@@ -1,0 +1,131 @@
+//! The answer to the script that asks a whole machine about all its assistants.
+
+use std::fmt::Write as _;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::command::{Answer, RSS_KIB, Vitals, show};
+use super::machine::{Machine, State};
+use super::tree::sha256;
+use super::words::words;
+
+/// What an instance is asked about: the arguments of the script's `one`.
+struct Asked {
+    unit: String,
+    port: u16,
+    config: String,
+    state: String,
+    log: String,
+    inode: u64,
+    offset: u64,
+    limit: u64,
+    since: i64,
+}
+
+impl Asked {
+    fn read(line: &str) -> Option<Asked> {
+        let words = words(line.strip_prefix("one ")?);
+        let [unit, port, config, state, log, inode, offset, limit, since] = <[String; 9]>::try_from(words).ok()?;
+        Some(Asked {
+            unit,
+            port: port.parse().ok()?,
+            config,
+            state,
+            log,
+            inode: inode.parse().ok()?,
+            offset: offset.parse().ok()?,
+            limit: limit.parse().ok()?,
+            since: since.parse().ok()?,
+        })
+    }
+}
+
+/// `None` where it is another script.
+pub(super) fn answer(machine: &Machine, script: &str) -> Option<Answer> {
+    if !script.contains("echo \"sweep 1\"") {
+        return None;
+    }
+    let state = machine.lock();
+    let vitals = Vitals::of(&state, &machine.name);
+    let mut out = format!("sweep 1\ntime {}\n{}\n", Timestamp::now().as_second(), behind("cpu", &vitals.cpu[0]));
+    for (number, asked) in script.lines().filter_map(Asked::read).enumerate() {
+        writeln!(out, "begin {number}").ok();
+        section(&state, &asked, &mut out);
+        writeln!(out, "end\n\nover {number}").ok();
+    }
+    writeln!(out, "uptime|{:.2} 0.00\n", state.uptime().as_secs_f64()).ok();
+    for (label, text) in [("load", &vitals.load), ("memory", &vitals.memory), ("disk", &vitals.disk)] {
+        writeln!(out, "{}\n", behind(label, text)).ok();
+    }
+    out.push_str("cores 4\n");
+    for (name, unit) in &state.units {
+        let Some(process) = unit.process() else { continue };
+        writeln!(out, "gateway {}\ncgroup|/system.slice/{name}\n", process.pid).ok();
+        writeln!(out, "config-path|{}\n", process.service.config_path).ok();
+    }
+    writeln!(out, "{}\n\ndone", behind("cpu", &vitals.cpu[1])).ok();
+    Some(Answer::said(out))
+}
+
+fn behind(label: &str, text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("{label}|{line}")).collect();
+    lines.join("\n")
+}
+
+fn page(label: &str, body: &str, out: &mut String) {
+    write!(out, "{label}|HTTP/1.1 200 OK\n{label}|Content-Type: application/json\n{label}|\n{label}|{body}\n\n").ok();
+}
+
+fn section(state: &State, asked: &Asked, out: &mut String) {
+    writeln!(out, "{}\n", behind("unit", &show(state, &asked.unit))).ok();
+    if state.units.get(&asked.unit).and_then(|unit| unit.process()).is_some() {
+        writeln!(out, "rss {RSS_KIB}").ok();
+    }
+    let holder = state.units.iter().find_map(|(name, unit)| {
+        let process = unit.process()?;
+        (process.service.port == asked.port).then_some((name, process))
+    });
+    if let Some((name, process)) = holder {
+        let (pid, port) = (process.pid, asked.port);
+        writeln!(
+            out,
+            "port|LISTEN 0      511    127.0.0.1:{port} 0.0.0.0:* users:((\"openclaw-gatewa\",pid={pid},fd=22)) ino:{pid} sk:1\n\n\
+             owner {pid}\ncomm|openclaw-gatewa\n\ncgroup|/system.slice/{name}\n\nconfig-path|{}\n",
+            process.service.config_path
+        )
+        .ok();
+        page("healthz", r#"{"ok":true,"status":"live"}"#, out);
+        page("readyz", r#"{"ready":true,"failing":[]}"#, out);
+    }
+    match state.files.file(&asked.config) {
+        Some(bytes) => writeln!(out, "config {} {}", sha256(bytes), bytes.len()).ok(),
+        None => writeln!(out, "config missing").ok(),
+    };
+    if state.files.get(&format!("{}/agents/main/agent/auth-profiles.json", asked.state)).is_some() {
+        out.push_str("legacy-auth\n");
+    }
+    if let Some((node, bytes)) = state.files.get(&asked.log).and_then(|node| Some((node, node.bytes.as_ref()?))) {
+        let size = bytes.len() as u64;
+        let from = if node.inode != asked.inode || size < asked.offset { 0 } else { asked.offset };
+        let from = from.max(size.saturating_sub(asked.limit));
+        writeln!(out, "log {} {from} {}", node.inode, size - from).ok();
+        let tail = bytes.get(usize::try_from(from).unwrap_or(0)..).unwrap_or_default();
+        if !tail.is_empty() {
+            // An unfinished last line is quoted too.
+            let text = String::from_utf8_lossy(tail);
+            for line in text.split('\n') {
+                writeln!(out, "log|{line}").ok();
+            }
+        }
+    }
+    if asked.limit > 0 {
+        let from = Timestamp::now() - SignedDuration::from_secs(asked.since);
+        let entries = state.units.get(&asked.unit).into_iter().flat_map(|unit| unit.journal.since(from));
+        let telling = |message: &str| {
+            ["FATAL ERROR: ", "Gateway failed to start: ", "Refusing to "].iter().any(|words| message.contains(words))
+        };
+        for entry in entries.filter(|entry| entry.pid == 1 || telling(&entry.message)) {
+            writeln!(out, "journal|{}", entry.to_json(&asked.unit)).ok();
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The line that a login shell is given, taken apart: who does it, with which variables, and the arguments.
+//!
+//! No shell is at work here. The platform quotes every word, so a line is words, quotes and backslashes, and nothing to expand.
+
+/// A command as the machine would see it once shell, `sudo`, `env` and `timeout` have done their part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Invocation {
+    pub user: String,
+    pub env: Vec<(String, String)>,
+    pub argv: Vec<String>,
+}
+
+impl Invocation {
+    /// Reads a line; `None` where it is not of the form that the platform sends.
+    pub fn read(line: &str, login: &str) -> Option<Invocation> {
+        let (_mark, rest) = line.split_once("; exec ")?;
+        let mut words = words(rest).into_iter().peekable();
+        let mut invocation = Invocation { user: login.to_owned(), ..Invocation::default() };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "env" => {
+                    while let Some(pair) = words.next_if(|word| is_pair(word)) {
+                        let (name, value) = pair.split_once('=')?;
+                        invocation.env.push((name.to_owned(), value.to_owned()));
+                    }
+                }
+                "sudo" | "runuser" => {
+                    invocation.user = "root".to_owned();
+                    loop {
+                        match words.next()?.as_str() {
+                            "-u" => invocation.user = words.next()?,
+                            "--" => break,
+                            _ => {}
+                        }
+                    }
+                }
+                "timeout" => {
+                    // -k GRACE LIMIT
+                    words.nth(2)?;
+                }
+                _ => {
+                    invocation.argv.push(word);
+                    invocation.argv.extend(words);
+                    return Some(invocation);
+                }
+            }
+        }
+        None
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn is_pair(word: &str) -> bool {
+    let name = word.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// The words of a line, without their quotes.
+pub fn words(line: &str) -> Vec<String> {
+    let mut words = vec![];
+    let mut word: Option<String> = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\n' => words.extend(word.take()),
+            '\'' => word.get_or_insert_default().extend(chars.by_ref().take_while(|c| *c != '\'')),
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_a_shell_would() {
+        let line = r"printf '\002'; printf '\002' >&2; exec env LC_ALL=C sudo -n -u a-1 -- env LC_ALL=C 'HOME=/srv/a b' timeout -k 2.000 30.000 sh -c 'it'\''s
+two lines' sh '' /x";
+        let read = Invocation::read(line, "ops").unwrap();
+        assert_eq!(read.user, "a-1");
+        assert_eq!(read.variable("HOME"), Some("/srv/a b"));
+        assert_eq!(read.argv, ["sh", "-c", "it's\ntwo lines", "sh", "", "/x"]);
+        let plain = Invocation::read("x; exec env LC_ALL=C timeout -k 2 3 id -un", "root").unwrap();
+        assert_eq!((plain.user.as_str(), plain.argv.join(" ").as_str()), ("root", "id -un"));
+        assert_eq!(Invocation::read("ls", "root"), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! What processes have used: processor time and memory, as the kernel counts them.
+
+use std::time::Duration;
+
+use base::{Error, Result};
+
+/// The processor time of these processes together.
+pub fn cpu(pids: &[u32]) -> Result<Duration> {
+    let ticks_per_second = rustix::param::clock_ticks_per_second();
+    let mut ticks = 0;
+    for pid in pids {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(Error::internal)?;
+        // The name in parentheses may contain anything; user and system time are the 14th and 15th field.
+        let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
+        ticks += fields.split_whitespace().skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum::<u64>();
+    }
+    Ok(Duration::from_secs_f64(ticks as f64 / ticks_per_second as f64))
+}
+
+/// The most memory that a process has had so far, in MiB.
+pub fn peak_memory(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(Error::internal)?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib >> 10).ok_or_else(|| Error::internal("no VmHWM"))
+}

@@ -1,0 +1,92 @@
+//! The simulated servers of the measurement, as a process of their own: the same binary, by a hidden command.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::{Error, Result};
+use sim::host::{Hosts, Instance, Machine};
+
+use super::INSTANCES;
+use crate::serve::allow_many_files;
+
+/// The command's name.
+pub const SIMULATED: &str = "bench-hosts";
+/// What opens every gateway.
+pub const TOKEN: &str = "a-token-of-the-measurement";
+
+pub fn user(server: usize) -> String {
+    format!("h{server}")
+}
+
+pub fn instance(server: usize, place: usize) -> String {
+    format!("b{server}-{place}")
+}
+
+pub fn home(place: usize) -> String {
+    format!("/srv/assistants/{}", place + 1)
+}
+
+pub fn port(place: usize) -> u16 {
+    20_000 + 10 * place as u16
+}
+
+/// Serves them, each from the first login on, until nobody holds standard input any more.
+pub async fn simulated() -> Result<()> {
+    allow_many_files();
+    let known: Mutex<HashMap<String, Arc<Machine>>> = Mutex::default();
+    let lookup = move |user: &str| {
+        let number: usize = user.strip_prefix('h')?.parse().ok()?;
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(known.entry(user.to_owned()).or_insert_with(|| machine(number)).clone())
+    };
+    let hosts = Hosts::listen(Arc::new(lookup)).await.map_err(Error::internal)?;
+    println!("{}", hosts.address.port());
+    let ended = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
+    ended.await.map_err(Error::internal)?.map_err(Error::internal)?;
+    Ok(())
+}
+
+fn machine(number: usize) -> Arc<Machine> {
+    let machine = Machine::new(&user(number));
+    for place in 0..INSTANCES {
+        let unit = format!("openclaw-{}.service", instance(number, place));
+        machine.add(&Instance { unit, home: home(place), port: port(place), token: TOKEN.to_owned() });
+    }
+    machine
+}
+
+/// The process, which ends with this value.
+pub struct Simulated {
+    child: Child,
+    pub port: u16,
+}
+
+impl Simulated {
+    pub fn start() -> Result<Simulated> {
+        let binary = std::env::current_exe().map_err(Error::internal)?;
+        let mut command = Command::new(binary);
+        command.arg(SIMULATED).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(Error::internal)?;
+        let mut line = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(Error::internal)?;
+        }
+        // From here on it ends with the value.
+        let mut simulated = Simulated { child, port: 0 };
+        simulated.port = line.trim().parse().map_err(|_| Error::internal("the simulated servers did not come up"))?;
+        Ok(simulated)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
