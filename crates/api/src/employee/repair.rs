@@ -14,7 +14,7 @@ use crate::state::Shared;
 use crate::words::RepairStatus;
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list))
+    OpenApiRouter::default().routes(routes!(repairs))
 }
 
 /// Without what was seen on the server, which is its administrators'.
@@ -38,7 +38,7 @@ pub struct OwnRepair {
     (status = 200, body = Listing<OwnRepair>),
     (status = 404, description = "not one's own instance"),
 ))]
-async fn list(who: Employee, api: State, Path(id): Path<String>, paging: Paging) -> Answer<Listing<OwnRepair>> {
+async fn repairs(who: Employee, api: State, Path(id): Path<String>, paging: Paging) -> Answer<Listing<OwnRepair>> {
     let found = repair::own(&api.app, &who.0.id, &InstanceId::named(id), paging.page(20)?).await?;
     Ok(Data(found.map(|repair| OwnRepair {
         id: repair.id,
