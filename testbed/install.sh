@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
-#   postgres mariadb chromium netns mmdebstrap nginx   Debian packages (needs root)
+#   postgres mariadb chromium netns mmdebstrap nginx caddy   Debian packages (needs root)
 #   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
 #   openclaw older                                 OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB); older releases of it
@@ -67,6 +67,9 @@ get_mariadb() { apt_install mariadb-server; }
 
 have_nginx() { [ -x /usr/sbin/nginx ]; }
 get_nginx() { apt_install nginx; }
+
+have_caddy() { [ -x /usr/bin/caddy ]; }
+get_caddy() { apt_install caddy; }
 
 have_netns() { { command -v ip && command -v unshare; } >/dev/null; }
 get_netns() { apt_install iproute2 util-linux; }

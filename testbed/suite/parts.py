@@ -24,7 +24,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "web": ("web",),
     "rust": ("nextest", "postgres", "mariadb", "idp", "openclaw", "hosts"),
     "api": ("netns", "schemathesis"),
-    "browser": ("web", "chromium", "idp"),
+    "browser": ("web", "chromium", "idp", "nginx", "caddy"),
     "secrets": (),
     "real": ("nextest", "openclaw", "older", "hosts"),
 }

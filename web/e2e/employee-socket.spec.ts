@@ -224,10 +224,11 @@ for (const { name, end, says, remedy } of BROKEN) {
     await withSaves(page);
     const ticket = { code: '0000', data: { ticket: 't', expires_at: '2099-01-01T00:00:00Z' }, msg: 'ok' };
     await page.route('**/ws-ticket', (route) => route.fulfill({ json: ticket }));
-    // Without an end the socket meets the real server, which does not open it for this ticket.
+    // Without an end the socket meets the real server, which does not open it for this ticket; the others open first, as
+    // the server does to be able to say why.
     await page.routeWebSocket(/\/ws\?ticket=/, (socket) => {
       if (end === null) socket.connectToServer();
-      else void socket.close(end);
+      else setTimeout(() => void socket.close(end), 50);
     });
     await place.open(page, await place.newEmployee());
     await expect(page.getByText(says)).toBeVisible({ timeout: 15_000 });
