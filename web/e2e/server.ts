@@ -29,6 +29,10 @@ export class Server {
     private readonly bots: HttpServer,
   ) {}
 
+  get databaseFile(): string {
+    return path.join(this.folder, 'data', 'tidepool.db');
+  }
+
   /** The first super administrator, whom the binary creates at its first start. */
   readonly admin: Account = ADMIN;
 
