@@ -1,6 +1,7 @@
 // An installation with as many records as a test wants. The first of each kind is made through the API, as a person or an
 // assistant would; where thousands are wanted, the others are its copies in the database.
 import { execFileSync } from 'node:child_process';
+import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { Server } from './server';
 
@@ -13,7 +14,7 @@ export async function addServer(server: Server, id: string) {
 export async function addInstances(server: Server, serverId: string, count: number) {
   for (let index = 1; index <= count; index += 1)
     await server.asAdmin('POST', '/assistant-instances', {
-      id: `a-${String(index).padStart(4, '0')}`,
+      id: nameOf(index),
       name: `Assistant a ${index}`,
       server_id: serverId,
       gateway_port: 2_000 + 12 * index,
@@ -21,7 +22,26 @@ export async function addInstances(server: Server, serverId: string, count: numb
     });
 }
 
-/** A server with so many instances, employees and requests each; it has to run with the gateway's echo provider. */
+/** What a server has to run with for `addMany`. */
+const MASTER_KEY = randomBytes(32);
+export const MANY_SETTINGS = {
+  TIDEPOOL_PROVIDER_ECHO: 'true',
+  TIDEPOOL_MASTER_KEY: MASTER_KEY.toString('base64'),
+};
+
+/** As the server seals: what is copied from another row does not open. */
+function sealed(table: string, column: string, id: string, secret: string): string {
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', MASTER_KEY, nonce);
+  cipher.setAAD(Buffer.from(`${table}\0${column}\0${id}`));
+  const body = Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]);
+  const key = createHash('sha256').update(MASTER_KEY).digest('hex').slice(0, 8);
+  return `${key}.${body.toString('base64').replace(/=+$/, '')}`;
+}
+
+const nameOf = (index: number) => `a-${String(index).padStart(4, '0')}`;
+
+/** A server with so many instances, employees and requests each; it has to run with `MANY_SETTINGS`. */
 export async function addMany(server: Server, count: number) {
   await addServer(server, 'big');
   await addInstances(server, 'big', 1);
@@ -36,6 +56,9 @@ export async function addMany(server: Server, count: number) {
         id: `printf('a-%04d', n)`,
         id_key: `printf('a-%04d', n)`,
         name: `printf('Assistant a %d', n)`,
+        gateway_token: Array.from({ length: count - 1 }, (_, index) =>
+          sealed('instance', 'gateway_token', nameOf(index + 2), randomBytes(24).toString('hex')),
+        ),
         gateway_port: '2000 + 12 * n',
         gateway_url: `replace(gateway_url, '2012', 2000 + 12 * n)`,
         health_status: `CASE n % 7 WHEN 3 THEN 'unhealthy' WHEN 5 THEN 'healthy' ELSE health_status END`,
@@ -62,7 +85,10 @@ export async function addMany(server: Server, count: number) {
     // Their sums, of as many requests a day.
     { table: 'usage_daily', count: 30, columns: { date: `date(date, printf('-%d days', n - 1))` } },
   ];
-  execFileSync('python3', [SCRIPT, server.databaseFile, JSON.stringify(spec)], { stdio: 'inherit' });
+  execFileSync('python3', [SCRIPT, server.databaseFile], {
+    input: JSON.stringify(spec),
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
 }
 
 /** A request through the gateway itself; answers when the log has it. */

@@ -1,5 +1,5 @@
 // Every page of the console, with no rows and with many: it opens, axe finds nothing in either theme, nothing sticks out.
-import { addMany } from './admin-fleet';
+import { addMany, MANY_SETTINGS } from './admin-fleet';
 import { appOf, expect, expectAccessible, expectNoOverflow, openSignedIn, test } from './fixtures';
 import { Server } from './server';
 
@@ -65,7 +65,7 @@ test.describe('with 5,000 instances, employees and requests', () => {
   let full: Server;
 
   test.beforeAll(async () => {
-    full = await Server.start(() => ({ TIDEPOOL_PROVIDER_ECHO: 'true' }));
+    full = await Server.start(() => MANY_SETTINGS);
     await addMany(full, MANY);
   });
 

@@ -63,17 +63,23 @@ const NO_UPGRADE: [string, string][] = [
   ['    proxy_set_header Connection $connection_upgrade;\n', ''],
 ];
 
-const FAULTS = [
+const FAULTS: {
+  name: string;
+  change: (shown: string) => string;
+  settings: Record<string, string>;
+  says: string;
+  remedy: string;
+}[] = [
   {
     name: 'no upgrade',
-    change: (shown: string) => replaced(shown, NO_UPGRADE),
+    change: (shown) => replaced(shown, NO_UPGRADE),
     settings: {},
     says: 'does not pass on WebSocket connections',
     remedy: 'forward the Upgrade and Connection headers',
   },
   {
     name: 'origin refused',
-    change: (shown: string) =>
+    change: (shown) =>
       replaced(shown, [['proxy_set_header Host $http_host;', 'proxy_set_header Host inner.example;']]),
     settings: { TIDEPOOL_PUBLIC_URL: 'https://another.localhost/portal' },
     says: 'refuses connections from this page’s address',
