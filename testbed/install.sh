@@ -88,9 +88,12 @@ get_hosts() {
   "$here/hosts.sh" build >"$log" 2>&1 9>&- || broke "the tree of the hosts cannot be built: $(reason "$log" '^E:')"
 }
 
-# Without CJK fonts Chinese names are boxes in screenshots, and text has other widths.
-have_chromium() { [ -x /usr/bin/chromium ] && compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; }
-get_chromium() { apt_install chromium fonts-noto-cjk fonts-liberation; }
+# Without these fonts Chinese names and professions' icons are boxes in screenshots, and text has other widths.
+have_chromium() {
+  [ -x /usr/bin/chromium ] && compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null &&
+    compgen -G '/usr/share/fonts/truetype/noto/NotoColorEmoji*' >/dev/null
+}
+get_chromium() { apt_install chromium fonts-noto-cjk fonts-noto-color-emoji fonts-liberation; }
 
 have_web() { npm_current "$web/package-lock.json" "$web"; }
 get_web() {
