@@ -1,14 +1,37 @@
 #!/usr/bin/env bash
-# bench.sh BINARY [PART…]     runs `tidepool bench` on SQLite, then on a private PostgreSQL where the machine can give one.
+# bench.sh BINARY [PART…]     runs `tidepool bench` on SQLite, then on a private PostgreSQL where the machine can give one;
+# the part `web` measures the web apps in a browser.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-binary=$1
+binary=$(realpath "$1")
 shift
+web() {
+  if "$here/install.sh" web chromium; then
+    TIDEPOOL_TEST_BIN=$binary npm --silent --prefix "$here/../web" run bench
+  else
+    echo "no numbers for the web apps: this machine cannot give a browser" >&2
+  fi
+}
+case " $* " in
+  "  ") with_web=yes ;;
+  *" web "*)
+    with_web=yes
+    others=()
+    for part in "$@"; do [ "$part" = web ] || others+=("$part"); done
+    if [ ${#others[@]} = 0 ]; then
+      web
+      exit
+    fi
+    set -- "${others[@]}"
+    ;;
+  *) with_web=no ;;
+esac
 # Forwarding is measured beside nginx where there is one.
 case " $* " in
   "  " | *" forward "*) "$here/install.sh" nginx || echo "no numbers for nginx: this machine cannot give it" >&2 ;;
 esac
 "$binary" bench "$@"
+[ $with_web = no ] || web
 if ! "$here/install.sh" postgres; then
   echo "no numbers for PostgreSQL: this machine cannot give one" >&2
   exit 0

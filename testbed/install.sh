@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install.sh PART…     installs what a part of the tests needs; quick and silent where it is already there.
-#   postgres mariadb chromium netns mmdebstrap nginx docs faketime   Debian packages (needs root)
+#   postgres mariadb chromium netns mmdebstrap nginx caddy docs faketime   Debian packages (needs root)
 #   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
 #   openclaw older                                 OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB); older releases of it
@@ -68,6 +68,9 @@ get_mariadb() { apt_install mariadb-server; }
 have_nginx() { [ -x /usr/sbin/nginx ]; }
 get_nginx() { apt_install nginx; }
 
+have_caddy() { [ -x /usr/bin/caddy ]; }
+get_caddy() { apt_install caddy; }
+
 have_netns() { { command -v ip && command -v unshare; } >/dev/null; }
 get_netns() { apt_install iproute2 util-linux; }
 
@@ -91,9 +94,12 @@ get_hosts() {
   "$here/hosts.sh" build >"$log" 2>&1 9>&- || broke "the tree of the hosts cannot be built: $(reason "$log" '^E:')"
 }
 
-# Without CJK fonts Chinese names are boxes in screenshots, and text has other widths.
-have_chromium() { [ -x /usr/bin/chromium ] && compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null; }
-get_chromium() { apt_install chromium fonts-noto-cjk fonts-liberation; }
+# Without these fonts Chinese names and professions' icons are boxes in screenshots, and text has other widths.
+have_chromium() {
+  [ -x /usr/bin/chromium ] && compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null &&
+    compgen -G '/usr/share/fonts/truetype/noto/NotoColorEmoji*' >/dev/null
+}
+get_chromium() { apt_install chromium fonts-noto-cjk fonts-noto-color-emoji fonts-liberation; }
 
 have_web() { npm_current "$web/package-lock.json" "$web"; }
 get_web() {

@@ -27,7 +27,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "docs": ("docs",),
     "scaleout": ("netns", "postgres", "nginx"),
     "torture": ("netns", "postgres", "faketime"),
-    "browser": ("web", "chromium", "idp"),
+    "browser": ("web", "chromium", "idp", "nginx", "caddy"),
     "secrets": (),
     "real": ("nextest", "openclaw", "older", "hosts"),
 }
@@ -180,7 +180,17 @@ def browser(run: Run, result: Result) -> None:
         return
     if not _binary_built(run, result):
         return
-    env = run.env | {"TIDEPOOL_TEST_BIN": str(run.binary), "TIDEPOOL_TEST_CHROMIUM": "/usr/bin/chromium"}
+    # With the features of the whole workspace, as the Rust tests build it.
+    code, _ = run_shown(["cargo", "build", "--locked", "--workspace", "--example", "assistant"], run.log("build"), run.env, ROOT)
+    if code != 0:
+        result.fail(f"cargo build --example assistant ended with exit code {code}")
+        return
+    assistant = run.binary.parent / "examples" / "assistant"
+    env = run.env | {
+        "TIDEPOOL_TEST_BIN": str(run.binary),
+        "TIDEPOOL_TEST_ASSISTANT": str(assistant),
+        "TIDEPOOL_TEST_CHROMIUM": "/usr/bin/chromium",
+    }
     code, lines = run_shown(["npm", "run", "e2e"], run.log("browser"), env, WEB, timeout=1800)
     counting.count_playwright(lines, result)
     result.settle(code, "npm run e2e")

@@ -1,6 +1,6 @@
 // The live connection to an assistant, in a browser: the platform's relay is played by the test, frame by frame.
-import type { Page, WebSocketRoute } from '@playwright/test';
 import { expect, expectAccessible, test as base } from './fixtures';
+import { SESSION, text, withRelay, type Relay } from './relay';
 import { composer, replies, say, thread, withHistory, withSaves, Workplace } from './workplace';
 
 const test = base.extend<object, { place: Workplace }>({
@@ -14,68 +14,6 @@ const test = base.extend<object, { place: Workplace }>({
     { scope: 'worker', timeout: 60_000 },
   ],
 });
-
-const SESSION = 'agent:main:main';
-const text = (content: string) => ({ role: 'assistant', content: [{ type: 'text', text: content }] });
-
-const HELLO = {
-  protocol: 4,
-  server: { version: '2026.9.6' },
-  methods: ['chat.send', 'chat.history', 'chat.abort', 'sessions.list'],
-  policy: {
-    maxPayload: 26_214_400,
-    tickIntervalMs: 30_000,
-    attachments: { maxBytes: 2000, maxImageBytes: 1000 },
-  },
-};
-
-interface Relay {
-  /** Open sockets by instance. */
-  open: Map<string, WebSocketRoute>;
-  closed: string[];
-  sent: { id: string; method: string; params: Record<string, unknown> }[];
-  /** What chat.history answers. */
-  history: object;
-  chat: (payload: object) => void;
-}
-
-async function withRelay(page: Page): Promise<Relay> {
-  const relay: Relay = {
-    open: new Map(),
-    closed: [],
-    sent: [],
-    history: { messages: [] },
-    chat: (payload) => {
-      const frame = { type: 'event', event: 'chat', payload: { sessionKey: SESSION, ...payload } };
-      for (const socket of relay.open.values()) socket.send(JSON.stringify(frame));
-    },
-  };
-  const ticket = { code: '0000', data: { ticket: 'one-use', expires_at: '2099-01-01T00:00:00Z' }, msg: 'ok' };
-  await page.route('**/ws-ticket', (route) => route.fulfill({ json: ticket }));
-  await page.routeWebSocket(/\/me\/instances\/[^/]+\/ws\?ticket=one-use$/, (socket) => {
-    const instance = /instances\/([^/]+)\/ws/.exec(socket.url())?.[1] ?? '';
-    relay.open.set(instance, socket);
-    socket.send(JSON.stringify({ type: 'event', event: 'relay.hello', payload: HELLO }));
-    socket.onClose(() => {
-      relay.closed.push(instance);
-      relay.open.delete(instance);
-    });
-    socket.onMessage((data) => {
-      const request = JSON.parse(String(data)) as Relay['sent'][number];
-      relay.sent.push(request);
-      const answers: Record<string, unknown> = {
-        'chat.history': relay.history,
-        'sessions.list': { sessions: [{ key: SESSION, label: 'Main', updatedAt: Date.now() }] },
-        'chat.send': { runId: request.params.idempotencyKey, status: 'started' },
-        'chat.abort': { ok: true, aborted: true },
-      };
-      socket.send(
-        JSON.stringify({ type: 'res', id: request.id, ok: true, payload: answers[request.method] ?? {} }),
-      );
-    });
-  });
-  return relay;
-}
 
 const runOf = (relay: Relay) =>
   String(relay.sent.findLast(({ method }) => method === 'chat.send')?.params.idempotencyKey);
@@ -224,10 +162,11 @@ for (const { name, end, says, remedy } of BROKEN) {
     await withSaves(page);
     const ticket = { code: '0000', data: { ticket: 't', expires_at: '2099-01-01T00:00:00Z' }, msg: 'ok' };
     await page.route('**/ws-ticket', (route) => route.fulfill({ json: ticket }));
-    // Without an end the socket meets the real server, which does not open it for this ticket.
+    // Without an end the socket meets the real server, which does not open it for this ticket; the others open first, as
+    // the server does to be able to say why.
     await page.routeWebSocket(/\/ws\?ticket=/, (socket) => {
       if (end === null) socket.connectToServer();
-      else void socket.close(end);
+      else setTimeout(() => void socket.close(end), 50);
     });
     await place.open(page, await place.newEmployee());
     await expect(page.getByText(says)).toBeVisible({ timeout: 15_000 });

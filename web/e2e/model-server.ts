@@ -18,6 +18,9 @@ def tide(hour):  # metres
 <script>window.broken = true</script>
 `;
 
+/** As much as a model says at most: text, lists, tables and code. */
+const LONG = MARKDOWN.repeat(Math.ceil(100_000 / MARKDOWN.length));
+
 export class ModelServer {
   /** How many streams were ended by the other side. */
   left = 0;
@@ -36,11 +39,13 @@ export class ModelServer {
         const prompt = messages.at(-1)?.content ?? '';
         model.asked.push(prompt);
         const slow = prompt.includes('slow');
-        const words = prompt.includes('markdown')
-          ? MARKDOWN.split(/(?<=\s)/)
-          : slow
-            ? Array.from({ length: 60 }, (_, index) => `word${index} `)
-            : ['You ', 'said: ', prompt];
+        const words = prompt.includes('100 KB')
+          ? (LONG.match(/.{1,24}/gs) ?? [])
+          : prompt.includes('markdown')
+            ? MARKDOWN.split(/(?<=\s)/)
+            : slow
+              ? Array.from({ length: 60 }, (_, index) => `word${index} `)
+              : ['You ', 'said: ', prompt];
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         const say = (data: object) => response.write(`data: ${JSON.stringify(data)}\n\n`);
         const chunk = (delta: object, end: string | null = null) => ({
@@ -68,7 +73,7 @@ export class ModelServer {
             });
             response.end('data: [DONE]\n\n');
           },
-          slow ? 150 : 5,
+          slow ? 150 : prompt.includes('100 KB') ? 1 : 5,
         );
         response.on('close', () => {
           clearInterval(timer);

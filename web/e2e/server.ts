@@ -23,10 +23,15 @@ export class Server {
     readonly employeeUrl: string,
     readonly adminUrl: string,
     readonly gatewayUrl: string,
+    readonly embedUrl: string,
     private readonly process: ChildProcess,
     private readonly folder: string,
     private readonly bots: HttpServer,
   ) {}
+
+  get databaseFile(): string {
+    return path.join(this.folder, 'data', 'tidepool.db');
+  }
 
   /** The first super administrator, whom the binary creates at its first start. */
   readonly admin: Account = ADMIN;
@@ -64,8 +69,16 @@ export class Server {
       },
     });
     child.on('error', (error) => console.error(`${binary}: ${error.message}`));
-    process.once('exit', () => child.kill('SIGKILL'));
-    const server = new Server(urls.employee, urls.admin, `http://${gateway}`, child, folder, bots);
+    endWithUs(child);
+    const server = new Server(
+      urls.employee,
+      urls.admin,
+      `http://${gateway}`,
+      `http://${embed}`,
+      child,
+      folder,
+      bots,
+    );
     try {
       await Promise.all([
         answers(`${urls.employee}/healthz`, child),
@@ -182,6 +195,21 @@ async function freeAddresses() {
   return { employee: employee.address, admin: admin.address, gateway: gateway.address, embed: embed.address };
 }
 
+/** A child does not outlive the run, however that ends. */
+export function endWithUs(child: ChildProcess) {
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
+}
+
+export async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
 async function answers(url: string, child: ChildProcess) {
   const end = Date.now() + START_SECONDS * 1000;
   while (Date.now() < end) {
@@ -196,7 +224,7 @@ async function answers(url: string, child: ChildProcess) {
   throw new Error(`no answer from ${url} within ${START_SECONDS} s`);
 }
 
-async function recordSecrets(secrets: string[]) {
+export async function recordSecrets(secrets: string[]) {
   const folder = process.env.TIDEPOOL_TEST_TRACE_DIR;
   if (folder)
     await appendFile(path.join(folder, 'secrets.txt'), secrets.map((secret) => `${secret}\n`).join(''));

@@ -75,15 +75,19 @@ export class Workplace {
     return id;
   }
 
-  /** Opens a place signed in; endpoints that a server may lack answer as told. */
   async open(page: Page, employee: Employee, place = '/') {
-    const token = await this.server.token(this.server.employeeUrl, employee);
-    await page.goto(`${this.server.employeeUrl}/login`);
-    await page.evaluate((value) => localStorage.setItem('tidepool.employee.token', value), token);
-    await page.goto(this.server.employeeUrl + place);
-    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-    await expect(page.getByText('Loading…')).toHaveCount(0);
+    await openAs(page, this.server, employee, place);
   }
+}
+
+/** Opens a place of the employee app signed in. */
+export async function openAs(page: Page, server: Server, account: Account, place = '/') {
+  const token = await server.token(server.employeeUrl, account);
+  await page.goto(`${server.employeeUrl}/login`);
+  await page.evaluate((value) => localStorage.setItem('tidepool.employee.token', value), token);
+  await page.goto(server.employeeUrl + place);
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  await expect(page.getByText('Loading…')).toHaveCount(0);
 }
 
 const ok = (data: unknown) => ({ json: { code: '0000', data, msg: 'ok' } });
@@ -91,7 +95,7 @@ const ok = (data: unknown) => ({ json: { code: '0000', data, msg: 'ok' } });
 /** The chat goes over the platform, as somebody chooses who wants no live connection. */
 export async function withoutRelay(page: Page) {
   await page.addInitScript(() => {
-    const stored = Reflect.get(Storage.prototype, 'getItem') as Storage['getItem'];
+    const stored = Reflect.get(Storage.prototype, 'getItem') as (key: string) => string | null;
     Storage.prototype.getItem = function (key: string) {
       const value = stored.call(this, key);
       return value === null && key.startsWith('tidepool.engine.') ? 'gateway' : value;

@@ -106,11 +106,13 @@ function Loaded({ stats }: { stats: GuardianStats }) {
   return (
     <div className="space-y-6">
       <p className="text-sm text-muted">
-        {t('guardian.today', {
-          total: number(stats.today.total_events),
-          failed: number(stats.today.failed),
-          rate: stats.today.success_rate == null ? '–' : format.percent(stats.today.success_rate),
-        })}
+        {stats.today.success_rate == null
+          ? t('guardian.noneToday')
+          : t('guardian.today', {
+              total: number(stats.today.total_events),
+              failed: number(stats.today.failed),
+              rate: format.percent(stats.today.success_rate),
+            })}
       </p>
       <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-3 2xl:grid-cols-5">
         {stats.dimensions.map((one) => (
@@ -121,7 +123,7 @@ function Loaded({ stats }: { stats: GuardianStats }) {
               onClick={() =>
                 state.set({ dimension: state.filters.dimension === one.dimension ? null : one.dimension })
               }
-              className="h-full w-full rounded-xl border border-line bg-surface p-4 text-start shadow-card hover:border-control aria-pressed:border-accent aria-pressed:bg-accent-soft"
+              className="flex h-full w-full flex-col rounded-xl border border-line bg-surface p-4 text-start shadow-card hover:border-control aria-pressed:border-accent aria-pressed:bg-accent-soft"
             >
               <span className="flex items-start justify-between gap-2 text-sm">
                 <span className="font-medium">{nameOf(one.dimension, one.label)}</span>

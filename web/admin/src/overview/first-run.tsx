@@ -1,10 +1,15 @@
-// The way from an empty installation to the first assistant that answers: each line turns green by itself.
+// The way from an empty installation to the first assistant that answers: each line turns green by itself. It has its place
+// from the beginning, so that nothing jumps when the answers come, and leaves for good when all is done.
+import { readStored, writeStored } from '@tidepool/shared/storage';
 import { buttonClass } from '@tidepool/shared/ui/button';
 import { Card } from '@tidepool/shared/ui/panel';
 import { ArrowRight, Check, Circle, CircleHelp } from 'lucide-react';
+import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { useText, type Key } from '../messages';
 import { useEmployeeCounts, useHealthCounts, useReady, useServerList } from './queries';
+
+const FINISHED = 'tidepool.first-run';
 
 interface Step {
   id: string;
@@ -69,11 +74,15 @@ export function FirstRun() {
     },
   ];
   const answered = steps.every((step) => step.done !== undefined);
-  if (!answered || steps.every((step) => step.done)) return null;
-  const next = steps.find((step) => !step.done);
+  const finished = steps.every((step) => step.done);
+  useEffect(() => {
+    if (answered) writeStored(FINISHED, finished ? 'yes' : null);
+  }, [answered, finished]);
+  if (answered ? finished : readStored(FINISHED) !== null) return null;
+  const next = steps.find((step) => step.done === false);
   return (
     <Card title={t('first.title')} className="mb-5">
-      <p className="-mt-2 mb-4 text-sm text-muted">
+      <p className={`-mt-2 mb-4 text-sm text-muted ${answered ? '' : 'invisible'}`}>
         {t('first.lead', { done: steps.filter((step) => step.done).length, all: steps.length })}
       </p>
       <ol className="grid gap-x-8 gap-y-1 lg:grid-cols-2">
@@ -81,11 +90,13 @@ export function FirstRun() {
           <li key={step.id} className="flex items-start gap-3 py-1.5">
             <StepMark done={step.done} />
             <div className="min-w-0 flex-1">
-              <p className={step.done ? 'text-muted' : 'font-medium'}>
+              <p className={step.done === false ? 'font-medium' : 'text-muted'}>
                 {t(step.text)}
-                <span className="sr-only"> {t(step.done ? 'first.done' : 'first.open')}</span>
+                {step.done !== undefined && (
+                  <span className="sr-only"> {t(step.done ? 'first.done' : 'first.open')}</span>
+                )}
               </p>
-              {!step.done && <p className="text-sm text-muted">{t(step.hint)}</p>}
+              {step.done === false && <p className="text-sm text-muted">{t(step.hint)}</p>}
             </div>
             {step === next && (
               <Link href={step.href} className={buttonClass('primary', '', 'small')}>

@@ -90,7 +90,17 @@ export default function Audit() {
         cell: (one) => <Badge tone={LEVEL_TONES[one.level]}>{one.level}</Badge>,
       },
       { key: 'operator', label: t('audit.operator'), sort: 'operator', cell: (one) => one.operator },
-      { key: 'target', label: t('audit.target'), sort: 'target', cell: (one) => one.target || '–' },
+      {
+        key: 'target',
+        label: t('audit.target'),
+        sort: 'target',
+        // An id in full pushes what happened out of sight.
+        cell: (one) => (
+          <span className="block max-w-40 truncate" title={one.target}>
+            {one.target || '–'}
+          </span>
+        ),
+      },
       {
         key: 'detail',
         label: t('audit.detail'),

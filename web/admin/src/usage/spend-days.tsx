@@ -12,6 +12,16 @@ import { useText } from '../messages';
 const UNITS = 500_000;
 const SHOWN = 31;
 
+/** How each column stands; a phone has room for the gap and the verdict. */
+const COLUMNS = {
+  date: 'text-start',
+  summed: 'hidden text-end sm:table-cell',
+  logged: 'hidden text-end sm:table-cell',
+  gap: 'text-end',
+  verdict: 'text-start',
+} as const;
+type Column = keyof typeof COLUMNS;
+
 export function SpendDays() {
   const { t } = useText();
   const format = useFormat();
@@ -36,15 +46,15 @@ export function SpendDays() {
     >
       {({ list }) => (
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard.
-        <div role="region" aria-label={t('spend.title')} tabIndex={0} className="max-h-96 overflow-auto">
+        <div role="group" aria-label={t('spend.title')} tabIndex={0} className="max-h-96 overflow-auto">
           <table className="w-full text-sm tabular-nums">
-            <thead className="text-start text-muted">
+            <thead className="text-muted">
               <tr>
-                {(['date', 'summed', 'logged', 'gap', 'verdict'] as const).map((column) => (
+                {(Object.keys(COLUMNS) as Column[]).map((column) => (
                   <th
                     key={column}
                     scope="col"
-                    className="py-1.5 pe-4 text-start font-medium whitespace-nowrap"
+                    className={`py-1.5 pe-4 align-bottom font-medium ${COLUMNS[column]}`}
                   >
                     {t(`spend.${column}`)}
                   </th>
@@ -57,9 +67,9 @@ export function SpendDays() {
                   <th scope="row" className="py-1.5 pe-4 text-start font-normal whitespace-nowrap">
                     {format.day(one.date)}
                   </th>
-                  <td className="pe-4">{money(one.summed)}</td>
-                  <td className="pe-4">{money(one.logged)}</td>
-                  <td className="pe-4">{money(one.balance_gap)}</td>
+                  <td className={`pe-4 ${COLUMNS.summed}`}>{money(one.summed)}</td>
+                  <td className={`pe-4 ${COLUMNS.logged}`}>{money(one.logged)}</td>
+                  <td className={`pe-4 ${COLUMNS.gap}`}>{money(one.balance_gap)}</td>
                   <td className="whitespace-nowrap">
                     <Status tone={one.drift === 0 ? 'good' : 'bad'}>
                       {one.drift === 0

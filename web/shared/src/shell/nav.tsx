@@ -23,11 +23,11 @@ export function Nav({ items, direction, onNavigate }: NavProps) {
   const { t } = useI18n();
   return (
     <nav aria-label={t('app.navigation')}>
-      <ul className={direction === 'row' ? 'flex items-center gap-1' : 'flex flex-col gap-0.5'}>
+      <ul className={direction === 'row' ? 'flex items-center gap-1' : 'flex flex-col gap-px'}>
         {items.map((item, index) => (
           <li key={item.href}>
             {direction === 'column' && item.group && item.group !== items[index - 1]?.group && (
-              <p aria-hidden="true" className="px-3 pt-3 pb-0.5 text-xs font-medium text-muted">
+              <p aria-hidden="true" className="px-3 pt-2.5 pb-0.5 text-xs font-medium text-muted">
                 {item.group}
               </p>
             )}

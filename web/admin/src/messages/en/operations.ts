@@ -137,6 +137,7 @@ export const operations = {
   'guardian.tab.dimensions': 'Dimensions',
   'guardian.tab.repairs': 'Repairs',
   'guardian.tab.alerts': 'Alerts',
+  'guardian.noneToday': 'No check has run today.',
   'guardian.today': 'Today: {total} checks, {failed} findings, {rate} well.',
   'guardian.checks': '{total} today, {failed} failed',
   'guardian.events': 'Events',

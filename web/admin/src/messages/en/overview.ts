@@ -3,7 +3,7 @@ export const overview = {
   'overview.lead': 'Signed in as {email}, {role}.',
   'overview.fleet': 'Assistants',
   'overview.noInstances': 'No assistants yet',
-  'overview.ill': '{count} need attention',
+  'overview.ill': 'Need attention: {count}',
   'overview.allWell': 'All well',
   'overview.unchecked': 'Not checked yet',
   'overview.free': 'Free',

@@ -137,6 +137,7 @@ export const operations = {
   'guardian.tab.dimensions': '检查维度',
   'guardian.tab.repairs': '修复',
   'guardian.tab.alerts': '告警',
+  'guardian.noneToday': '今日尚未进行检查。',
   'guardian.today': '今日：{total} 次检查，{failed} 个问题，{rate} 正常。',
   'guardian.checks': '今日 {total} 次，失败 {failed} 次',
   'guardian.events': '事件',

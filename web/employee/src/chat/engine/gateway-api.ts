@@ -3,7 +3,7 @@ import type { components } from '@tidepool/shared/api/employee.gen';
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { readEvents } from '@tidepool/shared/live/sse';
 import { account, api } from '../../api';
-import type { Usage } from './types';
+import type { Conversation, Usage } from './types';
 
 export type HistoryMessage = components['schemas']['Message'];
 
@@ -35,11 +35,14 @@ export interface GatewayApi {
   ) => Promise<void>;
   /** Newest last. */
   history: (conversation: string | null) => Promise<HistoryMessage[]>;
+  /** Those that the server keeps messages of, whichever browser they were held in; it knows no titles. */
+  conversations: () => Promise<Conversation[]>;
   cost: (usage: Usage, since: number) => Promise<number | null>;
   ping: () => Promise<unknown>;
 }
 
 const HISTORY_SIZE = 50;
+const CONVERSATIONS_SIZE = 100;
 
 export function gatewayApi(instance: string): GatewayApi {
   return {
@@ -86,6 +89,14 @@ export function gatewayApi(instance: string): GatewayApi {
       };
       const page = await unwrap(api.GET('/me/chat/history', { params: { query } }));
       return page.messages.toReversed();
+    },
+
+    async conversations() {
+      const query = { instance_id: instance, size: CONVERSATIONS_SIZE };
+      const { list } = await unwrap(api.GET('/me/chat/conversations', { params: { query } }));
+      return list
+        .filter((one) => one.session_key !== '')
+        .map((one) => ({ key: one.session_key, title: '', updatedAt: Date.parse(one.last_message_at) }));
     },
 
     async cost(usage, since) {

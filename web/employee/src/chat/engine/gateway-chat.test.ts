@@ -46,7 +46,10 @@ interface Bench {
   ping: ReturnType<typeof vi.fn<() => Promise<unknown>>>;
 }
 
-function bench(history: GatewayApi['history'] = () => Promise.resolve([])): Bench {
+function bench(
+  history: GatewayApi['history'] = () => Promise.resolve([]),
+  conversations: GatewayApi['conversations'] = () => Promise.resolve([]),
+): Bench {
   const asked: Turn[][] = [];
   const prompts: Message[] = [];
   const finals: Message[] = [];
@@ -58,6 +61,7 @@ function bench(history: GatewayApi['history'] = () => Promise.resolve([])): Benc
       return current(turns, on, signal);
     },
     history,
+    conversations,
     cost: () => Promise.resolve(0.0125),
     ping,
   };
@@ -138,7 +142,7 @@ describe('gateway chat', () => {
     const { engine, next, prompts } = bench();
     engine.start();
     await settle();
-    let open = () => {};
+    let open = (): unknown => null;
     next((_turns, on, signal) => {
       open = on.open;
       return hanging()(_turns, { ...on, open: () => null }, signal);
@@ -314,6 +318,44 @@ describe('gateway chat', () => {
     engine.openConversation(conversation);
     await settle();
     expect(texts(engine)[0]).toBe('user sent About tides\nand more');
+    engine.destroy();
+  });
+
+  it('goes on with the last conversation of another browser, and lists those beside its own', async () => {
+    const said = {
+      id: '1',
+      instance_id: 'inst',
+      tokens: 0,
+      session_key: 'late',
+      created_at: '2026-11-15T09:00:00Z',
+    };
+    const { engine } = bench(
+      (key) =>
+        Promise.resolve(key === 'late' ? [{ ...said, role: 'user', content: 'From the other one' }] : []),
+      () =>
+        Promise.resolve([
+          { key: 'late', title: '', updatedAt: 2 },
+          { key: 'early', title: '', updatedAt: 1 },
+        ]),
+    );
+    engine.start();
+    engine.send('typed before the list came');
+    await settle();
+    expect(engine.state().conversation).toBe('late');
+    expect(texts(engine)[0]).toBe('user sent From the other one');
+    expect(texts(engine)[1]).toBe('user sent typed before the list came');
+    await settle();
+    expect(engine.state().conversations.map(({ key }) => key)).toEqual(['late', 'early']);
+    engine.destroy();
+  });
+
+  it('keeps to its own conversations when the server’s list fails', async () => {
+    const { engine } = bench(undefined, () => Promise.reject(new Error('no list')));
+    engine.start();
+    await settle();
+    engine.send('About tides');
+    await settle();
+    expect(engine.state().conversations.map(({ title }) => title)).toEqual(['About tides']);
     engine.destroy();
   });
 });

@@ -7,7 +7,14 @@ import type { GatewayApi, Turn } from './gateway-api';
 import { newId } from './ids';
 import { ReplyWriter } from './reply-writer';
 import { Thread } from './thread';
-import { isRunning, type ChatEngine, type EngineEvents, type Failure, type Message } from './types';
+import {
+  isRunning,
+  type ChatEngine,
+  type Conversation,
+  type EngineEvents,
+  type Failure,
+  type Message,
+} from './types';
 
 /** As much of the conversation as goes along with a prompt. */
 const MOST_TURNS = 40;
@@ -27,6 +34,10 @@ export class GatewayChat implements ChatEngine {
   private failures = 0;
   private timers = new Set<ReturnType<typeof setTimeout>>();
   private alive = false;
+  /** It is known which conversation is open: before that nothing goes out. */
+  private begun = false;
+  /** What the server lists beside what this browser knows. */
+  private elsewhere: Conversation[] = [];
 
   constructor(
     private readonly api: GatewayApi,
@@ -44,11 +55,9 @@ export class GatewayChat implements ChatEngine {
     window.addEventListener('online', this.reconnect);
     window.addEventListener('offline', this.lost);
     window.addEventListener('pagehide', this.keep);
-    this.thread.set({ connection: { state: 'live' }, conversations: this.local.conversations() });
+    this.thread.set({ connection: { state: 'live' }, conversations: this.conversations() });
     if (!navigator.onLine) this.lost();
-    void this.load(this.local.conversations()[0]?.key ?? null).then(() => {
-      if (this.alive) for (const text of this.undelivered.splice(0)) this.send(text);
-    });
+    void this.begin();
   }
 
   destroy() {
@@ -117,12 +126,40 @@ export class GatewayChat implements ChatEngine {
     this.stop();
     this.run = null;
     this.keep();
-    this.thread.set({ conversations: this.local.conversations() });
+    this.thread.set({ conversations: this.conversations() });
   }
 
-  private async load(key: string | null) {
+  private async begin() {
+    const known = this.local.conversations()[0]?.key;
+    const listed = this.api.conversations().then(
+      (list) => {
+        this.elsewhere = list;
+        if (this.alive) this.thread.set({ conversations: this.conversations() });
+      },
+      // Without the server's list there is this browser's.
+      () => null,
+    );
+    // A browser that knows none goes on with the last one held in another.
+    if (known === undefined) await listed;
+    if (!this.alive) return;
+    this.begun = true;
+    await this.load(known ?? this.conversations()[0]?.key ?? null, this.state().messages);
+    if (this.alive) for (const text of this.undelivered.splice(0)) this.send(text);
+  }
+
+  private conversations(): Conversation[] {
+    const here = this.local.conversations();
+    const keys = new Set(here.map(({ key }) => key));
+    return [...here, ...this.elsewhere.filter(({ key }) => !keys.has(key))].sort(
+      (a, b) => b.updatedAt - a.updatedAt,
+    );
+  }
+
+  private async load(key: string | null, typed: readonly Message[] = []) {
     const kept = this.local.messages(key);
-    this.thread.set({ conversation: key, messages: kept ?? [], loaded: kept !== null });
+    const known = new Set(kept?.map(({ id }) => id));
+    const messages = [...(kept ?? []), ...typed.filter(({ id }) => !known.has(id))];
+    this.thread.set({ conversation: key, messages, loaded: kept !== null });
     const last = kept?.at(-1);
     // What waited for a connection when the page was closed, or was typed before it was open, goes out now.
     this.pump();
@@ -150,7 +187,7 @@ export class GatewayChat implements ChatEngine {
   }
 
   private pump() {
-    if (this.run !== null || this.state().connection.state !== 'live') return;
+    if (!this.begun || this.run !== null || this.state().connection.state !== 'live') return;
     const prompt = this.state().messages.find((message) => message.status === 'queued');
     if (prompt !== undefined) void this.ask(prompt);
   }
@@ -165,10 +202,10 @@ export class GatewayChat implements ChatEngine {
     const turns = this.turns(prompt.id);
     this.insertAfter(prompt.id, { id: reply, role: 'assistant', text: '', at: began, status: 'streaming' });
 
-    let opened = false;
+    const arrival = { opened: false };
     // The server has stored the prompt by the time it answers, and recognises it in the save that comes after.
     const taken = () => {
-      opened = true;
+      arrival.opened = true;
       this.thread.patch(prompt.id, { status: 'sent' });
       this.events.onPrompt(prompt, conversation);
     };
@@ -188,9 +225,9 @@ export class GatewayChat implements ChatEngine {
       writer.flush();
       if (!this.alive) this.thread.patch(reply, { status: 'broken' });
       else if (run.abort.signal.aborted) {
-        if (!opened) taken();
+        if (!arrival.opened) taken();
         this.finish(run, { status: 'stopped', latencyMs: Date.now() - began }, conversation, began);
-      } else this.fail(run, opened, failureOf(error));
+      } else this.fail(run, arrival.opened, failureOf(error));
     } finally {
       if (this.run === run) this.run = null;
       this.keep();
@@ -283,7 +320,7 @@ export class GatewayChat implements ChatEngine {
   private keep = () => {
     const { conversation, messages } = this.state();
     this.local.keep(conversation, messages);
-    this.thread.set({ conversations: this.local.conversations() });
+    this.thread.set({ conversations: this.conversations() });
   };
 
   private later(delay: number, work: () => void) {

@@ -109,6 +109,7 @@ export function Composer(props: ComposerProps) {
 
   return (
     <div className="mx-auto w-full max-w-3xl px-3 pb-2 sm:px-6">
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- who cannot drop files has the button for them */}
       <form
         onSubmit={(event) => {
           event.preventDefault();

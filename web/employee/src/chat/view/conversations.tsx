@@ -1,4 +1,5 @@
 // The chosen instance's conversations, by day, found by their titles.
+import { exact } from '@tidepool/shared/i18n/time';
 import { useText, type Key } from '../../messages';
 import type { Conversation } from '../engine/types';
 import type { Chat } from '../use-chat';
@@ -61,7 +62,7 @@ function grouped(list: readonly Conversation[]): [Key, Conversation[]][] {
 }
 
 function ConversationButton({ chat, one }: { chat: Chat; one: Conversation }) {
-  const { t } = useText();
+  const { t, locale } = useText();
   return (
     <button
       type="button"
@@ -69,7 +70,7 @@ function ConversationButton({ chat, one }: { chat: Chat; one: Conversation }) {
       onClick={() => chat.engine.openConversation(one.key)}
       className="block min-h-8 w-full truncate rounded-lg px-2.5 py-1 text-start text-sm text-muted hover:bg-sunken hover:text-ink aria-[current=true]:bg-sunken aria-[current=true]:font-medium aria-[current=true]:text-ink"
     >
-      {one.title || t('column.untitled')}
+      {one.title || t('column.untitled', { when: exact(one.updatedAt, locale) })}
     </button>
   );
 }

@@ -1,4 +1,5 @@
-// The thread: its newest part is drawn, earlier messages on demand; it follows the newest word only while the reader is there.
+// The thread: its newest part is drawn, earlier messages as the reader comes near them; it follows the newest word only while
+// the reader is there.
 import { Button } from '@tidepool/shared/ui/button';
 import { ArrowDown } from 'lucide-react';
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type ReactNode } from 'react';
@@ -7,8 +8,12 @@ import type { Chat } from '../use-chat';
 import { isRunning, type Message } from '../engine/types';
 import { MessageView } from './message-view';
 
-/** So many messages at first, and so many more at each step back. */
-const STEP = 40;
+/** So many messages at first, … */
+const FIRST = 40;
+/** … so many more at each step back: few, so that scrolling never waits for them, … */
+const STEP = 8;
+/** … when the reader is so near to the first one drawn. */
+const AHEAD = 1200;
 /** Closer to the end than this counts as being there. */
 const NEAR = 64;
 
@@ -27,7 +32,7 @@ export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
   const following = useRef(true);
   const fromEnd = useRef<number | null>(null);
   const [away, setAway] = useState(false);
-  const [shown, setShown] = useState(STEP);
+  const [shown, setShown] = useState(FIRST);
   const running = isRunning(state);
   const visible = messages.slice(-shown);
   const hidden = messages.length - visible.length;
@@ -67,12 +72,13 @@ export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
     const near = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
     following.current = near;
     setAway(!near);
+    if (element.scrollTop < AHEAD && hidden > 0) earlier(STEP);
   }
 
-  function earlier() {
+  function earlier(more: number) {
     const element = scroller.current;
     if (element !== null) fromEnd.current = element.scrollHeight - element.scrollTop;
-    setShown(shown + STEP);
+    setShown(shown + more);
   }
 
   const retry = useCallback((id: string) => engine.retry(id), [engine]);
@@ -93,7 +99,7 @@ export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
         <div ref={content} className="mx-auto w-full max-w-3xl px-4 pt-4 pb-6 sm:px-6">
           {hidden > 0 && (
             <div className="flex justify-center pb-3">
-              <Button size="small" onClick={earlier}>
+              <Button size="small" onClick={() => earlier(FIRST)}>
                 {t('chat.earlier', { count: hidden })}
               </Button>
             </div>
