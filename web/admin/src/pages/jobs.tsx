@@ -24,7 +24,24 @@ const TONES: Record<JobRun['status'], Tone> = {
   failed: 'bad',
   skipped: 'none',
 };
-const SHOWN = 100;
+const SHOWN = 200;
+
+interface Streak {
+  /** The newest of them. */
+  run: JobRun;
+  times: number;
+}
+
+/** The task worker runs every few seconds: runs of one job in a row that went alike are one line. */
+function streaks(runs: readonly JobRun[]): Streak[] {
+  const found: Streak[] = [];
+  for (const run of runs) {
+    const last = found.at(-1);
+    if (last?.run.job_name === run.job_name && last.run.status === run.status) last.times += 1;
+    else found.push({ run, times: 1 });
+  }
+  return found;
+}
 
 /** Our words for a job we know, else the server's. */
 function useJobName() {
@@ -74,8 +91,13 @@ export default function Jobs() {
         >
           {({ list }) => (
             <ul className="divide-y divide-line">
-              {list.map((run) => (
-                <RunLine key={run.id} run={run} />
+              {(job ? list.map((run) => ({ run, times: 1 })) : streaks(list)).map(({ run, times }) => (
+                <RunLine
+                  key={run.id}
+                  run={run}
+                  name={nameOf({ name: run.job_name, label: run.job_name })}
+                  times={times}
+                />
               ))}
             </ul>
           )}
@@ -161,12 +183,13 @@ function JobLine({ job, name, chosen, onChoose }: JobLineProps) {
   );
 }
 
-function RunLine({ run }: { run: JobRun }) {
+function RunLine({ run, name, times }: Streak & { name: string }) {
   const { t } = useText();
   const format = useFormat();
   return (
     <li className="flex flex-wrap items-center gap-x-4 gap-y-0.5 py-2 text-sm">
-      <Status tone={TONES[run.status]}>{run.job_name}</Status>
+      <Status tone={TONES[run.status]}>{name}</Status>
+      {times > 1 && <Badge>{t('jobs.times', { count: times })}</Badge>}
       <span className="ms-auto text-muted tabular-nums">{format.duration(run.duration_ms)}</span>
       <span className="w-28 text-end text-muted">
         <RelativeTime at={run.created_at} />

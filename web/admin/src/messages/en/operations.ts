@@ -100,6 +100,7 @@ export const operations = {
   'jobs.schedule': 'Schedule',
   'jobs.runs': 'Latest runs',
   'jobs.runsOf': 'Runs of {name}',
+  'jobs.times': '{count} runs alike',
   'jobs.none': 'No runs yet',
   'jobs.noneText': 'Runs appear here once the scheduler has started.',
   'jobs.runNow': 'Run now',

@@ -100,6 +100,7 @@ export const operations = {
   'jobs.schedule': '计划',
   'jobs.runs': '最近运行',
   'jobs.runsOf': '{name} 的运行记录',
+  'jobs.times': '连续 {count} 次',
   'jobs.none': '还没有运行记录',
   'jobs.noneText': '调度器启动后，运行记录会显示在这里。',
   'jobs.runNow': '立即运行',
