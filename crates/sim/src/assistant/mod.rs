@@ -120,6 +120,9 @@ impl Gateway {
 /// A reason that is told to nobody.
 const KILLED: &str = "";
 
+/// Told of every run, by its conversation.
+type OnRun = Box<dyn Fn(&str) + Send + Sync>;
+
 pub(crate) struct Shared {
     token: String,
     origins: Vec<String>,
@@ -135,7 +138,7 @@ pub(crate) struct Shared {
     connects: std::sync::Mutex<Vec<Value>>,
     version: String,
     model: Option<Model>,
-    on_run: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    on_run: OnceLock<OnRun>,
     webhook_secret: std::sync::Mutex<Option<String>>,
     delivered: std::sync::Mutex<Vec<Delivered>>,
 }

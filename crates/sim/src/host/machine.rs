@@ -79,7 +79,7 @@ pub(super) struct Unit {
 
 #[derive(Default)]
 pub(super) enum Life {
-    Running(Process),
+    Running(Box<Process>),
     #[default]
     Dead,
     Failed,
@@ -363,7 +363,7 @@ impl State {
         };
         let listening = format!("listening on ws://127.0.0.1:{} (PID {pid})", process.service.port);
         let unit = self.units.entry(name.to_owned()).or_default();
-        (unit.life, unit.exit, unit.result, unit.restarts) = (Life::Running(process), (0, 0), "success", 0);
+        (unit.life, unit.exit, unit.result, unit.restarts) = (Life::Running(Box::new(process)), (0, 0), "success", 0);
         (unit.since, unit.wedged, unit.gateway) = (Timestamp::now(), false, WeakGateway::default());
         self.log(name, "gateway", "starting...");
         self.log(name, "gateway", &listening);

@@ -1,5 +1,7 @@
 //! Simulated hosts, talked to as the platform talks to servers: by `remote::host`, over SSH.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -37,7 +37,10 @@ pub async fn run(mut values: Values) -> Result<()> {
     println!("three simulated servers are being prepared…");
     tokio::select! {
         settled = fleet.settle(&running.app) => settled?,
-        () = &mut told => return Ok(running.stop().await),
+        () = &mut told => {
+            running.stop().await;
+            return Ok(());
+        }
     }
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
