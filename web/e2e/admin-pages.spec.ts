@@ -28,7 +28,7 @@ const PAGES = [
 test.describe('with no rows', () => {
   for (const theme of ['light', 'dark'] as const) {
     test(`every page opens in the ${theme} theme`, async ({ page, server }) => {
-      test.setTimeout(180_000);
+      test.setTimeout(300_000);
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
       const app = await appOf('admin', server);
       for (const place of PAGES) {

@@ -11,7 +11,7 @@ import { MessageView } from './message-view';
 /** So many messages at first, … */
 const FIRST = 40;
 /** … so many more at each step back: few, so that scrolling never waits for them, … */
-const STEP = 8;
+const STEP = 4;
 /** … when the reader is so near to the first one drawn. */
 const AHEAD = 1200;
 /** Closer to the end than this counts as being there. */
