@@ -48,7 +48,7 @@ export class Proxied {
     const port = await freePort();
     const folder = await mkdtemp(path.join(tmpdir(), 'tidepool-proxy-'));
     const shown = Object.fromEntries(
-      block('sh')
+      block('ini')
         .trim()
         .split('\n')
         .map((line) => line.split('=') as [string, string])
