@@ -95,7 +95,7 @@ const ok = (data: unknown) => ({ json: { code: '0000', data, msg: 'ok' } });
 /** The chat goes over the platform, as somebody chooses who wants no live connection. */
 export async function withoutRelay(page: Page) {
   await page.addInitScript(() => {
-    const stored = Reflect.get(Storage.prototype, 'getItem') as (key: string) => string | null;
+    const stored = Reflect.get<Storage, 'getItem'>(Storage.prototype, 'getItem');
     Storage.prototype.getItem = function (key: string) {
       const value = stored.call(this, key);
       return value === null && key.startsWith('tidepool.engine.') ? 'gateway' : value;

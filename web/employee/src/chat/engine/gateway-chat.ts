@@ -144,6 +144,10 @@ export class GatewayChat implements ChatEngine {
     if (!this.alive) return;
     this.begun = true;
     await this.load(known ?? this.conversations()[0]?.key ?? null, this.state().messages);
+    this.deliver();
+  }
+
+  private deliver() {
     if (this.alive) for (const text of this.undelivered.splice(0)) this.send(text);
   }
 
