@@ -27,9 +27,9 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "docs": ("docs",),
     "scaleout": ("netns", "postgres", "nginx"),
     "torture": ("netns", "postgres", "faketime"),
-    "browser": ("web", "chromium", "idp", "nginx", "caddy"),
+    "browser": ("web", "chromium", "idp", "nginx", "caddy", "hosts"),
     "secrets": (),
-    "real": ("nextest", "openclaw", "older", "hosts"),
+    "real": ("nextest", "web", "chromium", "openclaw", "older", "hosts"),
 }
 
 _UNAVAILABLE = 69  # a script of ours: this machine cannot give what it takes
@@ -94,7 +94,9 @@ def rust(run: Run, result: Result) -> None:
 
 def real(run: Run, result: Result) -> None:
     """The tests that need the real OpenClaw."""
-    if not run.install_or_skip(result, "openclaw", "older", "hosts"):
+    if not run.install_or_skip(result, "chromium", "openclaw", "older", "hosts"):
+        return
+    if "web" not in run.done and not _web_built(run, result):
         return
     junit = ROOT / "target" / "nextest" / "real" / "junit.xml"
     junit.unlink(missing_ok=True)

@@ -1,10 +1,12 @@
 // Browser tests of both apps in Debian's Chromium, against the real binary, which the suite starts itself.
 import { defineConfig, devices } from '@playwright/test';
 
-const { CI, CHROMIUM, TIDEPOOL_TEST_CHROMIUM } = process.env;
+const { CI, CHROMIUM, TIDEPOOL_TEST_CHROMIUM, TIDEPOOL_TEST_REAL_URL } = process.env;
 
 export default defineConfig({
   testDir: '.',
+  // Only where the real OpenClaw runs.
+  testIgnore: TIDEPOOL_TEST_REAL_URL === undefined ? ['real.spec.ts'] : [],
   outputDir: '../test-results',
   workers: 2,
   timeout: 60_000,

@@ -22,6 +22,8 @@ import time
 VERSION = os.path.basename(os.path.dirname(os.path.abspath(__file__)))
 STATE = os.environ.get("OPENCLAW_STATE_DIR", "")
 CONFIG = os.environ.get("OPENCLAW_CONFIG_PATH", "")
+CHAT = os.path.join(STATE, "state", "chat.json")
+METHODS = ["chat.send", "chat.history", "chat.abort", "sessions.list"]
 ROOT = set(
     "accessGroups acp agents approvals attachments auth bindings broadcast browser channels cloudWorkers commands cron desktop "
     "diagnostics discovery env gateway hooks logging mcp memory messages meta models nodeHost plugins proxy secrets security session "
@@ -111,13 +113,23 @@ class Pages(http.server.BaseHTTPRequestHandler):
             if answer["payload"] is None:
                 answer = {"type": "res", "id": request["id"], "ok": False, "error": {"code": "UNAUTHORIZED", "message": "token mismatch"}}
             self.say(answer)
+            if request["method"] == "chat.send":
+                self.reply(request["params"])
+
+    def reply(self, params):
+        """What was said comes back, whole, as a gateway tells of a run that ended."""
+        said = read_json(CHAT, [])[-1]
+        payload = {"runId": params["idempotencyKey"], "sessionKey": params["sessionKey"], "seq": 1, "state": "final", "message": said}
+        self.say({"type": "event", "event": "chat", "payload": payload})
 
     def answer(self, request):
         method, params = request["method"], request.get("params") or {}
         if method == "connect":
             if params["auth"]["token"] != read_json(CONFIG, {})["gateway"]["auth"]["token"]:
                 return None
-            return {"protocol": 4, "server": {"version": VERSION}, "features": {"methods": [], "events": []}, "auth": {"scopes": params["scopes"]}}
+            return {"protocol": 4, "server": {"version": VERSION}, "features": {"methods": METHODS, "events": ["chat"]}, "auth": {"scopes": params["scopes"]}}
+        if method in ("chat.send", "chat.history"):
+            return call(method, params, "You said: ")
         if method == "sessions.list":
             return {"sessions": wrong("sessions") or []}
         if method in ("sessions.reset", "sessions.delete"):
@@ -179,14 +191,14 @@ def gateway(port):
     server.serve_forever()
 
 
-def call(method, params):
-    path = os.path.join(STATE, "state", "chat.json")
-    messages = read_json(path, [])
+def call(method, params, front=None):
+    """The chat's RPCs; the reply is "ready", or what was said after `front`."""
+    messages = read_json(CHAT, [])
     if method == "chat.send":
         messages.append({"role": "user", "content": params["message"]})
         if VERSION not in (wrong("mute") or []):
-            messages.append({"role": "assistant", "content": [{"type": "text", "text": "ready"}]})
-        with open(path, "w") as file:
+            messages.append({"role": "assistant", "content": [{"type": "text", "text": "ready" if front is None else front + params["message"]}]})
+        with open(CHAT, "w") as file:
             json.dump(messages, file)
         return {"runId": params["idempotencyKey"], "status": "started"}
     return {"messages": messages}

@@ -1,5 +1,6 @@
 //! What needs the real OpenClaw and too much time or space for every run: `make test-real`.
 
 mod bot;
+mod browser;
 mod gateway;
 mod upgrade;
