@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# bench.sh BINARY [PART…]     runs `tidepool bench` on SQLite, then on a private PostgreSQL where the machine can give one;
-# the part `web` measures the web apps in a browser.
+# bench.sh BINARY [PART…]     runs `tidepool bench` on SQLite, then on a private PostgreSQL where the machine can give one.
+# Parts of this script: `web`, the web apps in a browser; `hosts`, a sweep of ten real hosts beside ssh; `copy`, ten million rows of a
+# foreign gateway's log read into ours.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 binary=$(realpath "$1")
 shift
+
 web() {
   if "$here/install.sh" web chromium; then
     TIDEPOOL_TEST_BIN=$binary npm --silent --prefix "$here/../web" run bench
@@ -12,26 +14,42 @@ web() {
     echo "no numbers for the web apps: this machine cannot give a browser" >&2
   fi
 }
-case " $* " in
-  "  ") with_web=yes ;;
-  *" web "*)
-    with_web=yes
-    others=()
-    for part in "$@"; do [ "$part" = web ] || others+=("$part"); done
-    if [ ${#others[@]} = 0 ]; then
-      web
-      exit
-    fi
-    set -- "${others[@]}"
-    ;;
-  *) with_web=no ;;
-esac
+
+hosts() (
+  if ! "$here/install.sh" hosts; then
+    echo "no numbers for real hosts: this machine cannot give any" >&2
+    return
+  fi
+  folder=$(mktemp -d)
+  trap '"$here/hosts.sh" down "$folder/hosts" >/dev/null 2>&1 || true; rm -rf "$folder"' EXIT
+  "$here/hosts.sh" run 10 "$folder/hosts" >"$folder/log" 2>&1 &
+  for _ in $(seq 1200); do
+    ! grep -q "^hosts ready" "$folder/log" || break
+    sleep 0.1
+  done
+  "$binary" bench sweep --hosts "$folder/hosts"
+)
+
+copy() {
+  cargo run --quiet --release --locked --manifest-path "$here/../Cargo.toml" -p sim --example read_log -- 10000000
+}
+
+own=() others=()
+for part in "$@"; do
+  case $part in
+    web | hosts | copy) own+=("$part") ;;
+    *) others+=("$part") ;;
+  esac
+done
+[ $# -gt 0 ] || own=(web hosts copy)
+for part in "${own[@]}"; do "$part"; done
+[ $# = 0 ] || [ ${#others[@]} -gt 0 ] || exit 0
+set -- "${others[@]}"
 # Forwarding is measured beside nginx where there is one.
 case " $* " in
   "  " | *" forward "*) "$here/install.sh" nginx || echo "no numbers for nginx: this machine cannot give it" >&2 ;;
 esac
 "$binary" bench "$@"
-[ $with_web = no ] || web
 if ! "$here/install.sh" postgres; then
   echo "no numbers for PostgreSQL: this machine cannot give one" >&2
   exit 0
