@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run.py [PART…]     the test suite behind `make test`; without a PART all of them, in this order:
 
-  setup     installs what is missing, starts a private PostgreSQL, an OpenID provider and three hosts (always runs first)
+  setup     installs what is missing, starts a private PostgreSQL, an OpenID provider and four hosts (always runs first)
   web       builds both web apps, runs their unit tests
   rust      every Rust test
   api       both APIs against their OpenAPI documents, in a network namespace of its own

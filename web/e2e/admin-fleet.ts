@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import path from 'node:path';
+import { expect, type Page } from '@playwright/test';
 import type { Server } from './server';
 
 const SCRIPT = path.join(import.meta.dirname, 'many.py');
@@ -108,4 +109,23 @@ async function addRequest(server: Server) {
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
   throw new Error('the request is not in the log after 30 s');
+}
+
+/** From another page of the console, how long a click takes until a page of the instances is on the screen. */
+export async function clickToPaint(page: Page): Promise<number> {
+  await page.getByRole('link', { name: 'Settings', exact: true }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('Administrators and settings');
+  return page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        const start = performance.now();
+        document.querySelector<HTMLElement>('nav a[href$="/instances"]')?.click();
+        const look = () => {
+          if (document.querySelectorAll('tbody tr').length < 50) requestAnimationFrame(look);
+          // One frame later what is in the document is also on the screen.
+          else requestAnimationFrame(() => resolve(performance.now() - start));
+        };
+        look();
+      }),
+  );
 }

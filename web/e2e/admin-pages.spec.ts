@@ -1,5 +1,5 @@
 // Every page of the console, with no rows and with many: it opens, axe finds nothing in either theme, nothing sticks out.
-import { addMany, MANY_SETTINGS } from './admin-fleet';
+import { addMany, clickToPaint, MANY_SETTINGS } from './admin-fleet';
 import { appOf, expect, expectAccessible, expectNoOverflow, openSignedIn, test } from './fixtures';
 import { Server } from './server';
 
@@ -111,23 +111,7 @@ test.describe('with 5,000 instances, employees and requests', () => {
     await openSignedIn(page, app, full, '/instances');
     const times: number[] = [];
     for (let round = 0; round < 5; round += 1) {
-      await page.getByRole('link', { name: 'Settings', exact: true }).click();
-      await expect(page.getByRole('heading', { level: 1 })).toHaveText('Administrators and settings');
-      times.push(
-        await page.evaluate(
-          () =>
-            new Promise<number>((resolve) => {
-              const start = performance.now();
-              document.querySelector<HTMLElement>('nav a[href$="/instances"]')?.click();
-              const look = () => {
-                if (document.querySelectorAll('tbody tr').length < 50) requestAnimationFrame(look);
-                // One frame later what is in the document is also on the screen.
-                else requestAnimationFrame(() => resolve(performance.now() - start));
-              };
-              look();
-            }),
-        ),
-      );
+      times.push(await clickToPaint(page));
     }
     // Other work on the machine can only add to it.
     expect(Math.min(...times)).toBeLessThan(300);
