@@ -200,15 +200,15 @@ impl Family {
     /// Makes a token as a request describes it. What it leaves out is zero, and a time of zero becomes the default.
     pub async fn insert(&self, body: &Value) -> sqlx::Result<Token> {
         let expired = body["expired_time"].as_i64().filter(|time| *time != 0).unwrap_or(-1);
-        let key = random_text(48);
         let sql = format!(
             "INSERT INTO tokens (user_id, {}, status, name, created_time, accessed_time, expired_time, remain_quota, \
-             unlimited_quota, used_quota) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, 0)",
-            self.tables.quoted("key")
+             unlimited_quota, used_quota) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, 0) RETURNING {}",
+            self.tables.quoted("key"),
+            self.columns()
         );
         let args = with![
             ROOT,
-            key.as_str(),
+            random_text(48),
             body["name"].as_str().unwrap_or_default(),
             now(),
             now(),
@@ -216,9 +216,9 @@ impl Family {
             body["remain_quota"].as_i64().unwrap_or(0),
             body["unlimited_quota"].as_bool().unwrap_or(false),
         ];
-        self.tables.run(&sql, args).await?;
-        let made = self.tokens(&format!("{} = ?", self.tables.quoted("key")), with![key]).await?;
-        made.into_iter().next().ok_or(sqlx::Error::RowNotFound)
+        // One statement: somebody else may delete the token as soon as it is there.
+        let made = self.tables.first::<Row>(&sql, args).await?;
+        made.map(Token::from).ok_or(sqlx::Error::RowNotFound)
     }
 
     /// `PUT /api/token/`: the status alone, or every field, the absent ones as zero.

@@ -146,6 +146,8 @@ impl From<sqlx::Error> for Broken {
 
 impl IntoResponse for Broken {
     fn into_response(self) -> Response {
+        // Our clients tell nothing of a body that they cannot read; the test's output does.
+        eprintln!("simulated gateway: {}", self.0);
         (StatusCode::INTERNAL_SERVER_ERROR, format!("simulated gateway: {}", self.0)).into_response()
     }
 }
