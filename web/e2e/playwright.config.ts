@@ -1,7 +1,8 @@
 // Browser tests of both apps in Debian's Chromium, against the real binary, which the suite starts itself.
 import { defineConfig, devices } from '@playwright/test';
 
-const { CI, CHROMIUM, TIDEPOOL_TEST_CHROMIUM, TIDEPOOL_TEST_REAL_URL } = process.env;
+const { CI, CHROMIUM, TIDEPOOL_TEST_CHROMIUM, TIDEPOOL_TEST_REAL_URL, TIDEPOOL_TEST_REAL_NAMES } =
+  process.env;
 
 export default defineConfig({
   testDir: '.',
@@ -28,6 +29,8 @@ export default defineConfig({
         '--disable-background-networking',
         '--disable-component-update',
         '--disable-sync',
+        // Names of hosts that no name server knows.
+        `--host-resolver-rules=${TIDEPOOL_TEST_REAL_NAMES ?? ''}`,
       ],
     },
   },

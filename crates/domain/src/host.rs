@@ -4,6 +4,7 @@ use base::id::ServerId;
 use base::{Error, Kind, Result};
 use remote::host::probe::{self, Probe, Wants};
 use remote::host::{Address, Host, HostKey, LoginKey, Target};
+use store::seal::Sealer;
 use store::server::{self, Server};
 
 use crate::App;
@@ -19,11 +20,11 @@ pub fn has_login(server: &Server) -> bool {
 }
 
 /// Where the server is, and how one gets in.
-pub fn target(app: &App, server: &Server) -> Result<Target> {
+pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
     if server.host == LOCAL {
         return Ok(Target::Local);
     }
-    let key = match server.key(&app.sealer)? {
+    let key = match server.key(sealer)? {
         Some(key) => LoginKey::Text(key),
         None if server.ssh_key_path.is_empty() => {
             return Err(Error::conflict("the server has no SSH key: set ssh_key or ssh_key_path"));
@@ -45,7 +46,7 @@ pub fn target(app: &App, server: &Server) -> Result<Target> {
 
 /// The server, connected. The first contact pins its key; that it cannot be reached, or shows another key, is written down.
 pub async fn connect(app: &App, server: &Server) -> Result<Host> {
-    let host = app.hosts.host(&server.id, &target(app, server)?);
+    let host = app.hosts.host(&server.id, &target(&app.sealer, server)?);
     match host.contact().await {
         Ok(Some(key)) if server.host_key.is_empty() => {
             pin(app, server, &key).await?;
@@ -63,7 +64,7 @@ pub async fn connect(app: &App, server: &Server) -> Result<Host> {
 
 /// The same for who looks every few minutes: that a server is away is told by what is found about its instances.
 pub async fn reach(app: &App, server: &Server) -> Result<Host> {
-    let host = app.hosts.host(&server.id, &target(app, server)?);
+    let host = app.hosts.host(&server.id, &target(&app.sealer, server)?);
     match host.contact().await? {
         Some(key) if server.host_key.is_empty() => pin(app, server, &key).await?,
         _ => {}
@@ -103,7 +104,7 @@ pub async fn test(app: &App, by: &By, id: &ServerId) -> Result<Probe> {
         openclaw: install::program(&version),
         gateway_url: Some(app.assistants.gateway_url.clone()).filter(|url| !url.is_empty()),
     };
-    let target = target(app, &server)?;
+    let target = target(&app.sealer, &server)?;
     let probe = probe::probe(&target, &wants).await;
     let logged_in = probe.reports.iter().any(|report| report.step == probe::Step::Login && report.ok);
     if let Some(key) = probe.host_key.as_ref().filter(|_| logged_in && server.host_key.is_empty()) {

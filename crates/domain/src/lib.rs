@@ -12,6 +12,7 @@ pub mod chat;
 pub mod chat_binding;
 pub mod claim;
 pub mod container;
+pub mod device;
 pub mod embed;
 pub mod event;
 pub mod guardian;

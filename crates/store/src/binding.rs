@@ -45,6 +45,12 @@ pub async fn insert(
     tx.run(sql, args).await.map(drop)
 }
 
+/// Has the live binding of an instance begin at another time: for sample data that looks back on some weeks.
+pub async fn set_begin(tx: &mut Tx, instance: &InstanceId, at: Timestamp) -> Result<()> {
+    let sql = "UPDATE binding SET created_at = ? WHERE instance_id = ? AND ended_at IS NULL";
+    tx.run(sql, args![at, instance.as_str()]).await.map(drop)
+}
+
 /// Ends the live binding of an instance; it stays as history.
 pub async fn end(tx: &mut Tx, instance: &InstanceId, at: Timestamp) -> Result<()> {
     let sql = "UPDATE binding SET ended_at = ?, profession_id = NULL WHERE instance_id = ? AND ended_at IS NULL";

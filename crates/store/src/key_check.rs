@@ -34,6 +34,17 @@ pub async fn agree(db: &Db, keys: &[Key<'_>]) -> Result<()> {
     Ok(())
 }
 
+/// Which of these keys the database was made with, by their settings: one that is lost cannot be replaced by a new one.
+pub async fn expected<'a>(db: &Db, settings: &[&'a str]) -> Result<Vec<&'a str>> {
+    let mut expected = vec![];
+    for setting in settings {
+        if stored(db, setting).await?.is_some() {
+            expected.push(*setting);
+        }
+    }
+    Ok(expected)
+}
+
 /// Makes `key` the one that every process must have from now on.
 pub async fn replace(conn: impl Into<Conn<'_>>, key: Key<'_>) -> Result<()> {
     let sql = "INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value";

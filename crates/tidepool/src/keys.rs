@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use base::secret::random_token;
 use base::{Error, Result, Secret};
-use store::key_check;
 use store::seal::Sealer;
+use store::{Db, key_check, migrate};
 
 use crate::config::Config;
 use crate::open::{file_error, operator};
@@ -33,19 +33,27 @@ pub struct Key {
 impl Keys {
     /// The keys that are there; `None` when one of them was never made.
     pub fn existing(config: &Config) -> Result<Option<Keys>> {
-        let given = [
-            (MASTER, &config.master_key),
-            (EMPLOYEE_JWT, &config.employee_jwt_secret),
-            (ADMIN_JWT, &config.admin_jwt_secret),
-        ];
-        let made = |(setting, given): &(&str, &Option<Secret>)| {
-            given.is_some() || file_of(&config.data_dir, setting).is_file()
-        };
-        if given.iter().all(made) { Keys::load(config).map(Some) } else { Ok(None) }
+        if absent(config).is_empty() { Keys::load(config).map(Some) } else { Ok(None) }
+    }
+
+    /// The keys of this database: what is missing is made, unless the database was made with it.
+    pub async fn of(config: &Config, db: &Db) -> Result<Keys> {
+        if migrate::version(db).await.map_err(operator)?.is_some() {
+            let lost = key_check::expected(db, &absent(config)).await.map_err(operator)?;
+            if let Some(setting) = lost.first() {
+                let file = file_of(&config.data_dir, setting);
+                let variable = format!("TIDEPOOL_{}", setting.to_uppercase());
+                return Err(Error::internal(format_args!(
+                    "the key {setting} that this database was made with is not here: put {} back, or set {variable}",
+                    file.display()
+                )));
+            }
+        }
+        Keys::load(config)
     }
 
     /// Takes the keys from the settings or their files; makes what is missing.
-    pub fn load(config: &Config) -> Result<Keys> {
+    fn load(config: &Config) -> Result<Keys> {
         make_private_folder(&config.data_dir)?;
         let load = |setting, given: &Option<Secret>, make: fn() -> Result<Secret>| -> Result<Key> {
             match given {
@@ -84,6 +92,18 @@ impl Keys {
     pub fn checked(&self) -> Vec<key_check::Key<'_>> {
         self.all().map(|k| key_check::Key { setting: k.setting, key: &k.key }).into()
     }
+}
+
+/// The keys that neither a setting nor a file gives.
+fn absent(config: &Config) -> Vec<&'static str> {
+    let given = [
+        (MASTER, &config.master_key),
+        (EMPLOYEE_JWT, &config.employee_jwt_secret),
+        (ADMIN_JWT, &config.admin_jwt_secret),
+    ];
+    let is_absent =
+        |setting: &str, given: &Option<Secret>| given.is_none() && !file_of(&config.data_dir, setting).is_file();
+    given.into_iter().filter(|(setting, given)| is_absent(setting, given)).map(|(setting, _)| setting).collect()
 }
 
 /// Where a key is kept when no setting gives it.

@@ -28,7 +28,7 @@ use store::seal::Sealer;
 use store::{Db, migrate};
 
 use crate::config::{Config, Role, SideConfig};
-use crate::keys::Keys;
+use crate::keys::{Keys, make_private_folder};
 use crate::llm;
 
 /// An opened installation: its lock is held as long as this lives.
@@ -60,8 +60,9 @@ pub async fn serving(config: &Config) -> Result<Opened> {
 }
 
 async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opened> {
-    let keys = Keys::load(config)?;
+    make_private_folder(&config.data_dir)?;
     let (db, in_use) = open_db(config).await?;
+    let keys = Keys::of(config, &db).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;
     store::model::fill(&db, Clock::default().now()).await.map_err(operator)?;
     key_check::agree(&db, &keys.checked()).await.map_err(|e| keys.explained(e))?;

@@ -1,13 +1,14 @@
-//! Live ways to an own instance: the WebSocket relay and the embedded window, each by a ticket.
+//! Live ways to an own instance: the WebSocket relay and the embedded window, each by a ticket, and straight by a device that is approved.
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use base::Text;
 use base::id::InstanceId;
 use base::{Error, Kind};
-use domain::embed;
 use domain::relay::{self, Speech};
+use domain::{device, embed};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -15,12 +16,16 @@ use utoipa_axum::routes;
 
 use crate::envelope::Data;
 use crate::error::ApiError;
-use crate::extract::{Answer, Employee, Path, Query, State};
+use crate::extract::{Answer, Body, Caller, Employee, Path, Query, State};
 use crate::socket;
 use crate::state::Shared;
 
 pub fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(ticket)).routes(routes!(connect)).routes(routes!(embed_ticket))
+    OpenApiRouter::default()
+        .routes(routes!(ticket))
+        .routes(routes!(connect))
+        .routes(routes!(embed_ticket))
+        .routes(routes!(approve_device))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -100,4 +105,40 @@ pub struct EmbedTicket {
 async fn embed_ticket(who: Employee, api: State, Path(id): Path<String>) -> Answer<EmbedTicket> {
     let url = embed::ticket(&api.app, &who.0, &InstanceId::named(id)).await?;
     Ok(Data(EmbedTicket { url: url.expose().to_owned() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+pub struct WaitingDevice {
+    /// `details.requestId` of the gateway's refusal PAIRING_REQUIRED.
+    request_id: Text<200>,
+    /// The device's own id: the SHA-256 of its public key, in hex.
+    device_id: Text<200>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ApprovedDevice {
+    device_id: String,
+}
+
+/// Approves a device of one's own that waits at an own instance's gateway, for a connection straight to its gateway_url.
+///
+/// For browsers that the gateway refused with PAIRING_REQUIRED, which it does to devices that come from elsewhere than its own
+/// machine. Approved is what asks for operator.read and operator.write alone. The relay needs nothing of this.
+#[utoipa::path(post, path = "/me/instances/{id}/devices", tag = "chat", params(("id" = String, Path)), request_body = WaitingDevice, responses(
+    (status = 200, body = ApprovedDevice),
+    (status = 403, description = "the device asks for more than to chat"),
+    (status = 404, description = "not one's own instance, or no such device waits there"),
+    (status = 503, description = "the instance or its server does not answer"),
+))]
+async fn approve_device(
+    who: Employee,
+    api: State,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(body): Body<WaitingDevice>,
+) -> Answer<ApprovedDevice> {
+    let by = caller.0.employee(&who.0.email);
+    let (request, device) = (body.request_id.as_str(), body.device_id.as_str());
+    device::approve(&api.app, &by, &who.0, &InstanceId::named(id), request, device).await?;
+    Ok(Data(ApprovedDevice { device_id: device.to_owned() }))
 }

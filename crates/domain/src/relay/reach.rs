@@ -48,7 +48,7 @@ fn is_no_way(server: &Server, error: &Error) -> bool {
 }
 
 async fn over_server(app: &App, server: &Server, port: Port, number: u16) -> Result<Box<dyn Way>> {
-    let target = crate::host::target(app, server)?;
+    let target = crate::host::target(&app.sealer, server)?;
     let host = match target {
         // The first contact pins the server's key.
         host::Target::Ssh(_) if server.host_key.is_empty() => crate::host::connect(app, server).await?,

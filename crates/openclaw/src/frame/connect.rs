@@ -19,6 +19,8 @@ pub enum Scope {
     Read,
     Write,
     Admin,
+    /// To say which devices may come.
+    Pairing,
 }
 
 impl Scope {
@@ -26,12 +28,15 @@ impl Scope {
     pub const CHAT: &[Scope] = &[Scope::Read, Scope::Write];
     /// For what the platform itself asks.
     pub const LOOK: &[Scope] = &[Scope::Read];
+    /// To let a device chat: nobody can grant what they do not have, so what asks for more is refused by the gateway too.
+    pub const LET_CHAT: &[Scope] = &[Scope::Pairing, Scope::Read, Scope::Write];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Scope::Read => "operator.read",
             Scope::Write => "operator.write",
             Scope::Admin => "operator.admin",
+            Scope::Pairing => "operator.pairing",
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod chat;
 mod connect;
+mod device;
 mod refusal;
 mod relay;
 mod request;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 
 pub use chat::{ChatEvent, ChatState, History, InFlight, Sent, Session, text_of};
 pub use connect::{Challenge, Hello, PROTOCOL, Policy, Scope, connect};
+pub use device::{Devices, Pending};
 pub use refusal::{Close, ErrorBody, Refusal};
 pub use relay::{ALLOWED, Head, allowed, forbidden};
 

@@ -69,6 +69,15 @@ impl Request {
         Request::new(id, "channels.start", json!({"channel": channel}))
     }
 
+    /// Needs `Scope::Pairing`, as does `device_approve`.
+    pub fn devices(id: impl Into<String>) -> Request {
+        Request::new(id, "device.pair.list", json!({}))
+    }
+
+    pub fn device_approve(id: impl Into<String>, request: &str) -> Request {
+        Request::new(id, "device.pair.approve", json!({"requestId": request}))
+    }
+
     /// Secrets in the answer are redacted by the gateway.
     pub fn config_get(id: impl Into<String>) -> Request {
         Request::new(id, "config.get", json!({}))

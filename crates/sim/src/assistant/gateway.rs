@@ -168,13 +168,22 @@ async fn hear(
     let needed = match method {
         "chat.send" | "chat.abort" | "sessions.create" | "sessions.patch" => "operator.write",
         "sessions.reset" | "sessions.delete" | "config.set" => "operator.admin",
+        "device.pair.list" | "device.pair.approve" => "operator.pairing",
         _ => "operator.read",
     };
     if !may(needed) {
         let error = json!({"code": "FORBIDDEN", "message": format!("missing scope: {needed}"), "details": {"code": "MISSING_SCOPE"}});
         return say(socket, &refusal(id, error)).await;
     }
-    let answer = match request(shared, method, params).await {
+    let answered = match (&shared.devices, method) {
+        (Some(devices), "device.pair.list") => Ok(devices.lock().unwrap_or_else(|e| e.into_inner()).list()),
+        (Some(devices), "device.pair.approve") => {
+            let wanted = params["requestId"].as_str().unwrap_or_default();
+            devices.lock().unwrap_or_else(|e| e.into_inner()).approve(wanted, scopes)
+        }
+        _ => request(shared, method, params).await,
+    };
+    let answer = match answered {
         Ok(payload) => json!({"type": "res", "id": id, "ok": true, "payload": payload}),
         Err(error) => refusal(id, error),
     };
@@ -215,6 +224,13 @@ async fn connect(
     if params["auth"]["token"] != shared.token.as_str() {
         let message = "unauthorized: gateway token mismatch (provide gateway auth token)";
         return refuse("INVALID_REQUEST", message, "AUTH_TOKEN_MISMATCH").await;
+    }
+    if is_page && let Some(devices) = &shared.devices {
+        let refused = devices.lock().unwrap_or_else(|e| e.into_inner()).refusal(params);
+        if let Some(error) = refused {
+            say(socket, &refusal(id, error)).await;
+            return bye(socket, 1008, "pairing required: device is not approved yet").await;
+        }
     }
     // A backend that has an Origin, or comes by a proxy, is let in and may do nothing.
     let forwarded = headers.keys().any(|name| name.as_str().starts_with("x-forwarded") || name == "forwarded");

@@ -3,6 +3,7 @@
 //!
 //! What it says and how it refuses was seen of OpenClaw 2026.9.6. A message `count N` is answered by N words, one after the other.
 
+mod devices;
 mod gateway;
 mod memory;
 mod model;
@@ -126,6 +127,7 @@ type OnRun = Box<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Shared {
     token: String,
     origins: Vec<String>,
+    devices: Option<std::sync::Mutex<devices::Devices>>,
     pace: Duration,
     memory: Arc<Mutex<Memory>>,
     /// Events for every connection, without their numbers.
@@ -157,6 +159,8 @@ pub struct Options {
     pub pace: Duration,
     /// Of pages that may open the WebSocket.
     pub origins: Vec<String>,
+    /// Whether a page's device has to be approved, as when it comes from another machine.
+    pub pairing: bool,
     pub version: String,
     /// Who is asked for answers; without one it says them itself.
     pub model: Option<Model>,
@@ -175,6 +179,7 @@ impl Options {
             path: "",
             pace: Duration::from_millis(15),
             origins: vec![],
+            pairing: false,
             version: VERSION.to_owned(),
             model: None,
             conversations: Conversations::default(),
@@ -188,6 +193,7 @@ impl Shared {
         Shared {
             token: options.token,
             origins: options.origins,
+            devices: options.pairing.then(std::sync::Mutex::default),
             pace: options.pace,
             memory: options.conversations.0,
             events: broadcast::channel(options.backlog).0,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::{Notify, watch};
 
 use super::journal::{EXITED, Entry, FAILED, Journal, RESTARTED, STARTED, STOPPED};
@@ -237,6 +238,13 @@ impl Machine {
         Some(Listener::Answers(gateway, door))
     }
 
+    /// Serves a connection to one of its ports that came another way than over SSH.
+    pub async fn serve(self: &Arc<Machine>, port: u16, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        if let Some(listener) = self.listener(port) {
+            listener.serve(stream).await;
+        }
+    }
+
     /// The gateway of a configuration, for OpenClaw's own client.
     pub(super) fn gateway_of(self: &Arc<Machine>, config_path: &str) -> Option<Gateway> {
         let mut state = self.lock();
@@ -249,6 +257,15 @@ impl Machine {
 pub(super) enum Listener {
     Answers(Gateway, Door),
     Mute,
+}
+
+impl Listener {
+    pub async fn serve(self, mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        match self {
+            Listener::Answers(gateway, door) => gateway.serve(stream, door).await,
+            Listener::Mute => while stream.read_u8().await.is_ok() {},
+        }
+    }
 }
 
 impl State {

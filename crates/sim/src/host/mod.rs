@@ -24,7 +24,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 pub use machine::{Instance, Machine, Power};
-use ssh::{Connection, Lookup};
+use ssh::Connection;
+pub use ssh::Lookup;
 
 /// sshd in front of one machine, or of many. Dropped, it is gone, and its connections with it.
 pub struct Hosts {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf};
-use tokio::io::AsyncReadExt as _;
 
 use super::command::{self, Answer};
-use super::machine::{Listener, Machine, Power};
+use super::machine::{Machine, Power};
 use super::words::Invocation;
 
 /// Where a command's own output begins.
@@ -15,7 +14,8 @@ const MARK: &[u8] = b"\x02tidepool\x03";
 /// More than any command's input.
 const LONGEST: usize = 64 << 20;
 
-pub(super) type Lookup = Arc<dyn Fn(&str) -> Option<Arc<Machine>> + Send + Sync>;
+/// The machine that a user logs in to: one address serves many.
+pub type Lookup = Arc<dyn Fn(&str) -> Option<Arc<Machine>> + Send + Sync>;
 
 /// One connection.
 pub(super) struct Connection {
@@ -88,13 +88,7 @@ impl Handler for Connection {
             let listener = u16::try_from(port).ok().and_then(|port| machine.listener(port));
             let Some(listener) = listener else { return reply.reject(ChannelOpenFailure::ConnectFailed).await };
             reply.accept().await;
-            match listener {
-                Listener::Answers(gateway, door) => gateway.serve(channel.into_stream(), door).await,
-                Listener::Mute => {
-                    let mut stream = channel.into_stream();
-                    while stream.read_u8().await.is_ok() {}
-                }
-            }
+            listener.serve(channel.into_stream()).await;
         });
         Ok(())
     }

@@ -19,8 +19,17 @@ pub fn cpu(pids: &[u32]) -> Result<Duration> {
 
 /// The most memory that a process has had so far, in MiB.
 pub fn peak_memory(pid: u32) -> Result<u64> {
+    Ok(kib(pid, "VmHWM:")? >> 10)
+}
+
+/// The memory that a process has now, in KiB.
+pub fn memory(pid: u32) -> Result<u64> {
+    kib(pid, "VmRSS:")
+}
+
+fn kib(pid: u32, name: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(Error::internal)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.map(|kib| kib >> 10).ok_or_else(|| Error::internal("no VmHWM"))
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    kib.ok_or_else(|| Error::internal(format_args!("no {name}")))
 }

@@ -6,7 +6,9 @@ mod claims;
 mod cost;
 mod forward;
 mod pages;
+mod serving;
 mod site;
+mod sockets;
 mod start;
 mod sweep;
 mod tasks;
@@ -21,7 +23,7 @@ use crate::config::Values;
 pub use sweep::{SIMULATED, simulated};
 
 /// What can be measured, in the order in which it is.
-pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward", "sweep"];
+pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward", "sockets", "sweep"];
 
 pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
     let wanted: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
@@ -33,6 +35,7 @@ pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
             "pages" => pages::run(&values).await?,
             "usage" => usage::run(&values, args.get_one::<u64>("rows").copied()).await?,
             "forward" => forward::run(&values).await?,
+            "sockets" => sockets::run(&values).await?,
             _ => match args.get_one::<String>("hosts") {
                 Some(folder) => sweep::real(&values, folder.as_ref()).await?,
                 None => sweep::run(&values, args.get_one::<usize>("servers").copied()).await?,

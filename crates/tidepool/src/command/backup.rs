@@ -25,8 +25,8 @@ pub async fn make(config: &Config, args: &ArgMatches) -> Result<()> {
     if folder.exists() {
         return Err(refused(format!("{} exists already", folder.display())));
     }
-    let loaded = Keys::load(config)?;
     let (db, _in_use) = open::open_db(config).await?;
+    let loaded = Keys::of(config, &db).await?;
     keys::make_private_folder(&folder)?;
     let copy = folder.join(DATABASE);
     backup::make(&db, &copy).await.map_err(operator)?;

@@ -3,16 +3,24 @@
 
 use std::process::ExitCode;
 
-use base::Result;
+use base::{Error, Page, Result, Sort};
+use domain::host;
+use futures_util::{StreamExt as _, stream};
 use gateway::provider;
+use remote::host::Host;
 use remote::jwks::Jwks;
 use remote::llm::{Kind, Settings};
 use remote::sso::{self, Provider};
 use store::foreign::{ForeignLog, LogKind};
-use store::{Db, admin_user, key_check, migrate};
+use store::seal::Sealer;
+use store::{Db, admin_user, key_check, migrate, server};
 
 use crate::config::{Config, Role};
 use crate::keys::Keys;
+use crate::open::operator;
+
+/// Servers that are logged in to at one moment.
+const AT_ONCE: usize = 32;
 
 enum State {
     Good,
@@ -137,6 +145,8 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
             }
             if fit {
                 table.good("keys", "the ones this database was made with");
+                let sealer = Sealer::new(&keys.master.key).map_err(operator)?;
+                servers(&db, &sealer, version == Some(known), table).await?;
             }
         }
         None => table.bad("keys", "the database is there, and some of its keys are not"),
@@ -144,6 +154,38 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     match admin_user::any(&db).await? {
         true => table.good("administrators", "there is one"),
         false => table.warn("administrators", "none yet: the first start makes one"),
+    }
+    Ok(())
+}
+
+/// Every active server is logged in to, side by side; nothing is pinned or written down.
+async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) -> Result<()> {
+    let part = "servers";
+    if !is_current {
+        table.warn(part, "looked at once the schema is brought up to date");
+        return Ok(());
+    }
+    let (sort, page) = (Sort { column: "name", descending: false }, Page::ALL);
+    let all = server::list(db, None, Some("active"), sort, page).await.map_err(operator)?.list;
+    if all.is_empty() {
+        table.warn(part, "none yet: add one in the administration console");
+    }
+    let contacts = all.iter().map(|server| async move {
+        let host = Host::new(host::target(sealer, server)?);
+        let contact = host.contact().await.map_err(Error::from);
+        host.close().await;
+        contact.map(drop)
+    });
+    let told: Vec<Result<()>> = stream::iter(contacts).buffered(AT_ONCE).collect().await;
+    let names = all.iter().map(|server| format!("{} ({})", server.name, server.host));
+    for (name, told) in names.zip(&told) {
+        if let Err(error) = told {
+            table.bad(part, format!("{name}: {}", crate::told(error)));
+        }
+    }
+    match told.iter().filter(|told| told.is_ok()).count() {
+        0 => {}
+        good => table.good(part, format!("{good} of {} answer", all.len())),
     }
     Ok(())
 }

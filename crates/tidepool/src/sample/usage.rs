@@ -5,6 +5,7 @@ use base::{Page, Result, Sort};
 use domain::App;
 use jiff::civil::Weekday;
 use jiff::{SignedDuration, Span};
+use store::binding;
 use store::instance::{self, Wanted};
 use store::request_log::{self, NewRequest};
 
@@ -17,8 +18,13 @@ pub async fn month(app: &App) -> Result<()> {
     let now = app.clock.now();
     let today = app.zone.date(now);
     let mut rows = vec![];
-    for (place, listed) in instance::list(&app.db, wanted, sort, Page::ALL).await?.list.into_iter().enumerate() {
+    // Whose use it is goes by who had the instance at the time.
+    let begin = app.zone.start(today.saturating_sub(Span::new().days(DAYS)));
+    let assigned = instance::list(&app.db, wanted, sort, Page::ALL).await?.list;
+    let mut tx = app.db.begin().await?;
+    for (place, listed) in assigned.into_iter().enumerate() {
         let instance = listed.instance;
+        binding::set_begin(&mut tx, &instance.id(), begin).await?;
         for back in 0..DAYS {
             let date = today.saturating_sub(Span::new().days(back));
             let mut seed = (place as u64 + 1) * 7919 + back as u64 * 104_729;
@@ -53,7 +59,6 @@ pub async fn month(app: &App) -> Result<()> {
             }
         }
     }
-    let mut tx = app.db.begin().await?;
     request_log::add(&mut tx, &app.zone, &rows).await?;
     tx.commit().await?;
     store::usage::copy_totals(&app.db).await?;

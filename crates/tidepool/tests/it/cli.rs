@@ -176,9 +176,40 @@ async fn a_process_with_other_keys_refuses_to_start() {
             said(&output)
         );
     }
-    assert!(run(folder.path(), &["check"], &[]).status.success());
+    let output = run(folder.path(), &["check"], &[]);
+    assert!(output.status.success() && said(&output).contains("none yet: add one"), "{}", said(&output));
+    // One that is lost is named, and no new one is made in its place.
+    let (file, aside) = (folder.path().join("data/master_key.key"), folder.path().join("aside"));
+    fs::rename(&file, &aside).unwrap();
+    for command in [&["serve"][..], &["db", "backup", "copy"]] {
+        let output = run(folder.path(), command, &[]);
+        let told = said(&output);
+        assert!(!output.status.success() && told.contains("the key master_key that this database"), "{told}");
+        assert!(!file.exists(), "{command:?}");
+    }
+    fs::rename(&aside, &file).unwrap();
     let output = run(folder.path(), &["check"], &[("TIDEPOOL_ADMIN_JWT_SECRET", "another-admin-key-of-32-letters...")]);
     assert!(!output.status.success() && said(&output).contains("FAIL"), "{}", said(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_tries_every_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), ADMIN);
+    server.ready().await;
+    let login = json!({"email": ADMIN[0].1, "password": ADMIN[1].1});
+    let root = server.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    let here = json!({"name": "Here", "host": "local"});
+    server.admin.post("/servers", here).token(&root).ok().await;
+    let output = run(folder.path(), &["check"], &[]);
+    assert!(output.status.success() && said(&output).contains("1 of 1 answer"), "{}", said(&output));
+    let nowhere = json!({"name": "Nowhere", "host": "127.0.0.1", "ssh_port": 1, "ssh_key_path": "/nonexistent"});
+    server.admin.post("/servers", nowhere).token(&root).ok().await;
+    let output = run(folder.path(), &["check"], &[]);
+    assert!(!output.status.success(), "{}", said(&output));
+    for told in ["1 of 2 answer", "Nowhere (127.0.0.1): "] {
+        assert!(said(&output).contains(told), "{}", said(&output));
+    }
 }
 
 #[test]

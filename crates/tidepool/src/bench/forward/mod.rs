@@ -5,8 +5,6 @@ mod nginx;
 mod upstream;
 
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Error, Result, Secret};
@@ -15,6 +13,7 @@ use domain::{App, instance, server, user};
 use store::gateway_key::{self, GatewayKey, Status};
 
 use super::report;
+use super::serving::Serving;
 use super::site::Site;
 use crate::config::Values;
 use load::{Measured, Target};
@@ -31,7 +30,7 @@ pub async fn run(values: &Values) -> Result<()> {
     let site = Site::open(values).await?;
     let key = people(site.app()).await?;
     let upstream = Upstream::start().await?;
-    let gateway = Gateway::start(&site, &upstream).await?;
+    let (gateway, address) = gateway(&site, &upstream).await?;
     let nginx = Nginx::start(site.folder.path(), upstream.address)?;
     if nginx.is_none() {
         println!("no nginx on this machine: nothing to compare with but the bare upstream");
@@ -39,7 +38,7 @@ pub async fn run(values: &Values) -> Result<()> {
     for stream in [false, true] {
         for connections in CONNECTIONS {
             let target = |address: SocketAddr, pids: Vec<u32>| Target { address, pids, key: key.clone(), stream };
-            let mut all = vec![target(upstream.address, vec![]), target(gateway.address, vec![gateway.child.id()])];
+            let mut all = vec![target(upstream.address, vec![]), target(address, vec![gateway.pid()])];
             if let Some(nginx) = &nginx {
                 all.push(target(nginx.address, nginx.pids()));
             }
@@ -145,44 +144,15 @@ async fn people(app: &App) -> Result<Secret> {
     Ok(secret)
 }
 
-/// This binary as a process of its own that is nothing but the gateway.
-struct Gateway {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Gateway {
-    async fn start(site: &Site, upstream: &Upstream) -> Result<Gateway> {
-        let listen = super::start::free_address()?;
-        let binary = std::env::current_exe().map_err(Error::internal)?;
-        let child = Command::new(binary)
-            .arg("serve")
-            .env("TIDEPOOL_DATA_DIR", site.folder.path())
-            .env("TIDEPOOL_DATABASE_URL", site.config.database_url.expose())
-            .env("TIDEPOOL_ROLES", "gateway")
-            .env("TIDEPOOL_GATEWAY_LISTEN", &listen)
-            .env("TIDEPOOL_PROVIDER_OPENAI_URL", format!("http://{}", upstream.address))
-            .env("TIDEPOOL_PROVIDER_OPENAI_KEY", "of-nobody")
-            .env("TIDEPOOL_LOG", "warn")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(Error::internal)?;
-        let gateway = Gateway { child, address: listen.parse().map_err(Error::internal)? };
-        let (http, began) = (remote::http::client()?, Instant::now());
-        while !http.get(format!("http://{listen}/healthz")).send().await.is_ok_and(|a| a.status().is_success()) {
-            if began.elapsed() > Duration::from_secs(30) {
-                return Err(Error::internal("the gateway did not come up"));
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        Ok(gateway)
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+/// A process that is nothing but the gateway.
+async fn gateway(site: &Site, upstream: &Upstream) -> Result<(Serving, SocketAddr)> {
+    let listen = super::start::free_address()?;
+    let settings = [
+        ("TIDEPOOL_ROLES", "gateway".to_owned()),
+        ("TIDEPOOL_GATEWAY_LISTEN", listen.clone()),
+        ("TIDEPOOL_PROVIDER_OPENAI_URL", format!("http://{}", upstream.address)),
+        ("TIDEPOOL_PROVIDER_OPENAI_KEY", "of-nobody".to_owned()),
+    ];
+    let serving = Serving::start(site, &settings, &format!("http://{listen}/healthz")).await?;
+    Ok((serving, listen.parse().map_err(Error::internal)?))
 }

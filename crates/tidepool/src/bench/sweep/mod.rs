@@ -13,7 +13,7 @@ use base::id::InstanceId;
 use base::{Error, Result, Secret};
 use domain::health;
 use jiff::Timestamp;
-use store::instance::{self, Health, Instance};
+use store::instance::{self as record, Health, Instance};
 use store::server::{self, Server};
 
 use super::cost::{cpu, peak_memory};
@@ -21,10 +21,9 @@ use super::report;
 use super::site::Site;
 use crate::config::Values;
 use crate::serve::allow_many_files;
-use simulated::Simulated;
 
 pub use real::real;
-pub use simulated::{SIMULATED, simulated};
+pub use simulated::{SIMULATED, Simulated, TOKEN, instance, port, simulated, user};
 
 /// On each server.
 const INSTANCES: usize = 10;
@@ -77,7 +76,7 @@ async fn of(values: &Values, servers: usize) -> Result<()> {
 }
 
 /// Servers that are told apart by the user who logs in, and their instances, as provisioning would have left them.
-async fn fill(site: &Site, servers: usize, port: u16) -> Result<()> {
+pub(super) async fn fill(site: &Site, servers: usize, port: u16) -> Result<()> {
     let app = site.app();
     let key = Secret::new(sim::host::login_key().map_err(Error::internal)?);
     let token = Secret::new(simulated::TOKEN);
@@ -88,9 +87,9 @@ async fn fill(site: &Site, servers: usize, port: u16) -> Result<()> {
             let record = server_record(number, port, app.sealer.seal(server::key_place(&id(number)), &key)?, now);
             server::insert(&mut tx, &record).await?;
             for place in 0..INSTANCES {
-                let name = simulated::instance(number, place);
-                let sealed = app.sealer.seal(instance::token_place(&name), &token)?;
-                instance::insert(&mut tx, &instance_record(number, place, &name, sealed, now)).await?;
+                let name = instance(number, place);
+                let sealed = app.sealer.seal(record::token_place(&name), &token)?;
+                record::insert(&mut tx, &instance_record(number, place, &name, sealed, now)).await?;
             }
         }
         tx.commit().await?;

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Error, Result};
-use sim::host::{Hosts, Instance, Machine};
+use sim::host::{Hosts, Instance, Lookup, Machine};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 
 use super::INSTANCES;
 use crate::serve::allow_many_files;
@@ -36,16 +38,37 @@ pub fn port(place: usize) -> u16 {
 pub async fn simulated() -> Result<()> {
     allow_many_files();
     let known: Mutex<HashMap<String, Arc<Machine>>> = Mutex::default();
-    let lookup = move |user: &str| {
+    let lookup: Lookup = Arc::new(move |user: &str| {
         let number: usize = user.strip_prefix('h')?.parse().ok()?;
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         Some(known.entry(user.to_owned()).or_insert_with(|| machine(number)).clone())
-    };
-    let hosts = Hosts::listen(Arc::new(lookup)).await.map_err(Error::internal)?;
-    println!("{}", hosts.address.port());
+    });
+    let hosts = Hosts::listen(lookup.clone()).await.map_err(Error::internal)?;
+    let straight = TcpListener::bind("127.0.0.1:0").await.map_err(Error::internal)?;
+    println!("{} {}", hosts.address.port(), straight.local_addr().map_err(Error::internal)?.port());
+    tokio::spawn(serve_straight(straight, lookup));
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
     ended.await.map_err(Error::internal)?.map_err(Error::internal)?;
     Ok(())
+}
+
+/// Gateways without the SSH before them: a line names the server and the port, what follows is the connection.
+async fn serve_straight(listener: TcpListener, lookup: Lookup) {
+    while let Ok((mut stream, _)) = listener.accept().await {
+        stream.set_nodelay(true).ok();
+        let lookup = lookup.clone();
+        tokio::spawn(async move {
+            let mut line = vec![];
+            while let Ok(byte @ 32..) = stream.read_u8().await {
+                line.push(byte);
+            }
+            let line = String::from_utf8_lossy(&line);
+            let (user, port) = line.split_once(' ').unwrap_or_default();
+            if let (Some(machine), Ok(port)) = (lookup(user), port.parse()) {
+                machine.serve(port, stream).await;
+            }
+        });
+    }
 }
 
 fn machine(number: usize) -> Arc<Machine> {
@@ -61,6 +84,8 @@ fn machine(number: usize) -> Arc<Machine> {
 pub struct Simulated {
     child: Child,
     pub port: u16,
+    /// Of the gateways alone.
+    pub straight: u16,
 }
 
 impl Simulated {
@@ -74,8 +99,12 @@ impl Simulated {
             BufReader::new(out).read_line(&mut line).map_err(Error::internal)?;
         }
         // From here on it ends with the value.
-        let mut simulated = Simulated { child, port: 0 };
-        simulated.port = line.trim().parse().map_err(|_| Error::internal("the simulated servers did not come up"))?;
+        let mut simulated = Simulated { child, port: 0, straight: 0 };
+        let ports: Vec<u16> = line.split_whitespace().filter_map(|port| port.parse().ok()).collect();
+        let [port, straight] = ports[..] else {
+            return Err(Error::internal("the simulated servers did not come up"));
+        };
+        (simulated.port, simulated.straight) = (port, straight);
         Ok(simulated)
     }
 

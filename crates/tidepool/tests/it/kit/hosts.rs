@@ -17,12 +17,15 @@ use super::{Database, Options, Site, skip};
 #[derive(Clone, Debug, Deserialize)]
 pub struct Fleet {
     pub key: PathBuf,
+    netns: PathBuf,
     hosts: Vec<Machine>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub struct Machine {
     name: String,
+    /// In its own network.
+    address: String,
     /// Where this machine reaches it.
     pub relay: String,
     pub port: u16,
@@ -41,6 +44,15 @@ pub fn fleet(name: &str) -> Option<Fleet> {
 }
 
 impl Fleet {
+    /// Gives this machine a way to a port of a host, as from another machine of its network, as long as the answer is held.
+    pub fn open(&self, name: &str, port: u16) -> tokio::process::Child {
+        let host = self.machine(name);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testbed/hosts_relay.py");
+        let mut command = tokio::process::Command::new("python3");
+        command.arg(script).arg(&self.netns).arg(format!("{}:{port}={}:{port}", host.relay, host.address));
+        command.kill_on_drop(true).spawn().unwrap()
+    }
+
     pub fn has(&self, name: &str) -> bool {
         self.hosts.iter().any(|machine| machine.name == name)
     }

@@ -1,5 +1,7 @@
 //! The real binary as a process, with a clean environment, ended by its pid.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -24,6 +26,9 @@ pub fn run(folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> Output
 /// A server that was started, and is killed when the test forgets it.
 pub struct Process {
     child: Child,
+    /// What it writes: a pipe that nobody reads would hold it up.
+    out: File,
+    err: File,
     pub employee: Origin,
     pub admin: Origin,
     /// The address of the LLM gateway.
@@ -40,14 +45,17 @@ impl Process {
             ("TIDEPOOL_GATEWAY_LISTEN", gateway.as_str()),
             ("TIDEPOOL_EMBED_LISTEN", embed.as_str()),
         ];
+        let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         let child = command(folder, &["serve"], &[&own, environment].concat())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(out.try_clone().unwrap())
+            .stderr(err.try_clone().unwrap())
             .spawn()
             .unwrap();
         Process {
             child,
+            out,
+            err,
             employee: Origin::new(format!("http://{employee}")),
             admin: Origin::new(format!("http://{admin}")),
             gateway,
@@ -78,7 +86,6 @@ impl Process {
 
     /// What it said, when it ended by itself within some seconds.
     pub fn ended(&mut self) -> Option<String> {
-        use std::io::Read as _;
         let began = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
             if began.elapsed() > Duration::from_secs(15) {
@@ -86,9 +93,7 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let mut text = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        Some(text)
+        Some(whole(&self.err))
     }
 
     pub fn pid(&self) -> u32 {
@@ -109,11 +114,8 @@ impl Process {
 
     /// Waits for the end; answers how it ended and what it wrote.
     pub fn end(mut self) -> (ExitStatus, String) {
-        use std::io::Read as _;
-        let mut text = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        (self.child.wait().unwrap(), text)
+        let status = self.child.wait().unwrap();
+        (status, whole(&self.out) + &whole(&self.err))
     }
 }
 
@@ -122,6 +124,13 @@ impl Drop for Process {
         self.child.kill().ok();
         self.child.wait().ok();
     }
+}
+
+fn whole(mut file: &File) -> String {
+    let mut text = String::new();
+    file.rewind().unwrap();
+    file.read_to_string(&mut text).unwrap();
+    text
 }
 
 pub fn free_port() -> u16 {

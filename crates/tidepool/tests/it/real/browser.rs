@@ -1,4 +1,5 @@
-//! The whole product with the real OpenClaw, in Chromium: web/e2e/real.spec.ts talks to it over the relay and in its own window.
+//! The whole product with the real OpenClaw, in Chromium: web/e2e/real.spec.ts talks to it straight, over the relay, and in its own
+//! window.
 
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use crate::kit::hosts::{CURRENT, fleet, is_real};
 use crate::kit::{PASSWORD, Process};
 use remote::host::Command;
 
+const PORT: u16 = 19_400;
 const EMAIL: &str = "ada@example.com";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,8 +37,10 @@ async fn the_real_one_answers_in_a_browser() {
     let place = json!({"name": "A real one", "host": machine.relay, "ssh_port": machine.port, "ssh_key_path": fleet.key, "base_dir": base_dir});
     let place = post("/servers", place).await;
     let id = format!("i-{}", base::id::fresh());
-    let instance =
-        json!({"id": id, "name": "Pearl", "server_id": place["id"], "model": "gpt-4o", "gateway_port": 19_400});
+    // A name that only the browser knows: the platform has its own way.
+    let gateway = format!("pearl.test:{PORT}");
+    let instance = json!({"id": id, "name": "Pearl", "server_id": place["id"], "model": "gpt-4o", "gateway_port": PORT, "gateway_url": format!("ws://{gateway}")});
+    let _way = fleet.open("h4", PORT);
     post("/assistant-instances", instance).await;
     let made = post("/tasks", json!({"type": "provision_instance", "payload": {"instance_id": id}})).await;
     let began = Instant::now();
@@ -61,6 +65,8 @@ async fn the_real_one_answers_in_a_browser() {
         .env("TIDEPOOL_TEST_REAL_URL", &server.employee.url)
         .env("TIDEPOOL_TEST_REAL_EMAIL", EMAIL)
         .env("TIDEPOOL_TEST_REAL_PASSWORD", PASSWORD)
+        .env("TIDEPOOL_TEST_REAL_GATEWAY", gateway)
+        .env("TIDEPOOL_TEST_REAL_NAMES", format!("MAP pearl.test {}", machine.relay))
         .output()
         .await
         .unwrap();

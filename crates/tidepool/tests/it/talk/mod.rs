@@ -3,6 +3,7 @@
 
 mod bots;
 mod conversation;
+mod devices;
 mod embedded;
 mod ending;
 mod hostile;

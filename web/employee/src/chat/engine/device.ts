@@ -14,8 +14,8 @@ interface Challenge {
 /** The parameters of the gateway's `connect`. Throws where the page is not secure: there are no keys to be had there. */
 export async function deviceProof(challenge: Challenge, token: string): Promise<object> {
   const { privateKey, publicKey } = await keys();
-  const raw = new Uint8Array(await crypto.subtle.exportKey('raw', publicKey));
-  const id = hex(new Uint8Array(await crypto.subtle.digest('SHA-256', raw)));
+  const raw = await rawKey(publicKey);
+  const id = await idOf(raw);
   const signed = [
     'v3',
     id,
@@ -46,6 +46,19 @@ export async function deviceProof(challenge: Challenge, token: string): Promise<
       nonce: challenge.nonce,
     },
   };
+}
+
+/** The name by which gateways know this browser. */
+export async function deviceId(): Promise<string> {
+  return idOf(await rawKey((await keys()).publicKey));
+}
+
+async function rawKey(key: CryptoKey): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await crypto.subtle.exportKey('raw', key));
+}
+
+async function idOf(raw: Uint8Array<ArrayBuffer>): Promise<string> {
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', raw)));
 }
 
 async function keys(): Promise<CryptoKeyPair> {

@@ -68,6 +68,14 @@ describe('the way for an instance', () => {
     expect((await dial()).url).toContain('/me/instances/one/ws?ticket=t');
   });
 
+  it('asks for the approval of its device once', async () => {
+    ticketAnswers(404);
+    const dial = dialler(instance);
+    const first = await dial();
+    await expect(first.approve?.('r1')).rejects.toThrow();
+    expect((await dial()).approve).toBeUndefined();
+  });
+
   it('is the relay at once where the gateway is out of reach', async () => {
     ticketAnswers(200, { ticket: 't', expires_at: '' });
     const dialled = await dialler({ ...instance, gateway_url: 'ws://127.0.0.1:18789' })();

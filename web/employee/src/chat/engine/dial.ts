@@ -2,7 +2,7 @@
 // browser can reach it.
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { api } from '../../api';
-import { deviceProof } from './device';
+import { deviceId, deviceProof } from './device';
 import { hopOfTicket } from './hops';
 import { HopError, type Dialled } from './socket-link';
 import type { Hop } from './types';
@@ -45,15 +45,29 @@ export function directUrl(gatewayUrl: string, page: string = window.location.hre
   return page.startsWith('https:') && url.protocol !== 'wss:' ? null : url.href;
 }
 
-function dialDirect(url: string, token: string, detour: () => void): Dialled {
-  return { url, introduce: (challenge) => deviceProof(challenge, token), detour };
+/** A gateway takes a browser from elsewhere only once its device is approved; the platform does that for the instance's owner. */
+async function approveDevice(instance: string, request: string): Promise<void> {
+  const body = { request_id: request, device_id: await deviceId() };
+  await unwrap(api.POST('/me/instances/{id}/devices', { params: { path: { id: instance } }, body }));
 }
 
 /** Straight first, where that is thinkable; what fails there before it is live leads over the relay from then on. */
 export function dialler(instance: { id: string; gateway_url: string; gateway_token: string }) {
   let direct = directUrl(instance.gateway_url);
-  return (): Promise<Dialled> =>
-    direct === null
-      ? dialRelay(instance.id)
-      : Promise.resolve(dialDirect(direct, instance.gateway_token, () => (direct = null)));
+  // Asked for once: a gateway that refuses an approved device has another reason.
+  let asked = false;
+  return (): Promise<Dialled> => {
+    if (direct === null) return dialRelay(instance.id);
+    const straight: Dialled = {
+      url: direct,
+      introduce: (challenge) => deviceProof(challenge, instance.gateway_token),
+      detour: () => (direct = null),
+    };
+    if (!asked)
+      straight.approve = (request) => {
+        asked = true;
+        return approveDevice(instance.id, request);
+      };
+    return Promise.resolve(straight);
+  };
 }

@@ -8,6 +8,13 @@ interface Request {
   params: Record<string, unknown>;
 }
 
+/** An answer that says no. */
+export class Refused {
+  constructor(readonly error: object) {}
+}
+
+const NOT_ALLOWED = { code: 'FORBIDDEN', message: 'not allowed' };
+
 export type Answer = (request: Request, socket: WebSocket) => unknown;
 
 export class FakeGateway {
@@ -77,9 +84,10 @@ export class FakeGateway {
       this.requests.push(request);
       const payload = this.answers.get(request.method)?.(request, socket);
       if (socket.readyState !== 1) return;
+      const refused = payload instanceof Refused ? payload.error : NOT_ALLOWED;
       const frame =
-        payload === undefined
-          ? { type: 'res', id: request.id, ok: false, error: { code: 'FORBIDDEN', message: 'not allowed' } }
+        payload === undefined || payload instanceof Refused
+          ? { type: 'res', id: request.id, ok: false, error: refused }
           : { type: 'res', id: request.id, ok: true, payload };
       socket.send(JSON.stringify(frame));
     });

@@ -1,7 +1,7 @@
 // The socket engine against a gateway on a real socket: chat, stop, break and pick-up, refusals, and that it ends when told.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { WebSocket as NodeSocket } from 'ws';
-import { FakeGateway } from './fake-gateway';
+import { FakeGateway, Refused } from './fake-gateway';
 import { GatewaySocket } from './gateway-socket';
 import { HopError, type Dialled } from './socket-link';
 import type { EngineEvents, Hop, Message } from './types';
@@ -280,6 +280,46 @@ describe('gateway socket', () => {
     expect(relay.requests.some(({ method }) => method === 'chat.history')).toBe(true);
     expect(states).not.toContain('waiting');
     expect(unusable).toEqual([]);
+    engine.destroy();
+    await relay.stop();
+  });
+
+  it.each([
+    ['has its device approved and comes again the same way', true],
+    ['takes the relay where nobody approves it', false],
+  ])('%s', async (_name, approves) => {
+    const relay = await FakeGateway.start();
+    const asked: string[] = [];
+    let approved = false;
+    gateway.challenge = true;
+    gateway.answers.set('connect', (_request, socket) => {
+      if (approved) return { type: 'hello-ok', protocol: 4 };
+      setTimeout(() => socket.close(1008, 'pairing required'), 5);
+      return new Refused({
+        code: 'NOT_PAIRED',
+        message: 'pairing required',
+        details: { code: 'PAIRING_REQUIRED', requestId: 'r1' },
+      });
+    });
+    const approve = (request: string) => {
+      asked.push(request);
+      approved = approves;
+      return approves ? Promise.resolve() : Promise.reject(new Error('refused'));
+    };
+    let straight = true;
+    const detour = () => {
+      straight = false;
+    };
+    const introduce = () => Promise.resolve({ device: {} });
+    engine = make(() =>
+      Promise.resolve(straight ? { url: gateway.url, introduce, approve, detour } : { url: relay.url }),
+    );
+    engine.start();
+    await live();
+    expect(asked).toEqual(['r1']);
+    const used = approves ? gateway : relay;
+    expect(used.requests.some(({ method }) => method === 'chat.history')).toBe(true);
+    expect(straight).toBe(approves);
     engine.destroy();
     await relay.stop();
   });

@@ -10,7 +10,12 @@ export interface Frame {
   event?: string;
   ok?: boolean;
   payload?: unknown;
-  error?: { code?: string; message?: string; retryable?: boolean; details?: { code?: string } };
+  error?: {
+    code?: string;
+    message?: string;
+    retryable?: boolean;
+    details?: { code?: string; requestId?: string };
+  };
 }
 
 /** A way to the gateway. Over the platform's relay the handshake is done already; straight to it, it is ours to do. */
@@ -18,6 +23,8 @@ export interface Dialled {
   url: string;
   /** Answers the gateway's challenge with the parameters of `connect`. */
   introduce?: (challenge: { nonce: string; ts: number }) => Promise<object>;
+  /** Has the device approved that the gateway does not know yet, by the id of its request. */
+  approve?: (request: string) => Promise<void>;
   /** Another way remains when this one does not become live: told of it, the next dial takes that. */
   detour?: () => void;
 }
@@ -41,6 +48,8 @@ export class RequestError extends Error {
   constructor(
     readonly code: string,
     message: string,
+    /** What a device that is not approved yet waits by. */
+    readonly request?: string,
   ) {
     super(message);
   }
@@ -197,29 +206,60 @@ export class SocketLink {
       if (frame.ok) waiter?.resolve(frame.payload);
       else
         waiter?.reject(
-          new RequestError(frame.error?.details?.code ?? frame.error?.code ?? '', frame.error?.message ?? ''),
+          new RequestError(
+            frame.error?.details?.code ?? frame.error?.code ?? '',
+            frame.error?.message ?? '',
+            frame.error?.details?.requestId,
+          ),
         );
     } else if (frame.event === 'relay.hello') {
       this.hello(frame.payload as Hello);
     } else if (frame.event === 'connect.challenge' && dialled.introduce) {
-      void this.introduce(dialled.introduce, frame.payload as { nonce: string; ts: number }, round);
+      const proof = dialled.introduce(frame.payload as { nonce: string; ts: number });
+      void this.introduce(proof, dialled.approve, round);
     } else if (frame.event !== undefined) this.parts.onEvent(frame.event, frame.payload);
   }
 
-  private async introduce(
-    answer: NonNullable<Dialled['introduce']>,
-    challenge: { nonce: string; ts: number },
-    round: number,
-  ) {
+  private async introduce(proof: Promise<object>, approve: Dialled['approve'], round: number) {
     try {
-      this.hello((await this.request('connect', await answer(challenge))) as Hello);
+      this.hello((await this.request('connect', await proof)) as Hello);
       this.greet(round);
     } catch (error) {
       if (round !== this.round) return;
-      const code = error instanceof RequestError ? error.code : '';
+      const refusal = error instanceof RequestError ? error : new RequestError('', '');
+      if (refusal.code === 'PAIRING_REQUIRED' && refusal.request !== undefined && approve !== undefined) {
+        await this.approved(approve(refusal.request));
+        return;
+      }
+      const { code } = refusal;
       this.drop();
       this.broken(code.includes('ORIGIN') ? 'origin' : code === 'UNAVAILABLE' ? 'starting' : 'refused');
     }
+  }
+
+  /** The gateway closes the socket of a device that waits; once approved, it comes again the same way. */
+  private async approved(approval: Promise<void>) {
+    const way = this.detour;
+    // What the close says is known already.
+    this.round += 1;
+    const waiting = this.round;
+    clearTimeout(this.silence);
+    clearTimeout(this.slow);
+    const late = new Promise<never>((_, reject) =>
+      setTimeout(() => reject(new Error('not approved in time')), DETOUR_MS),
+    );
+    try {
+      await Promise.race([approval, late]);
+    } catch {
+      if (waiting !== this.round || !this.alive) return;
+      this.drop();
+      this.detour = way;
+      this.broken('refused');
+      return;
+    }
+    if (waiting !== this.round || !this.alive) return;
+    this.drop();
+    void this.connect();
   }
 
   private greet(round: number) {

@@ -1,0 +1,48 @@
+//! This binary as a process of its own that serves the measured installation, so that what it uses is told apart.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base::{Error, Result};
+
+use super::site::Site;
+
+/// Ends with this value.
+pub struct Serving(Child);
+
+impl Serving {
+    /// `settings` are environment variables; it is there when `url` answers.
+    pub async fn start(site: &Site, settings: &[(&str, String)], url: &str) -> Result<Serving> {
+        let binary = std::env::current_exe().map_err(Error::internal)?;
+        let child = Command::new(binary)
+            .arg("serve")
+            .env("TIDEPOOL_DATA_DIR", site.folder.path())
+            .env("TIDEPOOL_DATABASE_URL", site.config.database_url.expose())
+            .env("TIDEPOOL_LOG", "warn")
+            .envs(settings.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(Error::internal)?;
+        let serving = Serving(child);
+        let (http, began) = (remote::http::client()?, Instant::now());
+        while !http.get(url).send().await.is_ok_and(|a| a.status().is_success()) {
+            if began.elapsed() > Duration::from_secs(30) {
+                return Err(Error::internal("the process did not come up"));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(serving)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
