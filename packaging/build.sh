@@ -5,7 +5,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 target=$1
 binary=$target/release/tidepool
-most=$((45 * 1024 * 1024))
+most=45000000
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tidepool
 export PATH=$cache/tools/bin:$PATH
 
@@ -31,4 +31,4 @@ dpkg-deb --control "$package" "$tree/DEBIAN"
 "$root/packaging/check.sh" "$tree"
 said=$("$tree/usr/bin/tidepool" --version)
 [ "$said" = "tidepool $(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)" ] || fail "the binary says it is $said"
-printf '%s: %s MB, the binary %s MB\n' "$package" $(($(stat -c %s "$package") / 1048576)) $((size / 1048576))
+printf '%s: %s MB, the binary %s MB\n' "$package" $(($(stat -c %s "$package") / 1000000)) $((size / 1000000))

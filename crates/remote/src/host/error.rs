@@ -44,6 +44,9 @@ pub enum Error {
     BadCommand(&'static str),
     #[error("{command} ended with status {status}: {why}")]
     Failed { command: String, status: i32, why: String },
+    /// Something that assistants need is not there, or not as they need it.
+    #[error("{0}")]
+    Unfit(String),
     #[error("{what} answered what cannot be understood: {why}")]
     Odd { what: String, why: String },
 
@@ -140,6 +143,7 @@ impl Error {
             Error::Busy => (Kind::Unavailable, "the server is busy"),
             Error::BadCommand(_) => (Kind::Internal, Kind::Internal.message()),
             Error::Failed { .. } => (Kind::Gateway, "a command on the server failed"),
+            Error::Unfit(_) => (Kind::Conflict, "the server lacks what assistants need"),
             Error::Odd { .. } => (Kind::Gateway, "the server answered badly"),
             Error::ChangedMeanwhile { .. } => (Kind::Conflict, "the file on the server was changed meanwhile"),
             Error::DiskFull { .. } => (Kind::Unavailable, "the server's disk is full"),

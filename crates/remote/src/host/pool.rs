@@ -36,7 +36,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// How many servers keep their connections while nobody uses them. Each costs two sockets, some memory, and a question every five
 /// seconds on both sides; with more servers than that, who was used longest ago is connected to anew when needed.
-const KEPT: usize = 1024;
+const KEPT: usize = 512;
 
 /// Every server that is talked to, by a name that is the caller's choice.
 #[derive(Default)]

@@ -188,7 +188,7 @@ fn split<T>(found: Result<(String, T)>) -> (Result<String>, Option<T>) {
 }
 
 fn unfit(why: impl std::fmt::Display) -> Error {
-    Error::odd("the server", why)
+    Error::Unfit(why.to_string())
 }
 
 fn line(output: &Output) -> String {

@@ -1,4 +1,4 @@
-//! From the start of the process to the first answer, on a SQLite database that exists.
+//! From the start of the process to the first answer, on a SQLite database that exists, and the memory it has then.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use base::{Error, Result};
 
+use super::cost::memory;
 use super::{millis, percentile, report};
 use crate::folder::Folder;
 
@@ -15,7 +16,7 @@ pub async fn run() -> Result<()> {
     let folder = Folder::make("tidepool-bench")?;
     let binary = std::env::current_exe().map_err(Error::internal)?;
     let http = remote::http::client()?;
-    let mut starts = vec![];
+    let (mut starts, mut used) = (vec![], 0);
     // The first start makes the database; it does not count.
     for i in 0..=STARTS {
         let listen = free_address()?;
@@ -41,6 +42,7 @@ pub async fn run() -> Result<()> {
         }
         if i > 0 {
             starts.push(began.elapsed());
+            used = used.max(memory(server.0.id())?);
         }
         drop(server);
     }
@@ -56,6 +58,12 @@ pub async fn run() -> Result<()> {
         "from start to ready, existing SQLite",
         format!("p50 {}, worst {}", millis(percentile(&starts, 0.5)), millis(percentile(&starts, 1.0))),
         format!("goal 500 ms; `--version` alone {}", millis(percentile(&floors, 0.5))),
+    );
+    let size = std::fs::metadata(&binary).map_err(Error::internal)?.len() >> 10;
+    report(
+        "memory once it is ready",
+        format!("{:.1} MiB", used as f64 / 1024.0),
+        format!("{:.2} × the binary's own {:.1} MiB", used as f64 / size as f64, size as f64 / 1024.0),
     );
     Ok(())
 }
