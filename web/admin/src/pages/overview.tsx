@@ -4,7 +4,6 @@ import { Chart } from '@tidepool/shared/ui/chart/chart';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { useFormat } from '../format';
-import { useMe, useRoleName } from '../me';
 import { useText } from '../messages';
 import {
   EmployeesCard,
@@ -20,15 +19,8 @@ import { lastDays, useStats } from '../overview/queries';
 
 export default function Overview() {
   const { t } = useText();
-  const me = useMe();
-  const roleName = useRoleName();
   return (
-    <Page
-      wide
-      title={t('nav.home')}
-      heading={t('nav.overview')}
-      lead={me.data && t('overview.lead', { email: me.data.email, role: roleName(me.data.role) })}
-    >
+    <Page wide title={t('nav.home')} heading={t('nav.overview')}>
       <FirstRun />
       <div className="grid items-start gap-4 lg:grid-cols-3">
         <div className="grid min-w-0 gap-4 lg:col-span-2">
@@ -40,8 +32,8 @@ export default function Overview() {
           <TodayCard />
           <EmployeesCard />
           <TasksCard />
-          <ProvidersCard />
           <SelfHealCard />
+          <ProvidersCard />
         </div>
       </div>
     </Page>
@@ -49,6 +41,7 @@ export default function Overview() {
 }
 
 const DAYS = 30;
+const CHART_HEIGHT = 180;
 
 function SpendChart() {
   const { t } = useText();
@@ -58,6 +51,7 @@ function SpendChart() {
     <Panel
       title={t('overview.spend')}
       query={stats}
+      minHeight={CHART_HEIGHT}
       empty={{
         when: ({ stats: rows }) => rows.length === 0,
         show: <EmptyState title={t('overview.noSpend')}>{t('overview.noSpendText')}</EmptyState>,
@@ -70,7 +64,7 @@ function SpendChart() {
           <Chart
             label={t('overview.spend')}
             kind="bar"
-            height={180}
+            height={CHART_HEIGHT}
             points={days.map((day) => ({ label: format.day(day) }))}
             series={[
               { id: 'cost', label: t('overview.cost'), values: days.map((day) => byDay.get(day) ?? 0) },

@@ -35,18 +35,22 @@ export function Card({ title, icon, action, className = '', children }: CardProp
 interface PanelProps<Data> extends Omit<CardProps, 'children'> {
   query: UseQueryResult<Data>;
   skeletonLines?: number;
+  /** Of the content in pixels, where it is known: then nothing moves when it comes. */
+  minHeight?: number;
   /** Drawn instead of the content when it applies. */
   empty?: { when: (data: Data) => boolean; show: ReactNode };
   children: (data: Data) => ReactNode;
 }
 
-export function Panel<Data>({ query, skeletonLines, empty, children, ...card }: PanelProps<Data>) {
+export function Panel<Data>({ query, skeletonLines, minHeight, empty, children, ...card }: PanelProps<Data>) {
   return (
     <Card {...card}>
       <ErrorBoundary fallback={(reset) => <ErrorState error={null} onRetry={reset} />}>
-        <PanelBody query={query} skeletonLines={skeletonLines} empty={empty}>
-          {children}
-        </PanelBody>
+        <div style={{ minHeight }}>
+          <PanelBody query={query} skeletonLines={skeletonLines} empty={empty}>
+            {children}
+          </PanelBody>
+        </div>
       </ErrorBoundary>
     </Card>
   );
