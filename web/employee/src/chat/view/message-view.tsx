@@ -21,6 +21,9 @@ const ON_DEMAND =
 
 interface MessageViewProps {
   message: Message;
+  /** Which one it is, of how many: not all are in the page. */
+  place: number;
+  of: number;
   unsaved: 'failed' | 'saving' | undefined;
   /** The newest reply offers to be asked again; its tools are always in view. */
   newest: boolean;
@@ -35,10 +38,15 @@ export const MessageView = memo(function MessageView(props: MessageViewProps) {
   return props.message.role === 'user' ? <Prompt {...props} /> : <Reply {...props} />;
 });
 
-function Prompt({ message, unsaved, busy, onRetry, onRetrySave, onEdit }: MessageViewProps) {
+function Prompt({ message, place, of, unsaved, busy, onRetry, onRetrySave, onEdit }: MessageViewProps) {
   const { t } = useText();
   return (
-    <article aria-label={t('chat.you')} className="chat-message group flex flex-col items-end py-2">
+    <article
+      aria-label={t('chat.you')}
+      aria-posinset={place}
+      aria-setsize={of}
+      className="group flex flex-col items-end py-2"
+    >
       <div
         className={`max-w-[min(85%,38rem)] rounded-2xl rounded-ee-md px-4 py-2.5 whitespace-pre-wrap ${message.status === 'failed' ? 'bg-danger-soft text-danger' : 'bg-accent-soft'}`}
       >
@@ -98,7 +106,7 @@ function FailureText({ failure }: { failure: Failure | undefined }) {
   return useFailureText(failure);
 }
 
-function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: MessageViewProps) {
+function Reply({ message, place, of, unsaved, newest, busy, onRetrySave, onRegenerate }: MessageViewProps) {
   const { t } = useText();
   const running = message.status === 'streaming';
   const empty = message.text === '' && !message.reasoning && !message.tools?.length;
@@ -106,7 +114,9 @@ function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: Me
     <article
       aria-label={t('chat.assistant')}
       aria-busy={running}
-      className="chat-message group flex gap-3 py-3"
+      aria-posinset={place}
+      aria-setsize={of}
+      className="group flex gap-3 py-3"
     >
       <Mark className="mt-0.5 hidden size-6 shrink-0 text-accent sm:block" />
       <div className="min-w-0 flex-1">
@@ -116,7 +126,7 @@ function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: Me
         ) : (
           <div className={running ? 'chat-caret' : ''}>
             <Suspense fallback={<p className="whitespace-pre-wrap">{message.text}</p>}>
-              <Markdown text={message.text} />
+              <Markdown text={message.text} growing={running} />
             </Suspense>
           </div>
         )}

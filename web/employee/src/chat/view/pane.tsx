@@ -26,6 +26,7 @@ interface PaneProps {
 export function Pane({ account, instance, chat, onShowColumn, columnShown }: PaneProps) {
   const { t } = useText();
   const { engine, state } = chat;
+  const [finding, setFinding] = useState(false);
   return (
     <section aria-label={instance.name} className="flex min-w-0 flex-1 flex-col">
       <div className="flex min-h-12 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-2 py-1 sm:px-4">
@@ -42,7 +43,7 @@ export function Pane({ account, instance, chat, onShowColumn, columnShown }: Pan
         <ConnectionMark chat={chat} />
         <div className="ms-auto flex min-w-0 items-center gap-2">
           <QuotaBar />
-          <PaneMenu instance={instance} chat={chat} />
+          <PaneMenu instance={instance} chat={chat} onFind={() => setFinding(true)} />
         </div>
       </div>
       <ConnectionBar chat={chat} />
@@ -56,13 +57,18 @@ export function Pane({ account, instance, chat, onShowColumn, columnShown }: Pan
           />
         )
       ) : (
-        <Talk account={account} instance={instance} chat={chat} />
+        <Talk account={account} instance={instance} chat={chat} finding={finding} onFind={setFinding} />
       )}
     </section>
   );
 }
 
-function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance' | 'chat'>) {
+interface TalkProps extends Pick<PaneProps, 'account' | 'instance' | 'chat'> {
+  finding: boolean;
+  onFind: (finding: boolean) => void;
+}
+
+function Talk({ account, instance, chat, finding, onFind }: TalkProps) {
   const { t } = useText();
   const { engine, state } = chat;
   const [draft, setDraft] = useDraft(account, instance.id);
@@ -105,6 +111,8 @@ function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance
       <ThreadView
         chat={chat}
         onEdit={edit}
+        finding={finding}
+        onFind={onFind}
         empty={
           state.loaded ? (
             <EmptyThread
