@@ -1,29 +1,11 @@
 // Every page of the console, with no rows and with many: it opens, axe finds nothing in either theme, nothing sticks out.
 import { addMany, clickToPaint, MANY_SETTINGS } from './admin-fleet';
 import { appOf, expect, expectAccessible, expectNoOverflow, openSignedIn, test } from './fixtures';
+import places from './places.json' with { type: 'json' };
 import { Server } from './server';
 
-const PAGES = [
-  '/',
-  '/instances',
-  '/servers',
-  '/users',
-  '/professions',
-  '/professions?tab=pool',
-  '/professions?tab=claims',
-  '/keys',
-  '/keys?tab=models',
-  '/marketplace',
-  '/usage',
-  '/requests',
-  '/audit',
-  '/tasks',
-  '/jobs',
-  '/guardian',
-  '/guardian?tab=repairs',
-  '/guardian?tab=alerts',
-  '/settings',
-];
+/** Those that lead to no record, and need somebody signed in. */
+const PAGES = places.admin.filter((place) => place !== '/login' && !place.includes('{'));
 
 test.describe('with no rows', () => {
   for (const theme of ['light', 'dark'] as const) {
@@ -52,16 +34,12 @@ test.describe('with no rows', () => {
 test.describe('with 5,000 instances, employees and requests', () => {
   const MANY = 5_000;
   /** Those that show some of them; the others are as empty as above. */
-  const FULL_PAGES = [
-    '/',
-    '/instances',
-    '/instances?open=a-0001',
-    '/servers/big',
-    '/users',
-    '/usage',
-    '/requests',
-    '/audit',
-  ];
+  const FULL_PAGES = places.admin
+    .filter((place) => /^\/(instances|servers|users|usage|requests|audit)?(?![a-z])/.test(place))
+    .filter((place) => !place.includes('new=1'))
+    .map((place) =>
+      place.replace('{instance}', 'a-0001').replace('{server}', 'big').replace('{user}', 'employee-1'),
+    );
   let full: Server;
 
   test.beforeAll(async () => {

@@ -1,5 +1,5 @@
 // Tabs: one of several views in the same place. The arrow keys move between them, as screen readers expect.
-import { useId, useRef, type KeyboardEvent, type ReactNode } from 'react';
+import { useEffect, useId, useRef, type KeyboardEvent, type ReactNode } from 'react';
 
 export interface Tab<Value extends string> {
   value: Value;
@@ -22,6 +22,13 @@ export function Tabs<Value extends string>(props: TabsProps<Value>) {
   const { label, tabs, value, onChange, children, className = '' } = props;
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
+
+  // Where the bar is too narrow for all of them, the chosen one is in sight.
+  useEffect(() => {
+    const chosen = list.current?.querySelector<HTMLElement>('[aria-selected=true]');
+    if (list.current && chosen)
+      list.current.scrollLeft = chosen.offsetLeft - (list.current.clientWidth - chosen.offsetWidth) / 2;
+  }, [value]);
 
   function move(event: KeyboardEvent) {
     const at = tabs.findIndex((tab) => tab.value === value);
@@ -47,7 +54,7 @@ export function Tabs<Value extends string>(props: TabsProps<Value>) {
       ref={list}
       role="tablist"
       aria-label={label}
-      className={`flex gap-1 overflow-x-auto overscroll-x-contain border-b border-line [scrollbar-width:none] ${className}`}
+      className={`relative flex gap-1 overflow-x-auto overscroll-x-contain border-b border-line [scrollbar-width:none] ${className}`}
     >
       {tabs.map((tab) => (
         <button

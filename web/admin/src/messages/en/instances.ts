@@ -149,6 +149,7 @@ export const instances = {
   'config.drift': '{count} places differ. Left: as it is. Added: as it should be.',
   'config.whole': 'Show the whole file',
   'config.versions': 'Changes so far',
+  'config.moreLines': '{count} more',
   'config.noVersions': 'No changes yet',
   'config.noVersionsText': 'Each saved change is listed here with who made it.',
   'bots.add': 'Add a bot',

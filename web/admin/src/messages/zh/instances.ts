@@ -146,6 +146,7 @@ export const instances = {
   'config.drift': '{count} 处不同。删除行为现状，新增行为应有内容。',
   'config.whole': '显示完整文件',
   'config.versions': '更改历史',
+  'config.moreLines': '另外 {count} 项',
   'config.noVersions': '还没有更改',
   'config.noVersionsText': '每次保存的更改及操作人会列在这里。',
   'bots.add': '添加机器人',
