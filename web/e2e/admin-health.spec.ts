@@ -43,6 +43,17 @@ test('an instance that stops turns red on the open overview and in the open list
     await expect(page.getByText('Need attention: 1')).toHaveClass(/text-danger/);
     await expect(row).toContainText('Unhealthy', { timeout: 30_000 });
     for (const one of [page, list]) expect(await one.evaluate(() => 'untouched' in window)).toBe(true);
+
+    // Both checks stand in its strip, by keyboard too.
+    await list
+      .getByRole('button', { name: /Assistant pearl/ })
+      .first()
+      .click();
+    const strip = list.getByRole('slider', { name: 'Last 60 checks' });
+    await expect(strip).toHaveAttribute('aria-valuetext', /: Unhealthy$/);
+    await expect(strip.locator('[data-health=healthy]')).not.toHaveCount(0);
+    await strip.press('Home');
+    await expect(strip).toHaveAttribute('aria-valuetext', /: Healthy$/);
   } finally {
     // Their live events would break off.
     await page.goto('about:blank');

@@ -68,6 +68,13 @@ test.describe('with 5,000 instances, employees and requests', () => {
     });
   }
 
+  test('on a phone the chosen tab is in sight', async ({ page }) => {
+    await page.setViewportSize({ width: 375, height: 812 });
+    const app = await appOf('admin', full);
+    await openSignedIn(page, app, full, '/instances?open=a-0001&tab=audit');
+    await expect(page.getByRole('tab', { name: 'Audit' })).toBeInViewport({ ratio: 1 });
+  });
+
   test('lists show all of them, page by page', async ({ page }) => {
     const app = await appOf('admin', full);
     await openSignedIn(page, app, full, '/instances');

@@ -4,9 +4,11 @@ import { Chart } from '@tidepool/shared/ui/chart/chart';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { useFormat } from '../format';
+import { useMe, useRoleName } from '../me';
 import { useText } from '../messages';
 import {
   EmployeesCard,
+  More,
   PoolCard,
   ProvidersCard,
   SelfHealCard,
@@ -19,8 +21,16 @@ import { lastDays, useStats } from '../overview/queries';
 
 export default function Overview() {
   const { t } = useText();
+  const me = useMe();
+  const roleName = useRoleName();
   return (
-    <Page wide title={t('nav.home')} heading={t('nav.overview')}>
+    <Page
+      wide
+      title={t('nav.home')}
+      heading={t('nav.overview')}
+      // Its line is there from the beginning, so that nothing below moves.
+      lead={me.data ? t('overview.lead', { email: me.data.email, role: roleName(me.data.role) }) : '\u00a0'}
+    >
       <FirstRun />
       <div className="grid items-start gap-4 lg:grid-cols-3">
         <div className="grid min-w-0 gap-4 lg:col-span-2">
@@ -52,6 +62,7 @@ function SpendChart() {
       title={t('overview.spend')}
       query={stats}
       minHeight={CHART_HEIGHT}
+      action={<More href="/usage" />}
       empty={{
         when: ({ stats: rows }) => rows.length === 0,
         show: <EmptyState title={t('overview.noSpend')}>{t('overview.noSpendText')}</EmptyState>,

@@ -1,5 +1,6 @@
 // English texts of the overview and the first-run checklist.
 export const overview = {
+  'overview.lead': 'Signed in as {email}, {role}.',
   'overview.fleet': 'Assistants',
   'overview.noInstances': 'No assistants yet',
   'overview.ill': 'Need attention: {count}',

@@ -1,5 +1,6 @@
 // Chinese texts of the overview and the first-run checklist.
 export const overview = {
+  'overview.lead': '当前登录：{email}，{role}。',
   'overview.fleet': '助手',
   'overview.noInstances': '还没有助手',
   'overview.ill': '{count} 个需要处理',
