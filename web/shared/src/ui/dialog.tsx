@@ -105,7 +105,7 @@ function Head({ title, lead, mark, actions, plain = false }: HeadProps) {
         <Radix.Title className="text-lg leading-snug font-semibold">{title}</Radix.Title>
         {lead && <div className="mt-0.5 text-sm text-muted">{lead}</div>}
       </div>
-      {actions}
+      {actions && <div className="flex items-center gap-2">{actions}</div>}
       <Radix.Close className={`${CLOSE} absolute end-4 top-3`} aria-label={t('dialog.close')}>
         <X className="size-5" aria-hidden="true" />
       </Radix.Close>

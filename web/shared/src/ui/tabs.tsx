@@ -1,5 +1,5 @@
 // Tabs: one of several views in the same place. The arrow keys move between them, as screen readers expect.
-import { useEffect, useId, useRef, type KeyboardEvent, type ReactNode } from 'react';
+import { useId, useRef, type KeyboardEvent, type ReactNode } from 'react';
 
 export interface Tab<Value extends string> {
   value: Value;
@@ -18,17 +18,16 @@ interface TabsProps<Value extends string> {
   className?: string;
 }
 
+/** Where the bar is too narrow for all of them, the chosen one is in its middle. */
+function intoSight(tab: HTMLElement | null) {
+  const bar = tab?.parentElement;
+  if (tab && bar) bar.scrollLeft = tab.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+}
+
 export function Tabs<Value extends string>(props: TabsProps<Value>) {
   const { label, tabs, value, onChange, children, className = '' } = props;
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
-
-  // Where the bar is too narrow for all of them, the chosen one is in sight.
-  useEffect(() => {
-    const chosen = list.current?.querySelector<HTMLElement>('[aria-selected=true]');
-    if (list.current && chosen)
-      list.current.scrollLeft = chosen.offsetLeft - (list.current.clientWidth - chosen.offsetWidth) / 2;
-  }, [value]);
 
   function move(event: KeyboardEvent) {
     const at = tabs.findIndex((tab) => tab.value === value);
@@ -59,6 +58,7 @@ export function Tabs<Value extends string>(props: TabsProps<Value>) {
       {tabs.map((tab) => (
         <button
           key={tab.value}
+          ref={tab.value === value ? intoSight : undefined}
           type="button"
           role="tab"
           id={`${id}-${tab.value}`}
