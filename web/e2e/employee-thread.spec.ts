@@ -211,3 +211,21 @@ test('finding looks through the whole conversation', async ({ page, place }) => 
   await page.getByRole('menuitem', { name: 'Find in this conversation' }).click();
   await expect(find).toBeFocused();
 });
+
+test('a prompt says that it was sent, changing it says what becomes of it, and the head of the chat is one line', async ({
+  page,
+  place,
+}) => {
+  await page.setViewportSize({ width: 375, height: 812 });
+  const relay = await openLong(page, place);
+  await say(page, 'hello');
+  const prompt = articles(page).filter({ hasText: 'hello' });
+  await expect(prompt.getByRole('img', { name: 'Sent' })).toHaveCount(1);
+  const head = await page.getByRole('heading', { level: 1 }).locator('xpath=../..').boundingBox();
+  expect(head?.height ?? 0).toBeLessThan(56);
+  const runId = String(relay.sent.findLast(({ method }) => method === 'chat.send')?.params.idempotencyKey);
+  relay.chat({ runId, state: 'final', message: text('Hello.') });
+  await prompt.getByRole('button', { name: 'Edit and send again' }).click();
+  await expect(page.getByText('It is sent as a new one.')).toBeVisible();
+  await expect(composer(page)).toHaveValue('hello');
+});

@@ -70,12 +70,19 @@ function PanelBody<Data>({
       <Skeleton lines={skeletonLines} />
     );
   }
+  const since = staleSince(query.data) ?? (query.isError ? query.dataUpdatedAt : null);
   return (
     <>
-      {query.isError && <StaleBar since={query.dataUpdatedAt} busy={query.isFetching} onRetry={retry} />}
+      {since !== null && <StaleBar since={since} busy={query.isFetching} onRetry={retry} />}
       {empty?.when(query.data) ? empty.show : children(query.data)}
     </>
   );
+}
+
+/** What the server itself says of its answer: old numbers come with `stale` and the time they are of. */
+export function staleSince(data: unknown): number | null {
+  if (typeof data !== 'object' || data === null || !('stale' in data) || !('as_of' in data)) return null;
+  return data.stale === true ? Date.parse(String(data.as_of)) : null;
 }
 
 /** Names and values, one per row. */

@@ -100,6 +100,9 @@ export default function FindBar({ messages, scroller, drawn, onGo, onClose }: Fi
   );
 }
 
+/** What was said, without what stands around it. */
+const said = (root: Element) => [...root.querySelectorAll('[data-said]')];
+
 /** Marks the text wherever it is to be seen, without touching what React drew, and brings the first mark of the message into view. */
 function useMarks(
   scroller: RefObject<HTMLElement | null>,
@@ -111,9 +114,9 @@ function useMarks(
   useEffect(() => {
     const root = scroller.current;
     if (root === null || !('highlights' in CSS)) return;
-    CSS.highlights.set('find', new Highlight(...rangesOf(root, text)));
+    CSS.highlights.set('find', new Highlight(...said(root).flatMap((one) => rangesOf(one, text))));
     const row = current === undefined ? null : root.querySelector(`[data-index="${current}"]`);
-    const mark = row === null ? undefined : rangesOf(row, text)[0];
+    const mark = row === null ? undefined : said(row).flatMap((one) => rangesOf(one, text))[0];
     if (mark === undefined || shown.current === `${current} ${text}`) return;
     shown.current = `${current} ${text}`;
     CSS.highlights.set('found', new Highlight(mark));

@@ -61,14 +61,6 @@ export function useWindow(messages: readonly Message[], scroller: RefObject<HTML
     rows.scrollToEnd();
   }, [rows]);
 
-  const toMessage = useCallback(
-    (index: number) => {
-      setFollowing(false);
-      rows.scrollToIndex(index, { align: 'center' });
-    },
-    [rows],
-  );
-
   const onScroll = useCallback(() => {
     const element = scroller.current;
     if (element === null) return;
@@ -78,6 +70,16 @@ export function useWindow(messages: readonly Message[], scroller: RefObject<HTML
     if (left <= AT_END || (left < NEAR && element.scrollTop > before)) setFollowing(true);
     else if (element.scrollTop < before - 1) setFollowing(false);
   }, [scroller]);
+
+  const toMessage = useCallback(
+    (index: number) => {
+      setFollowing(false);
+      rows.scrollToIndex(index, { align: 'center' });
+      // Where nothing has to move, the reader is still at the end.
+      requestAnimationFrame(onScroll);
+    },
+    [rows, onScroll],
+  );
 
   return {
     items: rows.getVirtualItems(),
