@@ -53,7 +53,7 @@ test.describe('with 5,000 instances, employees and requests', () => {
 
   for (const theme of ['light', 'dark'] as const) {
     test(`every page opens in the ${theme} theme`, async ({ page, watch }) => {
-      test.setTimeout(240_000);
+      test.setTimeout(480_000);
       // Nobody has given this server a key to log in with, so nothing was set up on it.
       watch.allow(/status of 409 .*\/(containers|config|logs)/);
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
