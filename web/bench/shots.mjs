@@ -2,7 +2,7 @@
 // `tidepool demo` with its logins; WORD limits them to names that contain it. FOLDER is outside of the tree: nothing of it is kept.
 /* global document, location -- of the page */
 import { chromium } from '@playwright/test';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 
 const [folder, employeeUrl, adminUrl, word = ''] = process.argv.slice(2);
@@ -11,41 +11,28 @@ if (adminUrl === undefined) {
   process.exit(2);
 }
 
+const places = JSON.parse(await readFile(path.join(import.meta.dirname, '../e2e/places.json'), 'utf8'));
+
 const SIDES = [
   {
     name: 'employee',
     url: employeeUrl,
     email: 'jonas@demo.example',
     tokenKey: 'tidepool.employee.token',
-    pages: ['/login', '/', '/usage', '/professions', '/marketplace', '/assistant', '/history', '/profile'],
+    records: {},
   },
   {
     name: 'admin',
     url: adminUrl,
     email: 'admin@demo.example',
     tokenKey: 'tidepool.admin.token',
-    pages: [
-      '/login',
-      '/',
-      '/instances',
-      '/servers',
-      '/users',
-      '/professions',
-      '/professions?tab=pool',
-      '/keys',
-      '/keys?tab=models',
-      '/marketplace',
-      '/usage',
-      '/requests',
-      '/audit',
-      '/tasks',
-      '/jobs',
-      '/guardian',
-      '/guardian?tab=repairs',
-      '/guardian?tab=alerts',
-      '/settings',
-      '/profile',
-    ],
+    records: {
+      instance: 'instances',
+      server: 'servers',
+      user: 'users?sort=name',
+      task: 'tasks',
+      item: 'marketplace-items',
+    },
   },
 ];
 
@@ -54,13 +41,20 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
 });
 await mkdir(folder, { recursive: true });
-for (const { name, url, email, tokenKey, pages } of SIDES) {
+for (const { name, url, email, tokenKey, records } of SIDES) {
   const answer = await fetch(`${url}/api/v1/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ email, password: 'tidepool-demo' }),
   });
   const { data } = await answer.json();
+  /** The first record of each kind stands for all. */
+  const ids = {};
+  for (const [kind, list] of Object.entries(records)) {
+    const headers = { authorization: `Bearer ${data.token}` };
+    const rows = await (await fetch(`${url}/api/v1/${list}`, { headers })).json();
+    ids[kind] = rows.data.list[0].id;
+  }
   for (const width of [1280, 375]) {
     for (const colorScheme of ['light', 'dark']) {
       const context = await browser.newContext({
@@ -76,12 +70,12 @@ for (const { name, url, email, tokenKey, pages } of SIDES) {
         [tokenKey, data.token],
       );
       const page = await context.newPage();
-      for (const place of pages) {
-        const file = `${name}-${place.replace(/[/?=]+/g, '_').replace(/^_/, '') || 'home'}-${width}-${colorScheme}.png`;
+      for (const place of places[name]) {
+        const file = `${name}-${place.replace(/[^a-z]+/g, '_').replace(/^_|_$/g, '') || 'home'}-${width}-${colorScheme}.png`;
         if (!file.includes(word)) continue;
         if (place === '/login') await page.context().clearCookies();
-        await page.goto(url + place);
-        await page.getByRole('heading', { level: 1 }).first().waitFor();
+        await page.goto(url + place.replace(/\{(\w+)\}/g, (_, kind) => ids[kind]));
+        await page.getByRole('heading', { level: 1 }).or(page.getByRole('dialog')).first().waitFor();
         await page.waitForFunction(() => !document.body.innerText.includes('Loading…'));
         await page.waitForTimeout(700);
         await page.screenshot({ path: path.join(folder, file), fullPage: width === 1280 });

@@ -1,4 +1,5 @@
 // What an administrator does in the console: the first steps, batches with a preview, imports, deletions that ask first.
+import { readFileSync } from 'node:fs';
 import { addInstances, addServer } from './admin-fleet';
 import { appOf, expect, logIn, openSignedIn, test, type AppUnderTest } from './fixtures';
 import { Server } from './server';
@@ -63,21 +64,25 @@ test.describe('with a small fleet', () => {
 
   test.afterAll(() => small.stop());
 
-  test('an instance that stops turns red on the open overview by itself', async ({ page }) => {
+  test('a number on the overview leads to the list of just these', async ({ page }) => {
     await openSignedIn(page, app, small);
-    const unhealthy = page.getByRole('link', { name: /^Unhealthy/ });
-    await expect(unhealthy).toHaveText('Unhealthy0');
-    await expect(page.getByText(/need attention/i)).toHaveCount(0);
-    // From now on the server's answer is another one, and something happens to an instance; nobody touches the page.
-    await page.route('**/api/v1/instances?*health_status=unhealthy*', async (route) => {
-      const response = await route.fetch();
-      const body = (await response.json()) as { data: { total: number } };
-      body.data.total = 1;
-      await route.fulfill({ response, json: body });
-    });
-    await small.asAdmin('PATCH', '/assistant-instances/a-0001', { notes: 'It stopped.' });
-    await expect(unhealthy).toHaveText('Unhealthy1', { timeout: 20_000 });
-    await expect(page.getByText('Need attention: 1')).toBeVisible();
+    await page.getByRole('link', { name: '0 Failed' }).click();
+    await expect(page).toHaveURL(/\/tasks\?status=failed$/);
+    await page.goBack();
+    await page.getByRole('link', { name: '1 Active' }).click();
+    await expect(page).toHaveURL(/\/users\?status=active$/);
+    await expect(page.getByRole('table').getByText('mina1@example.test').first()).toBeVisible();
+  });
+
+  test('an exported audit log holds what the list shows', async ({ page }) => {
+    await openSignedIn(page, app, small, '/audit?action=user.create');
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'CSV' }).click();
+    const lines = readFileSync(await (await saved).path(), 'utf8')
+      .trim()
+      .split('\n');
+    expect(lines.length).toBeGreaterThan(1);
+    expect(lines.slice(1).filter((line) => !line.includes('user.create'))).toEqual([]);
   });
 
   test('live updates can be paused, and say so', async ({ page }) => {

@@ -1,29 +1,11 @@
 // Every page of the console, with no rows and with many: it opens, axe finds nothing in either theme, nothing sticks out.
 import { addMany, clickToPaint, MANY_SETTINGS } from './admin-fleet';
-import { appOf, expect, expectAccessible, expectNoOverflow, openSignedIn, test } from './fixtures';
+import { appOf, expect, expectAccessible, expectNoOverflow, openPlace, openSignedIn, test } from './fixtures';
+import places from './places.json' with { type: 'json' };
 import { Server } from './server';
 
-const PAGES = [
-  '/',
-  '/instances',
-  '/servers',
-  '/users',
-  '/professions',
-  '/professions?tab=pool',
-  '/professions?tab=claims',
-  '/keys',
-  '/keys?tab=models',
-  '/marketplace',
-  '/usage',
-  '/requests',
-  '/audit',
-  '/tasks',
-  '/jobs',
-  '/guardian',
-  '/guardian?tab=repairs',
-  '/guardian?tab=alerts',
-  '/settings',
-];
+/** Those that lead to no record, and need somebody signed in. */
+const PAGES = places.admin.filter((place) => place !== '/login' && !place.includes('{'));
 
 test.describe('with no rows', () => {
   for (const theme of ['light', 'dark'] as const) {
@@ -31,8 +13,9 @@ test.describe('with no rows', () => {
       test.setTimeout(300_000);
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
       const app = await appOf('admin', server);
+      await openSignedIn(page, app, server);
       for (const place of PAGES) {
-        await openSignedIn(page, app, server, place);
+        await openPlace(page, app, place);
         await expectAccessible(page);
       }
     });
@@ -42,8 +25,9 @@ test.describe('with no rows', () => {
     test.setTimeout(120_000);
     await page.setViewportSize({ width: 375, height: 812 });
     const app = await appOf('admin', server);
+    await openSignedIn(page, app, server);
     for (const place of PAGES) {
-      await openSignedIn(page, app, server, place);
+      await openPlace(page, app, place);
       await expectNoOverflow(page);
     }
   });
@@ -52,16 +36,12 @@ test.describe('with no rows', () => {
 test.describe('with 5,000 instances, employees and requests', () => {
   const MANY = 5_000;
   /** Those that show some of them; the others are as empty as above. */
-  const FULL_PAGES = [
-    '/',
-    '/instances',
-    '/instances?open=a-0001',
-    '/servers/big',
-    '/users',
-    '/usage',
-    '/requests',
-    '/audit',
-  ];
+  const FULL_PAGES = places.admin
+    .filter((place) => /^\/(instances|servers|users|usage|requests|audit)?(?![a-z])/.test(place))
+    .filter((place) => !place.includes('new=1'))
+    .map((place) =>
+      place.replace('{instance}', 'a-0001').replace('{server}', 'big').replace('{user}', 'employee-1'),
+    );
   let full: Server;
 
   test.beforeAll(async () => {
@@ -73,22 +53,30 @@ test.describe('with 5,000 instances, employees and requests', () => {
 
   for (const theme of ['light', 'dark'] as const) {
     test(`every page opens in the ${theme} theme`, async ({ page, watch }) => {
-      test.setTimeout(240_000);
-      // Nobody has given this server a key to log in with.
-      watch.allow(/status of 409 .*\/containers/);
+      test.setTimeout(480_000);
+      // Nobody has given this server a key to log in with, so nothing was set up on it.
+      watch.allow(/status of 409 .*\/(containers|config|logs)/);
       await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
       const app = await appOf('admin', full);
+      await openSignedIn(page, app, full);
       for (const place of FULL_PAGES) {
-        await openSignedIn(page, app, full, place);
+        await openPlace(page, app, place);
         await expectAccessible(page);
       }
       await page.setViewportSize({ width: 375, height: 812 });
       for (const place of ['/', '/instances', '/users', '/requests']) {
-        await openSignedIn(page, app, full, place);
+        await openPlace(page, app, place);
         await expectNoOverflow(page);
       }
     });
   }
+
+  test('on a phone the chosen tab is in sight', async ({ page }) => {
+    await page.setViewportSize({ width: 375, height: 812 });
+    const app = await appOf('admin', full);
+    await openSignedIn(page, app, full, '/instances?open=a-0001&tab=audit');
+    await expect(page.getByRole('tab', { name: 'Audit' })).toBeInViewport({ ratio: 0.9 });
+  });
 
   test('lists show all of them, page by page', async ({ page }) => {
     const app = await appOf('admin', full);

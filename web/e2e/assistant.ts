@@ -1,5 +1,7 @@
 // A simulated assistant on this machine (crates/sim, example `assistant`): the platform reaches it by itself, over the server `local`.
 import { spawn, type ChildProcess } from 'node:child_process';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { endWithUs, freePort, recordSecrets, type Server } from './server';
 
@@ -18,18 +20,27 @@ export class Assistant {
     private readonly origin: string,
   ) {}
 
-  /** An instance that an employee owns, and the program that answers for it. */
+  /** An instance that an employee owns, if one is named, and the program that answers for it. */
   static async start(
     server: Server,
     serverId: string,
     id: string,
-    employee: string,
+    employee: string | null,
     windowUrl = server.embedUrl,
+    home?: string,
   ): Promise<Assistant> {
     const port = await freePort();
-    const body = { id, name: `Assistant ${id}`, server_id: serverId, gateway_port: port, model: 'gpt-4o' };
+    const body = {
+      id,
+      name: `Assistant ${id}`,
+      server_id: serverId,
+      gateway_port: port,
+      model: 'gpt-4o',
+      home,
+    };
     await server.asAdmin('POST', '/assistant-instances', body);
-    await server.asAdmin('POST', `/users/${employee}/assign-instance`, { instance_id: id });
+    if (employee !== null)
+      await server.asAdmin('POST', `/users/${employee}/assign-instance`, { instance_id: id });
     const { gateway_token: token } = (await server.asAdmin('GET', `/instances/${id}`)) as {
       gateway_token: string;
     };
@@ -51,6 +62,10 @@ export class Assistant {
     });
   }
 
+  get pid(): number | undefined {
+    return this.process?.pid;
+  }
+
   async stop() {
     const child = this.process;
     if (child?.exitCode !== null || child.signalCode !== null) return;
@@ -66,4 +81,41 @@ export async function addLocalServer(server: Server): Promise<string> {
     id: string;
   };
   return id;
+}
+
+/** This machine's service manager, which test machines may not have: it says of a unit what is true of the assistant's process. */
+export class ServiceManager {
+  private constructor(readonly folder: string) {}
+
+  static async start(): Promise<ServiceManager> {
+    const folder = await mkdtemp(path.join(tmpdir(), 'tidepool-services-'));
+    const program = path.join(folder, 'systemctl');
+    await writeFile(
+      program,
+      `#!/bin/sh
+for unit; do :; done
+pid=$(cat "${folder}/\${unit%.service}.pid" 2>/dev/null)
+if [ -n "$pid" ] && [ -d "/proc/$pid" ]; then
+  printf '%s\\n' LoadState=loaded ActiveState=active SubState=running Result=success "MainPID=$pid"
+elif [ -n "$pid" ]; then
+  printf '%s\\n' LoadState=loaded ActiveState=failed SubState=failed Result=signal ExecMainCode=2 ExecMainStatus=9
+fi
+`,
+    );
+    await chmod(program, 0o755);
+    return new ServiceManager(folder);
+  }
+
+  /** What a server has to run with to find it before the machine's own. */
+  get settings(): Record<string, string> {
+    return { PATH: `${this.folder}:${process.env.PATH ?? ''}` };
+  }
+
+  async watch(assistant: Assistant) {
+    await writeFile(path.join(this.folder, `openclaw-${assistant.id}.pid`), String(assistant.pid));
+  }
+
+  async stop() {
+    await rm(this.folder, { recursive: true, force: true });
+  }
 }

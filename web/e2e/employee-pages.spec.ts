@@ -280,3 +280,43 @@ test.describe('everybody', () => {
     await expect(page.getByRole('complementary')).toBeVisible();
   });
 });
+
+test('numbers that the gateway’s log could not renew say how old they are, in every panel', async ({
+  page,
+  place,
+}) => {
+  const as_of = new Date(Date.now() - 3 * 3_600_000).toISOString();
+  await page.route(/\/me\/usage(\/(summary|daily|logs))?(\?.*)?$/, async (route) => {
+    const answer = await route.fetch();
+    const body = (await answer.json()) as { data: object };
+    await route.fulfill({ response: answer, json: { ...body, data: { ...body.data, stale: true, as_of } } });
+  });
+  await place.open(page, await place.newEmployee(), '/usage');
+  await expect(page.getByText('Could not refresh. Shown as of 3 hours ago.')).toHaveCount(5);
+  await expectAccessible(page);
+  await page.goto(place.server.employeeUrl);
+  await expect(page.getByRole('img', { name: /^Numbers of .*: newer ones could not be had$/ })).toBeVisible();
+});
+
+test('a history that could not be read further stays, and says so', async ({ page, place, watch }) => {
+  watch.allow(/status of 500/);
+  const message = {
+    id: '1',
+    instance_id: 'x',
+    session_key: '',
+    role: 'user',
+    content: 'About tides',
+    tokens: 0,
+    created_at: new Date().toISOString(),
+  };
+  await page.route('**/me/chat/history?*', (route) =>
+    new URL(route.request().url()).searchParams.get('page') === '1'
+      ? route.fulfill({ json: { code: '0000', data: { messages: [message], total: 60 }, msg: 'ok' } })
+      : route.fulfill({ status: 500, json: { code: '5001', data: null, msg: 'failed' } }),
+  );
+  await place.open(page, await place.newEmployee(), '/history');
+  await expect(page.getByText('About tides')).toBeVisible();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await expect(page.getByText('Could not refresh.')).toBeVisible({ timeout: 30_000 });
+  await expect(page.getByText('About tides')).toBeVisible();
+});

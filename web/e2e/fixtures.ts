@@ -102,11 +102,16 @@ export async function openSignedIn(
   const token = await server.token(app.url, app.account);
   await page.goto(`${app.url}/login`);
   await page.evaluate(([key, value]) => localStorage.setItem(key, value), [app.tokenKey, token] as const);
+  await openPlace(page, app, place);
+  return token;
+}
+
+/** Opens another place with the session that the page has. */
+export async function openPlace(page: Page, app: AppUnderTest, place: string) {
   await page.goto(app.url + place);
   // Where a dialog opens with the page, the page's own heading is hidden from everybody until it is closed.
   await expect(page.getByRole('heading', { level: 1 }).or(page.getByRole('dialog'))).toBeVisible();
   await expect(page.getByText('Loading…')).toHaveCount(0);
-  return token;
 }
 
 export async function choose(page: Page, group: string, option: string) {

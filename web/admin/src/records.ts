@@ -14,6 +14,7 @@ export type Entry = Schemas['EntryItem'];
 export type GuardianEvent = Schemas['GuardianEvent'];
 export type GuardianStats = Schemas['GuardianStats'];
 export type Health = Schemas['Health'];
+export type Heartbeat = Schemas['Heartbeat'];
 export type Instance = Schemas['InstanceItem'];
 export type InstanceDetail = Schemas['InstanceDetail'];
 export type ItemType = Schemas['ItemType'];

@@ -8,6 +8,7 @@ const MOD = MAC ? '⌘' : 'Ctrl';
 const KEYS: readonly [string[], Key][] = [
   [[MOD, 'K'], 'help.palette'],
   [[MOD, MAC ? '⇧' : 'Shift', 'O'], 'help.new'],
+  [[MOD, 'F'], 'help.find'],
   [[MOD, '/'], 'help.help'],
   [['Enter'], 'help.send'],
   [['Shift', 'Enter'], 'help.break'],

@@ -1,8 +1,21 @@
 // Amounts of money and tokens as people read them.
 
+/** Formatters are dear to make and kept: every reply of a thread shows three amounts. */
+const made = new Map<string, Intl.NumberFormat>();
+
+function formatOf(locale: string, kind: string, options?: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = `${locale} ${kind}`;
+  let format = made.get(key);
+  if (format === undefined) {
+    format = new Intl.NumberFormat(locale, options);
+    made.set(key, format);
+  }
+  return format;
+}
+
 /** Two decimals; what is more than nothing and less than a cent says so, instead of looking like nothing. */
 export function usd(amount: number, locale: string): string {
-  const format = new Intl.NumberFormat(locale, {
+  const format = formatOf(locale, 'usd', {
     style: 'currency',
     currency: 'USD',
     currencyDisplay: 'narrowSymbol',
@@ -12,13 +25,13 @@ export function usd(amount: number, locale: string): string {
 
 /** 1,234 stays; 12,345 becomes 12.3K. */
 export function compact(amount: number, locale: string): string {
-  if (Math.abs(amount) < 10_000) return new Intl.NumberFormat(locale).format(amount);
-  return new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 }).format(amount);
+  if (Math.abs(amount) < 10_000) return formatOf(locale, 'whole').format(amount);
+  return formatOf(locale, 'compact', { notation: 'compact', maximumFractionDigits: 1 }).format(amount);
 }
 
 export function seconds(milliseconds: number, locale: string): string {
   const digits = milliseconds < 10_000 ? 1 : 0;
-  return new Intl.NumberFormat(locale, {
+  return formatOf(locale, `seconds ${digits}`, {
     style: 'unit',
     unit: 'second',
     unitDisplay: 'narrow',

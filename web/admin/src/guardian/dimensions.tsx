@@ -36,6 +36,11 @@ const KNOWN = [
 const STATUSES = ['success', 'failed'] as const;
 const keyOf = (one: GuardianEvent) => String(one.id);
 
+/** A dimension that this version does not know is called as the server calls it. */
+function nameOf(dimension: string, label: string, t: (key: Key) => string): string {
+  return KNOWN.includes(dimension) ? t(`guardian.${dimension}` as Key) : label;
+}
+
 export function Dimensions() {
   const stats = useQuery({
     queryKey: ['guardian', 'stats'],
@@ -56,8 +61,6 @@ function Loaded({ stats }: { stats: GuardianStats }) {
       }),
     ),
   );
-  const nameOf = (dimension: string, label: string) =>
-    KNOWN.includes(dimension) ? t(`guardian.${dimension}` as Key) : label;
   const columns = useMemo<Column<GuardianEvent>[]>(
     () => [
       {
@@ -79,7 +82,7 @@ function Loaded({ stats }: { stats: GuardianStats }) {
         key: 'dimension',
         label: t('guardian.dimension'),
         csv: (one) => one.dimension,
-        cell: (one) => one.dimension,
+        cell: (one) => nameOf(one.dimension, one.dimension, t),
       },
       {
         key: 'target',
@@ -126,7 +129,7 @@ function Loaded({ stats }: { stats: GuardianStats }) {
               className="flex h-full w-full flex-col rounded-xl border border-line bg-surface p-4 text-start shadow-card hover:border-control aria-pressed:border-accent aria-pressed:bg-accent-soft"
             >
               <span className="flex items-start justify-between gap-2 text-sm">
-                <span className="font-medium">{nameOf(one.dimension, one.label)}</span>
+                <span className="font-medium">{nameOf(one.dimension, one.label, t)}</span>
                 <Status tone={TONES[one.status]}>{t(`guardian.state.${one.status}`)}</Status>
               </span>
               <span className="mt-2 block text-sm text-muted">

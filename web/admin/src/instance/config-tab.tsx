@@ -11,6 +11,7 @@ import { TextArea } from '@tidepool/shared/ui/text-area';
 import { useState } from 'react';
 import { api } from '../api';
 import { useText } from '../messages';
+import { DetailLines } from '../parts/detail-lines';
 import { DiffView } from '../parts/diff-view';
 import { QueryState } from '../parts/query-state';
 import type { InstanceDetail } from '../records';
@@ -170,14 +171,13 @@ function Changes({ instance }: { instance: InstanceDetail }) {
           list.length === 0 ? (
             <EmptyState title={t('config.noVersions')}>{t('config.noVersionsText')}</EmptyState>
           ) : (
-            <ul className="space-y-2 text-sm">
+            <ul className="divide-y divide-line rounded-lg border border-line text-sm">
               {list.map((entry) => (
-                <li key={entry.id}>
+                <li key={entry.id} className="px-3 py-2">
                   <span className="text-muted">
                     <RelativeTime at={entry.created_at} /> · {entry.operator}
                   </span>
-                  <br />
-                  {entry.detail}
+                  <DetailLines detail={entry.detail} />
                 </li>
               ))}
             </ul>

@@ -25,6 +25,7 @@ import { Secret } from '../parts/secret';
 import type { InstanceDetail } from '../records';
 import { assign, readToken } from './actions';
 import { useModels } from './create';
+import { HeartbeatStrip } from './heartbeat';
 
 export function FactsTab({ instance }: { instance: InstanceDetail }) {
   const { t, number } = useText();
@@ -33,6 +34,7 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
   return (
     <div className="space-y-7">
       <Owner instance={instance} />
+      <HeartbeatStrip instance={instance} />
       <section>
         <div className="mb-3 flex items-center">
           <h3 className="flex-1 text-sm font-semibold">{t('instances.facts')}</h3>

@@ -34,25 +34,32 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
   });
   return (
     <div className="space-y-7">
-      <QueryState query={daily}>
-        {({ list }) => {
-          const byDay = new Map(list.map((row) => [row.date, row.total_tokens]));
-          const days = lastDays(DAYS);
-          return list.length === 0 ? (
-            <EmptyState title={t('usage.none')}>{t('usage.noneText')}</EmptyState>
-          ) : (
-            <Chart
-              label={t('usage.tokensPerDay')}
-              kind="bar"
-              points={days.map((day) => ({ label: format.day(day) }))}
-              series={[
-                { id: 'tokens', label: t('overview.tokens'), values: days.map((day) => byDay.get(day) ?? 0) },
-              ]}
-              format={format.short}
-            />
-          );
-        }}
-      </QueryState>
+      <section>
+        <h3 className="mb-3 text-sm font-semibold">{t('usage.tokensPerDay')}</h3>
+        <QueryState query={daily}>
+          {({ list }) => {
+            const byDay = new Map(list.map((row) => [row.date, row.total_tokens]));
+            const days = lastDays(DAYS);
+            return list.length === 0 ? (
+              <EmptyState title={t('usage.none')}>{t('usage.noneText')}</EmptyState>
+            ) : (
+              <Chart
+                label={t('usage.tokensPerDay')}
+                kind="bar"
+                points={days.map((day) => ({ label: format.day(day) }))}
+                series={[
+                  {
+                    id: 'tokens',
+                    label: t('overview.tokens'),
+                    values: days.map((day) => byDay.get(day) ?? 0),
+                  },
+                ]}
+                format={format.short}
+              />
+            );
+          }}
+        </QueryState>
+      </section>
       <section>
         <div className="mb-2 flex items-center">
           <h3 className="flex-1 text-sm font-semibold">{t('usage.latest')}</h3>

@@ -59,11 +59,29 @@ function StatCard<Data>({ title, href, query, children }: StatCardProps<Data>) {
   );
 }
 
-function Figure({ value, label, bad = false }: { value: string; label: string; bad?: boolean }) {
+interface FigureProps {
+  value: string;
+  label: string;
+  bad?: boolean;
+  /** The list of just these. */
+  href?: string;
+}
+
+function Figure({ value, label, bad = false, href }: FigureProps) {
   return (
     <div className="min-w-0">
       <dd className={`text-2xl font-semibold tracking-tight tabular-nums ${bad ? 'text-danger' : ''}`}>
-        {value}
+        {href === undefined ? (
+          value
+        ) : (
+          <Link
+            href={href}
+            aria-label={`${value} ${label}`}
+            className="relative z-10 inline-block min-w-6 rounded hover:text-accent"
+          >
+            {value}
+          </Link>
+        )}
       </dd>
       <dt className="text-sm text-muted">{label}</dt>
     </div>
@@ -75,7 +93,7 @@ export function TodayCard() {
   const format = useFormat();
   const stats = useStats('date', 1);
   return (
-    <StatCard title={t('overview.today')} href="/usage" query={stats}>
+    <StatCard title={t('overview.today')} href="/usage?days=1" query={stats}>
       {({ stats: rows, stale, as_of }) => {
         const today = rows[0] ?? { calls: 0, tokens: 0, cost_usd: 0 };
         return (
@@ -104,8 +122,8 @@ export function EmployeesCard() {
     <StatCard title={t('overview.employees')} href="/users" query={counts}>
       {({ all, active }) => (
         <dl className="flex flex-wrap gap-x-8 gap-y-2">
-          <Figure value={number(active)} label={t('users.active')} />
-          <Figure value={number(all - active)} label={t('users.revoked')} />
+          <Figure value={number(active)} label={t('users.active')} href="/users?status=active" />
+          <Figure value={number(all - active)} label={t('users.revoked')} href="/users?status=revoked" />
         </dl>
       )}
     </StatCard>
@@ -120,8 +138,13 @@ export function TasksCard() {
       {({ pending, processing, failed, dead }) => (
         <dl className="flex flex-wrap gap-x-8 gap-y-2">
           <Figure value={number(pending + processing)} label={t('overview.pending')} />
-          <Figure value={number(failed)} label={t('task.failed')} bad={failed > 0} />
-          <Figure value={number(dead)} label={t('task.dead')} bad={dead > 0} />
+          <Figure
+            value={number(failed)}
+            label={t('task.failed')}
+            bad={failed > 0}
+            href="/tasks?status=failed"
+          />
+          <Figure value={number(dead)} label={t('task.dead')} bad={dead > 0} href="/tasks?status=dead" />
         </dl>
       )}
     </StatCard>
@@ -249,7 +272,7 @@ export function StockBar({ idle, allocated, total }: { idle: number; allocated: 
   );
 }
 
-function More({ href }: { href: string }) {
+export function More({ href }: { href: string }) {
   const { t } = useText();
   return (
     <Link href={href} className="rounded text-sm font-medium text-accent hover:underline">

@@ -9,7 +9,9 @@ import { Link } from 'wouter';
 import { useText, type Key } from '../messages';
 import { useEmployeeCounts, useHealthCounts, useReady, useServerList } from './queries';
 
-const FINISHED = 'tidepool.first-run';
+/** What was open at the last visit, so that the page has its shape before the answers come. */
+const OPEN = 'tidepool.first-run';
+const FINISHED = 'yes';
 
 interface Step {
   id: string;
@@ -75,10 +77,15 @@ export function FirstRun() {
   ];
   const answered = steps.every((step) => step.done !== undefined);
   const finished = steps.every((step) => step.done);
+  const open = steps.filter((step) => step.done === false).map(({ id }) => id);
+  const openText = finished ? FINISHED : open.join(' ');
   useEffect(() => {
-    if (answered) writeStored(FINISHED, finished ? 'yes' : null);
-  }, [answered, finished]);
-  if (answered ? finished : readStored(FINISHED) !== null) return null;
+    if (answered) writeStored(OPEN, openText);
+  }, [answered, openText]);
+  const before = readStored(OPEN);
+  if (answered ? finished : before === FINISHED) return null;
+  // Until the answers are there, the hints have the places that they had last time.
+  const hinted = answered ? open : (before ?? '').split(' ');
   const next = steps.find((step) => step.done === false);
   return (
     <Card title={t('first.title')} className="mb-5">
@@ -96,7 +103,11 @@ export function FirstRun() {
                   <span className="sr-only"> {t(step.done ? 'first.done' : 'first.open')}</span>
                 )}
               </p>
-              {step.done === false && <p className="text-sm text-muted">{t(step.hint)}</p>}
+              {hinted.includes(step.id) && (
+                <p className={`text-sm text-muted ${step.done === false ? '' : 'invisible'}`}>
+                  {t(step.hint)}
+                </p>
+              )}
             </div>
             {step === next && (
               <Link href={step.href} className={buttonClass('primary', '', 'small')}>

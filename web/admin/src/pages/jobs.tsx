@@ -187,12 +187,13 @@ function RunLine({ run, name, times }: Streak & { name: string }) {
   const { t } = useText();
   const format = useFormat();
   return (
-    <li className="flex flex-wrap items-center gap-x-4 gap-y-0.5 py-2 text-sm">
-      <Status tone={TONES[run.status]}>{name}</Status>
-      {times > 1 && <Badge>{t('jobs.times', { count: times })}</Badge>}
-      <span className="ms-auto text-muted tabular-nums">{format.duration(run.duration_ms)}</span>
-      <span className="w-28 text-end text-muted">
-        <RelativeTime at={run.created_at} />
+    <li className="flex flex-wrap items-baseline gap-x-4 gap-y-0.5 py-2 text-sm">
+      <span className="flex flex-1 basis-40 flex-wrap gap-x-3">
+        <Status tone={TONES[run.status]}>{name}</Status>
+        {times > 1 && <Badge>{t('jobs.times', { count: times })}</Badge>}
+      </span>
+      <span className="text-end whitespace-nowrap text-muted tabular-nums">
+        {format.duration(run.duration_ms)} · <RelativeTime at={run.created_at} />
       </span>
       <span className="sr-only">{t(`jobStatus.${run.status}`)}</span>
       {run.message && <span className="w-full text-muted">{run.message}</span>}

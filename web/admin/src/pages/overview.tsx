@@ -8,6 +8,7 @@ import { useMe, useRoleName } from '../me';
 import { useText } from '../messages';
 import {
   EmployeesCard,
+  More,
   PoolCard,
   ProvidersCard,
   SelfHealCard,
@@ -27,7 +28,8 @@ export default function Overview() {
       wide
       title={t('nav.home')}
       heading={t('nav.overview')}
-      lead={me.data && t('overview.lead', { email: me.data.email, role: roleName(me.data.role) })}
+      // Its line is there from the beginning, so that nothing below moves.
+      lead={me.data ? t('overview.lead', { email: me.data.email, role: roleName(me.data.role) }) : '\u00a0'}
     >
       <FirstRun />
       <div className="grid items-start gap-4 lg:grid-cols-3">
@@ -40,8 +42,8 @@ export default function Overview() {
           <TodayCard />
           <EmployeesCard />
           <TasksCard />
-          <ProvidersCard />
           <SelfHealCard />
+          <ProvidersCard />
         </div>
       </div>
     </Page>
@@ -49,6 +51,7 @@ export default function Overview() {
 }
 
 const DAYS = 30;
+const CHART_HEIGHT = 180;
 
 function SpendChart() {
   const { t } = useText();
@@ -58,6 +61,8 @@ function SpendChart() {
     <Panel
       title={t('overview.spend')}
       query={stats}
+      minHeight={CHART_HEIGHT}
+      action={<More href="/usage" />}
       empty={{
         when: ({ stats: rows }) => rows.length === 0,
         show: <EmptyState title={t('overview.noSpend')}>{t('overview.noSpendText')}</EmptyState>,
@@ -70,7 +75,7 @@ function SpendChart() {
           <Chart
             label={t('overview.spend')}
             kind="bar"
-            height={180}
+            height={CHART_HEIGHT}
             points={days.map((day) => ({ label: format.day(day) }))}
             series={[
               { id: 'cost', label: t('overview.cost'), values: days.map((day) => byDay.get(day) ?? 0) },

@@ -73,18 +73,20 @@ function Admins() {
           {!isSuper && me.data && <p className="mb-3 text-sm text-muted">{t('admins.onlySuper')}</p>}
           <ul className="divide-y divide-line">
             {list.map((admin) => (
-              <li key={admin.id} className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2.5 text-sm">
-                <span className="min-w-0 flex-1 basis-52">
-                  <span className="font-medium">{admin.name || admin.email}</span>
-                  {admin.email === me.data?.email && (
-                    <span className="ms-2 text-muted">{t('admins.you')}</span>
-                  )}
-                  <span className="block text-muted">{admin.email}</span>
-                </span>
-                <Badge tone={admin.role === 'super_admin' ? 'busy' : 'none'}>{roleName(admin.role)}</Badge>
-                {admin.status === 'revoked' && <Badge tone="bad">{t('users.revoked')}</Badge>}
-                <span className="w-32 text-end text-muted">
-                  {admin.last_login_at ? <RelativeTime at={admin.last_login_at} /> : t('admins.neverIn')}
+              <li key={admin.id} className="flex items-center gap-x-4 py-2.5 text-sm">
+                <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-4 gap-y-1">
+                  <span className="min-w-0 flex-1 basis-52">
+                    <span className="font-medium">{admin.name || admin.email}</span>
+                    {admin.email === me.data?.email && (
+                      <span className="ms-2 text-muted">{t('admins.you')}</span>
+                    )}
+                    <span className="block text-muted">{admin.email}</span>
+                  </span>
+                  <Badge tone={admin.role === 'super_admin' ? 'busy' : 'none'}>{roleName(admin.role)}</Badge>
+                  {admin.status === 'revoked' && <Badge tone="bad">{t('users.revoked')}</Badge>}
+                  <span className="text-muted sm:w-32 sm:text-end">
+                    {admin.last_login_at ? <RelativeTime at={admin.last_login_at} /> : t('admins.neverIn')}
+                  </span>
                 </span>
                 {isSuper && (
                   <Menu

@@ -12,6 +12,7 @@ import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { Facts, Panel } from '@tidepool/shared/ui/panel';
 import { Segmented } from '@tidepool/shared/ui/segmented';
+import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { Download } from 'lucide-react';
 import { useState } from 'react';
@@ -154,35 +155,36 @@ function Split({ days }: { days: number }) {
       title={t('usage.split')}
       query={stats}
       action={
-        stats.data && (
-          <Button
-            look="quiet"
-            size="small"
-            onClick={() =>
-              saveFile(
-                `usage-by-${group}.csv`,
-                toCsv(
-                  [group, 'calls', 'tokens', 'cost_usd'],
-                  stats.data.stats.map((row) => [row.key, row.calls, row.tokens, row.cost_usd]),
-                ),
-              )
-            }
-          >
-            <Download className="size-4" aria-hidden="true" />
-            CSV
-          </Button>
-        )
+        <span className="flex items-center gap-1">
+          <SelectChip
+            label={t('usage.split')}
+            value={group}
+            onChange={(event) => setGroup(event.target.value)}
+            choices={GROUPS.map((value) => ({ value, label: t(`usage.by.${value}`) }))}
+          />
+          {stats.data && (
+            <Button
+              look="quiet"
+              size="small"
+              onClick={() =>
+                saveFile(
+                  `usage-by-${group}.csv`,
+                  toCsv(
+                    [group, 'calls', 'tokens', 'cost_usd'],
+                    stats.data.stats.map((row) => [row.key, row.calls, row.tokens, row.cost_usd]),
+                  ),
+                )
+              }
+            >
+              <Download className="size-4" aria-hidden="true" />
+              CSV
+            </Button>
+          )}
+        </span>
       }
     >
       {({ stats: rows }) => (
         <div className="space-y-5">
-          <Segmented
-            legend={t('usage.split')}
-            compact
-            value={group}
-            onChange={setGroup}
-            options={GROUPS.map((value) => ({ value, label: t(`usage.by.${value}`) }))}
-          />
           {rows.length === 0 ? (
             <EmptyState title={t('usage.none')}>{t('usage.noneText')}</EmptyState>
           ) : (

@@ -1,6 +1,7 @@
 // Audit entries in a narrow place.
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Badge, type Tone } from '@tidepool/shared/ui/badge';
+import { DetailLines } from './detail-lines';
 import type { AuditEntry, Level } from '../records';
 
 export const LEVEL_TONES: Record<Level, Tone> = { INFO: 'none', WARN: 'warn', ERROR: 'bad' };
@@ -16,7 +17,7 @@ export function AuditList({ entries }: { entries: readonly AuditEntry[] }) {
               {entry.operator} · <RelativeTime at={entry.created_at} />
             </span>
           </p>
-          {entry.detail && <p className="mt-1">{entry.detail}</p>}
+          <DetailLines detail={entry.detail} />
         </li>
       ))}
     </ul>

@@ -1,6 +1,6 @@
-// The states of a query without a card around them: loading, failed, there.
+// The states of a query without a card around them: loading, failed, there, and there although the refresh failed.
 import type { UseQueryResult } from '@tanstack/react-query';
-import { ErrorState, Skeleton } from '@tidepool/shared/ui/states';
+import { ErrorState, Skeleton, StaleBar } from '@tidepool/shared/ui/states';
 import type { ReactNode } from 'react';
 
 export function QueryState<Data>({
@@ -10,7 +10,13 @@ export function QueryState<Data>({
   query: UseQueryResult<Data>;
   children: (data: Data) => ReactNode;
 }) {
-  if (query.data !== undefined) return children(query.data);
-  if (!query.isError) return <Skeleton />;
-  return <ErrorState error={query.error} onRetry={() => void query.refetch()} />;
+  const retry = () => void query.refetch();
+  if (query.data === undefined)
+    return query.isError ? <ErrorState error={query.error} onRetry={retry} /> : <Skeleton />;
+  return (
+    <>
+      {query.isError && <StaleBar since={query.dataUpdatedAt} busy={query.isFetching} onRetry={retry} />}
+      {children(query.data)}
+    </>
+  );
 }

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
-import { Chart } from '@tidepool/shared/ui/chart/chart';
+import { Chart, Legend } from '@tidepool/shared/ui/chart/chart';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { Segmented } from '@tidepool/shared/ui/segmented';
 import { EmptyState } from '@tidepool/shared/ui/states';
@@ -10,6 +10,7 @@ import { api } from '../api';
 import { useFormat } from '../format';
 import { useText } from '../messages';
 import { oneOf } from '../records';
+import { withGaps } from './gaps';
 
 const RANGES = ['24', '168', '720'] as const;
 
@@ -46,23 +47,30 @@ export function Metrics({ id }: { id: string }) {
         show: <EmptyState title={t('metrics.none')}>{t('metrics.noneText')}</EmptyState>,
       }}
     >
-      {({ list }) => (
-        <Chart
-          label={t('metrics.title')}
-          kind="line"
-          max={100}
-          points={list.map((point) => ({
-            label: label.format(new Date(point.created_at)),
-            title: title.format(new Date(point.created_at)),
-          }))}
-          series={[
-            { id: 'cpu', label: t('servers.cpu'), values: list.map((point) => point.cpu_percent) },
-            { id: 'memory', label: t('servers.memory'), values: list.map((point) => point.memory_percent) },
-            { id: 'disk', label: t('servers.disk'), values: list.map((point) => point.disk_percent) },
-          ]}
-          format={format.percent}
-        />
-      )}
+      {({ list }) => {
+        const shown = withGaps(list);
+        const series = [
+          { id: 'cpu', label: t('servers.cpu'), values: shown.map((point) => point.cpu_percent) },
+          { id: 'memory', label: t('servers.memory'), values: shown.map((point) => point.memory_percent) },
+          { id: 'disk', label: t('servers.disk'), values: shown.map((point) => point.disk_percent) },
+        ];
+        return (
+          <div className="space-y-3">
+            <Chart
+              label={t('metrics.title')}
+              kind="line"
+              max={100}
+              points={shown.map((point) => ({
+                label: label.format(new Date(point.created_at)),
+                title: title.format(new Date(point.created_at)),
+              }))}
+              series={series}
+              format={format.percent}
+            />
+            <Legend series={series} />
+          </div>
+        );
+      }}
     </Panel>
   );
 }

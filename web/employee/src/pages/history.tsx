@@ -8,7 +8,7 @@ import { saveFile } from '@tidepool/shared/table/csv';
 import { Button } from '@tidepool/shared/ui/button';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { SelectChip } from '@tidepool/shared/ui/select';
-import { EmptyState, ErrorState, Skeleton } from '@tidepool/shared/ui/states';
+import { EmptyState, ErrorState, Skeleton, StaleBar } from '@tidepool/shared/ui/states';
 import { Download, Search, X } from 'lucide-react';
 import { useDeferredValue, useState } from 'react';
 import { useSearchParams } from 'wouter';
@@ -58,7 +58,7 @@ export default function HistoryPageView() {
   return (
     <Page title={t('history.title')} lead={t('history.lead')}>
       <div className="mb-5 flex flex-wrap items-center gap-3">
-        <div className="relative min-w-48 flex-1">
+        <div className="relative min-w-48 flex-1 max-sm:basis-full">
           <Search
             className="pointer-events-none absolute start-3 top-1/2 size-4 -translate-y-1/2 text-muted"
             aria-hidden="true"
@@ -115,13 +115,20 @@ export default function HistoryPageView() {
         <EmptyState title={t(q ? 'history.notFound' : 'history.none')}>{t('history.noneHint')}</EmptyState>
       ) : (
         <>
+          {history.isError && (
+            <StaleBar
+              since={history.dataUpdatedAt}
+              busy={history.isFetching}
+              onRetry={() => void history.refetch()}
+            />
+          )}
           <p role="status" className="mb-2 text-sm text-muted">
             {t('history.count', { count: number(first.total) })}
           </p>
           <ol className="divide-y divide-line rounded-xl border border-line bg-surface shadow-card">
             {messages.map((message) => (
               <li key={message.id} className="px-4 py-3">
-                <p className="mb-0.5 flex flex-wrap gap-x-2 text-xs text-muted">
+                <p className="mb-0.5 flex flex-wrap items-center gap-x-2 text-xs text-muted">
                   <span className="font-medium text-ink">
                     {message.role === 'user'
                       ? t('chat.you')

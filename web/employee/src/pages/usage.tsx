@@ -1,5 +1,7 @@
 // What was used: four windows, the last 30 days, by model and instance, and the single requests.
 import { Page } from '@tidepool/shared/shell/page';
+import { ErrorBoundary } from '@tidepool/shared/ui/error-boundary';
+import { ErrorState } from '@tidepool/shared/ui/states';
 import { useSearchParams } from 'wouter';
 import { useText } from '../messages';
 import { DailyChart } from '../usage/daily-chart';
@@ -14,7 +16,9 @@ export default function Usage() {
   return (
     <Page title={t('nav.usage')} lead={t('usage.lead')}>
       <div className="grid gap-5">
-        <Windows />
+        <ErrorBoundary fallback={(reset) => <ErrorState error={null} onRetry={reset} />}>
+          <Windows />
+        </ErrorBoundary>
         <DailyChart instance={instance} />
         <Shares />
         <RequestLog instance={instance} onInstance={(id) => setSearch(id ? { instance: id } : {})} />

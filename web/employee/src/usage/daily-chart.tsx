@@ -36,11 +36,11 @@ export function DailyChart({ instance }: { instance: string }) {
         />
       }
       empty={{
-        when: (days) => days.every((one) => one.requests === 0),
+        when: ({ daily: days }) => days.every((one) => one.requests === 0),
         show: <EmptyState title={t('usage.none')}>{t('usage.noneHint')}</EmptyState>,
       }}
     >
-      {(days) => {
+      {({ daily: days }) => {
         const points = days.map(({ date }) => ({
           label: day.format(new Date(date)),
           title: long.format(new Date(date)),

@@ -14,7 +14,8 @@ export function useDaily(instance: string) {
     placeholderData: keepPreviousData,
     queryFn: async () => {
       const query = { days: 30, fill: true, ...(instance && { instance_id: instance }) };
-      return (await unwrap(api.GET('/me/usage/daily', { params: { query } }))).daily.toReversed();
+      const answer = await unwrap(api.GET('/me/usage/daily', { params: { query } }));
+      return { ...answer, daily: answer.daily.toReversed() };
     },
   });
 }

@@ -1,4 +1,5 @@
 // The four windows: today, this week, this month, all time; each with requests, tokens and cost.
+import { staleSince } from '@tidepool/shared/ui/panel';
 import { ErrorState, Skeleton, StaleBar } from '@tidepool/shared/ui/states';
 import { useSummary } from '../instances-query';
 import { useText } from '../messages';
@@ -16,7 +17,7 @@ export function Windows() {
     <div>
       {data && (data.stale || summary.isError) && (
         <StaleBar
-          since={data.stale ? new Date(data.as_of).getTime() : summary.dataUpdatedAt}
+          since={staleSince(data) ?? summary.dataUpdatedAt}
           busy={summary.isFetching}
           onRetry={retry}
         />

@@ -11,15 +11,29 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 1],
 ];
 
+/** Formatters are dear to make and kept: a page may show hundreds of times. */
+const made = new Map<string, { relative: Intl.RelativeTimeFormat; exact: Intl.DateTimeFormat }>();
+
+function formats(locale: string) {
+  const known = made.get(locale);
+  if (known !== undefined) return known;
+  const fresh = {
+    relative: new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }),
+    exact: new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }),
+  };
+  made.set(locale, fresh);
+  return fresh;
+}
+
 export function relative(moment: number, locale: string, now: number = Date.now()): string {
   const seconds = Math.round((moment - now) / 1000);
   const size = Math.abs(seconds);
   const [unit, length] = UNITS.find(([, unitLength]) => size >= unitLength) ?? ['second', 1];
-  return new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }).format(Math.round(seconds / length), unit);
+  return formats(locale).relative.format(Math.round(seconds / length), unit);
 }
 
 export function exact(moment: number, locale: string): string {
-  return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }).format(moment);
+  return formats(locale).exact.format(moment);
 }
 
 /** The current time, renewed every half minute, so that ages on an open page stay true. */

@@ -39,8 +39,8 @@ export function AccountMenu({ account, wide }: { account: Account | undefined; w
         {wide && (
           <>
             <span className="min-w-0 flex-1">
-              <span className="block truncate text-sm font-medium">{name}</span>
-              <span className="block truncate text-xs text-muted">{account?.email}</span>
+              <span className="block h-5 truncate text-sm font-medium">{name}</span>
+              <span className="block h-4 truncate text-xs text-muted">{account?.email}</span>
             </span>
             <ChevronsUpDown className="size-4 shrink-0 text-muted" aria-hidden="true" />
           </>

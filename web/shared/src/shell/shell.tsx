@@ -78,7 +78,7 @@ export function SideShell({ tag, items, account, tools, children }: ShellProps) 
         </div>
         <div className="space-y-2">
           <AccountMenu account={account} wide />
-          <div className="px-2">
+          <div className="min-h-6 px-2">
             <VersionTag />
           </div>
         </div>

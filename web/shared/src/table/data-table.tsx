@@ -1,7 +1,7 @@
 // The table of both apps: rows come page by page from the server; search, order, filters and page stand in the address.
 // Under 640 px the same columns are drawn as cards, since a table that scrolls sideways hides what matters.
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { useDeferredValue, type ReactNode } from 'react';
 import { useI18n } from '../i18n/i18n';
 import { ErrorBoundary } from '../ui/error-boundary';
 import { EmptyState, ErrorState, Skeleton, StaleBar } from '../ui/states';
@@ -137,7 +137,9 @@ function Body<Row>(props: BodyProps<Row>) {
   const { query, state, empty, narrow } = props;
   const { t } = useI18n();
   const retry = () => void query.refetch();
-  if (query.data === undefined) {
+  // The first rows are drawn in small steps, between which the page goes on answering.
+  const drawn = useDeferredValue(query.data !== undefined);
+  if (query.data === undefined || !drawn) {
     return (
       <Padded>
         {query.isError ? <ErrorState error={query.error} onRetry={retry} /> : <Skeleton lines={8} />}

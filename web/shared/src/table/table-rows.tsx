@@ -80,7 +80,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
                   <th
                     key={column.key}
                     scope="row"
-                    className={`px-3 py-1.5 text-start font-medium first:ps-4 ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
+                    className={`px-2 py-1.5 text-start font-medium first:ps-4 2xl:px-3 ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
                   >
                     <Opener {...props} row={row}>
                       {column.cell(row)}
@@ -89,7 +89,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
                 ) : (
                   <td
                     key={column.key}
-                    className={`h-10 px-3 py-1.5 ${column.end ? 'text-end tabular-nums' : ''} ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
+                    className={`h-10 px-2 py-1.5 2xl:px-3 ${column.end ? 'text-end tabular-nums' : ''} ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
                   >
                     {column.cell(row)}
                   </td>
@@ -111,7 +111,7 @@ interface HeadCellProps<Row> {
 }
 
 function HeadCell<Row>({ column, sort, onSort }: HeadCellProps<Row>) {
-  const look = `px-3 py-2 font-medium whitespace-nowrap first:ps-4 ${column.end ? 'text-end' : 'text-start'}`;
+  const look = `px-2 py-2 font-medium whitespace-nowrap first:ps-4 2xl:px-3 ${column.end ? 'text-end' : 'text-start'}`;
   if (column.sort === undefined) {
     return (
       <th scope="col" className={look}>
@@ -145,7 +145,7 @@ export function Cards<Row>(props: RowsProps<Row>) {
   return (
     <ul aria-label={caption} aria-busy={query.isPlaceholderData} className="divide-y divide-line">
       {rows.map((row) => (
-        <li key={rowKey(row)} data-row className="relative px-4 py-3 has-checked:bg-accent-soft/40">
+        <li key={rowKey(row)} data-row className="relative px-3 py-3 has-checked:bg-accent-soft/40">
           <div className="flex items-start gap-3">
             {selectionActions && (
               <span className="relative z-10 pt-0.5">
@@ -159,7 +159,7 @@ export function Cards<Row>(props: RowsProps<Row>) {
             </div>
             {rowActions && <span className="relative z-10 -my-1">{rowActions(row)}</span>}
           </div>
-          <dl className="mt-1.5 grid grid-cols-2 gap-x-4 gap-y-1.5 text-sm">
+          <dl className="mt-1.5 grid grid-cols-2 gap-x-3 gap-y-1.5 text-sm">
             {others.map((column) => (
               <div key={column.key} className="min-w-0">
                 <dt className="text-xs text-muted">{column.label}</dt>

@@ -100,7 +100,7 @@ export function CommandPalette(props: PaletteProps) {
                 setAt(0);
               }}
               onKeyDown={keys}
-              className="min-h-13 w-full bg-transparent text-base outline-none placeholder:text-muted"
+              className="min-h-13 w-full bg-transparent text-base outline-none placeholder:text-muted focus-visible:shadow-none focus-visible:outline-none"
             />
           </div>
           <div id={`${id}-list`} role="listbox" aria-label={placeholder} className="overflow-y-auto p-2">

@@ -97,14 +97,16 @@ interface HeadProps {
 function Head({ title, lead, mark, actions, plain = false }: HeadProps) {
   const { t } = useI18n();
   return (
-    <div className={`flex items-start gap-3 px-5 pt-4 pb-3 ${plain ? '' : 'border-b border-line'}`}>
-      <div className="min-w-0 flex-1">
+    <div
+      className={`relative flex flex-wrap items-start gap-x-3 gap-y-2 px-5 pt-4 pb-3 pe-14 ${plain ? '' : 'border-b border-line'}`}
+    >
+      <div className="min-w-0 flex-1 basis-48">
         {mark}
         <Radix.Title className="text-lg leading-snug font-semibold">{title}</Radix.Title>
         {lead && <div className="mt-0.5 text-sm text-muted">{lead}</div>}
       </div>
-      {actions}
-      <Radix.Close className={CLOSE} aria-label={t('dialog.close')}>
+      {actions && <div className="flex items-center gap-2">{actions}</div>}
+      <Radix.Close className={`${CLOSE} absolute end-4 top-3`} aria-label={t('dialog.close')}>
         <X className="size-5" aria-hidden="true" />
       </Radix.Close>
     </div>

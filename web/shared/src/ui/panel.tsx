@@ -35,18 +35,22 @@ export function Card({ title, icon, action, className = '', children }: CardProp
 interface PanelProps<Data> extends Omit<CardProps, 'children'> {
   query: UseQueryResult<Data>;
   skeletonLines?: number;
+  /** Of the content in pixels, where it is known: then nothing moves when it comes. */
+  minHeight?: number;
   /** Drawn instead of the content when it applies. */
   empty?: { when: (data: Data) => boolean; show: ReactNode };
   children: (data: Data) => ReactNode;
 }
 
-export function Panel<Data>({ query, skeletonLines, empty, children, ...card }: PanelProps<Data>) {
+export function Panel<Data>({ query, skeletonLines, minHeight, empty, children, ...card }: PanelProps<Data>) {
   return (
     <Card {...card}>
       <ErrorBoundary fallback={(reset) => <ErrorState error={null} onRetry={reset} />}>
-        <PanelBody query={query} skeletonLines={skeletonLines} empty={empty}>
-          {children}
-        </PanelBody>
+        <div style={{ minHeight }}>
+          <PanelBody query={query} skeletonLines={skeletonLines} empty={empty}>
+            {children}
+          </PanelBody>
+        </div>
       </ErrorBoundary>
     </Card>
   );
@@ -66,12 +70,19 @@ function PanelBody<Data>({
       <Skeleton lines={skeletonLines} />
     );
   }
+  const since = staleSince(query.data) ?? (query.isError ? query.dataUpdatedAt : null);
   return (
     <>
-      {query.isError && <StaleBar since={query.dataUpdatedAt} busy={query.isFetching} onRetry={retry} />}
+      {since !== null && <StaleBar since={since} busy={query.isFetching} onRetry={retry} />}
       {empty?.when(query.data) ? empty.show : children(query.data)}
     </>
   );
+}
+
+/** What the server itself says of its answer: old numbers come with `stale` and the time they are of. */
+export function staleSince(data: unknown): number | null {
+  if (typeof data !== 'object' || data === null || !('stale' in data) || !('as_of' in data)) return null;
+  return data.stale === true ? Date.parse(String(data.as_of)) : null;
 }
 
 /** Names and values, one per row. */

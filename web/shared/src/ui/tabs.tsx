@@ -18,6 +18,12 @@ interface TabsProps<Value extends string> {
   className?: string;
 }
 
+/** Where the bar is too narrow for all of them, the chosen one is in its middle. */
+function intoSight(tab: HTMLElement | null) {
+  const bar = tab?.parentElement;
+  if (tab && bar) bar.scrollLeft = tab.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+}
+
 export function Tabs<Value extends string>(props: TabsProps<Value>) {
   const { label, tabs, value, onChange, children, className = '' } = props;
   const id = useId();
@@ -47,11 +53,12 @@ export function Tabs<Value extends string>(props: TabsProps<Value>) {
       ref={list}
       role="tablist"
       aria-label={label}
-      className={`flex gap-1 overflow-x-auto overscroll-x-contain border-b border-line [scrollbar-width:none] ${className}`}
+      className={`relative flex gap-1 overflow-x-auto overscroll-x-contain border-b border-line [scrollbar-width:none] ${className}`}
     >
       {tabs.map((tab) => (
         <button
           key={tab.value}
+          ref={tab.value === value ? intoSight : undefined}
           type="button"
           role="tab"
           id={`${id}-${tab.value}`}

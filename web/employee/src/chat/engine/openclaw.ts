@@ -193,11 +193,12 @@ export function withTool(tools: readonly ToolCall[], data: NonNullable<WireAgent
 export function conversationsOf(list: WireSessions): Conversation[] {
   return (list.sessions ?? [])
     .filter((session) => !session.isBackground && !session.archived)
-    .map((session) => ({
-      key: session.key,
-      title: session.label ?? session.derivedTitle ?? session.displayName ?? nameOf(session.key),
-      updatedAt: session.updatedAt ?? 0,
-    }))
+    .map((session): Conversation => {
+      const title = session.label ?? session.derivedTitle ?? session.displayName ?? nameOf(session.key);
+      const updatedAt = session.updatedAt ?? 0;
+      const unnamed = session.key === MAIN_SESSION && title === nameOf(MAIN_SESSION);
+      return { key: session.key, title, updatedAt, ...(unnamed && { main: true }) };
+    })
     .sort((a, b) => b.updatedAt - a.updatedAt);
 }
 

@@ -105,6 +105,8 @@ export interface Conversation {
   key: string;
   title: string;
   updatedAt: number;
+  /** The assistant's first one, which nobody gave a name. */
+  main?: boolean;
 }
 
 export interface EngineState {

@@ -4,7 +4,7 @@ import { I18nProvider } from '@tidepool/shared/i18n/i18n';
 import { describe, expect, it } from 'vitest';
 import { en } from '../../messages/en';
 import { dictionaries } from '../../messages';
-import { blocksOf, safeHref } from './blocks';
+import { GrowingMarkdown, safeHref, type Part } from './blocks';
 import Markdown from './markdown';
 
 function html(text: string): string {
@@ -58,10 +58,49 @@ describe('markdown', () => {
     expect(drawn).not.toContain('&amp;lt;');
   });
 
-  it('keeps earlier blocks as they are while a reply grows', () => {
-    const before = blocksOf('First.\n\nSecond');
-    const after = blocksOf('First.\n\nSecond and more');
-    expect(after[0]?.raw).toBe(before[0]?.raw);
-    expect(after).toHaveLength(2);
+  it.each([
+    ['paragraphs, a heading below a line, a rule', 'One\n\nTwo\n===\n\nthree\nfour\n***\n\n## Five\nsix\n'],
+    ['lists that go on after an empty line', '- a\n- b\n\n  more of b\n\n- c\n\n1. x\n2. y\n   - z\n\nend\n'],
+    [
+      'code, open and closed, with fences inside',
+      'a\n\n```js\nlet x;\n\n\n~~~\n```\nb\n\n    indented\n\n    on\n\n~~~\n```',
+    ],
+    ['tables', 'x\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 | 4 |\n\nafter\n| no | table\n'],
+    [
+      'quotes, html and tasks',
+      '> a\n> - b\n\n> c\nlazy\n\n<div>\nx\n\n</div>\n\n<script>\n\nx\n\n</script>\n\n- [x] done\n',
+    ],
+    [
+      'links that are defined later',
+      'see [one] and [two]\n\ntext\n\n[one]: https://one.example\n\nmore\n\n[two]: https://two.example\n',
+    ],
+    ['Windows line ends', '# a\r\n\r\nb\r\nc\r\n\r\n- d\r\n- e\r\n\r\nf'],
+  ])('a growing text is read as the whole: %s', (_, source) => {
+    const text = source.repeat(3);
+    const reader = new GrowingMarkdown();
+    const plain = (parts: readonly Part[]) =>
+      parts.flat().map(({ raw, level, token }) => [raw, level, token]);
+    for (let end = 1; end <= text.length; end += 1) {
+      const prefix = text.slice(0, end);
+      expect(plain(reader.read(prefix))).toEqual(plain(new GrowingMarkdown().read(prefix)));
+    }
+  });
+
+  it('a full part is never read again, so that it need not be drawn again', () => {
+    const reader = new GrowingMarkdown();
+    const text = Array.from({ length: 60 }, (_, index) => `Paragraph ${index}.`).join('\n\n');
+    const [before] = reader.read(text);
+    const [after, ...rest] = reader.read(`${text} More.\n\nAnd more.`);
+    expect(after).toBe(before);
+    expect(rest.at(-1)?.at(-1)?.raw).toBe('And more.');
+    expect(reader.read('Another text').flat()).toHaveLength(1);
+  });
+
+  it('a definition that comes late makes a link of what was drawn before', () => {
+    const reader = new GrowingMarkdown();
+    const [before] = reader.read('see [one]\n\na\n\nb\n\nc\n\nd').flat();
+    const [after] = reader.read('see [one]\n\na\n\nb\n\nc\n\nd\n\n[one]: https://one.example\n').flat();
+    expect(after?.raw).toBe(before?.raw);
+    expect(after?.links).not.toBe(before?.links);
   });
 });

@@ -1,31 +1,55 @@
 // Draws markdown as elements, never as HTML: what a model writes cannot become a script, a frame or a foreign image.
 import type { Token, Tokens } from 'marked';
-import { memo, useMemo, type ReactNode } from 'react';
+import { memo, useState, type ReactNode } from 'react';
 import { useText } from '../../messages';
-import { blocksOf, safeHref, unescaped, type Block } from './blocks';
+import { GrowingMarkdown, safeHref, unescaped, type Block, type Part } from './blocks';
 import { CodeBlock } from './code-block';
 
-export default function Markdown({ text }: { text: string }) {
-  const blocks = useMemo(() => blocksOf(text), [text]);
+/** `growing` while its last block may go on. */
+export default function Markdown({ text, growing = false }: { text: string; growing?: boolean }) {
+  const [reader] = useState(() => new GrowingMarkdown());
+  // A text that grew here has shown every part of it once: the browser knows their heights and may leave out those far away.
+  const [grew] = useState(growing);
+  const parts = reader.read(text);
   return (
-    <div className="prose-chat">
-      {blocks.map((block, index) => (
+    <div className={`prose-chat ${grew ? 'grew' : ''}`}>
+      {parts.map((part, index) => (
         // Blocks are only added at the end while a reply grows, so their place is their identity.
-        <BlockView key={index} {...block} />
+        <PartView key={index} part={part} growing={growing && index === parts.length - 1} />
       ))}
     </div>
   );
 }
 
+const PartView = memo(function PartView({ part, growing }: { part: Part; growing: boolean }) {
+  return (
+    <div className="prose-part">
+      {part.map((block, index) => (
+        <BlockView key={index} {...block} growing={growing && index === part.length - 1} />
+      ))}
+    </div>
+  );
+});
+
 const BlockView = memo(
-  function BlockView({ token, level }: Block) {
-    return <BlockToken token={token} level={level} />;
+  function BlockView({ token, level, growing }: Block & { growing: boolean }) {
+    return <BlockToken token={token} level={level} growing={growing} />;
   },
-  (before, after) => before.raw === after.raw && before.level === after.level,
+  (before, after) =>
+    before.raw === after.raw &&
+    before.level === after.level &&
+    before.links === after.links &&
+    before.growing === after.growing,
 );
 
-/** Headings inside lists and quotes only look like headings. */
-function BlockToken({ token, level = 0 }: { token: Token; level?: number }): ReactNode {
+interface BlockTokenProps {
+  token: Token;
+  /** Headings inside lists and quotes only look like headings. */
+  level?: number;
+  growing?: boolean;
+}
+
+function BlockToken({ token, level = 0, growing = false }: BlockTokenProps): ReactNode {
   switch (token.type) {
     case 'heading': {
       const { depth, tokens } = token as Tokens.Heading;
@@ -47,7 +71,7 @@ function BlockToken({ token, level = 0 }: { token: Token; level?: number }): Rea
     }
     case 'code': {
       const { text, lang } = token as Tokens.Code;
-      return <CodeBlock text={text} language={lang?.split(/\s/)[0] ?? ''} />;
+      return <CodeBlock text={text} language={lang?.split(/\s/)[0] ?? ''} growing={growing} />;
     }
     case 'blockquote':
       return (

@@ -1,7 +1,9 @@
 // The left column: the own instances with today's use, and below the chosen one its conversations.
+import { exact } from '@tidepool/shared/i18n/time';
 import { StatusDot } from '@tidepool/shared/ui/badge';
 import { VersionTag } from '@tidepool/shared/shell/version';
-import { PanelLeftClose, Search, SquarePen } from 'lucide-react';
+import { staleSince } from '@tidepool/shared/ui/panel';
+import { CloudOff, PanelLeftClose, Search, SquarePen } from 'lucide-react';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { HEALTH_TEXTS, HEALTH_TONES } from '../../health';
@@ -131,7 +133,10 @@ function InstanceButton({
 
 function Today() {
   const { t, locale } = useText();
-  const today = useSummary().data?.today;
+  const summary = useSummary();
+  const today = summary.data?.today;
+  const since = staleSince(summary.data) ?? (summary.isError ? summary.dataUpdatedAt : null);
+  const old = today && since !== null ? t('column.asOf', { when: exact(since, locale) }) : null;
   return (
     <div className="mt-auto flex items-center gap-2 border-t border-line px-4 py-2.5 text-xs text-muted">
       <Link
@@ -145,6 +150,11 @@ function Today() {
             })
           : t('column.usage')}
       </Link>
+      {old !== null && (
+        <span role="img" aria-label={old} title={old} className="text-warning">
+          <CloudOff className="size-4" aria-hidden="true" />
+        </span>
+      )}
       <VersionTag />
     </div>
   );

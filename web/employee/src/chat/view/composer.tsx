@@ -35,6 +35,8 @@ interface ComposerProps {
   last: string | undefined;
   /** Set while an earlier prompt is being changed. */
   onCancelEdit: (() => void) | null;
+  /** Whether a changed prompt takes the place of the earlier one, or is said anew. */
+  editReplaces: boolean;
   instanceName: string;
 }
 
@@ -123,7 +125,7 @@ export function Composer(props: ComposerProps) {
       >
         {onCancelEdit !== null && (
           <div className="flex items-center justify-between border-b border-line ps-4 pe-1 text-xs text-muted">
-            {t('chat.editing')}
+            {t(props.editReplaces ? 'chat.editing' : 'chat.editingAnew')}
             <button
               type="button"
               className="flex size-8 items-center justify-center rounded-md hover:text-ink"

@@ -17,7 +17,9 @@ export function Conversations({ chat, search }: { chat: Chat; search: string }) 
   const { t } = useText();
   const { conversations, conversation, messages } = chat.state;
   const wanted = search.trim().toLowerCase();
-  const found = conversations.filter((one) => one.title.toLowerCase().includes(wanted));
+  const found = conversations.filter((one) =>
+    (one.main ? t('column.main') : one.title).toLowerCase().includes(wanted),
+  );
   const isNew = conversation !== null && !conversations.some((one) => one.key === conversation);
   if (conversations.length === 0 && !isNew)
     return (
@@ -70,7 +72,9 @@ function ConversationButton({ chat, one }: { chat: Chat; one: Conversation }) {
       onClick={() => chat.engine.openConversation(one.key)}
       className="block min-h-8 w-full truncate rounded-lg px-2.5 py-1 text-start text-sm text-muted hover:bg-sunken hover:text-ink aria-[current=true]:bg-sunken aria-[current=true]:font-medium aria-[current=true]:text-ink"
     >
-      {one.title || t('column.untitled', { when: exact(one.updatedAt, locale) })}
+      {one.main
+        ? t('column.main')
+        : one.title || t('column.untitled', { when: exact(one.updatedAt, locale) })}
     </button>
   );
 }

@@ -1,21 +1,29 @@
 // What happened on the way to a reply, folded: the model's reasoning and the tools it called.
 import { Brain, ChevronRight, LoaderCircle, TriangleAlert, Wrench } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { createContext, use, useState, type ReactNode } from 'react';
 import { useText } from '../../messages';
 import type { Message } from '../engine/types';
+
+/** Which folds are open, by message and place: a message that leaves the page and comes back keeps them. */
+export const OpenFolds = createContext(new Set<string>());
 
 export function Folds({ message }: { message: Message }) {
   const { t } = useText();
   return (
     <>
       {message.reasoning && (
-        <Fold icon={<Brain className="size-4" aria-hidden="true" />} title={t('chat.reasoning')}>
+        <Fold
+          name={`${message.id} reasoning`}
+          icon={<Brain className="size-4" aria-hidden="true" />}
+          title={t('chat.reasoning')}
+        >
           <p className="text-sm whitespace-pre-wrap text-muted">{message.reasoning}</p>
         </Fold>
       )}
       {message.tools?.map((tool) => (
         <Fold
           key={tool.id}
+          name={`${message.id} ${tool.id}`}
           icon={
             tool.state === 'running' ? (
               <LoaderCircle className="size-4 animate-spin" aria-hidden="true" />
@@ -42,9 +50,27 @@ export function Folds({ message }: { message: Message }) {
   );
 }
 
-function Fold({ icon, title, children }: { icon: ReactNode; title: string; children: ReactNode }) {
+interface FoldProps {
+  name: string;
+  icon: ReactNode;
+  title: string;
+  children: ReactNode;
+}
+
+function Fold({ name, icon, title, children }: FoldProps) {
+  const all = use(OpenFolds);
+  const [open, setOpen] = useState(() => all.has(name));
   return (
-    <details className="group/fold mb-2 rounded-lg border border-line bg-surface">
+    <details
+      open={open}
+      onToggle={(event) => {
+        const { open: now } = event.currentTarget;
+        if (now) all.add(name);
+        else all.delete(name);
+        setOpen(now);
+      }}
+      className="group/fold mb-2 rounded-lg border border-line bg-surface"
+    >
       <summary className="flex min-h-9 cursor-pointer list-none items-center gap-2 rounded-lg px-3 text-sm text-muted select-none hover:text-ink">
         {icon}
         <span className="min-w-0 flex-1 truncate">{title}</span>

@@ -1,7 +1,7 @@
 // One message of the thread: a prompt on the right with what became of it, a reply across the width with what it cost.
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Mark } from '@tidepool/shared/ui/mark';
-import { Pencil, RotateCw, TriangleAlert } from 'lucide-react';
+import { Check, Pencil, RotateCw, TriangleAlert } from 'lucide-react';
 import { lazy, memo, Suspense } from 'react';
 import { useText } from '../../messages';
 import { compact, seconds, usd } from '../../money';
@@ -21,6 +21,9 @@ const ON_DEMAND =
 
 interface MessageViewProps {
   message: Message;
+  /** Which one it is, of how many: not all are in the page. */
+  place: number;
+  of: number;
   unsaved: 'failed' | 'saving' | undefined;
   /** The newest reply offers to be asked again; its tools are always in view. */
   newest: boolean;
@@ -35,11 +38,17 @@ export const MessageView = memo(function MessageView(props: MessageViewProps) {
   return props.message.role === 'user' ? <Prompt {...props} /> : <Reply {...props} />;
 });
 
-function Prompt({ message, unsaved, busy, onRetry, onRetrySave, onEdit }: MessageViewProps) {
+function Prompt({ message, place, of, unsaved, busy, onRetry, onRetrySave, onEdit }: MessageViewProps) {
   const { t } = useText();
   return (
-    <article aria-label={t('chat.you')} className="chat-message group flex flex-col items-end py-2">
+    <article
+      aria-label={t('chat.you')}
+      aria-posinset={place}
+      aria-setsize={of}
+      className="group flex flex-col items-end py-2"
+    >
       <div
+        data-said
         className={`max-w-[min(85%,38rem)] rounded-2xl rounded-ee-md px-4 py-2.5 whitespace-pre-wrap ${message.status === 'failed' ? 'bg-danger-soft text-danger' : 'bg-accent-soft'}`}
       >
         {message.text}
@@ -76,6 +85,13 @@ function Prompt({ message, unsaved, busy, onRetry, onRetrySave, onEdit }: Messag
 function PromptState({ message, onRetry }: { message: Message; onRetry: () => void }) {
   const { t } = useText();
   if (message.status === 'queued') return <span role="status">{t('chat.queued')}</span>;
+  if (message.status === 'sending') return <span>{t('chat.sending')}</span>;
+  if (message.status === 'sent')
+    return (
+      <span role="img" aria-label={t('chat.sent')} title={t('chat.sent')} className={ON_DEMAND}>
+        <Check className="size-3.5" aria-hidden="true" />
+      </span>
+    );
   if (message.status !== 'failed') return null;
   return (
     <span role="alert" className="flex flex-wrap items-center justify-end gap-x-2 text-sm text-danger">
@@ -98,7 +114,7 @@ function FailureText({ failure }: { failure: Failure | undefined }) {
   return useFailureText(failure);
 }
 
-function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: MessageViewProps) {
+function Reply({ message, place, of, unsaved, newest, busy, onRetrySave, onRegenerate }: MessageViewProps) {
   const { t } = useText();
   const running = message.status === 'streaming';
   const empty = message.text === '' && !message.reasoning && !message.tools?.length;
@@ -106,7 +122,9 @@ function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: Me
     <article
       aria-label={t('chat.assistant')}
       aria-busy={running}
-      className="chat-message group flex gap-3 py-3"
+      aria-posinset={place}
+      aria-setsize={of}
+      className="group flex gap-3 py-3"
     >
       <Mark className="mt-0.5 hidden size-6 shrink-0 text-accent sm:block" />
       <div className="min-w-0 flex-1">
@@ -114,9 +132,9 @@ function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: Me
         {running && empty ? (
           <Waiting since={message.at} phase={message.phase} />
         ) : (
-          <div className={running ? 'chat-caret' : ''}>
+          <div data-said className={running ? 'chat-caret' : ''}>
             <Suspense fallback={<p className="whitespace-pre-wrap">{message.text}</p>}>
-              <Markdown text={message.text} />
+              <Markdown text={message.text} growing={running} />
             </Suspense>
           </div>
         )}
@@ -127,7 +145,8 @@ function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: Me
           </p>
         )}
         {!running && (
-          <div className="mt-1 -ms-1.5 flex min-h-8 flex-wrap items-center gap-x-1 text-xs text-muted">
+          <div className="mt-1 flex min-h-8 flex-wrap items-center gap-x-1 text-xs text-muted">
+            <Cost message={message} />
             <span className={`flex items-center ${newest ? '' : ON_DEMAND}`}>
               <CopyButton text={message.text} label={t('chat.copyReply')} />
               {newest && !busy && (
@@ -142,7 +161,6 @@ function Reply({ message, unsaved, newest, busy, onRetrySave, onRegenerate }: Me
                 </button>
               )}
             </span>
-            <Cost message={message} />
             {unsaved && <NotSaved state={unsaved} onRetry={() => onRetrySave(message.id)} />}
           </div>
         )}
@@ -166,7 +184,7 @@ function Cost({ message }: { message: Message }) {
   if (latencyMs !== undefined) parts.push({ key: 'latency', text: seconds(latencyMs, locale) });
   if (model) parts.push({ key: 'model', text: model });
   return (
-    <span className="flex flex-wrap items-center gap-x-1.5 px-1 tabular-nums">
+    <span className="flex flex-wrap items-center gap-x-1.5 pe-1 tabular-nums">
       {parts.map((part, index) => (
         <span key={part.key} title={part.title}>
           {index > 0 && <span aria-hidden="true">· </span>}

@@ -1,8 +1,9 @@
-// What else one can do with a chat: choose the way to talk, look through the history, take it along as a file.
+// What else one can do with a chat: find something in it or in the history, take it along as a file, choose the way to talk.
 import * as Radix from '@radix-ui/react-dropdown-menu';
 import { saveFile } from '@tidepool/shared/table/csv';
 import { MENU, MENU_ITEM } from '@tidepool/shared/ui/menu';
-import { Bot, Check, Download, Ellipsis, History, RotateCw } from 'lucide-react';
+import { Bot, Check, Download, Ellipsis, History, RotateCw, TextSearch } from 'lucide-react';
+import { useRef } from 'react';
 import { useLocation } from 'wouter';
 import type { Instance } from '../../instances-query';
 import { useText } from '../../messages';
@@ -11,11 +12,18 @@ import type { Chat, Preference } from '../use-chat';
 
 const WAYS: readonly Preference[] = ['auto', 'socket', 'embed', 'gateway'];
 
-export function PaneMenu({ instance, chat }: { instance: Instance; chat: Chat }) {
+interface PaneMenuProps {
+  instance: Instance;
+  chat: Chat;
+  onFind: () => void;
+}
+
+export function PaneMenu({ instance, chat, onFind }: PaneMenuProps) {
   const { t, locale } = useText();
   const [, navigate] = useLocation();
   const { messages } = chat.state;
   const id = encodeURIComponent(instance.id);
+  const finds = useRef(false);
   return (
     <Radix.Root modal={false}>
       <Radix.Trigger
@@ -25,7 +33,30 @@ export function PaneMenu({ instance, chat }: { instance: Instance; chat: Chat })
         <Ellipsis className="size-5" aria-hidden="true" />
       </Radix.Trigger>
       {/* Where its button is, not at the end of the page: it stays inside a landmark. */}
-      <Radix.Content align="end" sideOffset={4} collisionPadding={8} className={`${MENU} w-72`}>
+      <Radix.Content
+        align="end"
+        sideOffset={4}
+        collisionPadding={8}
+        className={`${MENU} w-72`}
+        onCloseAutoFocus={(event) => {
+          // The search takes the focus, the button would take it back.
+          if (finds.current) event.preventDefault();
+          finds.current = false;
+        }}
+      >
+        {chat.engine.kind !== 'embed' && (
+          <Radix.Item
+            className={MENU_ITEM}
+            disabled={messages.length === 0}
+            onSelect={() => {
+              finds.current = true;
+              onFind();
+            }}
+          >
+            <TextSearch className="size-4" aria-hidden="true" />
+            {t('find.label')}
+          </Radix.Item>
+        )}
         <Radix.Item className={MENU_ITEM} onSelect={() => navigate(`/history?instance=${id}`)}>
           <History className="size-4" aria-hidden="true" />
           {t('menu.history')}

@@ -26,23 +26,26 @@ interface PaneProps {
 export function Pane({ account, instance, chat, onShowColumn, columnShown }: PaneProps) {
   const { t } = useText();
   const { engine, state } = chat;
+  const [finding, setFinding] = useState(false);
   return (
     <section aria-label={instance.name} className="flex min-w-0 flex-1 flex-col">
-      <div className="flex min-h-12 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-2 py-1 sm:px-4">
+      <div className="flex min-h-12 items-center gap-x-2 border-b border-line px-2 py-1 sm:gap-x-3 sm:px-4">
         <button
           type="button"
           onClick={onShowColumn}
           aria-label={t('column.show')}
           title={t('column.show')}
-          className={`flex size-9 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink ${columnShown ? 'md:hidden' : ''}`}
+          className={`flex size-9 shrink-0 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink ${columnShown ? 'md:hidden' : ''}`}
         >
           <PanelLeftOpen className="size-5" aria-hidden="true" />
         </button>
-        <h1 className="min-w-0 truncate text-[0.9375rem] font-semibold">{instance.name}</h1>
-        <ConnectionMark chat={chat} />
-        <div className="ms-auto flex min-w-0 items-center gap-2">
+        <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3">
+          <h1 className="max-w-full truncate text-[0.9375rem] font-semibold">{instance.name}</h1>
+          <ConnectionMark chat={chat} />
+        </div>
+        <div className="flex shrink-0 items-center gap-2">
           <QuotaBar />
-          <PaneMenu instance={instance} chat={chat} />
+          <PaneMenu instance={instance} chat={chat} onFind={() => setFinding(true)} />
         </div>
       </div>
       <ConnectionBar chat={chat} />
@@ -56,13 +59,18 @@ export function Pane({ account, instance, chat, onShowColumn, columnShown }: Pan
           />
         )
       ) : (
-        <Talk account={account} instance={instance} chat={chat} />
+        <Talk account={account} instance={instance} chat={chat} finding={finding} onFind={setFinding} />
       )}
     </section>
   );
 }
 
-function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance' | 'chat'>) {
+interface TalkProps extends Pick<PaneProps, 'account' | 'instance' | 'chat'> {
+  finding: boolean;
+  onFind: (finding: boolean) => void;
+}
+
+function Talk({ account, instance, chat, finding, onFind }: TalkProps) {
   const { t } = useText();
   const { engine, state } = chat;
   const [draft, setDraft] = useDraft(account, instance.id);
@@ -105,6 +113,8 @@ function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance
       <ThreadView
         chat={chat}
         onEdit={edit}
+        finding={finding}
+        onFind={onFind}
         empty={
           state.loaded ? (
             <EmptyThread
@@ -140,6 +150,7 @@ function Talk({ account, instance, chat }: Pick<PaneProps, 'account' | 'instance
                 setEdited(null);
               }
         }
+        editReplaces={engine.kind === 'gateway'}
         instanceName={instance.name}
       />
     </>

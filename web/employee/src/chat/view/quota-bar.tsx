@@ -17,10 +17,10 @@ export function QuotaBar() {
   const text = left === 0 ? t('quota.spent') : t('quota.left', { left: compact(left, locale) });
   return (
     <div
-      className="flex min-w-0 items-center gap-2.5 text-xs text-muted"
+      className="flex min-w-0 items-center gap-2 text-xs sm:gap-2.5 text-muted"
       title={`${t('quota.used', { used: number(used), limit: number(limit) })}. ${t('quota.resets')} ${exact(resets, locale)}`}
     >
-      <div className="w-20 shrink-0 lg:w-28">
+      <div className="w-10 shrink-0 sm:w-20 lg:w-28">
         <Meter
           label={t('quota.title')}
           value={used}

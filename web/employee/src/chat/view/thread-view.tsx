@@ -1,85 +1,60 @@
-// The thread: its newest part is drawn, earlier messages as the reader comes near them; it follows the newest word only while
-// the reader is there.
-import { Button } from '@tidepool/shared/ui/button';
+// The thread: only the messages near the reader are in the page; it follows the newest word only while the reader is there.
 import { ArrowDown } from 'lucide-react';
-import { useCallback, useEffect, useLayoutEffect, useRef, useState, type ReactNode } from 'react';
+import {
+  Fragment,
+  lazy,
+  Suspense,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type ReactNode,
+} from 'react';
 import { useText } from '../../messages';
+import { isShortcut } from '../../shortcuts';
 import type { Chat } from '../use-chat';
 import { isRunning, type Message } from '../engine/types';
+import { OpenFolds } from './folds';
 import { MessageView } from './message-view';
+import { useWindow } from './use-window';
 
-/** So many messages at first, … */
-const FIRST = 40;
-/** … so many more at each step back: few, so that scrolling never waits for them, … */
-const STEP = 4;
-/** … when the reader is so near to the first one drawn. */
-const AHEAD = 1200;
-/** Closer to the end than this counts as being there. */
-const NEAR = 64;
+const FindBar = lazy(() => import('../find/find-bar'));
 
 interface ThreadViewProps {
   chat: Chat;
+  finding: boolean;
+  onFind: (finding: boolean) => void;
   onEdit: (message: Message) => void;
   empty: ReactNode;
 }
 
-export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
+export function ThreadView({ chat, finding, onFind, onEdit, empty }: ThreadViewProps) {
   const { t } = useText();
   const { engine, state, unsaved, retrySave } = chat;
   const { messages } = state;
   const scroller = useRef<HTMLDivElement>(null);
-  const content = useRef<HTMLDivElement>(null);
-  const following = useRef(true);
-  const fromEnd = useRef<number | null>(null);
-  const [away, setAway] = useState(false);
-  const [shown, setShown] = useState(FIRST);
+  const { items, height, measure, following, toEnd, toMessage, onScroll } = useWindow(messages, scroller);
+  // What was unfolded stays so when it comes back into view.
+  const [openFolds] = useState(() => new Set<string>());
   const running = isRunning(state);
-  const visible = messages.slice(-shown);
-  const hidden = messages.length - visible.length;
-
-  const toEnd = useCallback(() => {
-    const element = scroller.current;
-    if (element === null) return;
-    following.current = true;
-    element.scrollTop = element.scrollHeight;
-    setAway(false);
-  }, []);
 
   // One's own prompt is what one looks for next.
   const lastPrompt = messages.findLast((message) => message.role === 'user')?.id;
   useLayoutEffect(() => toEnd(), [lastPrompt, state.conversation, state.loaded, toEnd]);
 
+  // Where all of the thread is in the page the browser's own search finds it.
+  const partly = items.length < messages.length;
   useEffect(() => {
-    const inner = content.current;
-    if (inner === null) return;
-    const observer = new ResizeObserver(() => {
-      if (following.current) toEnd();
-    });
-    observer.observe(inner);
-    return () => observer.disconnect();
-  }, [toEnd]);
-
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (element === null || fromEnd.current === null) return;
-    element.scrollTop = element.scrollHeight - fromEnd.current;
-    fromEnd.current = null;
-  }, [shown]);
-
-  function scrolled() {
-    const element = scroller.current;
-    if (element === null) return;
-    const near = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
-    following.current = near;
-    setAway(!near);
-    if (element.scrollTop < AHEAD && hidden > 0) earlier(STEP);
-  }
-
-  function earlier(more: number) {
-    const element = scroller.current;
-    if (element !== null) fromEnd.current = element.scrollHeight - element.scrollTop;
-    setShown(shown + more);
-  }
+    if (!partly || finding) return;
+    const press = (event: KeyboardEvent) => {
+      if (!isShortcut(event, 'f')) return;
+      event.preventDefault();
+      onFind(true);
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  }, [partly, finding, onFind]);
 
   const retry = useCallback((id: string) => engine.retry(id), [engine]);
   const regenerate = useCallback(() => engine.regenerate(), [engine]);
@@ -88,7 +63,7 @@ export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
     <div className="relative min-h-0 flex-1">
       <div
         ref={scroller}
-        onScroll={scrolled}
+        onScroll={onScroll}
         role="log"
         aria-live="off"
         aria-label={t('chat.thread')}
@@ -96,29 +71,37 @@ export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
         tabIndex={0}
         className="size-full overflow-y-auto overscroll-contain -outline-offset-2"
       >
-        <div ref={content} className="mx-auto w-full max-w-3xl px-4 pt-4 pb-6 sm:px-6">
-          {hidden > 0 && (
-            <div className="flex justify-center pb-3">
-              <Button size="small" onClick={() => earlier(FIRST)}>
-                {t('chat.earlier', { count: hidden })}
-              </Button>
+        {messages.length === 0 ? (
+          <div className="mx-auto w-full max-w-3xl px-4 pt-4 pb-6 sm:px-6">{empty}</div>
+        ) : (
+          <OpenFolds value={openFolds}>
+            <div className="mx-auto w-full max-w-3xl">
+              {items.map(({ key, index, start }, at) => {
+                const message = messages[index];
+                return message === undefined ? null : (
+                  <Fragment key={key}>
+                    <Space height={start - (items[at - 1]?.end ?? 0)} />
+                    <div ref={measure} data-index={index} data-message={message.id} className="px-4 sm:px-6">
+                      <MessageView
+                        message={message}
+                        place={index + 1}
+                        of={messages.length}
+                        unsaved={unsaved.get(message.id)}
+                        newest={message.id === last?.id}
+                        busy={running}
+                        onRetry={retry}
+                        onRetrySave={retrySave}
+                        onEdit={onEdit}
+                        onRegenerate={regenerate}
+                      />
+                    </div>
+                  </Fragment>
+                );
+              })}
+              <Space height={height - (items.at(-1)?.end ?? 0)} />
             </div>
-          )}
-          {messages.length === 0 && empty}
-          {visible.map((message) => (
-            <MessageView
-              key={message.id}
-              message={message}
-              unsaved={unsaved.get(message.id)}
-              newest={message.id === last?.id}
-              busy={running}
-              onRetry={retry}
-              onRetrySave={retrySave}
-              onEdit={onEdit}
-              onRegenerate={regenerate}
-            />
-          ))}
-        </div>
+          </OpenFolds>
+        )}
       </div>
       <p role="status" className="sr-only">
         {running
@@ -127,7 +110,21 @@ export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
             ? t('chat.replied')
             : ''}
       </p>
-      {away && (
+      {finding && (
+        <Suspense fallback={null}>
+          <FindBar
+            messages={messages}
+            scroller={scroller}
+            drawn={items}
+            onGo={toMessage}
+            onClose={() => {
+              onFind(false);
+              scroller.current?.focus({ preventScroll: true });
+            }}
+          />
+        </Suspense>
+      )}
+      {!following && messages.length > 0 && (
         <button
           type="button"
           onClick={toEnd}
@@ -139,4 +136,9 @@ export function ThreadView({ chat, onEdit, empty }: ThreadViewProps) {
       )}
     </div>
   );
+}
+
+/** In the place of messages that are not in the page; never what the browser keeps in its place. */
+function Space({ height }: { height: number }) {
+  return height > 0 && <div style={{ height }} className="[overflow-anchor:none]" />;
 }

@@ -38,6 +38,8 @@ export interface ChartProps {
 const TOP = 10;
 const BOTTOM = 24;
 const LABEL_ROOM = 64;
+/** Half the width of an axis letter. */
+const LETTER = 3.4;
 
 export function Chart(props: ChartProps) {
   const { label, kind, points, series, format, formatTick = format, height = 220 } = props;
@@ -138,7 +140,7 @@ export function Chart(props: ChartProps) {
             (last - index) % stride === 0 ? (
               <text
                 key={index}
-                x={Math.min(centre(index), width - 22)}
+                x={Math.min(centre(index), width - LETTER * point.label.length)}
                 y={height - 7}
                 textAnchor="middle"
                 className="fill-muted text-[11px]"

@@ -1,0 +1,137 @@
+// Which messages of a thread are in the page: those near the reader, at their measured heights, and those that hold the
+// focus or a selection. The thread follows its newest word only while the reader is there.
+import { defaultRangeExtractor, elementScroll, useVirtualizer, type Range } from '@tanstack/react-virtual';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type RefObject } from 'react';
+import type { Message } from '../engine/types';
+
+/** So many messages beyond each edge of the pane. */
+const BEYOND = 4;
+/** Coming closer to the end than this is being there; leaving it begins with the first step back. */
+const NEAR = 64;
+const AT_END = 4;
+const PADDING = { start: 16, end: 24 };
+/** A selection may keep so many messages. */
+const MOST_HELD = 200;
+const ANCHORS = CSS.supports('overflow-anchor', 'auto');
+
+export function useWindow(messages: readonly Message[], scroller: RefObject<HTMLDivElement | null>) {
+  const [following, setFollowing] = useState(true);
+  const held = useHeld(scroller);
+  const top = useRef(0);
+
+  const rangeExtractor = useMemo(() => {
+    const from = held === null ? -1 : messages.findIndex(({ id }) => id === held.from);
+    const to = held === null ? -1 : messages.findIndex(({ id }) => id === held.to);
+    if (from === -1 || to === -1) return defaultRangeExtractor;
+    return (range: Range) => {
+      const indexes = new Set(defaultRangeExtractor(range));
+      const first = Math.min(from, to);
+      for (let at = first; at <= Math.max(from, to) && at < first + MOST_HELD; at += 1) indexes.add(at);
+      return [...indexes].sort((a, b) => a - b);
+    };
+  }, [held, messages]);
+
+  // eslint-disable-next-line react-hooks/incompatible-library -- what it answers is not passed on to memoised components
+  const rows = useVirtualizer({
+    count: messages.length,
+    getScrollElement: () => scroller.current,
+    getItemKey: useCallback((index: number) => messages[index]?.id ?? index, [messages]),
+    estimateSize: useCallback((index: number) => estimate(messages[index]), [messages]),
+    rangeExtractor,
+    overscan: BEYOND,
+    paddingStart: PADDING.start,
+    paddingEnd: PADDING.end,
+    anchorTo: 'end',
+    followOnAppend: following,
+    scrollEndThreshold: following ? NEAR : -1,
+    scrollToFn: (offset, options, instance) => {
+      // Where the page scrolls by itself it is not the reader who leaves.
+      top.current = offset + (options.adjustments ?? 0);
+      elementScroll(offset, options, instance);
+    },
+  });
+
+  useLayoutEffect(() => {
+    // The browser keeps what is read in its place by itself, without breaking off a scroll that is under way.
+    if (ANCHORS) rows.shouldAdjustScrollPositionOnItemSizeChange = () => false;
+  }, [rows]);
+
+  const toEnd = useCallback(() => {
+    setFollowing(true);
+    rows.scrollToEnd();
+  }, [rows]);
+
+  const onScroll = useCallback(() => {
+    const element = scroller.current;
+    if (element === null) return;
+    const before = top.current;
+    top.current = element.scrollTop;
+    const left = element.scrollHeight - element.scrollTop - element.clientHeight;
+    if (left <= AT_END || (left < NEAR && element.scrollTop > before)) setFollowing(true);
+    else if (element.scrollTop < before - 1) setFollowing(false);
+  }, [scroller]);
+
+  const toMessage = useCallback(
+    (index: number) => {
+      setFollowing(false);
+      rows.scrollToIndex(index, { align: 'center' });
+      // Where nothing has to move, the reader is still at the end.
+      requestAnimationFrame(onScroll);
+    },
+    [rows, onScroll],
+  );
+
+  return {
+    items: rows.getVirtualItems(),
+    height: rows.getTotalSize(),
+    measure: rows.measureElement,
+    following,
+    toEnd,
+    toMessage,
+    onScroll,
+  };
+}
+
+/** Before a message was measured: from its length, as most are. */
+function estimate(message: Message | undefined): number {
+  if (message === undefined) return 0;
+  const lines = Math.ceil(message.text.length / 60);
+  return message.role === 'user' ? 68 + lines * 24 : 72 + lines * 26;
+}
+
+interface Held {
+  from: string;
+  to: string;
+}
+
+/** The messages, first to last, that hold the focus or the selection. */
+function useHeld(scroller: RefObject<HTMLDivElement | null>): Held | null {
+  const [held, setHeld] = useState<Held | null>(null);
+  useEffect(() => {
+    const look = () => {
+      const root = scroller.current;
+      const { anchorNode, focusNode, isCollapsed = true } = document.getSelection() ?? {};
+      const from = isCollapsed ? null : idAround(anchorNode ?? null, root);
+      const to = isCollapsed ? null : idAround(focusNode ?? null, root);
+      const focused = idAround(document.activeElement, root);
+      const one = from ?? to ?? focused;
+      const next = one === null ? null : { from: from ?? one, to: to ?? one };
+      setHeld((now) => (now?.from === next?.from && now?.to === next?.to ? now : next));
+    };
+    document.addEventListener('selectionchange', look);
+    document.addEventListener('focusin', look);
+    document.addEventListener('focusout', look);
+    return () => {
+      document.removeEventListener('selectionchange', look);
+      document.removeEventListener('focusin', look);
+      document.removeEventListener('focusout', look);
+    };
+  }, [scroller]);
+  return held;
+}
+
+function idAround(node: Node | null, root: HTMLElement | null): string | null {
+  if (node === null || !root?.contains(node)) return null;
+  const element = node instanceof Element ? node : node.parentElement;
+  return element?.closest<HTMLElement>('[data-message]')?.dataset.message ?? null;
+}
