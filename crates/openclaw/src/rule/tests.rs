@@ -160,7 +160,7 @@ fn a_healthy_instance_has_no_finding() {
 }
 
 /// A multi-line reply is printed to the console as it is, lines without a time included; with one, a line looks just
-/// like OpenClaw's. It never gets into the log file.
+/// like OpenClaw's. In the log file a reply to POST /v1/chat/completions is a line without a subsystem.
 #[test]
 fn a_chat_reply_proves_nothing() {
     for example in EXAMPLES {

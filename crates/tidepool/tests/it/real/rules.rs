@@ -18,9 +18,6 @@ use crate::kit::{Options, used_secret};
 
 /// A repair stops and starts it, with OpenClaw's doctor in between.
 const REPAIR: Duration = Duration::from_secs(400);
-/// OpenClaw asks a provider at a loopback or private address without a key: the model server has a name.
-const NAME: &str = "models.tidepool.example";
-
 struct Real {
     ground: Ground,
     /// The model server's port.
@@ -50,12 +47,17 @@ impl Real {
         platform.add(TOKEN, "ada_bot");
         used_secret(TOKEN);
         let shared = shared(&fleet, "h4", platform.url.rsplit(':').next().unwrap());
-        let gateway_url = format!("http://{NAME}:{models}");
+        // OpenClaw asks a provider at a loopback or private address without a key: it has a name, and one that leads to loopback is
+        // refused.
+        let gateway_url = format!("http://{}:{models}", name(&models));
         let assistants = Defaults { gateway_url, start_limit: START, least_memory: 64 << 20, ..Default::default() };
         let options = Options { bot_api_url: Some(platform.url.clone()), assistants, ..Options::default() };
         let moved = Instant::now();
         let ground = Ground::with_options(fleet, "h4", options).await;
-        ground.sh("grep -qwF \"$1\" /etc/hosts || printf '127.0.0.1 %s\\n' \"$1\" >>/etc/hosts", &[NAME]).await;
+        let script = r#"
+            address=$(ip -4 -o addr show scope global | awk '{ sub("/.*", "", $4); print $4; exit }')
+            grep -qwF "$1" /etc/hosts || printf '%s %s\n' "$address" "$1" >>/etc/hosts"#;
+        ground.sh(script, &[&name(&models)]).await;
         Real { ground, models, platform, _shared: shared, moved, known: HashSet::new() }
     }
 
@@ -155,7 +157,9 @@ impl Real {
     /// Waits until a command on the host succeeds; `$1` is the unit.
     async fn until(&self, of: &Assistant, what: &str) {
         let began = Instant::now();
-        let script = format!("for i in $(seq 50); do if {what}; then echo yes; exit; fi; sleep 1; done");
+        let script = format!(
+            "end=$(($(date +%s) + 40)); while [ $(date +%s) -lt $end ]; do if {what}; then echo yes; exit; fi; sleep 1; done"
+        );
         while self.ground.sh(&script, &[&format!("openclaw-{}", of.id)]).await != "yes" {
             let journal = "journalctl -u \"openclaw-$1\" -o cat -n 40 --no-pager";
             assert!(began.elapsed() < START, "never: {what}\n{}", self.ground.sh(journal, &[&of.id]).await);
@@ -176,11 +180,15 @@ impl Real {
     }
 
     async fn end(self) {
-        self.ground
-            .sh("systemctl stop 'model-*' || true; sed -i \"/ $1\\$/d\" /etc/hosts 2>/dev/null || true", &[NAME])
-            .await;
+        let script =
+            "systemctl stop \"model-$1\"; kept=$(grep -vwF \"$2\" /etc/hosts); printf '%s\\n' \"$kept\" >/etc/hosts";
+        self.ground.sh(script, &[&self.models, &name(&self.models)]).await;
         self.ground.end().await;
     }
+}
+
+fn name(models: &str) -> String {
+    format!("models-{models}.example.com")
 }
 
 /// The ledger has this rule, of this one, with how it was, what was done and how it is.
@@ -194,7 +202,7 @@ fn is_written(one: &Value, rule: &str, of: &Assistant, status: &str) {
         assert!(one[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {one:#}");
     }
     if status == "success" {
-        assert_eq!(one["after"], "it is ready", "{one:#}");
+        assert!(one["after"].as_str().unwrap().starts_with("it is ready"), "{one:#}");
         assert_ne!(one["action"], "nothing", "{one:#}");
         assert!(one["took_ms"].as_i64().unwrap() > 0);
     } else {
@@ -320,8 +328,7 @@ async fn what_makes_it_end() {
     real.is_well(&one).await;
 
     // 2: an older file and no state: it ends with 1 again and again, and only OpenClaw's doctor moves the setting.
-    let fresh =
-        "systemctl stop \"openclaw-$1\" && cd \"$2/.openclaw\" && rm -rf state agents tasks identity openclaw.json.*";
+    let fresh = "systemctl stop \"openclaw-$1\" && systemctl reset-failed \"openclaw-$1\"; cd \"$2/.openclaw\" && rm -rf state agents tasks identity openclaw.json.*";
     real.ground.sh(fresh, &[&one.id, &home]).await;
     real.edit(&one, "c['channels']={'telegram':{'enabled':False,'streamMode':'partial'}}\nc.pop('meta',None)").await;
     real.ground.sh("systemctl start \"openclaw-$1\"", &[&one.id]).await;
