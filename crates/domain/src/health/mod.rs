@@ -63,7 +63,7 @@ pub struct Seen {
     pub layer: &'static str,
     pub detail: String,
     pub latency_ms: Option<i64>,
-    /// When its process was started, by our clock.
+    /// When somebody started it, by our clock; none where systemd has started it again by itself since.
     pub started_at: Option<Timestamp>,
     /// Its server could not be talked to: that is the server's case, and a restart is not possible.
     pub unreachable: bool,
@@ -135,6 +135,7 @@ pub async fn look(app: &App, looked: &Looked, number: usize, member: &Member) ->
     let seen = layers(app, looked, number, member).await;
     let started_at = looked
         .of(number)
+        .filter(|answer| answer.unit.restarts == 0)
         .and_then(|answer| answer.running_for(&looked.sweep.server))
         .and_then(|age| app.clock.now().checked_sub(SignedDuration::try_from(age).ok()?).ok());
     Seen { started_at, ..seen }

@@ -39,6 +39,12 @@ impl Validation {
 }
 
 impl Issue {
+    /// Whether it is about a key that a start names too. Those of a channel are known to its plugin alone, which is not asked then:
+    /// the start ends with 1, and says only that something changed.
+    pub fn is_told_at_start(&self) -> bool {
+        self.message.contains("Unrecognized key")
+    }
+
     /// What follows the words with which OpenClaw names unknown keys.
     fn unknown(&self) -> Option<&str> {
         ["Unrecognized key: ", "Unrecognized keys: ", "must not have additional properties: "]

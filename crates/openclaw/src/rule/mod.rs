@@ -148,9 +148,9 @@ pub enum Detail {
     AuthProfiles {
         ordered: bool,
     },
-    /// A healthy gateway has this instance's address, such as `ws://127.0.0.1:18789`.
+    /// A healthy gateway has this instance's address, such as `ws://127.0.0.1:18789`; or, without one, its state.
     PortTaken {
-        address: String,
+        address: Option<String>,
     },
     NotListening(Listening),
     /// This many turns ended with the provider's limit.

@@ -1,15 +1,31 @@
 //! Rule 1: a provider has no key. Every turn ends with an error; unit and health say nothing of it.
+//!
+//! With a gateway at a loopback or private address OpenClaw asks without a key and says nothing of it either: then
+//! only the configuration tells.
 
 use super::{Detail, Evidence, Finding, best};
+use crate::config::{Found, PROVIDER, Problem};
+use crate::document::Document;
 use crate::log::Line;
 
 const WORDS: &str = "No API key found for provider \"";
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
+    if evidence.document.is_some_and(is_keyless) {
+        let told = format!("models.providers.{PROVIDER}.apiKey is missing");
+        return Some(Finding::fact(Detail::NoApiKey { provider: PROVIDER.to_owned() }, told));
+    }
     best(evidence.lines.iter().filter_map(|line| {
         let provider = provider(line)?;
         Some(Finding::by(line, Detail::NoApiKey { provider }))
     }))
+}
+
+/// Our provider's entry is there, and lacks nothing but the key.
+fn is_keyless(document: &Document) -> bool {
+    // It may also be a reference to a secret, which is no text.
+    let key = document.get(["models", "providers", PROVIDER, "apiKey"]);
+    key.is_none_or(|key| key.is_null() || key == "") && Found::read(document).problems() == [Problem::NoKey]
 }
 
 fn provider(line: &Line) -> Option<String> {

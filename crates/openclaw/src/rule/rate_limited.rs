@@ -1,5 +1,6 @@
-//! Rule 8: the provider's rate limit. One turn tries ten times before it gives up, and its words are the provider's
-//! own: what counts is a turn that ended for that reason.
+//! Rule 8: the provider's rate limit. One turn tries a model ten times before it gives it up, and the words are the
+//! provider's own: what counts is a turn that gave a model up for that reason. Where other models are to be tried then,
+//! as with every instance of ours, it says so of each of them, the last included, and never that the turn ended.
 
 use std::collections::HashSet;
 
@@ -11,21 +12,21 @@ const TURNS: usize = 3;
 const WORDS: &str = "embedded run failover decision";
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
-    let ended: Vec<&Line> = evidence.recent().filter(|line| ended_so(line)).collect();
-    // The same turn is told in the file and on the console.
-    let runs: HashSet<&str> = ended.iter().filter_map(|line| line.field("runId")).collect();
-    let last = ended.iter().rev().find(|line| line.origin == Origin::File).or(ended.last())?;
+    let given_up: Vec<&Line> = evidence.recent().filter(|line| gave_up(line)).collect();
+    // The same turn is told in the file and on the console, and once for each of its models.
+    let runs: HashSet<&str> = given_up.iter().filter_map(|line| line.field("runId")).collect();
+    let last = given_up.iter().rev().find(|line| line.origin == Origin::File).or(given_up.last())?;
     if runs.len() < TURNS {
         return None;
     }
     Some(Finding::by(last, Detail::RateLimited { turns: runs.len(), model: model(last) }))
 }
 
-fn ended_so(line: &Line) -> bool {
+fn gave_up(line: &Line) -> bool {
     let reason = || line.fields.get("failoverReason").and_then(|value| value.as_str()).or_else(|| line.field("reason"));
     line.is_of("agent/embedded")
         && line.message.starts_with(WORDS)
-        && line.field("decision") == Some("surface_error")
+        && matches!(line.field("decision"), Some("surface_error" | "fallback_model"))
         && reason() == Some("rate_limit")
 }
 

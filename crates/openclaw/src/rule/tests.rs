@@ -134,7 +134,7 @@ fn what_is_found_is_told() {
     };
     assert_eq!(detail(Rule::NoApiKey), Detail::NoApiKey { provider: "remote".into() });
     assert_eq!(detail(Rule::ExitLoop), Detail::ExitLoop { exits: 3 });
-    assert_eq!(detail(Rule::PortTaken), Detail::PortTaken { address: "ws://127.0.0.1:18789".into() });
+    assert_eq!(detail(Rule::PortTaken), Detail::PortTaken { address: Some("ws://127.0.0.1:18789".into()) });
     assert_eq!(detail(Rule::RateLimited), Detail::RateLimited { turns: 3, model: Some("rl/fake-429".into()) });
     assert_eq!(detail(Rule::BotChannel), Detail::BotChannel(Channel::Refused));
     let Detail::UnknownKey { told } = detail(Rule::UnknownKey) else { panic!() };
@@ -160,7 +160,7 @@ fn a_healthy_instance_has_no_finding() {
 }
 
 /// A multi-line reply is printed to the console as it is, lines without a time included; with one, a line looks just
-/// like OpenClaw's. It never gets into the log file.
+/// like OpenClaw's. In the log file a reply to POST /v1/chat/completions is a line without a subsystem.
 #[test]
 fn a_chat_reply_proves_nothing() {
     for example in EXAMPLES {
@@ -205,6 +205,49 @@ fn a_series_counts_within_five_minutes() {
     // The wait of an ordinary restart.
     let waits = EXAMPLES.iter().find(|example| example.rule == Rule::NotListening).unwrap();
     assert_eq!(rules(&file(waits.file)[1..2]), []);
+}
+
+/// With other models to try, as we configure every instance, a turn never says that it ended, but that it goes on to the next model.
+#[test]
+fn a_limit_is_found_where_other_models_are_tried() {
+    let lines = file(include_str!("../../samples/rules/8.fallbacks.jsonl"));
+    let found = found(&lines, Some(&good_document()), None);
+    let [(Rule::RateLimited, finding)] = found.as_slice() else { panic!("{found:?}") };
+    let detail = Detail::RateLimited { turns: 3, model: Some("tidepool/gemini-2.5-flash".into()) };
+    assert_eq!((finding.proof, &finding.detail), (Proof::Logged, &detail));
+    // Two turns are two, whatever they tried.
+    let last = lines[8].field("runId").unwrap().to_owned();
+    let two: Vec<Line> = lines.into_iter().filter(|line| line.field("runId") != Some(&last)).collect();
+    assert_eq!((rules(&two), two.len()), (vec![], 6));
+}
+
+/// A gateway of the same instance that somebody started by hand has its state, and the second one does not get as far as the port.
+#[test]
+fn a_gateway_of_the_same_state_is_found() {
+    let lines = file(include_str!("../../samples/rules/6.state.jsonl"));
+    let found = found(&lines, Some(&good_document()), None);
+    let [(Rule::PortTaken, finding)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((finding.proof, &finding.detail), (Proof::Logged, &Detail::PortTaken { address: None }));
+}
+
+#[test]
+fn a_key_that_is_missing_is_found_in_the_configuration_too() {
+    let rules_of = |provider: &str| {
+        let text = format!(
+            "{{models:{{providers:{{tidepool:{{baseUrl:'http://10.0.0.1/v1',models:[{{id:'a'}}]{provider}}}}}}},
+            agents:{{defaults:{{model:{{primary:'tidepool/a'}}}}}},channels:{{telegram:{{botToken:'x'}}}}}}"
+        );
+        let document = Document::parse(&text).unwrap();
+        found(&[], Some(&document), None)
+            .into_iter()
+            .map(|(_, finding)| (finding.proof, finding.detail))
+            .collect::<Vec<_>>()
+    };
+    let missing = vec![(Proof::Fact, Detail::NoApiKey { provider: "tidepool".into() })];
+    assert_eq!(rules_of(""), missing);
+    assert_eq!(rules_of(",apiKey:''"), missing);
+    assert_eq!(rules_of(",apiKey:'sk-x'"), []);
+    assert_eq!(rules_of(",apiKey:{source:'env',id:'KEY'}"), [], "a reference is no text");
 }
 
 #[test]

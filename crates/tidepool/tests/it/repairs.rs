@@ -226,6 +226,27 @@ async fn words_of_a_chat_reply_repair_nothing() {
     ground.end().await;
 }
 
+/// OpenClaw's doctor finds nothing wrong with an address that the server does not have; our records do.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_doctor_leaves_is_brought_back_from_our_records() {
+    let Some(mut ground) = Ground::new("repairs::what_the_doctor_leaves_is_brought_back_from_our_records").await else {
+        return;
+    };
+    let id = ground.provisioned(json!({})).await;
+    domain::repair::scan(&ground.site.app).await.unwrap();
+    edit(&ground, &id, "c['gateway'].update(bind='custom',customBindHost='10.99.99.99')").await;
+    ground.sh("systemctl restart \"openclaw-$1\"; for i in $(seq 500); do [ \"$(systemctl show -p NRestarts --value \"openclaw-$1\")\" -ge 3 ] && break; \
+        sleep 0.1; done", &[&id]).await;
+    domain::repair::scan(&ground.site.app).await.unwrap();
+    let repairs = settled(&ground).await;
+    let [one] = repairs.as_slice() else { panic!("{repairs:#?}") };
+    assert_eq!((one["rule"].as_str(), one["status"].as_str()), (Some("exit_loop"), Some("success")), "{one:#}");
+    assert!(one["action"].as_str().unwrap().contains("brought our settings back"), "{one:#}");
+    assert_eq!(ground.config(&id).await["gateway"]["bind"], "loopback");
+    assert_eq!(ground.sh("systemctl is-active \"openclaw-$1\"", &[&id]).await, "active");
+    ground.end().await;
+}
+
 /// A second look that fails proves nothing: the line is read again, until it is known.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_proved_is_read_again() {

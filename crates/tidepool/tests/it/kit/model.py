@@ -1,6 +1,7 @@
 # A model server in OpenAI's shape: says which model it was asked for, and what it was ever told to remember; asked to "count N", it
-# takes a tenth of a second for each word. Usage: model.py PORT
-import http.server, json, re, sys, time
+# takes a tenth of a second for each word. While a file of its own name with `.limited` behind it is there, it has had enough of everybody
+# for today. Usage: model.py PORT
+import http.server, json, os, re, sys, time
 
 
 def text_of(content):
@@ -15,6 +16,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if os.path.exists(sys.argv[0] + ".limited"):
+            error = {"message": "Rate limit reached for requests per day", "type": "rate_limit_error", "code": "rate_limit_exceeded"}
+            return self.answer("application/json", json.dumps({"error": error}), 429)
         told = [text_of(m.get("content")) for m in asked["messages"] if m["role"] == "user"]
         kept = " ".join(re.findall(r"remember the (\w+)", " ".join(told)))
         # OpenClaw may say more after its user's words.
@@ -52,13 +56,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.answer("application/json", '{"object":"list","data":[]}')
 
-    def answer(self, kind, body):
+    def answer(self, kind, body, status=200):
         body = body.encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
 
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[1])), Handler).serve_forever()

@@ -176,6 +176,10 @@ def gateway(port):
     if wrong("loop"):
         print("Gateway failed to start: Refusing to run automatic gateway startup migrations (config validity changed)", flush=True)
         sys.exit(1)
+    own = read_json(CONFIG, {}).get("gateway", {})
+    if own.get("bind") == "custom":
+        print(f"Gateway failed to start: gateway bind=custom requested {own.get('customBindHost')} but resolved 0.0.0.0; refusing fallback.", flush=True)
+        sys.exit(1)
     if VERSION in (wrong("crash") or []):
         print("Gateway failed to start: as it was told to", flush=True)
         sys.exit(1)
@@ -185,7 +189,7 @@ def gateway(port):
     time.sleep(wrong("delay") or 0)
     threading.Thread(target=watch, daemon=True).start()
     print(f"listening on ws://127.0.0.1:{port}", flush=True)
-    address = "0.0.0.0" if read_json(CONFIG, {}).get("gateway", {}).get("bind") == "lan" else "127.0.0.1"
+    address = "0.0.0.0" if own.get("bind") == "lan" else "127.0.0.1"
     server = http.server.ThreadingHTTPServer((address, port), Pages)
     server.daemon_threads = True
     server.serve_forever()

@@ -12,11 +12,11 @@ use crate::kit::assistant::{START, model_server};
 use crate::kit::hosts::{CURRENT, Fleet, Ground, fleet, is_real};
 use crate::kit::{Options, used_secret};
 
-const TOKEN: &str = "123456:example-of-a-bot-token-that-is-none";
-const WRITER: i64 = 4711;
+pub(super) const TOKEN: &str = "123456:example-of-a-bot-token-that-is-none";
+pub(super) const WRITER: i64 = 4711;
 
 /// What listens on this machine's loopback at `port`, listens on the host's too, until this is dropped.
-fn shared(fleet: &Fleet, machine: &str, port: &str) -> Child {
+pub(super) fn shared(fleet: &Fleet, machine: &str, port: &str) -> Child {
     let machine = fleet.machine(machine);
     let mut ssh = Command::new("ssh");
     ssh.args(["-N", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"])
@@ -27,14 +27,14 @@ fn shared(fleet: &Fleet, machine: &str, port: &str) -> Child {
     ssh.stdin(Stdio::null()).kill_on_drop(true).spawn().unwrap()
 }
 
-fn message(number: i64, text: &str) -> Value {
+pub(super) fn message(number: i64, text: &str) -> Value {
     let person = json!({"id": WRITER, "is_bot": false, "first_name": "Ada"});
     let chat = json!({"id": WRITER, "type": "private", "first_name": "Ada"});
     let now = base::Clock::default().now().as_second();
     json!({"update_id": number, "message": {"message_id": number, "date": now, "chat": chat, "from": person, "text": text}})
 }
 
-async fn until(what: &str, is: impl Fn() -> bool) {
+pub(super) async fn until(what: &str, is: impl Fn() -> bool) {
     let began = Instant::now();
     while !is() {
         assert!(began.elapsed() < START, "{what}: not seen");

@@ -3,4 +3,5 @@
 mod bot;
 mod browser;
 mod gateway;
+mod rules;
 mod upgrade;
