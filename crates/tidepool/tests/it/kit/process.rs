@@ -1,5 +1,6 @@
 //! The real binary as a process, with a clean environment, ended by its pid.
 
+use std::fs::OpenOptions;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -33,6 +34,16 @@ pub struct Process {
 impl Process {
     /// Starts `serve` in `folder` (its data in `folder/data`) on free ports; does not wait.
     pub fn serve(folder: &Path, environment: &[(&str, &str)]) -> Process {
+        Process::start(folder, environment, Stdio::piped())
+    }
+
+    /// The same, with its log at the end of `folder/log`.
+    pub fn serve_logging(folder: &Path, environment: &[(&str, &str)]) -> Process {
+        let log = OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
+        Process::start(folder, environment, log.into())
+    }
+
+    fn start(folder: &Path, environment: &[(&str, &str)], log: Stdio) -> Process {
         let [employee, admin, gateway, embed] = [(); 4].map(|()| format!("127.0.0.1:{}", free_port()));
         let own = [
             ("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()),
@@ -43,7 +54,7 @@ impl Process {
         let child = command(folder, &["serve"], &[&own, environment].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         Process {
@@ -97,7 +108,21 @@ impl Process {
 
     /// SIGTERM.
     pub fn terminate(&self) {
-        let sent = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
+        self.signal("TERM");
+    }
+
+    /// SIGSTOP: from one instruction to the next it stands still, and nobody is told.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// SIGCONT: it goes on where it was, as if no time had passed.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
