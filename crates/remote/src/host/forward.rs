@@ -75,6 +75,7 @@ pub(super) async fn open(
                 return drop(opened.send(Err(Fault::Lost)));
             }
         };
+        connection.count_forwarded();
         serve(channel, opened).await;
         drop(permit);
     });
