@@ -22,7 +22,7 @@ WEB = ROOT / "web"
 NEEDS: dict[str, tuple[str, ...]] = {
     "setup": (),
     "web": ("web",),
-    "rust": ("nextest", "postgres", "mariadb", "idp", "openclaw", "hosts"),
+    "rust": ("nextest", "postgres", "mariadb", "idp", "openclaw", "hosts", "faketime"),
     "api": ("netns", "schemathesis"),
     "docs": ("docs",),
     "scaleout": ("netns", "postgres", "nginx"),

@@ -18,6 +18,7 @@ pub mod event;
 pub mod guardian;
 pub mod hashing;
 pub mod health;
+mod held;
 pub mod host;
 pub mod install;
 pub mod instance;

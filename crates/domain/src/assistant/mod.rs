@@ -38,6 +38,8 @@ pub struct Defaults {
     pub origins: Vec<String>,
     /// How long an assistant may take until it is ready.
     pub start_limit: Duration,
+    /// How long after the answer to a restart the second look comes.
+    pub settle: Duration,
     /// The bytes of memory that must be free for one more assistant.
     pub least_memory: u64,
 }
@@ -50,6 +52,7 @@ impl Default for Defaults {
             gateway_url: String::new(),
             origins: vec![],
             start_limit: Duration::from_secs(120),
+            settle: Duration::from_secs(10),
             least_memory: 1 << 30,
         }
     }

@@ -29,6 +29,11 @@ pub async fn state(assistant: &Assistant) -> Result<State> {
     }
 }
 
+/// Whether somebody stopped it: it neither runs nor has failed.
+pub async fn is_stopped(assistant: &Assistant) -> Result<bool> {
+    Ok(state(assistant).await?.active == Active::Inactive)
+}
+
 /// Stops the gateway and makes room on its port.
 pub async fn stop(context: &Context, assistant: &Assistant) -> Result<()> {
     let began = Instant::now();

@@ -9,14 +9,18 @@ use futures_util::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use store::job_run::{self, JobRun, New, Status};
 use store::notice::{Notice, Topic};
+use tokio::sync::watch;
 
 use super::{Job, find};
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
+use crate::held;
 
 /// A run whose process says nothing for so long is given up.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(10);
+/// Whoever could not renew for so long stops, before anybody else may take it for gone.
+const HELD: Duration = Duration::from_secs(27);
 /// The most that is kept of what a run says.
 const LONGEST: usize = 2000;
 
@@ -25,6 +29,8 @@ pub(super) struct Begun {
     job: &'static Job,
     pub id: i64,
     holder: String,
+    /// From when on the lease counts.
+    at: Instant,
 }
 
 /// Begins a run; `None` where the slot has one, or another run of the job goes on.
@@ -34,7 +40,7 @@ pub(super) async fn begin(
     slot: Option<Timestamp>,
     holder: &str,
 ) -> Result<Option<Begun>> {
-    let now = app.clock.now();
+    let (now, at) = (app.clock.now(), Instant::now());
     let new = New {
         job_name: job.name,
         slot,
@@ -48,7 +54,7 @@ pub(super) async fn begin(
     let Some(id) = job_run::begin(&mut tx, &new).await? else { return Ok(None) };
     tell(&mut tx, job).await?;
     tx.commit().await?;
-    Ok(Some(Begun { job, id, holder: holder.to_owned() }))
+    Ok(Some(Begun { job, id, holder: holder.to_owned(), at }))
 }
 
 /// What runs every few seconds is no news.
@@ -80,12 +86,14 @@ pub(super) async fn skip(app: &App, job: &Job, slot: Timestamp, holder: &str) ->
 /// Does the work and writes how it ended. Whoever cannot renew stops at once, and leaves the end to others.
 pub(super) async fn finish(app: Arc<App>, begun: Begun) {
     let began = Instant::now();
+    let (renewed, renewal) = watch::channel(begun.at);
     let ran = tokio::select! {
-        ran = work(app.clone(), begun.job) => ran,
-        () = lost(&app, &begun) => {
-            tracing::warn!(job = begun.job.name, "its run was given up: the lease could not be renewed");
-            return;
-        }
+        ran = held::work(work(app.clone(), begun.job), renewal, begun.at, HELD) => ran,
+        () = lost(&app, &begun, &renewed) => None,
+    };
+    let Some(ran) = ran else {
+        tracing::warn!(job = begun.job.name, "its run was given up: the lease could not be renewed");
+        return;
     };
     let (status, message) = match ran {
         Ok(message) => (Status::Success, message),
@@ -116,13 +124,18 @@ async fn work(app: Arc<App>, job: &'static Job) -> Result<String> {
     }
 }
 
-/// Returns when the run is not ours any more.
-async fn lost(app: &App, begun: &Begun) {
+/// Renews; returns when the run is not ours any more.
+async fn lost(app: &App, begun: &Begun, renewed: &watch::Sender<Instant>) {
     let mut failing = 0;
     loop {
         tokio::time::sleep(RENEW).await;
+        // The lease counts from before the question: the answer may take its time.
+        let asked = Instant::now();
         match job_run::renew(&app.db, begun.id, &begun.holder, app.clock.now() + LEASE).await {
-            Ok(true) => failing = 0,
+            Ok(true) => {
+                failing = 0;
+                renewed.send_replace(asked);
+            }
             Ok(false) => return,
             // Two in a row, and the lease is nearly over.
             Err(_) if failing > 0 => return,

@@ -2,6 +2,7 @@
 //! believe it for a moment, the row of (job, slot) is written by one of them only.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ pub struct Scheduler {
     /// Slots that another process's run is in the way of.
     waiting: Mutex<HashMap<&'static str, Waiting>>,
     runs: Mutex<JoinSet<()>>,
+    leads: AtomicBool,
 }
 
 /// What was in a slot's way when that was first seen.
@@ -61,6 +63,7 @@ impl Scheduler {
             done: Mutex::default(),
             waiting: Mutex::default(),
             runs: Mutex::default(),
+            leads: AtomicBool::new(false),
         }
     }
 
@@ -87,7 +90,12 @@ impl Scheduler {
     pub async fn tick(&self) -> Result<Option<usize>> {
         let now = self.app.clock.now();
         let ttl = SignedDuration::try_from(self.timing.lease).unwrap_or(SignedDuration::from_secs(15));
-        if !lease::hold(&self.app.db, NAME, &self.holder, now, now + ttl).await? {
+        let leads = lease::hold(&self.app.db, NAME, &self.holder, now, now + ttl).await?;
+        if self.leads.swap(leads, Ordering::Relaxed) != leads {
+            let told = if leads { "this process leads: it lets jobs run" } else { "another process leads" };
+            tracing::info!(holder = self.holder, "{told}");
+        }
+        if !leads {
             return Ok(None);
         }
         job_run::abandon(&self.app.db, now).await?;

@@ -24,9 +24,8 @@ use crate::task::Context;
 pub const AUTO_RECOVERY: &str = "auto_recovery";
 /// After a restart it is watched for so long.
 const WATCH: SignedDuration = SignedDuration::from_mins(30);
-/// How long an answer is waited for after a restart, and how long after it the second look comes.
+/// How long an answer is waited for after a restart.
 const ANSWER: Duration = Duration::from_secs(90);
-const SETTLE: Duration = Duration::from_secs(10);
 
 /// Begins what is to be restarted; answers the instances, and those that are left to people.
 pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
@@ -90,7 +89,10 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     // A worker before this one may have restarted it, or somebody else did a moment ago: then there is only the second look.
     let known = instance_health::find(&app.db, &id).await?;
     let was_restarted = known.and_then(|known| known.restarted_at).is_some_and(|at| at >= of.created_at);
-    let restarted = if was_restarted || seen.found == Found::Starting {
+    let restarted = if was_restarted && context.held.attempt > 1 && service::is_stopped(&assistant).await? {
+        // It got as far as stopping it.
+        service::start(context, &assistant).await
+    } else if was_restarted || seen.found == Found::Starting {
         Ok(())
     } else {
         service::state(&assistant).await?;
@@ -108,7 +110,7 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(app.assistants.settle).await;
     let seen = look(app, &assistant).await?;
     // Here a start that is not over yet has failed.
     let found = if seen.found == Found::Starting { Found::Failed } else { seen.found.clone() };

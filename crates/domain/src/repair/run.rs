@@ -9,7 +9,7 @@ use store::Tx;
 use store::repair::{self, Repair, Status};
 
 use super::{AUTO_RECOVERY, Case, Proof, conclude, handler, open, recover};
-use crate::assistant::{config, health};
+use crate::assistant::{Assistant, config, health, service};
 use crate::key::{self, check::SELF_HEAL};
 use crate::task::{Context, Payload, Run};
 
@@ -62,6 +62,11 @@ async fn mend(context: &Context, found: &Repair) -> Result<(String, String)> {
     let case = Case { app, assistant: &assistant, version: &version, document: document.as_ref() };
     // It may have waited in the queue: what is not so any more is left alone.
     match (handler.confirm)(&case, None).await? {
+        // A worker before this one got as far as stopping it.
+        Proof::Refuted if context.held.attempt > 1 && service::is_stopped(&assistant).await? => {
+            service::start(context, &assistant).await?;
+            return Ok((format!("{}, in two attempts", found.action), now(&assistant).await?));
+        }
         Proof::Refuted => return Ok(("nothing".into(), "it was over before anything was done".into())),
         Proof::HandsOff(why) => return Err(base::Error::conflict(why)),
         Proof::Confirmed(_) => {}
@@ -75,17 +80,16 @@ async fn mend(context: &Context, found: &Repair) -> Result<(String, String)> {
             return Err(base::Error::conflict(format!("still: {still}")));
         }
     }
-    let stage = health::stage(&assistant.host, assistant.port()?).await?;
-    Ok((done, format!("it is {}", told(&stage))))
+    Ok((done, now(&assistant).await?))
 }
 
-fn told(stage: &health::Stage) -> String {
-    match stage {
-        health::Stage::Silent => "not answering".into(),
-        health::Stage::Alive => "alive, but not ready".into(),
-        health::Stage::Ready(failing) if failing.is_empty() => "ready".into(),
-        health::Stage::Ready(failing) => format!("ready but for {}", failing.join(", ")),
-    }
+async fn now(assistant: &Assistant) -> Result<String> {
+    Ok(match health::stage(&assistant.host, assistant.port()?).await? {
+        health::Stage::Silent => "it is not answering".into(),
+        health::Stage::Alive => "it is alive, but not ready".into(),
+        health::Stage::Ready(failing) if failing.is_empty() => "it is ready".into(),
+        health::Stage::Ready(failing) => format!("it is ready but for {}", failing.join(", ")),
+    })
 }
 
 async fn end(context: &Context, of: &Repair, status: Status, action: &str, after: &str, ms: i64) -> Result<()> {

@@ -7,7 +7,6 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +25,7 @@ use super::queue::subject;
 use crate::App;
 use crate::alert::{self, DeliverAlert, Rule};
 use crate::audit::{self, Action, By, Deed, Level};
+use crate::held;
 
 /// A task that failed this often is dead.
 pub const MOST_ATTEMPTS: i64 = 5;
@@ -99,6 +99,8 @@ impl Worker {
                     tracing::error!(%error, "abandoned tasks cannot be taken up");
                 }
             }
+            // The leases count from before the question.
+            let asked = Instant::now();
             let claimed = match self.claim(&handled, self.timing.slots.saturating_sub(held.len())).await {
                 Ok(claimed) => claimed,
                 Err(error) => {
@@ -109,7 +111,7 @@ impl Worker {
             let busy = !claimed.is_empty() && held.len() + claimed.len() < self.timing.slots;
             for (task, hold) in claimed {
                 held.insert(hold.id.clone(), hold.clone());
-                running.spawn(self.start(task, hold, renewal.clone()));
+                running.spawn(self.start(task, hold, renewal.clone(), asked));
             }
             if busy {
                 // There was something, and there is room: there may be more.
@@ -229,13 +231,13 @@ impl Worker {
         &self,
         task: Task,
         hold: Held,
-        mut renewal: watch::Receiver<Instant>,
+        renewal: watch::Receiver<Instant>,
+        claimed: Instant,
     ) -> impl Future<Output = Ended> + Send + 'static {
         let run = self.types.iter().find(|t| t.is_named(&task.r#type)).map(|t| t.run);
         let app = self.app.clone();
         let lease = self.timing.lease;
         async move {
-            let claimed = Instant::now();
             let payload = serde_json::from_str::<Value>(&task.payload).map_err(Error::internal);
             let context = Context { app, task, held: hold.clone() };
             let work = async move {
@@ -245,21 +247,11 @@ impl Worker {
                 }
             };
             // A panic is this attempt's failure and nobody else's. Dropping the work ends it, whatever it does.
-            let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
-            loop {
-                let kept_since = (*renewal.borrow_and_update()).max(claimed);
-                let lost = (kept_since + lease * 9 / 10).into();
-                tokio::select! {
-                    ended = &mut work => {
-                        let ended = ended.unwrap_or_else(|panic| Err(Error::internal(panic_text(&*panic))));
-                        return (hold, Outcome::Ran(ended));
-                    }
-                    changed = renewal.changed() => if changed.is_err() {
-                        // The worker is gone, and with it whoever renews.
-                        return (hold, Outcome::LeaseLost);
-                    },
-                    () = tokio::time::sleep_until(lost) => return (hold, Outcome::LeaseLost),
-                }
+            let work = AssertUnwindSafe(work).catch_unwind();
+            match held::work(work, renewal, claimed, lease * 9 / 10).await {
+                Some(Ok(ended)) => (hold, Outcome::Ran(ended)),
+                Some(Err(panic)) => (hold, Outcome::Ran(Err(Error::internal(panic_text(&*panic))))),
+                None => (hold, Outcome::LeaseLost),
             }
         }
     }

@@ -24,6 +24,8 @@ use super::ssh::Connection;
 
 /// Connecting on the server itself is a matter of microseconds; the rest is the way there.
 const OPEN: Duration = Duration::from_secs(5);
+/// How long a gateway may take to hang up, once we did.
+const GOODBYE: Duration = Duration::from_secs(2);
 /// What may wait for a reader. The largest message of an assistant is 25 MiB; it is read as it comes, not when it is whole.
 const PILE: usize = 16 << 20;
 
@@ -75,6 +77,7 @@ pub(super) async fn open(
                 return drop(opened.send(Err(Fault::Lost)));
             }
         };
+        connection.count_forwarded();
         serve(channel, opened).await;
         drop(permit);
     });
@@ -102,7 +105,11 @@ async fn serve(channel: Channel<Msg>, opened: oneshot::Sender<Result<Forwarded, 
     opened.send(Ok(Forwarded(Way::Ssh(tunnel)))).ok();
     tokio::select! {
         () = take_in(&mut read, sender, &pile) => {}
-        _ = gone => {}
+        _ = gone => {
+            // The server is let close it: russh 0.65 forgets a channel only when the other side was first.
+            write.eof().await.ok();
+            timeout(GOODBYE, until_closed(&mut read)).await.ok();
+        }
     }
     write.close().await.ok();
 }
@@ -134,6 +141,10 @@ async fn take_in(read: &mut ChannelReadHalf, sender: mpsc::UnboundedSender<Bytes
 
 async fn half_closed(read: &mut ChannelReadHalf, sender: mpsc::UnboundedSender<Bytes>) {
     drop(sender);
+    until_closed(read).await;
+}
+
+async fn until_closed(read: &mut ChannelReadHalf) {
     while !matches!(read.wait().await, Some(ChannelMsg::Close) | None) {}
 }
 

@@ -1,7 +1,7 @@
 //! One SSH connection: reaching the server, knowing it by its key, logging in. What runs over it is in `session` and `forward`.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const QUESTIONS: usize = 2;
 /// When not even our own bytes get through.
 const STUCK: Duration = Duration::from_secs(20);
+/// So many sockets are forwarded over one connection.
+const MOST_FORWARDED: usize = 200;
 
 /// Where a server is, who logs in there, and which key it must show. Without a key, the first one seen is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,7 @@ pub(super) struct Connection {
     pub sessions: Arc<Semaphore>,
     pub sockets: Arc<Semaphore>,
     pub questions: Arc<Semaphore>,
+    forwarded: AtomicUsize,
     retired: AtomicBool,
 }
 
@@ -73,6 +76,14 @@ impl Connection {
         let stream = reach(&resolve(address).await?, address).await?;
         let (handle, host_key) = greet(stream, address, pinned).await?;
         log_in(handle, host_key, address, key).await
+    }
+
+    /// A socket was forwarded. russh 0.65 keeps some kilobytes of each channel that this side closed first, as it must where a gateway
+    /// does not hang up, until the connection ends; so after a while there is a new one.
+    pub fn count_forwarded(&self) {
+        if self.forwarded.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FORWARDED {
+            self.retire();
+        }
     }
 
     /// Nothing new is begun on it; what goes on may end.
@@ -178,6 +189,7 @@ pub(super) async fn log_in(
             sessions: Arc::new(Semaphore::new(SESSIONS)),
             sockets: Arc::new(Semaphore::new(SOCKETS)),
             questions: Arc::new(Semaphore::new(QUESTIONS_AT_ONCE)),
+            forwarded: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
         }),
         // russh answers a connection that broke as if the login had failed.

@@ -17,6 +17,7 @@ pub const RESTARTED: &str = "5eb03494b6584870a536b337290809b3";
 
 #[derive(Clone, Debug)]
 pub struct Entry {
+    /// Which one it is, and when it was written: the journal's to say.
     pub number: u64,
     pub at: Timestamp,
     pub pid: u32,
@@ -27,7 +28,7 @@ pub struct Entry {
 impl Entry {
     /// A line of the program's own.
     pub fn said(pid: u32, message: impl Into<String>) -> Entry {
-        Entry { number: 0, at: Timestamp::now(), pid, message: message.into(), fields: vec![] }
+        Entry { number: 0, at: Timestamp::UNIX_EPOCH, pid, message: message.into(), fields: vec![] }
     }
 
     /// A line of systemd's.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::Clock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
@@ -20,6 +21,8 @@ const UP_BEFORE: Duration = Duration::from_secs(9 * 24 * 3600);
 pub const UNITS: &str = "/etc/systemd/system";
 /// Where the platform puts what assistants run.
 pub const PROGRAMS: &str = "/opt/tidepool";
+/// How often systemd starts again what ends at once.
+const TRIES: u32 = 10;
 /// A bot's messages are taken this far above a gateway's port.
 const WEBHOOK: u16 = 4;
 
@@ -59,7 +62,8 @@ pub(super) struct State {
     pub unknown: Vec<String>,
     /// Of journal entries and of processes.
     numbers: u64,
-    booted: Instant,
+    clock: Clock,
+    booted: Timestamp,
 }
 
 #[derive(Default)]
@@ -74,6 +78,8 @@ pub(super) struct Unit {
     pub given_up: bool,
     pub since: Timestamp,
     pub journal: Journal,
+    /// How often it was started since the machine was made.
+    starts: u32,
     wedged: bool,
     gateway: WeakGateway,
 }
@@ -117,6 +123,11 @@ impl Unit {
 
 impl Machine {
     pub fn new(name: &str) -> Arc<Machine> {
+        Machine::with_clock(name, Clock::default())
+    }
+
+    /// A machine whose clock somebody moves.
+    pub fn with_clock(name: &str, clock: Clock) -> Arc<Machine> {
         let mut files = Tree::default();
         for folder in [UNITS, "/root", "/srv", "/opt", "/tmp"] {
             files.folder(folder, "root");
@@ -128,7 +139,8 @@ impl Machine {
             conversations: HashMap::new(),
             unknown: vec![],
             numbers: 1000,
-            booted: Instant::now(),
+            booted: clock.now(),
+            clock,
         };
         let power = watch::channel(Power::Up).0;
         Arc::new(Machine { name: name.to_owned(), state: Mutex::new(state), power, news: Notify::new() })
@@ -174,11 +186,40 @@ impl Machine {
     pub fn crash(&self, unit: &str) {
         self.happens(|state| {
             state.kill(unit, (1, 1), "exit-code");
+            for restarts in 1..=TRIES {
+                state.restarts(unit, restarts);
+                state.fail(unit, (1, 1), "exit-code");
+            }
             state.told(unit, Entry::systemd(format!("{unit}: Start request repeated too quickly."), ""));
             if let Some(unit) = state.units.get_mut(unit) {
-                (unit.restarts, unit.given_up) = (10, true);
+                (unit.restarts, unit.given_up) = (TRIES, true);
             }
         });
+    }
+
+    /// Somebody stops a gateway.
+    pub fn stop(&self, unit: &str) {
+        self.happens(|state| {
+            state.stop(unit);
+        });
+    }
+
+    /// Somebody starts a gateway anew.
+    pub fn restart(&self, unit: &str) {
+        self.happens(|state| {
+            state.stop(unit);
+            state.start(unit);
+        });
+    }
+
+    /// How often a unit was started since the machine was made, by whomever; systemd's own tries that failed do not count.
+    pub fn starts(&self, unit: &str) -> u32 {
+        self.lock().units.get(unit).map_or(0, |unit| unit.starts)
+    }
+
+    /// Whether a unit runs and answers.
+    pub fn is_well(&self, unit: &str) -> bool {
+        self.lock().units.get(unit).is_some_and(|unit| unit.process().is_some() && !unit.wedged)
     }
 
     /// The kernel ends a gateway for its memory, and systemd starts it again.
@@ -186,8 +227,7 @@ impl Machine {
         self.happens(|state| {
             state.kill(unit, (2, 9), "oom-kill");
             let restarts = state.units.get(unit).map_or(0, |unit| unit.restarts) + 1;
-            let told = format!("{unit}: Scheduled restart job, restart counter is at {restarts}.");
-            state.told(unit, Entry::systemd(told, RESTARTED).with("N_RESTARTS", restarts.to_string()));
+            state.restarts(unit, restarts);
             state.start(unit);
             if let Some(unit) = state.units.get_mut(unit) {
                 unit.restarts = restarts;
@@ -270,7 +310,11 @@ impl Listener {
 
 impl State {
     pub fn uptime(&self) -> Duration {
-        UP_BEFORE + self.booted.elapsed()
+        UP_BEFORE + Duration::try_from(self.now().duration_since(self.booted)).unwrap_or_default()
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     fn next(&mut self) -> u64 {
@@ -312,14 +356,20 @@ impl State {
     }
 
     pub fn told(&mut self, unit: &str, entry: Entry) {
-        let number = self.next();
-        self.units.entry(unit.to_owned()).or_default().journal.push(Entry { number, ..entry });
+        let (number, at) = (self.next(), self.now());
+        self.units.entry(unit.to_owned()).or_default().journal.push(Entry { number, at, ..entry });
+    }
+
+    /// systemd starts it again by itself.
+    fn restarts(&mut self, unit: &str, restarts: u32) {
+        let told = format!("{unit}: Scheduled restart job, restart counter is at {restarts}.");
+        self.told(unit, Entry::systemd(told, RESTARTED).with("N_RESTARTS", restarts.to_string()));
     }
 
     /// A line of a running gateway: in its log file, and on its console.
     pub fn log(&mut self, unit: &str, subsystem: &str, message: &str) {
         let Some(process) = self.units.get(unit).and_then(Unit::process) else { return };
-        let now = Timestamp::now();
+        let now = self.now();
         let time = now.strftime("%FT%T%.3f+00:00").to_string();
         let (pid, user, file) = (process.pid, process.service.user.clone(), process.log_file.clone());
         if let Some(file) = file {
@@ -379,9 +429,11 @@ impl State {
             service,
         };
         let listening = format!("listening on ws://127.0.0.1:{} (PID {pid})", process.service.port);
+        let now = self.now();
         let unit = self.units.entry(name.to_owned()).or_default();
         (unit.life, unit.exit, unit.result, unit.restarts) = (Life::Running(Box::new(process)), (0, 0), "success", 0);
-        (unit.since, unit.wedged, unit.gateway) = (Timestamp::now(), false, WeakGateway::default());
+        (unit.since, unit.wedged, unit.gateway) = (now, false, WeakGateway::default());
+        unit.starts += 1;
         self.log(name, "gateway", "starting...");
         self.log(name, "gateway", &listening);
         self.log(name, "gateway", "ready");
@@ -402,8 +454,9 @@ impl State {
     fn log_end(&mut self, name: &str) {
         self.told(name, Entry::systemd(format!("{name}: Deactivated successfully."), ""));
         self.told(name, Entry::systemd(format!("Stopped {name}."), STOPPED));
+        let now = self.now();
         if let Some(unit) = self.units.get_mut(name) {
-            (unit.life, unit.exit, unit.result, unit.since) = (Life::Dead, (1, 0), "success", Timestamp::now());
+            (unit.life, unit.exit, unit.result, unit.since) = (Life::Dead, (1, 0), "success", now);
         }
     }
 
@@ -429,8 +482,9 @@ impl State {
         self.told(name, ended.with("EXIT_STATUS", status));
         let failed = Entry::systemd(format!("{name}: Failed with result '{result}'."), FAILED);
         self.told(name, failed.with("UNIT_RESULT", result));
+        let now = self.now();
         let unit = self.units.entry(name.to_owned()).or_default();
-        (unit.life, unit.exit, unit.result, unit.since) = (Life::Failed, exit, result, Timestamp::now());
+        (unit.life, unit.exit, unit.result, unit.since) = (Life::Failed, exit, result, now);
     }
 
     pub fn reset_failed(&mut self, name: &str) {
@@ -461,6 +515,6 @@ impl State {
             process.model = Model::of(&document);
             unit.gateway = WeakGateway::default();
         }
-        self.log(&name, "reload", &said);
+        self.log(&name, "gateway/reload", &said);
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
 
 use super::command::{Answer, Vitals, show};
 use super::machine::{Machine, PROGRAMS, State};
@@ -154,7 +153,7 @@ fn write(state: &mut State, call: &Call<'_>) -> Answer {
     let answer = match there {
         None => Answer::said("new\n"),
         Some(old) => {
-            let kept = format!("{path}.tidepool-{}", Timestamp::now().strftime("%Y%m%dT%H%M%S.%NZ"));
+            let kept = format!("{path}.tidepool-{}", state.now().strftime("%Y%m%dT%H%M%S.%NZ"));
             state.files.write(&kept, old, &owner);
             let versions = state.files.beginning(&format!("{path}.tidepool-"));
             let most = call.arg(6).parse().unwrap_or(5);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::command::{Answer, RSS_KIB, Vitals, show};
 use super::machine::{Machine, State};
@@ -47,7 +47,7 @@ pub(super) fn answer(machine: &Machine, script: &str) -> Option<Answer> {
     }
     let state = machine.lock();
     let vitals = Vitals::of(&state, &machine.name);
-    let mut out = format!("sweep 1\ntime {}\n{}\n", Timestamp::now().as_second(), behind("cpu", &vitals.cpu[0]));
+    let mut out = format!("sweep 1\ntime {}\n{}\n", state.now().as_second(), behind("cpu", &vitals.cpu[0]));
     for (number, asked) in script.lines().filter_map(Asked::read).enumerate() {
         writeln!(out, "begin {number}").ok();
         section(&state, &asked, &mut out);
@@ -119,7 +119,7 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
         }
     }
     if asked.limit > 0 {
-        let from = Timestamp::now() - SignedDuration::from_secs(asked.since);
+        let from = state.now() - SignedDuration::from_secs(asked.since);
         let entries = state.units.get(&asked.unit).into_iter().flat_map(|unit| unit.journal.since(from));
         let telling = |message: &str| {
             ["FATAL ERROR: ", "Gateway failed to start: ", "Refusing to "].iter().any(|words| message.contains(words))

@@ -1,6 +1,6 @@
 //! The real binary as a process, with a clean environment, ended by its pid.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _};
 use std::net::TcpListener;
 use std::path::Path;
@@ -38,6 +38,16 @@ pub struct Process {
 impl Process {
     /// Starts `serve` in `folder` (its data in `folder/data`) on free ports; does not wait.
     pub fn serve(folder: &Path, environment: &[(&str, &str)]) -> Process {
+        Process::start(folder, environment, tempfile::tempfile().unwrap())
+    }
+
+    /// The same, with its log at the end of `folder/log`.
+    pub fn serve_logging(folder: &Path, environment: &[(&str, &str)]) -> Process {
+        let log = OpenOptions::new().create(true).read(true).append(true).open(folder.join("log")).unwrap();
+        Process::start(folder, environment, log)
+    }
+
+    fn start(folder: &Path, environment: &[(&str, &str)], err: File) -> Process {
         let [employee, admin, gateway, embed] = [(); 4].map(|()| format!("127.0.0.1:{}", free_port()));
         let own = [
             ("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()),
@@ -45,7 +55,7 @@ impl Process {
             ("TIDEPOOL_GATEWAY_LISTEN", gateway.as_str()),
             ("TIDEPOOL_EMBED_LISTEN", embed.as_str()),
         ];
-        let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        let out = tempfile::tempfile().unwrap();
         let child = command(folder, &["serve"], &[&own, environment].concat())
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
@@ -102,7 +112,21 @@ impl Process {
 
     /// SIGTERM.
     pub fn terminate(&self) {
-        let sent = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
+        self.signal("TERM");
+    }
+
+    /// SIGSTOP: from one instruction to the next it stands still, and nobody is told.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// SIGCONT: it goes on where it was, as if no time had passed.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
