@@ -17,7 +17,7 @@ use super::key::HostKey;
 use super::lines::Lines;
 use super::output::Output;
 use super::session::{self, Fault};
-use super::ssh::{Address, Connection};
+use super::ssh::{Address, Connection, QUESTIONS_AT_ONCE, SOCKETS};
 use super::{Host, Target};
 
 /// After a failure nobody tries again for this long.
@@ -117,6 +117,9 @@ pub(super) struct Remote {
     pub login: Login,
     commands: Link,
     streams: Link,
+    /// For forwarded sockets, on whichever connection: of people, and of short questions.
+    sockets: Arc<Semaphore>,
+    questions: Arc<Semaphore>,
 }
 
 impl Remote {
@@ -125,7 +128,14 @@ impl Remote {
         let pinned = Arc::new(Mutex::new(address.host_key.clone()));
         let link =
             || Link { address: address.clone(), pinned: pinned.clone(), state: Arc::new(Mutex::new(State::Idle)) };
-        Remote { login: address.login(), commands: link(), streams: link(), address }
+        Remote {
+            login: address.login(),
+            commands: link(),
+            streams: link(),
+            sockets: Arc::new(Semaphore::new(SOCKETS)),
+            questions: Arc::new(Semaphore::new(QUESTIONS_AT_ONCE)),
+            address,
+        }
     }
 
     /// One that is connected already.
@@ -148,22 +158,22 @@ impl Remote {
 
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
         let work = |connection, permit| session::run(connection, permit, line.clone(), command);
-        self.commands.turn(|connection| &connection.sessions, QUEUE, work).await
+        self.commands.turn(|connection| connection.sessions.clone(), QUEUE, work).await
     }
 
     pub async fn feed(&self, line: String, command: &Command) -> Result<Lines> {
         let work = |connection, permit| session::feed(connection, permit, line.clone(), command, &self.login);
-        self.streams.turn(|connection| &connection.sessions, QUEUE, work).await
+        self.streams.turn(|connection| connection.sessions.clone(), QUEUE, work).await
     }
 
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
         let work = |connection, permit| forward::open(connection, permit, port);
-        self.streams.turn(|connection| &connection.questions, QUEUE, work).await
+        self.streams.turn(|_| self.questions.clone(), QUEUE, work).await
     }
 
     pub async fn forward_for_long(&self, port: u16) -> Result<Forwarded> {
         let work = |connection, permit| forward::open(connection, permit, port);
-        self.streams.turn(|connection| &connection.sockets, SHORT_QUEUE, work).await
+        self.streams.turn(|_| self.sockets.clone(), SHORT_QUEUE, work).await
     }
 
     pub async fn close(&self) {
@@ -263,7 +273,7 @@ impl Link {
     /// what it was asked is never repeated.
     async fn turn<T, F: Future<Output = Result<T, Fault>>>(
         &self,
-        gate: fn(&Connection) -> &Arc<Semaphore>,
+        gate: impl Fn(&Connection) -> Arc<Semaphore>,
         patience: Duration,
         work: impl Fn(Arc<Connection>, OwnedSemaphorePermit) -> F,
     ) -> Result<T> {
@@ -271,7 +281,7 @@ impl Link {
         let mut lost = 0;
         loop {
             let connection = self.get().await?;
-            let permit = timeout_at(last, gate(&connection).clone().acquire_owned()).await.map_err(|_| Error::Busy)?;
+            let permit = timeout_at(last, gate(&connection).acquire_owned()).await.map_err(|_| Error::Busy)?;
             let Ok(permit) = permit else { return Err(Error::Busy) };
             if !connection.is_usable() {
                 continue;

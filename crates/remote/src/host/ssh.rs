@@ -64,8 +64,6 @@ pub(super) struct Connection {
     pub handle: Handle<Watch>,
     pub host_key: HostKey,
     pub sessions: Arc<Semaphore>,
-    pub sockets: Arc<Semaphore>,
-    pub questions: Arc<Semaphore>,
     forwarded: AtomicUsize,
     retired: AtomicBool,
 }
@@ -187,8 +185,6 @@ pub(super) async fn log_in(
             handle,
             host_key,
             sessions: Arc::new(Semaphore::new(SESSIONS)),
-            sockets: Arc::new(Semaphore::new(SOCKETS)),
-            questions: Arc::new(Semaphore::new(QUESTIONS_AT_ONCE)),
             forwarded: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
         }),
