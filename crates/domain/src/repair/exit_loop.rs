@@ -74,7 +74,7 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     service::stop(context, assistant).await?;
     let place = &assistant.place;
     let command = Command::new(install::program(case.version))
-        .args(["doctor", "--fix"])
+        .args(["doctor", "--fix", "--yes", "--non-interactive"])
         .env("HOME", &place.home)
         .env("OPENCLAW_STATE_DIR", place.state_dir())
         .env("OPENCLAW_CONFIG_PATH", place.config_path())

@@ -76,7 +76,7 @@ async fn program(machine: &Arc<Machine>, invocation: &Invocation, path: &str, ar
             Some(Answer::said(format!("v{version}\n")))
         }
         ["--version"] => Some(Answer::said(format!("OpenClaw {folder} (simulated)\n"))),
-        ["doctor", "--fix"] => Some(Answer::said("Doctor complete.\n")),
+        ["doctor", "--fix", ..] => Some(Answer::said("Doctor complete.\n")),
         ["gateway", "call", method, "--params", params, "--json"] => {
             let gateway = machine.gateway_of(invocation.variable("OPENCLAW_CONFIG_PATH")?);
             let Some(gateway) = gateway else { return Some(Answer::failed(1, "gateway connect failed: ECONNREFUSED")) };

@@ -332,10 +332,8 @@ fn happen(fault: &mut Fault, machine: &Machine, before: i64, now: i64) {
         What::Down if begins => machine.set_power(Power::Down),
         What::Hang if begins => machine.set_power(Power::Hung),
         What::Down | What::Hang if before < fault.until && fault.until <= now => machine.set_power(Power::Up),
-        What::Curse if fault.at <= now && now <= fault.until => {
-            if machine.is_well(&fault.unit()) {
-                machine.crash(&fault.unit());
-            }
+        What::Curse if (fault.at..=fault.until).contains(&now) && machine.is_well(&fault.unit()) => {
+            machine.crash(&fault.unit());
         }
         // Somebody comes for it by and by.
         What::Starve if !fault.helped && fault.found.is_some_and(|found| now >= found + 20 * MINUTE) => {
