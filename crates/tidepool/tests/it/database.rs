@@ -88,10 +88,17 @@ async fn two_servers_on_one_postgres_share_everything() {
     // Nobody changes the keys under them.
     let output = run(folder.path(), &["db", "rekey"], &environment);
     assert!(!output.status.success(), "re-keyed under two running servers");
-    // A replica with keys of its own is told so.
+    // A replica without the keys, or with others, is told so.
     let elsewhere = tempfile::tempdir().unwrap();
     let mut other = Process::serve(elsewhere.path(), &environment);
-    assert!(other.ended().is_some_and(|text| text.contains("is not the key")), "it must not serve");
+    let told = other.ended().expect("it must not serve");
+    assert!(told.contains("that this database was made with is not here"), "{told}");
+    let key = [("TIDEPOOL_MASTER_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")];
+    let jwt = ["EMPLOYEE", "ADMIN"].map(|side| (format!("TIDEPOOL_{side}_JWT_SECRET"), side.repeat(8)));
+    let jwt: Vec<(&str, &str)> = jwt.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let mut other = Process::serve(elsewhere.path(), &[&environment[..], &key, &jwt].concat());
+    let told = other.ended().expect("it must not serve");
+    assert!(told.contains("is not the key"), "{told}");
     drop((one, two));
     let output = run(folder.path(), &["db", "rekey"], &environment);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -87,7 +87,7 @@ impl Process {
                 return;
             }
             if let Some(status) = self.child.try_wait().unwrap() {
-                panic!("the server ended with {status}");
+                panic!("the server ended with {status}: {}", whole(&self.err));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -157,6 +157,12 @@ fn whole(mut file: &File) -> String {
     text
 }
 
+/// Not one that the kernel gives to whoever asks for any: it would have given it away again before it is used here.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    loop {
+        let port = 10_000 + u16::from_le_bytes(base::secret::random_bytes::<2>().unwrap()) % 22_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }

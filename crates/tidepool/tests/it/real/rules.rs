@@ -125,7 +125,8 @@ impl Real {
 
     /// It works, and nobody has been told anything.
     async fn is_well(&mut self, of: &Assistant) {
-        assert_eq!(self.health(of).await, "healthy");
+        let health = self.health(of).await;
+        assert_eq!(health, "healthy", "{:#}", self.ground.show(&of.id).await["health"]);
         assert_eq!(self.open_alerts().await, [""; 0]);
     }
 
