@@ -121,7 +121,18 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
     while let Ok(Ok(accepted)) = tokio::time::timeout_at(over, accept(&listener, &room)).await {
         begin(accepted);
     }
-    drop(listener);
+    // Those of this very moment: closing the listener would reset them, and a proxy has sent its request by then.
+    if let Ok(listener) = listener.into_std() {
+        while let Ok(place) = room.clone().try_acquire_owned()
+            && let Ok((stream, peer)) = listener.accept()
+        {
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                begin((stream, peer, place));
+            }
+        }
+    }
     graceful.shutdown().await;
     Ok(())
 }
