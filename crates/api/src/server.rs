@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,9 @@ use axum::middleware::from_fn_with_state;
 use domain::token::Audience;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -79,7 +79,9 @@ pub fn around(inner: Router<Shared>, api: Shared) -> Router {
 
 /// Serves until `stop` says so, then finishes what was begun.
 pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) -> io::Result<()> {
-    let graceful = GracefulShutdown::new();
+    let (finish, finishing) = watch::channel(false);
+    // Held by each connection: the last one to end tells.
+    let (hold, mut ended) = mpsc::channel::<()>(1);
     // HTTP/1 only: that is what proxies speak to us, and its every wait has a limit.
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
@@ -89,16 +91,31 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
     let begin = |(stream, peer, place): Accepted| {
         // Small answers must not wait for one another.
         stream.set_nodelay(true).ok();
-        let service = TowerToHyperService::new(with_peer(router.clone(), peer));
-        let (builder, watcher, stop) = (builder.clone(), graceful.watcher(), stopping.clone());
+        let begun = Arc::new(watch::channel(false).0);
+        let service = TowerToHyperService::new(with_peer(router.clone(), peer, begun.clone()));
+        let (builder, stop, mut finishing) = (builder.clone(), stopping.clone(), finishing.clone());
+        let until_closed = (place, hold.clone());
         tokio::spawn(async move {
-            let _until_closed = place;
+            let _until_closed = until_closed;
             if !speaks(&stream, stop).await {
                 return;
             }
-            let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
-            let connection = watcher.watch(connection);
-            if let Err(error) = connection.await {
+            // hyper closes a connection of which it has read nothing yet, and the request on it is lost: it is told to finish
+            // only when it has one in hand.
+            let mut begun = begun.subscribe();
+            let told = async {
+                begun.wait_for(|begun| *begun).await.map(drop).ok();
+                finishing.wait_for(|finishing| *finishing).await.map(drop).ok();
+            };
+            let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+            let served = tokio::select! {
+                served = connection.as_mut() => served,
+                () = told => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = served {
                 tracing::debug!(%error, "connection ended");
             }
         });
@@ -133,7 +150,9 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
             }
         }
     }
-    graceful.shutdown().await;
+    finish.send_replace(true);
+    drop(hold);
+    ended.recv().await;
     Ok(())
 }
 
@@ -161,6 +180,7 @@ async fn speaks(stream: &TcpStream, mut stop: watch::Receiver<bool>) -> bool {
 fn with_peer(
     router: Router,
     peer: SocketAddr,
+    begun: Arc<watch::Sender<bool>>,
 ) -> impl tower::Service<
     http::Request<hyper::body::Incoming>,
     Response = axum::response::Response,
@@ -168,6 +188,7 @@ fn with_peer(
     Future: Send,
 > + Clone {
     router.map_request(move |request: http::Request<hyper::body::Incoming>| {
+        begun.send_replace(true);
         let mut request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(Peer(peer));
         request
