@@ -68,7 +68,7 @@ pub fn command() -> Command {
         )
         .subcommand(
             Command::new(crate::bench::SIMULATED)
-                .about("The simulated servers of `bench sweep`, until standard input ends")
+                .about("The simulated servers of `bench sweep` and `bench sockets`, until standard input ends")
                 .hide(true),
         )
         .subcommand(
