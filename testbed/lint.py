@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """lint.py     checks that no other linter makes: scripts parse, no path of one machine, no open end without an issue, images and
-ports of packaging/ are what they should be.
+ports of packaging/ are what they should be, no two schemas of an API share a name.
 
 Files of more than 500 lines are listed as a warning. Looks at what git knows or would add. Python 3.11, no packages.
 """
@@ -71,8 +71,23 @@ def bad_packaging() -> Iterator[str]:
             yield f"packaging/{name}: {setting} is no setting"
 
 
+def shared_schemas() -> Iterator[str]:
+    """utoipa keeps one of two schemas of the same name, and describes half of the answers wrongly."""
+    defined = re.compile(r"#\[derive\([^\]]*ToSchema[^\]]*\)\](?:\s*#\[[^\n]*\])*\s*pub(?:\([^)]*\))? (?:struct|enum) (\w+)")
+    source = ROOT / "crates/api/src"
+    for app, other in (("admin", "employee"), ("employee", "admin")):
+        places: dict[str, Path] = {}
+        for path in sorted(source.rglob("*.rs")):
+            if path.is_relative_to(source / other):
+                continue
+            for name in defined.findall(path.read_text(encoding="utf-8")):
+                if name in places:
+                    yield f"{path.relative_to(ROOT)}: {places[name].name} has a schema {name} too, in the {app} API"
+                places[name] = path
+
+
 def main() -> int:
-    errors, long = [*bad_packaging()], []
+    errors, long = [*bad_packaging(), *shared_schemas()], []
     for path in files():
         try:
             text = path.read_text(encoding="utf-8")

@@ -82,6 +82,12 @@ pub enum RequestStatus {
     Error,
 }
 
+impl RequestStatus {
+    pub fn succeeded(self) -> bool {
+        self == RequestStatus::Success
+    }
+}
+
 impl From<bool> for RequestStatus {
     fn from(succeeded: bool) -> RequestStatus {
         if succeeded { RequestStatus::Success } else { RequestStatus::Error }

@@ -52,6 +52,12 @@ pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
     Ok(instance::show(&app.db, id).await?.ok_or(Kind::NotFound)?)
 }
 
+/// Somebody is about to be shown its whole token: that is on record before it is seen.
+pub async fn reveal(app: &App, by: &By, id: &InstanceId) -> Result<()> {
+    show(app, id).await?;
+    audit::record_alone(app, by, Deed::info(Action::SecretReveal, id.as_str(), "the gateway token was shown")).await
+}
+
 pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let id = new.id.id();
     if id.as_str() == key::PLATFORM || store::gateway_key::named(&app.db, id.as_str()).await?.is_some() {

@@ -32,6 +32,8 @@ word! {
         ConfigChange = "config.change",
         TaskFailed = "task.failed",
         Claim = "shrimp.claim",
+        /// Beyond the spec: somebody was shown a secret.
+        SecretReveal = "secret.reveal",
     }
 }
 

@@ -103,12 +103,15 @@ pub(crate) fn storable(text: &str) -> String {
 }
 
 /// One instance's requests from an instant on, newest first.
-pub async fn of_instance(db: &Db, instance: &InstanceId, since: Timestamp, page: Page) -> Result<Vec<Request>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM request_log WHERE token_name = ? AND created_at >= ? \
-         ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
-    );
-    db.all(&sql, args![instance.as_str(), since, page.limit, page.offset]).await
+pub async fn of_instance(
+    db: &Db,
+    instance: &InstanceId,
+    since: Timestamp,
+    succeeded: Option<bool>,
+    page: Page,
+) -> Result<Vec<Request>> {
+    let tokens = Some(vec![instance.as_str().to_owned()]);
+    list(db, &Asked { since: Some(since), tokens, succeeded, ..Asked::default() }, page).await
 }
 
 /// What a list of requests is asked for. Every part narrows it.

@@ -48,9 +48,13 @@ impl Sums {
         self.prompt_tokens + self.completion_tokens
     }
 
-    /// Rows of the log, successful or not.
-    pub fn rows(&self) -> i64 {
-        self.requests + self.errors
+    /// Rows of the log: those that succeeded, those that did not, or both.
+    pub fn rows(&self, succeeded: Option<bool>) -> i64 {
+        match succeeded {
+            Some(true) => self.requests,
+            Some(false) => self.errors,
+            None => self.requests + self.errors,
+        }
     }
 }
 

@@ -9,13 +9,14 @@ use domain::assistant::logs::{self, Line, Stream, Veil};
 use domain::assistant::{Assistant, config};
 use domain::instance;
 use futures_util::stream;
+use openclaw::document::Change;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::instance::{InstanceDetail, whole};
+use super::instance::{InstanceDetail, Secrets, detail};
 use crate::config_json::ConfigJson;
 use crate::envelope::Data;
 use crate::error::{ApiError, error_event};
@@ -27,6 +28,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(read_logs))
         .routes(routes!(read_config, set_config))
+        .routes(routes!(config_versions))
+        .routes(routes!(config_version))
         .routes(routes!(restart))
         .routes(routes!(upgrade))
 }
@@ -155,15 +158,78 @@ pub struct HostConfig {
 async fn read_config(_: Admin, api: State, Path(id): Path<String>) -> Answer<HostConfig> {
     let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
     let look = config::look(&api.app, &assistant).await?;
-    let drift =
-        look.drift.into_iter().map(|c| Drift { path: c.path.to_string(), is: c.before, should: c.after }).collect();
     Ok(Data(HostConfig {
         version: look.version.to_string(),
         config: look.masked,
         hash: look.hash,
         untouched: look.untouched,
-        drift,
+        drift: drifts(look.drift),
     }))
+}
+
+fn drifts(changes: Vec<Change>) -> Vec<Drift> {
+    changes.into_iter().map(|c| Drift { path: c.path.to_string(), is: c.before, should: c.after }).collect()
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ConfigVersion {
+    /// By which it is asked for.
+    #[schema(example = "20261115T093000.000000000Z")]
+    version: String,
+    /// Until when it was the configuration.
+    replaced_at: String,
+    bytes: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ConfigVersions {
+    /// Newest first.
+    list: Vec<ConfigVersion>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PastConfig {
+    #[serde(flatten)]
+    version: ConfigVersion,
+    /// Secrets are `***`.
+    #[schema(value_type = Object)]
+    config: Value,
+    /// What putting it back would change: `is` today, `should` in that version; secrets are `***`.
+    changes: Vec<Drift>,
+}
+
+fn kept(api: &Api, kept: config::Kept) -> ConfigVersion {
+    ConfigVersion { version: kept.version, replaced_at: api.zone().show(kept.replaced_at), bytes: kept.bytes }
+}
+
+/// The last five configurations that the platform replaced on the server (beyond the spec).
+#[utoipa::path(get, path = "/instances/{id}/config/versions", tag = "instances", params(("id" = String, Path)), responses(
+    (status = 200, body = ConfigVersions),
+    (status = 409, description = "the instance was never provisioned, or its server has no SSH key that can be used"),
+    (status = 503, description = "the server cannot be reached"),
+))]
+async fn config_versions(_: Admin, api: State, Path(id): Path<String>) -> Answer<ConfigVersions> {
+    let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
+    let found = config::versions(&assistant).await?;
+    Ok(Data(ConfigVersions { list: found.into_iter().map(|one| kept(&api, one)).collect() }))
+}
+
+/// One of them, and how it differs from today's (beyond the spec). To put it back, PATCH what is wanted of it.
+#[utoipa::path(get, path = "/instances/{id}/config/versions/{version}", tag = "instances",
+    params(("id" = String, Path), ("version" = String, Path)), responses(
+    (status = 200, body = PastConfig),
+    (status = 404, description = "no such instance, or no such version is kept"),
+    (status = 409, description = "a file cannot be parsed, the instance was never provisioned, or its server has no SSH key that can be used"),
+    (status = 503, description = "the server cannot be reached"),
+))]
+async fn config_version(
+    _: Admin,
+    api: State,
+    Path((id, version)): Path<(String, String)>,
+) -> Answer<PastConfig> {
+    let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
+    let past = config::version(&assistant, &version).await?;
+    Ok(Data(PastConfig { version: kept(&api, past.kept), config: past.masked, changes: drifts(past.changes) }))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -187,7 +253,7 @@ pub struct ConfigSet {
 async fn set_config(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<SetConfig>) -> Answer<ConfigSet> {
     let id = InstanceId::named(id);
     let task = instance::set_config(&api.app, &who.by, &id, body.config_json.into_text()).await?;
-    let Data(instance) = whole(&api, &id).await?;
+    let Data(instance) = detail(&api, &id, Secrets::Masked).await?;
     Ok(Data(ConfigSet { instance, task_id: task.map(|task| task.as_str().to_owned()) }))
 }
 

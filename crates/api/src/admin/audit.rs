@@ -61,6 +61,17 @@ fn item(api: &Api, entry: Entry) -> AuditEntry {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Wanted {
+    /// A single local day.
+    #[param(value_type = Option<String>, format = Date)]
+    date: Option<Date>,
+    /// id, created_at, operator, action, level or target; a `-` in front turns it around.
+    sort: Option<String>,
+}
+
+/// What both the list and the export are narrowed by.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Narrowed {
     /// Such as `user.update`.
     action: Option<String>,
     /// An administrator's e-mail, or System.
@@ -68,43 +79,57 @@ pub struct Wanted {
     level: Option<Level>,
     /// Exactly this target.
     target: Option<String>,
-    /// A single local day.
-    #[param(value_type = Option<String>, format = Date)]
-    date: Option<Date>,
     /// Text in operator, action, target or detail.
     q: Option<String>,
-    /// id, created_at, operator, action, level or target; a `-` in front turns it around.
-    sort: Option<String>,
 }
 
-async fn found(api: &Api, wanted: Wanted, paging: Paging) -> Answer<Listing<AuditEntry>> {
+impl Narrowed {
+    /// Of these local days, both included.
+    fn between(self, api: &Api, first: Option<Date>, last: Option<Date>) -> audit::Wanted {
+        let (from, until) = api.zone().range(first, last);
+        audit::Wanted {
+            q: self.q,
+            action: self.action,
+            operator: self.operator,
+            level: self.level.map(Into::into),
+            target: self.target,
+            from,
+            until,
+            without_logins: false,
+        }
+    }
+}
+
+async fn found(api: &Api, wanted: Wanted, narrowed: Narrowed, paging: Paging) -> Answer<Listing<AuditEntry>> {
     let newest_first = Sort { column: "id", descending: true };
     let sort = Sort::asked(wanted.sort.as_deref(), store::audit::SORTABLE, newest_first)?;
-    let (from, until) = api.zone().range(wanted.date, wanted.date);
-    let filter = audit::Wanted {
-        q: wanted.q,
-        action: wanted.action,
-        operator: wanted.operator,
-        level: wanted.level.map(Into::into),
-        target: wanted.target,
-        from,
-        until,
-        without_logins: false,
-    };
+    let filter = narrowed.between(api, wanted.date, wanted.date);
     let entries = audit::list(&api.app, &filter, sort, paging.page(50)?).await?;
     Ok(Data(entries.map(|entry| item(api, entry))))
 }
 
 /// The audit log, newest first.
-#[utoipa::path(get, path = "/audit-logs", tag = "audit", params(Wanted, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AuditEntry>> {
-    found(&api, wanted, paging).await
+#[utoipa::path(get, path = "/audit-logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
+async fn list(
+    _: Admin,
+    api: State,
+    Query(wanted): Query<Wanted>,
+    Query(narrowed): Query<Narrowed>,
+    paging: Paging,
+) -> Answer<Listing<AuditEntry>> {
+    found(&api, wanted, narrowed, paging).await
 }
 
 /// The same entries as GET /audit-logs, by page and pageSize.
-#[utoipa::path(get, path = "/audit/logs", tag = "audit", params(Wanted, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
-async fn pages(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AuditEntry>> {
-    found(&api, wanted, paging).await
+#[utoipa::path(get, path = "/audit/logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
+async fn pages(
+    _: Admin,
+    api: State,
+    Query(wanted): Query<Wanted>,
+    Query(narrowed): Query<Narrowed>,
+    paging: Paging,
+) -> Answer<Listing<AuditEntry>> {
+    found(&api, wanted, narrowed, paging).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -122,14 +147,13 @@ pub struct Export {
 
 /// The audit log as CSV, oldest first, streamed.
 ///
-/// UTF-8 with a header line. Cells that a spreadsheet would take for a formula begin with an apostrophe.
-#[utoipa::path(get, path = "/audit-logs/export", tag = "audit", params(Export), responses((status = 200, description = "the file", body = String, content_type = "text/csv")))]
-async fn export(_: Admin, api: State, Query(wanted): Query<Export>) -> Result<Response, ApiError> {
+/// Narrowed as the list is, if asked (beyond the spec). UTF-8 with a header line. Cells that a spreadsheet would take for a formula begin with an apostrophe.
+#[utoipa::path(get, path = "/audit-logs/export", tag = "audit", params(Export, Narrowed), responses((status = 200, description = "the file", body = String, content_type = "text/csv")))]
+async fn export(_: Admin, api: State, Query(wanted): Query<Export>, Query(narrowed): Query<Narrowed>) -> Result<Response, ApiError> {
     if wanted.format.as_deref().is_some_and(|f| f != "csv") {
         return Err(Error::new(Kind::BadRequest, "format: must be csv").into());
     }
-    let (from, until) = api.zone().range(wanted.start_date, wanted.end_date);
-    let filter = audit::Wanted { from, until, ..audit::Wanted::default() };
+    let filter = narrowed.between(&api, wanted.start_date, wanted.end_date);
     let api = api.0;
     let header = Bytes::from(format!("{}\n", audit::CSV_HEADER.join(",")));
     let rows = stream::try_unfold((Some(0), api, filter), |(after, api, filter)| async move {

@@ -44,7 +44,7 @@ pub struct InstanceItem {
     gateway_port: i64,
     #[schema(example = "ws://127.0.0.1:18789")]
     gateway_url: String,
-    /// Masked in lists, whole in the detail.
+    /// Masked in lists and in the answers to changes, whole in the detail.
     #[schema(example = "…w0rd")]
     gateway_token: String,
     #[schema(example = "claude-sonnet-4-6")]
@@ -179,11 +179,23 @@ pub struct InstanceKey {
     last_checked_at: Option<String>,
 }
 
-pub(super) async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> {
+/// How a detail shows the token.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Secrets {
+    Masked,
+    Whole,
+}
+
+pub(super) async fn detail(api: &Api, id: &InstanceId, secrets: Secrets) -> Answer<InstanceDetail> {
     let listed = instance::show(&api.app, id).await?;
     let config_json = listed.instance.config_json.clone();
     let (home, unit) = (listed.instance.home.clone(), listed.instance.unit.clone());
-    let token = listed.instance.token(&api.app.sealer).map_err(base::Error::from)?.expose().to_owned();
+    let token = listed.instance.token(&api.app.sealer).map_err(base::Error::from)?;
+    let token = match secrets {
+        Secrets::Masked => token.masked(),
+        Secrets::Whole => token.expose().to_owned(),
+    };
     let past = |b: store::binding::Binding| PastBinding {
         user_id: b.user_id,
         origin: b.origin.into(),
@@ -223,10 +235,23 @@ pub(super) async fn whole(api: &Api, id: &InstanceId) -> Answer<InstanceDetail> 
     }))
 }
 
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Shown {
+    /// `masked` hides the token as lists do (beyond the spec); `whole`, which is the default, writes an audit entry `secret.reveal`.
+    secrets: Option<Secrets>,
+}
+
 /// One instance: with its configuration, whole token, history and pool entry.
-#[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceDetail)))]
-async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<InstanceDetail> {
-    whole(&api, &InstanceId::named(id)).await
+///
+/// The answers to changes have it masked; the one to its creation has it whole.
+#[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path), Shown), responses((status = 200, body = InstanceDetail)))]
+async fn show(who: Admin, api: State, Path(id): Path<String>, Query(shown): Query<Shown>) -> Answer<InstanceDetail> {
+    let (id, secrets) = (InstanceId::named(id), shown.secrets.unwrap_or(Secrets::Whole));
+    if secrets == Secrets::Whole {
+        instance::reveal(&api.app, &who.by, &id).await?;
+    }
+    detail(&api, &id, secrets).await
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -281,7 +306,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
         provision: body.provision,
     };
     instance::create(&api.app, &who.by, new).await?;
-    whole(&api, &id).await
+    detail(&api, &id, Secrets::Whole).await
 }
 
 /// An address that a browser opens a socket to, and no other kind. Loopback is the server's own; a name is looked at when
@@ -332,7 +357,7 @@ async fn update(
         embed_enabled: body.embed_enabled,
     };
     instance::update(&api.app, &who.by, &id, patch).await?;
-    whole(&api, &id).await
+    detail(&api, &id, Secrets::Masked).await
 }
 
 /// Deletes an instance (soft): its binding and pool entry end, its port is free, its host is told.
@@ -360,7 +385,7 @@ async fn assign(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
     let id = InstanceId::named(id);
     let user = body.user_id.flatten().map(|u| UserId::named(u.as_str()));
     instance::assign(&api.app, &who.by, &id, user.as_ref()).await?;
-    whole(&api, &id).await
+    detail(&api, &id, Secrets::Masked).await
 }
 
 #[derive(Serialize, ToSchema)]

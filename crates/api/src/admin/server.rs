@@ -189,7 +189,7 @@ pub struct ServerDetail {
     #[serde(flatten)]
     server: ServerItem,
     instances: Vec<InstanceItem>,
-    stats: Stats,
+    stats: ServerStats,
 }
 
 /// A server with its instances and its latest measurements.
@@ -202,11 +202,11 @@ async fn detail(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerDe
     let found = domain::instance::list(&api.app, wanted, sort, base::Page::ALL).await?;
     let instances = found.list.into_iter().map(|i| instance_item(&api, i)).collect::<Result<_, _>>()?;
     let latest = server::latest_metric(&api.app, &id).await?;
-    Ok(Data(ServerDetail { server: item(&api, server), instances, stats: Stats::new(&api, latest) }))
+    Ok(Data(ServerDetail { server: item(&api, server), instances, stats: ServerStats::new(&api, latest) }))
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Stats {
+pub struct ServerStats {
     cpu_percent: Option<f64>,
     memory_percent: Option<f64>,
     disk_percent: Option<f64>,
@@ -216,10 +216,10 @@ pub struct Stats {
     age_s: Option<i64>,
 }
 
-impl Stats {
-    fn new(api: &Api, latest: Option<Metric>) -> Stats {
+impl ServerStats {
+    fn new(api: &Api, latest: Option<Metric>) -> ServerStats {
         let age = |m: &Metric| api.app.clock.now().duration_since(m.created_at).as_secs();
-        Stats {
+        ServerStats {
             cpu_percent: latest.as_ref().map(|m| two_decimals(m.cpu_percent)),
             memory_percent: latest.as_ref().map(|m| two_decimals(m.memory_percent)),
             disk_percent: latest.as_ref().map(|m| two_decimals(m.disk_percent)),
@@ -231,12 +231,12 @@ impl Stats {
 }
 
 /// The latest measurements of a server.
-#[utoipa::path(get, path = "/servers/{id}/stats", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Stats)))]
-async fn stats(_: Admin, api: State, Path(id): Path<String>) -> Answer<Stats> {
+#[utoipa::path(get, path = "/servers/{id}/stats", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = ServerStats)))]
+async fn stats(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerStats> {
     let id = ServerId::named(id);
     server::find(&api.app, &id).await?;
     let latest = server::latest_metric(&api.app, &id).await?;
-    Ok(Data(Stats::new(&api, latest)))
+    Ok(Data(ServerStats::new(&api, latest)))
 }
 
 #[derive(Deserialize, IntoParams)]

@@ -155,15 +155,15 @@ pub struct Stat {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Stats {
+pub struct LlmStats {
     stats: Vec<Stat>,
     #[serde(flatten)]
     fresh: Freshness,
 }
 
 /// Successful requests, grouped. Days are listed newest first, all else by what it cost.
-#[utoipa::path(get, path = "/llm-stats", tag = "usage", params(StatsOf), responses((status = 200, body = Stats)))]
-async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>) -> Answer<Stats> {
+#[utoipa::path(get, path = "/llm-stats", tag = "usage", params(StatsOf), responses((status = 200, body = LlmStats)))]
+async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>) -> Answer<LlmStats> {
     let first = first_day(&api.app, days(of.days)?);
     let by = of.group_by.unwrap_or(GroupBy::Model);
     let grouping = match by {
@@ -191,7 +191,7 @@ async fn stats(_: Admin, api: State, Query(of): Query<StatsOf>) -> Answer<Stats>
             key: stat.key,
         }
     };
-    Ok(Data(Stats { stats: stats.into_iter().map(stat).collect(), fresh }))
+    Ok(Data(LlmStats { stats: stats.into_iter().map(stat).collect(), fresh }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -342,7 +342,7 @@ async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Reque
     let wanted = usage::Wanted {
         instance: of.instance,
         model: of.model,
-        succeeded: of.status.map(|status| status == RequestStatus::Success),
+        succeeded: of.status.map(RequestStatus::succeeded),
         since,
         until,
         text: of.q,

@@ -111,12 +111,21 @@ pub struct Logs {
     fresh: Freshness,
 }
 
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct LogsOf {
+    /// One of the own instances; all of them when omitted.
+    instance_id: Option<String>,
+    /// Only these (beyond the spec); both when omitted.
+    status: Option<RequestStatus>,
+}
+
 /// Single requests of the own instances, successful or not, newest first, as far back as the log is kept.
-#[utoipa::path(get, path = "/me/usage/logs", tag = "usage", params(Of, Paging), responses((status = 200, body = Logs), (status = 404, description = "not one's own instance")))]
-async fn logs(who: Employee, api: State, Query(of): Query<Of>, paging: Paging) -> Answer<Logs> {
+#[utoipa::path(get, path = "/me/usage/logs", tag = "usage", params(LogsOf, Paging), responses((status = 200, body = Logs), (status = 404, description = "not one's own instance")))]
+async fn logs(who: Employee, api: State, Query(of): Query<LogsOf>, paging: Paging) -> Answer<Logs> {
     let page = paging.page(20)?;
     let (own, fresh) = own(&api, &who, of.instance_id).await?;
-    let (requests, total) = own.requests(&api.app, page).await?;
+    let (requests, total) = own.requests(&api.app, of.status.map(RequestStatus::succeeded), page).await?;
     let logs = requests.into_iter().map(|request| LogEntry {
         time: api.zone().show(request.created_at),
         status: request.succeeded().into(),

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use base::{Error, Kind, Result};
+use jiff::Timestamp;
 use openclaw::Version;
 use openclaw::config::{self, Validation};
 use openclaw::document::{Change, Document, MAX_BYTES, describe};
 use remote::host::Command;
-use remote::host::file::{Expect, Hash, Write};
+use remote::host::file::{self, Expect, Hash, Write};
 use store::instance;
 
 use super::{Assistant, install, service, settings};
@@ -62,6 +63,45 @@ pub async fn look(app: &App, assistant: &Assistant) -> Result<Look> {
     let hash = found.document.hash();
     let untouched = hash == assistant.instance.config_hash;
     Ok(Look { version, masked: found.document.masked(), hash, untouched, drift })
+}
+
+/// An older version that a write of ours kept beside the configuration.
+pub struct Kept {
+    /// By which it is asked for.
+    pub version: String,
+    pub replaced_at: Timestamp,
+    pub bytes: u64,
+    path: String,
+}
+
+/// The versions that are kept, newest first.
+pub async fn versions(assistant: &Assistant) -> Result<Vec<Kept>> {
+    let kept = assistant.host.kept(&assistant.place.config_path(), assistant.place.actor()).await?;
+    let one = |kept: file::Kept| {
+        let replaced_at = kept.stamp.parse().ok()?;
+        Some(Kept { version: kept.stamp, replaced_at, bytes: kept.size, path: kept.path })
+    };
+    Ok(kept.into_iter().filter_map(one).collect())
+}
+
+/// One of them, secrets masked, and what putting it back would change.
+pub struct Past {
+    pub kept: Kept,
+    pub masked: serde_json::Value,
+    pub changes: Vec<Change>,
+}
+
+pub async fn version(assistant: &Assistant, version: &str) -> Result<Past> {
+    let gone = || Error::new(Kind::NotFound, "no such version is kept");
+    let kept = versions(assistant).await?.into_iter().find(|kept| kept.version == version).ok_or_else(gone)?;
+    // A write may have taken it away meanwhile.
+    let bytes = assistant.host.read(&kept.path, MAX_BYTES, assistant.place.actor()).await?.ok_or_else(gone)?;
+    let past = Document::from_bytes(&bytes)?;
+    let changes = match read(assistant).await? {
+        Some(found) => found.document.diff(&past),
+        None => Document::empty().diff(&past),
+    };
+    Ok(Past { kept, masked: past.masked(), changes })
 }
 
 /// What an edit came to.

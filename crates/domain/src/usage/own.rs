@@ -144,8 +144,8 @@ impl Own {
         Ok(groups.into_iter().map(one).collect())
     }
 
-    /// One page of single requests, newest first, and how many there are.
-    pub async fn requests(&self, app: &App, page: Page) -> Result<(Vec<Request>, i64)> {
+    /// One page of single requests, newest first, and how many there are; only those that succeeded, or did not, where that is asked.
+    pub async fn requests(&self, app: &App, succeeded: Option<bool>, page: Page) -> Result<(Vec<Request>, i64)> {
         let kept = usage::rows_since(&app.db).await?;
         if self.tenures.len() > 1 && page.offset > FARTHEST {
             return Err(Error::field("page", "is too far: name an instance_id to go further back"));
@@ -157,10 +157,10 @@ impl Own {
             let since = tenure.since.unwrap_or(kept).max(kept);
             let id = InstanceId::named(&tenure.instance_id);
             let each = if self.tenures.len() == 1 { page } else { each };
-            rows.extend(request_log::of_instance(&app.db, &id, since, each).await?);
+            rows.extend(request_log::of_instance(&app.db, &id, since, succeeded, each).await?);
             let span = Span { from: Some(since), to: None };
             for group in usage::of_token(&app.db, &app.zone, &tenure.instance_id, span, Some(Date::MAX)).await? {
-                total += group.sums.rows();
+                total += group.sums.rows(succeeded);
             }
         }
         if self.tenures.len() > 1 {

@@ -113,12 +113,7 @@ async fn total(app: &App, asked: &Asked) -> Result<(i64, bool)> {
     };
     let first = app.zone.date(since);
     let sums = usage::rows(&app.db, first, last, asked.tokens.as_deref(), asked.model.as_deref()).await?;
-    let total = match asked.succeeded {
-        Some(true) => sums.requests,
-        Some(false) => sums.errors,
-        None => sums.rows(),
-    };
-    Ok((total, false))
+    Ok((sums.rows(asked.succeeded), false))
 }
 
 async fn items(app: &App, list: Vec<Request>) -> Result<Vec<Item>> {

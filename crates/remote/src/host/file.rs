@@ -85,6 +85,15 @@ pub enum Written {
     },
 }
 
+/// An older version of a file, which a write of ours kept beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub path: String,
+    /// What its name ends in: when it was replaced.
+    pub stamp: String,
+    pub size: u64,
+}
+
 /// The end of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
@@ -111,6 +120,14 @@ exec cat -- "$1"
 const TAIL: &str = r#"
 if [ -e "$1" ] && [ ! -f "$1" ]; then exit 82; fi
 stat -Lc %s -- "$1" && exec tail -c "$2" -- "$1"
+"#;
+
+// A link is followed, as a write does.
+const KEPT: &str = r#"
+path=$(readlink -fnv -- "$1" && printf x) || exit 1; path=${path%x}
+for kept in "$path".tidepool-[0-9]*; do
+  [ ! -f "$kept" ] || stat -c '%s %n' -- "$kept" || exit 1
+done
 "#;
 
 // A name may end in a line break, which $(…) would take away: hence the x. A link is followed, so that it stays one.
@@ -190,6 +207,19 @@ impl Host {
         Ok(Some(Tail { bytes: bytes[1..].to_vec(), size }))
     }
 
+    /// The older versions that are kept beside a file, newest first; none where there is no such file.
+    pub async fn kept(&self, path: &str, actor: Actor) -> Result<Vec<Kept>> {
+        let output = self.run(&Command::script(KEPT).arg(absolute(path)?).by(actor)).await?;
+        if is_missing(&output) {
+            return Ok(vec![]);
+        }
+        let output = checked(output, path, 0)?;
+        // A name with a line break in it is none of ours, and falls out here.
+        let mut kept: Vec<Kept> = output.text().lines().filter_map(kept_file).collect();
+        kept.sort_by(|a, b| b.stamp.cmp(&a.stamp));
+        Ok(kept)
+    }
+
     /// Puts a file in place, whole and at once, or leaves everything as it was.
     pub async fn write(&self, write: &Write) -> Result<Written> {
         let path = absolute(&write.path)?;
@@ -215,6 +245,12 @@ impl Host {
             },
         }
     }
+}
+
+fn kept_file(line: &str) -> Option<Kept> {
+    let (size, path) = line.split_once(' ')?;
+    let (_, stamp) = path.rsplit_once(".tidepool-")?;
+    Some(Kept { path: path.to_owned(), stamp: stamp.to_owned(), size: size.parse().ok()? })
 }
 
 fn absolute(path: &str) -> Result<&str> {

@@ -35,6 +35,7 @@ type Deed = fn(&mut State, &Call<'_>) -> Answer;
 const SCRIPTS: &[(&str, Deed)] = &[
     (".tidepool-new.", write),
     ("exec cat -- \"$1\"", read),
+    ("stat -c '%s %n' -- \"$kept\"", kept_versions),
     ("exec tail -c \"$2\"", tail),
     ("show() {", systemctl),
     ("look() {", look),
@@ -166,6 +167,12 @@ fn write(state: &mut State, call: &Call<'_>) -> Answer {
     state.files.write(path, call.stdin, &owner);
     state.reload(path);
     answer
+}
+
+fn kept_versions(state: &mut State, call: &Call<'_>) -> Answer {
+    let names = state.files.beginning(&format!("{}.tidepool-", call.arg(1)));
+    let line = |name: &String| format!("{} {name}\n", state.files.file(name).map_or(0, <[u8]>::len));
+    Answer::said(names.iter().map(line).collect::<String>())
 }
 
 fn make_folder(state: &mut State, call: &Call<'_>) -> Answer {

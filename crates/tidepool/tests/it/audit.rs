@@ -110,6 +110,14 @@ on_both! {
         site.admin.get("/audit-logs/export?format=xlsx").token(&site.root).refused("4000").await;
         let none = site.admin.get("/audit-logs/export?start_date=2001-01-01&end_date=2001-12-31").token(&site.root).send().await;
         assert_eq!(none.text.lines().count(), 1);
+        let lines = async |query: &str| {
+            let path = format!("/audit-logs/export?{query}");
+            site.admin.get(&path).token(&site.root).send().await.text.lines().count() - 1
+        };
+        assert_eq!(lines("action=config.change").await, 2100);
+        assert_eq!(lines("action=config.change&q=row%2020").await, 1 + 10 + 100, "20, 200 to 209, 2000 to 2099");
+        assert_eq!(lines("operator=System&target=t&level=INFO").await, 2100);
+        assert_eq!(lines("target=nothing").await + lines("level=ERROR").await + lines("operator=nobody").await, 0);
     }
 
     async fn old_entries_go_after_the_retention_period(site: Site) {

@@ -89,9 +89,22 @@ on_both! {
         let sealed: Vec<Sealed> = site.app.db.all("SELECT gateway_token FROM instance", vec![]).await.unwrap();
         assert!(sealed.iter().all(|s| !s.gateway_token.contains(token)), "sealed in the database");
 
+        // Whoever sees the whole token is on record; a page that only shows the instance asks for it masked.
+        let revealed = async || site.admin.get("/audit-logs?action=secret.reveal").token(&site.root).ok().await;
+        let seen = site.admin.get("/instances/a?secrets=masked").token(&site.root).ok().await;
+        assert_eq!((seen["gateway_token"].as_str(), revealed().await["total"].as_i64()), (Some(masked), Some(0)));
+        let seen = site.admin.get("/instances/a").token(&site.root).ok().await;
+        assert_eq!(seen["gateway_token"], token);
+        let told = revealed().await;
+        assert_eq!((&told["total"], &told["list"][0]["operator"], &told["list"][0]["target"]), (&json!(1), &json!("root@example.com"), &json!("a")));
+        assert!(!told.to_string().contains(token));
+        site.admin.get("/instances/nobody").token(&site.root).refused("4040").await;
+        assert_eq!(revealed().await["total"], 1);
+
         let path = "/assistant-instances/a";
         let changed = json!({"gateway_port": 20000, "gateway_token": "a-gateway-token-of-a-test", "notes": "n", "config_json": "{\"x\": 1}"});
         let changed = site.admin.patch(path, changed).token(&site.root).ok().await;
+        assert_eq!(changed["gateway_token"], "…test", "masked in the answer to a change");
         assert_eq!((changed["gateway_url"].as_str(), changed["config_json"].as_str()), (Some("ws://127.0.0.1:20000"), Some("{\"x\": 1}")));
         site.admin.patch(path, json!({"gateway_port": 18790})).token(&site.root).refused("4090").await;
         let config = site.admin.patch("/instances/a/config", json!({"config_json": {"y": 2}})).token(&site.root).ok().await;

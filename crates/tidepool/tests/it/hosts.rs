@@ -311,6 +311,7 @@ for n in range(1, 21):
 
         // Its log, without its own secrets.
         let token = config["gateway"]["auth"]["token"].as_str().unwrap().to_owned();
+        versions_of_the_configuration(&ground, &id, &token).await;
         let logs = ground.site.admin.get(&format!("/instances/{id}/logs?lines=50")).token(&ground.site.root).ok().await;
         assert!(logs["list"].as_array().unwrap().iter().any(|l| l["text"].as_str().unwrap().starts_with("listening on ws://")), "{logs}");
         ground.site.admin.get(&format!("/instances/{id}/logs?lines=0")).token(&ground.site.root).refused("4000").await;
@@ -325,4 +326,28 @@ for n in range(1, 21):
         }
         assert!(seen.starts_with("data: {") && !seen.contains(&token), "{seen}");
     }
+}
+
+/// The one that somebody had changed by hand was replaced last, and is kept.
+async fn versions_of_the_configuration(ground: &Ground, id: &str, token: &str) {
+    let path = format!("/instances/{id}/config/versions");
+    let get = |path: String| ground.site.admin.get(&path).token(&ground.site.root);
+    let versions = get(path.clone()).ok().await["list"].as_array().unwrap().clone();
+    assert!((1..=5).contains(&versions.len()), "{versions:?}");
+    let of = |key: &str| versions.iter().map(|v| v[key].as_str().unwrap()).collect::<Vec<_>>();
+    assert!(of("version").is_sorted_by(|a, b| a > b) && of("replaced_at").is_sorted_by(|a, b| a >= b), "newest first");
+
+    let newest = versions[0]["version"].as_str().unwrap();
+    let past = get(format!("{path}/{newest}")).ok().await;
+    assert_eq!(past["config"]["ui"], json!({"a": 2}));
+    assert_eq!(past["bytes"], versions[0]["bytes"]);
+    let changes = past["changes"].as_array().unwrap();
+    assert!(changes.contains(&json!({"path": "ui.a", "is": null, "should": 2})), "{past}");
+    assert!(changes.contains(&json!({"path": "models.providers.tidepool.apiKey", "is": "***", "should": "***"})), "{past}");
+    assert!(!past.to_string().contains(token) && !past.to_string().contains("another-key-of-somebody"));
+
+    for strange in ["20200101T000000.000000000Z", "..%2F..%2Fopenclaw.json", "x", "0$(id)"] {
+        get(format!("{path}/{strange}")).refused("4040").await;
+    }
+    get("/instances/nobody/config/versions".to_owned()).refused("4040").await;
 }

@@ -326,6 +326,14 @@ impl<'a> World<'a> {
                 ])
             })
             .collect();
+        for (status, succeeded) in [("success", true), ("error", false)] {
+            let answer = get(format!("/me/usage/logs?status={status}&size=100")).await;
+            let of_status = wanted.iter().filter(|w| w[4] == succeeded).count();
+            assert_eq!(answer["total"].as_u64(), Some(of_status as u64), "{status}");
+            let logs = answer["logs"].as_array().unwrap();
+            assert_eq!(logs.len(), of_status.min(100));
+            assert!(logs.iter().all(|log| log["status"] == status));
+        }
         let mut listed = vec![];
         for page in 1.. {
             let answer = get(format!("/me/usage/logs?page={page}&size=7")).await;
