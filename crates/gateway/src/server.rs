@@ -1,11 +1,8 @@
 //! The gateway's own listener: HTTP/1.1, its every wait bounded, its paths, and who may ask for them.
 
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -14,10 +11,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use listener::Turn;
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::Gateway;
 use crate::error::Refusal;
@@ -26,78 +23,29 @@ use crate::keys::{Caller, NotNow, Refused};
 use crate::patient::Patient;
 use crate::reply::Reply;
 
-/// Connections; more wait until one closes.
-const MOST_CONNECTIONS: u32 = 10_000;
-
 /// Serves until `stop` says so, then finishes what was begun, for as long as there is time.
-pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
-    let graceful = GracefulShutdown::new();
+pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener, stop: watch::Receiver<bool>) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(gateway.timing.head);
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS as usize));
-    let (cut, cutting) = watch::channel(false);
-    loop {
-        let accepted = tokio::select! {
-            accepted = accept(&listener, &room) => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let (stream, _, place) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of file descriptors, or a client that left: neither is a reason to stop serving.
-                tracing::warn!(%error, "accept failed");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        // Small answers must not wait for one another.
-        stream.set_nodelay(true).ok();
-        let (gateway, http, watcher) = (gateway.clone(), http.clone(), graceful.watcher());
-        let (stop, mut cutting) = (stop.clone(), cutting.clone());
-        tokio::spawn(async move {
-            let _until_closed = place;
-            if !speaks(&stream, stop, gateway.timing.head).await {
-                return;
-            }
+    let served = gateway.clone();
+    let connected = move |stream, _, turn: Turn| {
+        let (gateway, requests, http) = (served.clone(), turn.requests(), http.clone());
+        async move {
             let stream = TokioIo::new(Patient::new(stream, gateway.timing.reader));
-            let service = service_fn(move |request| respond(gateway.clone(), request));
-            let connection = watcher.watch(http.serve_connection(stream, service));
-            tokio::select! {
-                ended = connection => if let Err(error) = ended {
-                    tracing::debug!(%error, "connection ended");
-                },
-                _ = cutting.wait_for(|cut| *cut) => {}
-            }
-        });
-    }
-    drop(listener);
-    if tokio::time::timeout(gateway.timing.drain, graceful.shutdown()).await.is_err() {
+            let service = service_fn(move |request| {
+                requests.begun();
+                respond(gateway.clone(), request)
+            });
+            turn.serve(http.serve_connection(stream, service)).await;
+        }
+    };
+    let mut ending = listener::serve(listener, gateway.timing.head, stop, connected).await;
+    if tokio::time::timeout(gateway.timing.drain, ending.finished()).await.is_err() {
         tracing::warn!("some answers of the gateway are cut short");
         gateway.cuts_short();
-        cut.send_replace(true);
+        ending.cut();
     }
-    // Every connection gives its place back at its very end.
-    room.acquire_many(MOST_CONNECTIONS).await.ok();
-}
-
-/// The next connection, once there is room for it.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = room.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, place))
-}
-
-/// Waits for the client's first byte, and leaves it where it is. hyper's own limit begins with it.
-async fn speaks(stream: &TcpStream, mut stop: watch::Receiver<bool>, patience: Duration) -> bool {
-    let mut byte = [0];
-    tokio::select! {
-        first = stream.peek(&mut byte) => first.is_ok_and(|bytes| bytes > 0),
-        () = tokio::time::sleep(patience) => false,
-        _ = stop.wait_for(|stop| *stop) => false,
-    }
+    ending.finished().await;
 }
 
 async fn respond(gateway: Arc<Gateway>, request: Request<Incoming>) -> Result<Response<Reply>, Infallible> {

@@ -123,20 +123,10 @@ impl Running {
                     Error::internal(format_args!("cannot listen on {listen} for the embedded window: {e}"))
                 })?;
                 let (router, stopped) = (api::embed::router(api.clone()), stopped.clone());
-                running.tasks.spawn(async move {
-                    if let Err(error) = api::server::serve(listener, router, stopped).await {
-                        tracing::error!(%error, "listener ended");
-                    }
-                });
+                running.tasks.spawn(api::server::serve(listener, router, stopped));
             }
-            let router = api::server::router(api);
-            let stopped = stopped.clone();
             running.urls.push(of.public_url.join("/"));
-            running.tasks.spawn(async move {
-                if let Err(error) = api::server::serve(listener, router, stopped).await {
-                    tracing::error!(%error, "listener ended");
-                }
-            });
+            running.tasks.spawn(api::server::serve(listener, api::server::router(api), stopped.clone()));
         }
         if config.runs(Role::Worker) {
             let worker = Worker::new(running.app.clone(), TYPES, config.task_timing);

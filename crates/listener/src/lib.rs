@@ -1,0 +1,254 @@
+//! How a listener of ours takes connections and ends: as many as there is room for, first bytes within a time, and no request lost
+//! that somebody sent while we were there. What is spoken on a connection is the caller's.
+
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+/// Connections of one listener; more wait until one closes.
+const MOST_CONNECTIONS: usize = 10_000;
+
+/// How long a listener that stops goes on taking who is in its queue: the kernel has told them that we are there.
+const LINGER: Duration = Duration::from_millis(50);
+
+/// How long a connection that was just taken may still say its first word when we stop: it may be on its way.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
+type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit);
+
+/// One connection's part in the listener's ending.
+pub struct Turn {
+    begun: Arc<watch::Sender<bool>>,
+    finishing: watch::Receiver<bool>,
+    cutting: watch::Receiver<bool>,
+}
+
+/// To be told of each request that was read.
+#[derive(Clone)]
+pub struct Requests(Arc<watch::Sender<bool>>);
+
+impl Requests {
+    pub fn begun(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Turn {
+    pub fn requests(&self) -> Requests {
+        Requests(self.begun.clone())
+    }
+
+    /// Serves the connection to its end; when the listener stops, it finishes what it has in hand.
+    pub async fn serve<C: GracefulConnection<Error: Display>>(mut self, connection: C) {
+        // hyper closes a connection of which it has read nothing yet, and the request on it is lost: it is told to finish only
+        // when it has one in hand.
+        let mut begun = self.begun.subscribe();
+        let told = async {
+            begun.wait_for(|begun| *begun).await.map(drop).ok();
+            self.finishing.wait_for(|finishing| *finishing).await.map(drop).ok();
+        };
+        let mut connection = pin!(connection);
+        let served = async {
+            tokio::select! {
+                served = connection.as_mut() => served,
+                () = told => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            }
+        };
+        tokio::select! {
+            served = served => if let Err(error) = served {
+                tracing::debug!(%error, "connection ended");
+            },
+            _ = self.cutting.wait_for(|cut| *cut) => {}
+        }
+    }
+}
+
+/// A listener that takes nobody any more, and whose connections finish what they have in hand.
+pub struct Ending {
+    cut: watch::Sender<bool>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Ending {
+    /// Waits until the last connection has ended.
+    pub async fn finished(&mut self) {
+        self.ended.recv().await;
+    }
+
+    /// Ends them in the middle of what they do.
+    pub fn cut(&self) {
+        self.cut.send_replace(true);
+    }
+}
+
+/// Takes connections until `stop` says so. `head` bounds the wait for the first byte; hyper's own limit begins with it.
+pub async fn serve<F, C>(listener: TcpListener, head: Duration, mut stop: watch::Receiver<bool>, connected: F) -> Ending
+where
+    F: Fn(TcpStream, SocketAddr, Turn) -> C + Clone + Send + 'static,
+    C: Future<Output = ()> + Send,
+{
+    let (finish, finishing) = watch::channel(false);
+    let (cut, cutting) = watch::channel(false);
+    // Held by each connection: the last one to end tells.
+    let (hold, ended) = mpsc::channel::<()>(1);
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let stopping = stop.clone();
+    let begin = |(stream, peer, place): Accepted| {
+        // Small answers must not wait for one another.
+        stream.set_nodelay(true).ok();
+        let begun = Arc::new(watch::channel(false).0);
+        let turn = Turn { begun, finishing: finishing.clone(), cutting: cutting.clone() };
+        let (until_closed, stop, connected) = ((place, hold.clone()), stopping.clone(), connected.clone());
+        tokio::spawn(async move {
+            let _until_closed = until_closed;
+            if speaks(&stream, head, stop).await {
+                connected(stream, peer, turn).await;
+            }
+        });
+    };
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &room) => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok(accepted) => begin(accepted),
+            Err(error) => {
+                // Out of file descriptors, or a client that left: neither is a reason to stop serving.
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    let over = tokio::time::Instant::now() + LINGER;
+    while let Ok(Ok(accepted)) = tokio::time::timeout_at(over, accept(&listener, &room)).await {
+        begin(accepted);
+    }
+    // Those of this very moment: closing the listener would reset them, and a proxy has sent its request by then.
+    if let Ok(listener) = listener.into_std() {
+        while let Ok(place) = room.clone().try_acquire_owned()
+            && let Ok((stream, peer)) = listener.accept()
+        {
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                begin((stream, peer, place));
+            }
+        }
+    }
+    finish.send_replace(true);
+    Ending { cut, ended }
+}
+
+/// The next connection, once there is room for it.
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> io::Result<Accepted> {
+    let place = room.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, peer, place))
+}
+
+/// Waits for the client's first byte, and leaves it where it is.
+async fn speaks(stream: &TcpStream, head: Duration, mut stop: watch::Receiver<bool>) -> bool {
+    let mut byte = [0];
+    let stopped = async {
+        stop.wait_for(|stop| *stop).await.ok();
+        tokio::time::sleep(LAST_WORD).await;
+    };
+    tokio::select! {
+        first = stream.peek(&mut byte) => first.is_ok_and(|bytes| bytes > 0),
+        () = tokio::time::sleep(head) => false,
+        () = stopped => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Empty;
+    use hyper::body::{Bytes, Incoming};
+    use hyper::server::conn::http1;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
+
+    /// Answers each request after `takes`.
+    async fn served(takes: Duration) -> (SocketAddr, watch::Sender<bool>, JoinHandle<Ending>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let connected = move |stream, _, turn: Turn| async move {
+            let requests = turn.requests();
+            let service = service_fn(move |_: http::Request<Incoming>| {
+                requests.begun();
+                async move {
+                    tokio::time::sleep(takes).await;
+                    Ok::<_, std::convert::Infallible>(http::Response::new(Empty::<Bytes>::new()))
+                }
+            });
+            turn.serve(http1::Builder::new().serve_connection(TokioIo::new(stream), service)).await;
+        };
+        (address, stop, tokio::spawn(serve(listener, Duration::from_secs(30), stopped, connected)))
+    }
+
+    async fn rest(client: &mut TcpStream) -> String {
+        let mut heard = String::new();
+        tokio::time::timeout(Duration::from_secs(10), client.read_to_string(&mut heard)).await.unwrap().unwrap();
+        heard
+    }
+
+    #[tokio::test]
+    async fn who_was_let_in_is_answered_and_then_let_go() {
+        let (address, stop, serving) = served(Duration::from_millis(50)).await;
+        let mut fresh = TcpStream::connect(address).await.unwrap();
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        idle.write_all(REQUEST).await.unwrap();
+        let mut first = [0; 8];
+        idle.read_exact(&mut first).await.unwrap();
+        stop.send_replace(true);
+        tokio::time::sleep(LINGER + Duration::from_millis(100)).await;
+        fresh.write_all(REQUEST).await.unwrap();
+        let heard = rest(&mut fresh).await;
+        assert!(heard.starts_with("HTTP/1.1 200") && heard.contains("connection: close"), "{heard}");
+        rest(&mut idle).await;
+        serving.await.unwrap().finished().await;
+        assert!(TcpStream::connect(address).await.is_err(), "nobody is let in any more");
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_is_let_go() {
+        let (address, stop, serving) = served(Duration::ZERO).await;
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        stop.send_replace(true);
+        assert_eq!(rest(&mut silent).await, "");
+        serving.await.unwrap().finished().await;
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_cut() {
+        let (address, stop, serving) = served(Duration::from_secs(3600)).await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(REQUEST).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stop.send_replace(true);
+        let mut ending = serving.await.unwrap();
+        let patience = Duration::from_millis(200);
+        assert!(tokio::time::timeout(patience, ending.finished()).await.is_err(), "it is not cut by itself");
+        ending.cut();
+        ending.finished().await;
+        assert_eq!(rest(&mut client).await, "");
+    }
+}
