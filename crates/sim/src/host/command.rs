@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::machine::{Machine, PROGRAMS, State, Unit};
+use super::machine::Machine;
+use super::state::{PROGRAMS, State, Unit};
 use super::words::Invocation;
 use super::{journal, script, sweep};
 

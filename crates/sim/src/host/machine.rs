@@ -1,28 +1,19 @@
-//! One machine: its files, units, journal and users, and the gateways that its units run.
+//! One machine, as tests and the demo make it and break it; and who answers on its ports.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Clock;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::{Notify, watch};
 
-use super::journal::{EXITED, Entry, FAILED, Journal, RESTARTED, STARTED, STOPPED};
-use super::openclaw::{Service, issues, unit_text};
+use super::journal::Entry;
+use super::openclaw::{Service, unit_text};
+use super::state::{PROGRAMS, State, TRIES, UNITS, Unit};
 use super::tree::Tree;
-use crate::assistant::{Conversations, Door, Gateway, Model, Options, WeakGateway};
+use crate::assistant::{Door, Gateway};
 
-/// Machines run for days before anybody looks at them.
-const UP_BEFORE: Duration = Duration::from_secs(9 * 24 * 3600);
-/// Where the administrator's own units are.
-pub const UNITS: &str = "/etc/systemd/system";
-/// Where the platform puts what assistants run.
-pub const PROGRAMS: &str = "/opt/tidepool";
-/// How often systemd starts again what ends at once.
-const TRIES: u32 = 10;
 /// A bot's messages are taken this far above a gateway's port.
 const WEBHOOK: u16 = 4;
 
@@ -50,75 +41,6 @@ pub struct Instance {
     pub home: String,
     pub port: u16,
     pub token: String,
-}
-
-pub(super) struct State {
-    pub files: Tree,
-    pub units: BTreeMap<String, Unit>,
-    /// Name and home.
-    pub users: BTreeMap<String, String>,
-    /// By the state folder of their gateway.
-    pub conversations: HashMap<String, Conversations>,
-    pub unknown: Vec<String>,
-    /// Of journal entries and of processes.
-    numbers: u64,
-    clock: Clock,
-    booted: Timestamp,
-}
-
-#[derive(Default)]
-pub(super) struct Unit {
-    pub enabled: bool,
-    pub life: Life,
-    pub restarts: u32,
-    /// waitid's code and status.
-    pub exit: (u8, i32),
-    pub result: &'static str,
-    /// systemd gave it up.
-    pub given_up: bool,
-    pub since: Timestamp,
-    pub journal: Journal,
-    /// How often it was started since the machine was made.
-    starts: u32,
-    wedged: bool,
-    gateway: WeakGateway,
-}
-
-#[derive(Default)]
-pub(super) enum Life {
-    Running(Box<Process>),
-    #[default]
-    Dead,
-    Failed,
-}
-
-pub(super) struct Process {
-    pub pid: u32,
-    /// In microseconds since the machine was started.
-    pub started_us: u64,
-    pub service: Service,
-    token: String,
-    origins: Vec<String>,
-    model: Option<Model>,
-    log_file: Option<String>,
-}
-
-impl Unit {
-    pub fn process(&self) -> Option<&Process> {
-        match &self.life {
-            Life::Running(process) => Some(process),
-            Life::Dead | Life::Failed => None,
-        }
-    }
-
-    /// systemd's two words.
-    pub fn words(&self) -> (&'static str, &'static str) {
-        match self.life {
-            Life::Running(_) => ("active", "running"),
-            Life::Dead => ("inactive", "dead"),
-            Life::Failed => ("failed", "failed"),
-        }
-    }
 }
 
 impl Machine {
@@ -305,216 +227,5 @@ impl Listener {
             Listener::Answers(gateway, door) => gateway.serve(stream, door).await,
             Listener::Mute => while stream.read_u8().await.is_ok() {},
         }
-    }
-}
-
-impl State {
-    pub fn uptime(&self) -> Duration {
-        UP_BEFORE + Duration::try_from(self.now().duration_since(self.booted)).unwrap_or_default()
-    }
-
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn next(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
-    }
-
-    pub fn service(&self, unit: &str) -> Option<Service> {
-        self.files.text(&format!("{UNITS}/{unit}")).map(Service::read)
-    }
-
-    /// The gateway that a running unit is: there from the first time on that somebody asks for it.
-    fn gateway(&mut self, name: &str, machine: Weak<Machine>) -> Option<Gateway> {
-        let unit = self.units.get_mut(name)?;
-        let process = unit.process()?;
-        if let Some(gateway) = unit.gateway.upgrade() {
-            return Some(gateway);
-        }
-        let state_dir = process.service.state_dir.clone();
-        let gateway = Gateway::new(Options {
-            origins: process.origins.clone(),
-            model: process.model.clone(),
-            version: process.service.version().to_owned(),
-            conversations: self.conversations.get(&state_dir).cloned().unwrap_or_default(),
-            backlog: 256,
-            ..Options::new(&process.token)
-        });
-        unit.gateway = gateway.downgrade();
-        let (unit, conversations) = (name.to_owned(), gateway.conversations());
-        gateway.on_run(move |session| {
-            let Some(machine) = machine.upgrade() else { return };
-            let mut state = machine.lock();
-            state.conversations.insert(state_dir.clone(), conversations.clone());
-            state.log(&unit, "agent/embedded", &format!("embedded run start: sessionKey={session}"));
-            drop(state);
-            machine.news.notify_waiters();
-        });
-        Some(gateway)
-    }
-
-    pub fn told(&mut self, unit: &str, entry: Entry) {
-        let (number, at) = (self.next(), self.now());
-        self.units.entry(unit.to_owned()).or_default().journal.push(Entry { number, at, ..entry });
-    }
-
-    /// systemd starts it again by itself.
-    fn restarts(&mut self, unit: &str, restarts: u32) {
-        let told = format!("{unit}: Scheduled restart job, restart counter is at {restarts}.");
-        self.told(unit, Entry::systemd(told, RESTARTED).with("N_RESTARTS", restarts.to_string()));
-    }
-
-    /// A line of a running gateway: in its log file, and on its console.
-    pub fn log(&mut self, unit: &str, subsystem: &str, message: &str) {
-        let Some(process) = self.units.get(unit).and_then(Unit::process) else { return };
-        let now = self.now();
-        let time = now.strftime("%FT%T%.3f+00:00").to_string();
-        let (pid, user, file) = (process.pid, process.service.user.clone(), process.log_file.clone());
-        if let Some(file) = file {
-            let name = json!({"subsystem": subsystem}).to_string();
-            let line = json!({
-                "0": name, "1": message,
-                "_meta": {"runtime": "node", "date": now.strftime("%FT%T%.3fZ").to_string(), "logLevelId": 3, "logLevelName": "INFO",
-                    "name": name, "parentNames": ["openclaw"]},
-                "time": time, "hostname": "simulated", "message": message,
-            });
-            self.files.append(&file, format!("{line}\n").as_bytes(), &user);
-        }
-        self.told(unit, Entry::said(pid, format!("{time} [{subsystem}] {message}")));
-    }
-
-    /// Starts a unit; false where there is none, or systemd has given it up.
-    pub fn start(&mut self, name: &str) -> bool {
-        let Some(service) = self.service(name) else { return false };
-        if self.units.get(name).is_some_and(|unit| unit.process().is_some()) {
-            return true;
-        }
-        if self.units.get(name).is_some_and(|unit| unit.given_up) {
-            self.told(name, Entry::systemd(format!("{name}: Start request repeated too quickly."), ""));
-            return false;
-        }
-        let pid = self.next() as u32;
-        let (started_us, described) = (self.uptime().as_micros() as u64, service.description.clone());
-        self.told(name, Entry::systemd(format!("Started {name} - {described}."), STARTED));
-        let config = self.files.file(&service.config_path);
-        let wrong = issues(config);
-        let document: Value = config.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
-        let taken = self.units.values().filter_map(Unit::process).any(|other| other.service.port == service.port);
-        if !wrong.is_empty() || taken {
-            let first = match taken {
-                true => format!(
-                    "Gateway failed to start: another gateway instance is already listening on ws://127.0.0.1:{}",
-                    service.port
-                ),
-                false => format!("Gateway failed to start: Invalid config at {}:", service.config_path),
-            };
-            self.told(name, Entry::said(pid, first));
-            for (path, message) in wrong {
-                self.told(name, Entry::said(pid, format!("{path}: {message}")));
-            }
-            self.fail(name, (1, 78), "exit-code");
-            return true;
-        }
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let origins = document["gateway"]["controlUi"]["allowedOrigins"].as_array();
-        let process = Process {
-            pid,
-            started_us,
-            token: text(&document["gateway"]["auth"]["token"]).unwrap_or_default(),
-            origins: origins.into_iter().flatten().filter_map(text).collect(),
-            model: Model::of(&document),
-            log_file: text(&document["logging"]["file"]),
-            service,
-        };
-        let listening = format!("listening on ws://127.0.0.1:{} (PID {pid})", process.service.port);
-        let now = self.now();
-        let unit = self.units.entry(name.to_owned()).or_default();
-        (unit.life, unit.exit, unit.result, unit.restarts) = (Life::Running(Box::new(process)), (0, 0), "success", 0);
-        (unit.since, unit.wedged, unit.gateway) = (now, false, WeakGateway::default());
-        unit.starts += 1;
-        self.log(name, "gateway", "starting...");
-        self.log(name, "gateway", &listening);
-        self.log(name, "gateway", "ready");
-        true
-    }
-
-    /// Stops a unit; false where there is none.
-    pub fn stop(&mut self, name: &str) -> bool {
-        if self.service(name).is_none() {
-            return false;
-        }
-        if self.end(name, false) {
-            self.log_end(name);
-        }
-        true
-    }
-
-    fn log_end(&mut self, name: &str) {
-        self.told(name, Entry::systemd(format!("{name}: Deactivated successfully."), ""));
-        self.told(name, Entry::systemd(format!("Stopped {name}."), STOPPED));
-        let now = self.now();
-        if let Some(unit) = self.units.get_mut(name) {
-            (unit.life, unit.exit, unit.result, unit.since) = (Life::Dead, (1, 0), "success", now);
-        }
-    }
-
-    /// Ends the gateway of a unit that runs.
-    fn end(&mut self, name: &str, killed: bool) -> bool {
-        let Some(unit) = self.units.get_mut(name).filter(|unit| unit.process().is_some()) else { return false };
-        if let Some(gateway) = unit.gateway.upgrade() {
-            gateway.end(killed);
-        }
-        true
-    }
-
-    fn kill(&mut self, name: &str, exit: (u8, i32), result: &'static str) {
-        if self.end(name, true) {
-            self.fail(name, exit, result);
-        }
-    }
-
-    fn fail(&mut self, name: &str, exit: (u8, i32), result: &'static str) {
-        let (code, status) = if exit.0 == 1 { ("exited", exit.1.to_string()) } else { ("killed", "KILL".to_owned()) };
-        let ended = format!("{name}: Main process exited, code={code}, status={status}");
-        let ended = Entry::systemd(ended, EXITED).with("COMMAND", "ExecStart").with("EXIT_CODE", code);
-        self.told(name, ended.with("EXIT_STATUS", status));
-        let failed = Entry::systemd(format!("{name}: Failed with result '{result}'."), FAILED);
-        self.told(name, failed.with("UNIT_RESULT", result));
-        let now = self.now();
-        let unit = self.units.entry(name.to_owned()).or_default();
-        (unit.life, unit.exit, unit.result, unit.since) = (Life::Failed, exit, result, now);
-    }
-
-    pub fn reset_failed(&mut self, name: &str) {
-        if let Some(unit) = self.units.get_mut(name) {
-            unit.given_up = false;
-            unit.restarts = 0;
-            if matches!(unit.life, Life::Failed) {
-                unit.life = Life::Dead;
-            }
-        }
-    }
-
-    /// A configuration was written: a gateway that runs with it sees that by itself.
-    pub fn reload(&mut self, path: &str) {
-        let its = |unit: &Unit| unit.process().is_some_and(|process| process.service.config_path == path);
-        let Some(name) = self.units.iter().find(|(_, unit)| its(unit)).map(|(name, _)| name.clone()) else { return };
-        let config = self.files.file(path);
-        let wrong = issues(config);
-        let document: Value = config.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
-        let said = match wrong.first() {
-            None => "config hot reload applied (changed)".to_owned(),
-            Some((path, message)) => format!("config reload skipped (invalid config): {path}: {message}"),
-        };
-        // Which model is asked, and with which key, takes hold for whoever comes from now on.
-        if let Some(unit) = self.units.get_mut(&name).filter(|_| wrong.is_empty())
-            && let Life::Running(process) = &mut unit.life
-        {
-            process.model = Model::of(&document);
-            unit.gateway = WeakGateway::default();
-        }
-        self.log(&name, "gateway/reload", &said);
     }
 }

@@ -10,6 +10,7 @@ mod machine;
 mod openclaw;
 mod script;
 mod ssh;
+mod state;
 mod sweep;
 mod tree;
 mod words;

@@ -9,8 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::command::{Answer, Vitals, show};
-use super::machine::{Machine, PROGRAMS, State};
+use super::machine::Machine;
 use super::openclaw::validation;
+use super::state::{PROGRAMS, State};
 use super::tree::{parent, sha256};
 use super::words::Invocation;
 use super::{command, journal};
@@ -390,7 +391,7 @@ fn look(state: &mut State, call: &Call<'_>) -> Answer {
 /// Ends processes that hold a port: `pid:start` each.
 fn end(state: &mut State, call: &Call<'_>) -> Answer {
     for pid in call.args.iter().skip(1).filter_map(|pair| pair.split(':').next()?.parse::<u32>().ok()) {
-        let its = |unit: &super::machine::Unit| unit.process().is_some_and(|process| process.pid == pid);
+        let its = |unit: &super::state::Unit| unit.process().is_some_and(|process| process.pid == pid);
         if let Some(name) = state.units.iter().find(|(_, unit)| its(unit)).map(|(name, _)| name.clone()) {
             state.stop(&name);
         }

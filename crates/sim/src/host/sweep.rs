@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use jiff::SignedDuration;
 
 use super::command::{Answer, RSS_KIB, Vitals, show};
-use super::machine::{Machine, State};
+use super::machine::Machine;
+use super::state::State;
 use super::tree::sha256;
 use super::words::words;
 

@@ -1,65 +1,16 @@
-//! Usage is exact: whatever is asked, the answer is what a plain sum over all rows of the log says.
+//! Every answer about usage, compared with a plain sum over what the test remembers.
 
 use std::collections::BTreeMap;
 
-use base::id::UserId;
-use base::{Page, Zone};
+use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use store::request_log::{self, NewRequest};
+use store::request_log::NewRequest;
 
-use crate::kit::{Database, Options, Site};
-use crate::on_both;
-
-/// Numbers that look random and are the same every time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n.max(1)
-    }
-
-    fn shuffle<T>(&mut self, all: &mut [T]) {
-        for i in (1..all.len()).rev() {
-            all.swap(i, self.below(i as u64 + 1) as usize);
-        }
-    }
-}
-
-struct Person {
-    id: String,
-    email: String,
-    department: &'static str,
-}
-
-/// A binding as the test remembers it.
-struct Bound {
-    instance: String,
-    user: usize,
-    start: Timestamp,
-    end: Option<Timestamp>,
-}
-
-/// The site, and what the test knows about it.
-struct World<'a> {
-    site: &'a Site,
-    random: Random,
-    people: Vec<Person>,
-    instances: Vec<String>,
-    bindings: Vec<Bound>,
-    /// Every row that was ever visible.
-    rows: Vec<NewRequest>,
-    /// Rows that become visible later.
-    late: Vec<NewRequest>,
-    kept_since: Timestamp,
-}
+use super::{Bound, World};
 
 #[derive(Clone, Copy, Default)]
-struct Sum {
+pub struct Sum {
     requests: i64,
     prompt: i64,
     completion: i64,
@@ -67,7 +18,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn over<'a>(rows: impl IntoIterator<Item = &'a NewRequest>) -> Sum {
+    pub fn over<'a>(rows: impl IntoIterator<Item = &'a NewRequest>) -> Sum {
         let mut sum = Sum::default();
         for row in rows {
             match row.kind {
@@ -96,148 +47,19 @@ impl Sum {
         (self.quota * 2) as f64 / 1e6
     }
 
-    fn shown(self) -> Value {
+    pub fn shown(self) -> Value {
         json!({"requests": self.requests, "prompt_tokens": self.prompt, "completion_tokens": self.completion,
             "total_tokens": self.tokens(), "cost_usd": self.usd()})
     }
 }
 
 /// Of an answer the fields that are sums.
-fn sums(of: &Value) -> Value {
+pub fn sums(of: &Value) -> Value {
     let fields = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost_usd"];
     Value::Object(fields.iter().map(|f| ((*f).to_owned(), of[*f].clone())).collect())
 }
 
-impl<'a> World<'a> {
-    async fn new(site: &'a Site, seed: u64) -> World<'a> {
-        let mut people = vec![];
-        for (i, department) in ["Research", "Sales", "Sales"].into_iter().enumerate() {
-            let email = format!("user{i}@example.com");
-            let (id, _) = site.quick_employee(&email).await;
-            site.admin.patch(&format!("/users/{id}"), json!({"department": department})).token(&site.root).ok().await;
-            people.push(Person { id, email, department });
-        }
-        let instances = site.instances("i", 4).await;
-        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let kept_since = Timestamp::UNIX_EPOCH;
-        World { site, random, people, instances, bindings: vec![], rows: vec![], late: vec![], kept_since }
-    }
-
-    fn zone(&self) -> &Zone {
-        &self.site.app.zone
-    }
-
-    fn now(&self) -> Timestamp {
-        self.site.app.clock.now()
-    }
-
-    async fn token(&self, person: usize) -> String {
-        let id = UserId::named(&self.people[person].id);
-        let user = store::user::find(&self.site.app.db, &id).await.unwrap().unwrap();
-        domain::login::open_employee(&self.site.app, user).unwrap().token.expose().to_owned()
-    }
-
-    async fn root(&self) -> String {
-        self.site.admin_login("root@example.com").await
-    }
-
-    fn made_up(&mut self) -> NewRequest {
-        let now = self.now().as_millisecond();
-        // Today, or within six weeks; often at the very edge of a quarter of an hour; sometimes a clock runs ahead.
-        let back = match self.random.below(6) {
-            0 => self.random.below(3_600_000) as i64,
-            1 => -(self.random.below(600_000) as i64),
-            2 => self.random.below(86_400_000) as i64,
-            _ => self.random.below(42 * 86_400_000) as i64,
-        };
-        let mut at = now - back;
-        if self.random.below(3) == 0 {
-            at = at / 900_000 * 900_000 - self.random.below(2) as i64;
-        }
-        if let Some(bound) = self.bindings.last().filter(|_| self.random.below(4) == 0) {
-            at = bound.start.as_millisecond() + self.random.below(5) as i64 - 2;
-        }
-        let tokens = ["i0", "i0", "i1", "i1", "i2", "i3", "stranger", "admin-token", ""];
-        let token = tokens[self.random.below(tokens.len() as u64) as usize];
-        let kind = [2, 2, 2, 2, 2, 5, 6, 1][self.random.below(8) as usize];
-        let quota = self.random.below(40_000) as i64;
-        NewRequest {
-            request_id: format!("r{}", self.random.below(u64::MAX)),
-            token_name: token.to_owned(),
-            model: ["gpt-4o", "claude-opus-4-6"][self.random.below(2) as usize].to_owned(),
-            provider: ["ch-1", "ch-2"][self.random.below(2) as usize].to_owned(),
-            kind,
-            is_stream: self.random.below(2) == 0,
-            prompt_tokens: self.random.below(5_000) as i64,
-            completion_tokens: self.random.below(2_000) as i64,
-            quota,
-            duration_ms: self.random.below(9_000) as i64,
-            error_message: if kind == 5 { "upstream said no".into() } else { String::new() },
-            estimated: false,
-            created_at: Timestamp::from_millisecond(at).unwrap(),
-        }
-    }
-
-    /// Rows become visible, in some order and in some batches.
-    async fn write(&mut self, mut rows: Vec<NewRequest>) {
-        self.random.shuffle(&mut rows);
-        let size = 1 + self.random.below(7) as usize;
-        for batch in rows.chunks(size) {
-            let mut tx = self.site.app.db.begin().await.unwrap();
-            request_log::add(&mut tx, self.zone(), batch).await.unwrap();
-            tx.commit().await.unwrap();
-        }
-        self.rows.extend(rows.into_iter().filter(|r| !r.token_name.is_empty()));
-    }
-
-    async fn act(&mut self) {
-        match self.random.below(8) {
-            0 | 1 => {
-                let rows: Vec<_> = (0..5 + self.random.below(30)).map(|_| self.made_up()).collect();
-                self.write(rows).await;
-            }
-            2 => {
-                let rows: Vec<_> = (0..self.random.below(6)).map(|_| self.made_up()).collect();
-                self.late.extend(rows);
-            }
-            3 => {
-                let late = std::mem::take(&mut self.late);
-                self.write(late).await;
-            }
-            4 | 5 => self.rebind().await,
-            6 => {
-                let minutes = [1, 7, 40, 600, 3_000][self.random.below(5) as usize];
-                self.site.app.clock.advance(SignedDuration::from_mins(minutes));
-            }
-            _ => self.forget_old_rows().await,
-        }
-    }
-
-    async fn rebind(&mut self) {
-        let root = self.root().await;
-        let instance = self.instances[self.random.below(4) as usize].clone();
-        let now = self.now();
-        let path = format!("/instances/{instance}/assign");
-        if let Some(bound) = self.bindings.iter_mut().find(|b| b.instance == instance && b.end.is_none()) {
-            self.site.admin.patch(&path, json!({"user_id": null})).token(&root).ok().await;
-            bound.end = Some(now);
-            if self.random.below(2) == 0 {
-                return;
-            }
-        }
-        let user = self.random.below(3) as usize;
-        self.site.admin.patch(&path, json!({"user_id": self.people[user].id})).token(&root).ok().await;
-        self.bindings.push(Bound { instance, user, start: now, end: None });
-    }
-
-    /// The log is kept for 20 days here; the sums stay.
-    async fn forget_old_rows(&mut self) {
-        let before = self.zone().midnight(self.now() - SignedDuration::from_hours(20 * 24));
-        self.kept_since = self.kept_since.max(before);
-        store::usage::keep_rows_since(&self.site.app.db, self.kept_since).await.unwrap();
-        while request_log::delete_before(&self.site.app.db, before, 7).await.unwrap() > 0 {}
-    }
-
+impl World<'_> {
     /// Whose a row is: whoever has the instance now, unless it was somebody else's at the time.
     fn owner(&self, row: &NewRequest) -> Option<usize> {
         let now = self.bindings.iter().find(|b| b.instance == row.token_name && b.end.is_none())?;
@@ -266,7 +88,7 @@ impl<'a> World<'a> {
         days.into_iter().rev().filter_map(shown).collect()
     }
 
-    async fn check_person(&self, user: usize) {
+    pub async fn check_person(&self, user: usize) {
         let (token, rows) = (self.token(user).await, self.of(user));
         let get = |path: String| self.site.employee.get(&path).token(&token).ok();
         let today = self.zone().date(self.now());
@@ -366,7 +188,7 @@ impl<'a> World<'a> {
         assert_eq!(get("/me".into()).await["used_today"].as_i64(), Some(wanted), "today's tokens of user {user}");
     }
 
-    async fn check_admin(&self) {
+    pub async fn check_admin(&self) {
         let root = self.root().await;
         let get = |path: String| self.site.admin.get(&path).token(&root).ok();
         let today = self.zone().date(self.now());
@@ -474,76 +296,5 @@ impl<'a> World<'a> {
                 assert_eq!(listed, wanted, "{query}");
             }
         }
-    }
-}
-
-async fn many_things_happen(database: Database, zone: &'static str, seed: u64) {
-    let site = Site::with(database, Options { zone: Some(zone), ..Options::default() }).await;
-    let mut world = World::new(&site, seed).await;
-    for round in 0..8 {
-        for _ in 0..6 {
-            world.act().await;
-        }
-        eprintln!("zone {zone}, seed {seed}, round {round}: {} rows", world.rows.len());
-        for user in 0..3 {
-            world.check_person(user).await;
-        }
-        world.check_admin().await;
-    }
-    // Another zone makes the same days out of the same rows that it would have made from the beginning.
-    let before: Vec<_> = days_of(&site).await;
-    store::usage::make_days(&site.app.db, world.zone()).await.unwrap();
-    assert!(days_of(&site).await == before, "made anew, the days are the same");
-    store::usage::make_days(&site.app.db, &Zone::named("Pacific/Honolulu").unwrap()).await.unwrap();
-    assert!(days_of(&site).await != before, "days of another zone");
-    site.check().await;
-}
-
-async fn days_of(site: &Site) -> Vec<String> {
-    let days = store::usage::daily(&site.app.db, Date::MIN, None).await.unwrap();
-    days.iter().map(|d| format!("{d:?}")).collect()
-}
-
-/// Zones with 30 and 45 minutes, and with odd days within the last six weeks.
-const ZONES: &[&str] =
-    &["Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Chatham", "UTC"];
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_answer_is_a_plain_sum_sqlite() {
-    for (i, zone) in ZONES.iter().enumerate() {
-        many_things_happen(Database::sqlite(), zone, i as u64 + 1).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_answer_is_a_plain_sum_postgres() {
-    for (i, zone) in ZONES.iter().take(3).enumerate() {
-        let Some(database) = Database::postgres("usage::every_answer").await else { return };
-        many_things_happen(database, zone, i as u64 + 100).await;
-    }
-}
-
-on_both! {
-    async fn without_requests_everything_is_zero_and_others_are_not_found(site: Site) {
-        site.instances("a", 2).await;
-        let (user, token) = site.quick_employee("ada@example.com").await;
-        let summary = site.employee.get("/me/usage/summary").token(&token).ok().await;
-        assert_eq!(sums(&summary["all_time"]), Sum::default().shown());
-        assert_eq!(summary["stale"], false);
-        assert!(summary["as_of"].is_string());
-        site.employee.get("/me/usage/summary?instance_id=a0").token(&token).refused("4040").await;
-        site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
-        site.employee.get("/me/usage/summary?instance_id=a0").token(&token).ok().await;
-        site.employee.get("/me/usage/logs?instance_id=a1").token(&token).refused("4040").await;
-        for bad in ["days=0", "days=367", "days=x", "fill=perhaps"] {
-            site.employee.get(&format!("/me/usage/daily?{bad}")).token(&token).refused("4000").await;
-        }
-        for bad in ["/llm-stats?days=0", "/llm-stats?group_by=colour", "/llm-logs?start=yesterday", "/llm-request-logs?status=odd"] {
-            site.admin.get(bad).token(&site.root).refused("4000").await;
-        }
-        site.admin.get("/usage/user/nobody@example.com").token(&site.root).refused("4040").await;
-        assert_eq!(site.admin.get("/usage/user/ADA@example.com").token(&site.root).ok().await, json!({"today": 0, "month": 0}));
-        let none = request_log::list(&site.app.db, &request_log::Asked::default(), Page::ALL).await.unwrap();
-        assert!(none.is_empty());
     }
 }

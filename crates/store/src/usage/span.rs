@@ -1,0 +1,139 @@
+//! Spans of time, and what they are cut into: whole days, quarters of an hour, and the rest.
+
+use base::Zone;
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+/// A quarter of an hour: the offset of every zone is a multiple of it.
+pub const SLOT_MS: i64 = 15 * 60 * 1000;
+
+/// The beginning of the quarter of an hour that an instant lies in.
+pub fn slot_of(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond().div_euclid(SLOT_MS) * SLOT_MS).unwrap_or(at)
+}
+
+/// The first beginning of a quarter of an hour at or after an instant.
+fn slot_from(at: Timestamp) -> Timestamp {
+    let ms = at.as_millisecond();
+    let up = ms.div_euclid(SLOT_MS) + i64::from(ms.rem_euclid(SLOT_MS) != 0);
+    Timestamp::from_millisecond(up * SLOT_MS).unwrap_or(at)
+}
+
+/// A span of time: from an instant (or the beginning) up to but without another (or without end).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+}
+
+/// A span cut into what whole days answer, what quarters of an hour answer, and single rows at its ends.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub days: Option<(Option<Date>, Option<Date>)>,
+    pub slots: Vec<(Timestamp, Timestamp)>,
+    pub rows: Vec<(Timestamp, Timestamp)>,
+}
+
+pub(super) fn cut(zone: &Zone, span: Span) -> Cut {
+    let mut cut = Cut::default();
+    if let (Some(from), Some(to)) = (span.from, span.to)
+        && from >= to
+    {
+        return cut;
+    }
+    let first = span.from.map(slot_from);
+    let last = span.to.map(slot_of);
+    if let (Some(first), Some(last), Some(from), Some(to)) = (first, last, span.from, span.to)
+        && first > last
+    {
+        // Both ends lie within one quarter of an hour.
+        cut.rows.push((from, to));
+        return cut;
+    }
+    if let (Some(from), Some(first)) = (span.from, first)
+        && from < first
+    {
+        cut.rows.push((from, first));
+    }
+    if let (Some(last), Some(to)) = (last, span.to)
+        && last < to
+    {
+        cut.rows.push((last, to));
+    }
+    let day_from = first.map(|first| match zone.midnight(first) {
+        midnight if midnight == first => midnight,
+        _ => zone.next_midnight(first),
+    });
+    let day_to = last.map(|last| zone.midnight(last));
+    match (first, day_from, last, day_to) {
+        (Some(first), Some(day_from), Some(last), Some(day_to)) if day_from > day_to => {
+            push(&mut cut.slots, first, last);
+        }
+        _ => {
+            if let (Some(first), Some(day_from)) = (first, day_from) {
+                push(&mut cut.slots, first, day_from);
+            }
+            if let (Some(day_to), Some(last)) = (day_to, last) {
+                push(&mut cut.slots, day_to, last);
+            }
+            cut.days = Some((day_from.map(|at| zone.date(at)), day_to.map(|at| zone.date(at))));
+        }
+    }
+    cut
+}
+
+fn push(spans: &mut Vec<(Timestamp, Timestamp)>, from: Timestamp, to: Timestamp) {
+    if from < to {
+        spans.push((from, to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_span_is_days_quarters_and_rows() {
+        let zone = Zone::named("Asia/Kathmandu").unwrap();
+        let span = Span { from: Some(at("2026-11-01T10:07:00Z")), to: Some(at("2026-11-03T10:15:00Z")) };
+        let cut = cut(&zone, span);
+        assert_eq!(cut.rows, [(at("2026-11-01T10:07:00Z"), at("2026-11-01T10:15:00Z"))]);
+        assert_eq!(
+            cut.slots,
+            [
+                (at("2026-11-01T10:15:00Z"), at("2026-11-01T18:15:00Z")),
+                (at("2026-11-02T18:15:00Z"), at("2026-11-03T10:15:00Z")),
+            ]
+        );
+        let day = |d| Some(jiff::civil::date(2026, 11, d));
+        assert_eq!(cut.days, Some((day(2), day(3))), "the second of November alone");
+    }
+
+    proptest! {
+        /// The parts cover the span once, without holes.
+        #[test]
+        fn the_parts_of_a_span_are_the_span(from in 1_790_000_000_000i64..1_800_000_000_000, length in 0i64..400_000_000,
+            zone in prop::sample::select(vec!["UTC", "Asia/Kathmandu", "Europe/Berlin", "America/St_Johns", "Asia/Beirut", "Pacific/Chatham"])) {
+            let zone = Zone::named(zone).unwrap();
+            let time = |ms| Timestamp::from_millisecond(ms).unwrap();
+            let span = Span { from: Some(time(from)), to: Some(time(from + length)) };
+            let cut = cut(&zone, span);
+            let mut parts: Vec<(Timestamp, Timestamp)> = cut.slots.iter().chain(&cut.rows).copied().collect();
+            if let Some((Some(first), Some(last))) = cut.days && first < last {
+                parts.push((zone.start(first), zone.start(last)));
+            }
+            parts.sort();
+            let mut reached = time(from);
+            for (start, end) in parts {
+                prop_assert_eq!(start, reached);
+                reached = end;
+            }
+            prop_assert_eq!(reached, time(from + length));
+        }
+    }
+}
