@@ -255,6 +255,34 @@ test.describe('everybody', () => {
     }
   }
 
+  for (const language of ['en', 'zh'] as const) {
+    test(`when the tokens come back is to be read at every width, in ${language}`, async ({
+      page,
+      place,
+    }) => {
+      await page.addInitScript((value) => localStorage.setItem('tidepool.language', value), language);
+      const employee = await place.newEmployee();
+      await place.server.patchEmployee(employee.id, { quota_daily: 500_000 });
+      const token = await place.server.token(place.server.employeeUrl, employee);
+      await page.addInitScript((value) => localStorage.setItem('tidepool.employee.token', value), token);
+      for (const width of [1024, 768, 375, 320]) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.goto(place.server.employeeUrl);
+        const resets = page.getByText(language === 'en' ? /^resets \d+:\d\d/ : /^\d+:\d\d 重置$/);
+        if (width >= 1024)
+          await expect(page.getByText(language === 'en' ? /resets in/ : /后重置/)).toBeVisible();
+        else {
+          await expect(resets).toBeInViewport({ ratio: 1 });
+          const box = await resets.boundingBox();
+          expect(box?.width).toBeGreaterThan(30);
+        }
+        await expectNoOverflow(page);
+        const head = await page.getByRole('heading', { level: 1 }).locator('xpath=../..').boundingBox();
+        expect(head?.height).toBeLessThan(56);
+      }
+    });
+  }
+
   test('375 px: the column is behind a toggle and closes when an instance is chosen', async ({
     page,
     place,

@@ -28,6 +28,7 @@ export const en = {
   'quota.usedToday': '{used} tokens used today',
   'quota.resets': 'Resets',
   'quota.resetsWhen': 'resets {when}',
+  'quota.resetsAt': 'resets {time}',
 
   'health.healthy': 'Healthy',
   'health.unhealthy': 'Not running',

@@ -30,6 +30,7 @@ export const zh: Messages<Key> = {
   'quota.usedToday': '今日已用 {used} 个 Token',
   'quota.resets': '重置时间',
   'quota.resetsWhen': '{when}重置',
+  'quota.resetsAt': '{time} 重置',
 
   'health.healthy': '正常',
   'health.unhealthy': '未运行',
