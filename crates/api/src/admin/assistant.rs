@@ -222,11 +222,7 @@ async fn config_versions(_: Admin, api: State, Path(id): Path<String>) -> Answer
     (status = 409, description = "a file cannot be parsed, the instance was never provisioned, or its server has no SSH key that can be used"),
     (status = 503, description = "the server cannot be reached"),
 ))]
-async fn config_version(
-    _: Admin,
-    api: State,
-    Path((id, version)): Path<(String, String)>,
-) -> Answer<PastConfig> {
+async fn config_version(_: Admin, api: State, Path((id, version)): Path<(String, String)>) -> Answer<PastConfig> {
     let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
     let past = config::version(&assistant, &version).await?;
     Ok(Data(PastConfig { version: kept(&api, past.kept), config: past.masked, changes: drifts(past.changes) }))

@@ -149,7 +149,12 @@ pub struct Export {
 ///
 /// Narrowed as the list is, if asked (beyond the spec). UTF-8 with a header line. Cells that a spreadsheet would take for a formula begin with an apostrophe.
 #[utoipa::path(get, path = "/audit-logs/export", tag = "audit", params(Export, Narrowed), responses((status = 200, description = "the file", body = String, content_type = "text/csv")))]
-async fn export(_: Admin, api: State, Query(wanted): Query<Export>, Query(narrowed): Query<Narrowed>) -> Result<Response, ApiError> {
+async fn export(
+    _: Admin,
+    api: State,
+    Query(wanted): Query<Export>,
+    Query(narrowed): Query<Narrowed>,
+) -> Result<Response, ApiError> {
     if wanted.format.as_deref().is_some_and(|f| f != "csv") {
         return Err(Error::new(Kind::BadRequest, "format: must be csv").into());
     }

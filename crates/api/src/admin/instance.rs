@@ -239,6 +239,7 @@ pub(super) async fn detail(api: &Api, id: &InstanceId, secrets: Secrets) -> Answ
 #[into_params(parameter_in = Query)]
 pub struct Shown {
     /// `masked` hides the token as lists do (beyond the spec); `whole`, which is the default, writes an audit entry `secret.reveal`.
+    #[param(inline)]
     secrets: Option<Secrets>,
 }
 

@@ -343,7 +343,10 @@ async fn versions_of_the_configuration(ground: &Ground, id: &str, token: &str) {
     assert_eq!(past["bytes"], versions[0]["bytes"]);
     let changes = past["changes"].as_array().unwrap();
     assert!(changes.contains(&json!({"path": "ui.a", "is": null, "should": 2})), "{past}");
-    assert!(changes.contains(&json!({"path": "models.providers.tidepool.apiKey", "is": "***", "should": "***"})), "{past}");
+    assert!(
+        changes.contains(&json!({"path": "models.providers.tidepool.apiKey", "is": "***", "should": "***"})),
+        "{past}"
+    );
     assert!(!past.to_string().contains(token) && !past.to_string().contains("another-key-of-somebody"));
 
     for strange in ["20200101T000000.000000000Z", "..%2F..%2Fopenclaw.json", "x", "0$(id)"] {
