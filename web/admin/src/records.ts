@@ -31,6 +31,7 @@ export type Profession = Schemas['ProfessionItem'];
 export type Repair = Schemas['RepairItem'];
 export type RequestDetail = Schemas['RequestDetail'];
 export type Server = Schemas['ServerItem'];
+export type ServerStats = Schemas['ServerStats'];
 export type Task = Schemas['TaskItem'];
 export type TaskStatus = Schemas['TaskStatus'];
 export type TestStep = Schemas['TestStep'];

@@ -29,10 +29,10 @@ export function Secret({ label, mask, reveal }: SecretProps) {
     return () => clearTimeout(timer);
   }, [shown]);
 
-  const withSecret = async (use: (secret: string) => unknown) => {
+  const withSecret = async (give: (secret: string) => unknown) => {
     setBusy(true);
     try {
-      await use(shown ?? (await reveal()));
+      await give(shown ?? (await reveal()));
     } catch (error) {
       toast('error', errorText(error, i18n));
     } finally {
