@@ -129,6 +129,13 @@ export const en = {
   'chat.emptyText': '{name} is listening.',
   'chat.emptyProfession': '{name} is listening, as your {profession}.',
 
+  'older.more': 'Show older messages',
+  'older.loading': 'Loading older messages…',
+  'older.failed': 'Older messages could not be loaded.',
+  'older.beginning': 'The conversation begins here.',
+  'older.history': 'Only the newest messages are shown here.',
+  'older.toHistory': 'Older ones are on the History page',
+
   'starter.summarise': 'Summarise',
   'starter.summariseText': 'Summarise the following in five points:',
   'starter.write': 'Write',

@@ -129,6 +129,13 @@ export const zh: Messages<Key> = {
   'chat.emptyText': '{name} 正在等候您的提问。',
   'chat.emptyProfession': '{name}（{profession}）正在等候您的提问。',
 
+  'older.more': '显示更早的消息',
+  'older.loading': '正在加载更早的消息…',
+  'older.failed': '无法加载更早的消息。',
+  'older.beginning': '会话从这里开始。',
+  'older.history': '此处仅显示最新的消息。',
+  'older.toHistory': '更早的消息在历史页面',
+
   'starter.summarise': '总结',
   'starter.summariseText': '用五点总结以下内容：',
   'starter.write': '写作',

@@ -3,9 +3,10 @@
 import { ApiError } from '@tidepool/shared/api/envelope';
 import type { LocalThreads } from '../local-threads';
 import { backoff } from './backoff';
-import type { GatewayApi, Turn } from './gateway-api';
+import { HISTORY_SIZE, type GatewayApi, type Turn } from './gateway-api';
 import { newId } from './ids';
 import { ReplyWriter } from './reply-writer';
+import { olderPage, storedMessage } from './stored';
 import { Thread } from './thread';
 import {
   isRunning,
@@ -38,6 +39,8 @@ export class GatewayChat implements ChatEngine {
   private begun = false;
   /** What the server lists beside what this browser knows. */
   private elsewhere: Conversation[] = [];
+  /** The server's id of the oldest message that was asked of it; what this browser kept has ids of its own. */
+  private oldest: string | undefined;
 
   constructor(
     private readonly api: GatewayApi,
@@ -108,13 +111,30 @@ export class GatewayChat implements ChatEngine {
 
   newConversation() {
     this.leave();
-    this.thread.set({ conversation: newId(), messages: [], loaded: true });
+    this.oldest = undefined;
+    this.thread.set({ conversation: newId(), messages: [], older: 'nothing', loaded: true });
   }
 
   openConversation(key: string | null) {
     if (key === this.state().conversation) return;
     this.leave();
     void this.load(key);
+  }
+
+  loadOlder() {
+    const { older, conversation, messages: shown } = this.state();
+    if (older !== 'more' && older !== 'failed') return;
+    this.thread.set({ older: 'loading' });
+    olderPage(this.api, conversation, shown, this.oldest).then(
+      ({ messages, oldest, more }) => {
+        if (!this.alive || this.state().conversation !== conversation) return;
+        this.oldest = oldest;
+        this.thread.addBefore(messages, more ? 'more' : 'beginning');
+      },
+      () => {
+        if (this.alive && this.state().conversation === conversation) this.thread.set({ older: 'failed' });
+      },
+    );
   }
 
   reconnect = () => {
@@ -163,7 +183,10 @@ export class GatewayChat implements ChatEngine {
     const kept = this.local.messages(key);
     const known = new Set(kept?.map(({ id }) => id));
     const messages = [...(kept ?? []), ...typed.filter(({ id }) => !known.has(id))];
-    this.thread.set({ conversation: key, messages, loaded: kept !== null });
+    this.oldest = undefined;
+    // Fewer than a page were never cut off.
+    const older = (kept?.length ?? 0) >= HISTORY_SIZE ? 'more' : 'nothing';
+    this.thread.set({ conversation: key, messages, older, loaded: kept !== null });
     const last = kept?.at(-1);
     // What waited for a connection when the page was closed, or was typed before it was open, goes out now.
     this.pump();
@@ -172,15 +195,11 @@ export class GatewayChat implements ChatEngine {
     const rest = await this.api.history(key).catch(() => []);
     if (!this.alive || this.state().conversation !== key) return;
     if (kept === null) {
-      const messages = rest.map((one): Message => ({
-        id: one.id,
-        role: one.role,
-        text: one.content,
-        at: new Date(one.created_at).getTime(),
-        status: one.role === 'user' ? 'sent' : 'done',
-      }));
+      const messages = rest.map(storedMessage);
+      this.oldest = rest[0]?.id;
       // What was typed meanwhile comes after.
-      this.thread.set({ messages: [...messages, ...this.state().messages], loaded: true });
+      this.thread.addBefore(messages, rest.length === HISTORY_SIZE ? 'more' : 'nothing');
+      this.thread.set({ loaded: true });
       // Somebody's very first conversation is one like all later ones.
       if (key === null && messages.length === 0) this.thread.set({ conversation: newId() });
       return;

@@ -1,5 +1,5 @@
 // The state that engines share: one observable record with the changes that all of them make to their messages.
-import { EMPTY, type EngineState, type Message } from './types';
+import { EMPTY, type EngineState, type Message, type Older } from './types';
 
 export class Thread {
   private current: EngineState = EMPTY;
@@ -33,6 +33,16 @@ export class Thread {
         message.id === id ? { ...message, ...change } : message,
       ),
     });
+  }
+
+  /** Puts messages before the first one, `instead` of so many that were there. Where a history gives no ids of its own, those of two readings may meet. */
+  addBefore(before: readonly Message[], older: Older, instead = 0) {
+    const rest = this.current.messages.slice(instead);
+    const taken = new Set(rest.map(({ id }) => id));
+    const fresh = before.map((message) =>
+      taken.has(message.id) ? { ...message, id: `${message.id}-older` } : message,
+    );
+    this.set({ messages: [...fresh, ...rest], older });
   }
 
   /** Drops `id` and everything after it. */

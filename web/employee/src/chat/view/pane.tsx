@@ -112,6 +112,7 @@ function Talk({ account, instance, chat, finding, onFind }: TalkProps) {
     <>
       <ThreadView
         chat={chat}
+        instance={instance.id}
         onEdit={edit}
         finding={finding}
         onFind={onFind}
