@@ -6,7 +6,7 @@ import { backoff } from './backoff';
 import { HISTORY_SIZE, type GatewayApi, type Turn } from './gateway-api';
 import { newId } from './ids';
 import { ReplyWriter } from './reply-writer';
-import { olderPage, storedMessage } from './stored';
+import { olderPage, storedMessages } from './stored';
 import { Thread } from './thread';
 import {
   isRunning,
@@ -195,7 +195,7 @@ export class GatewayChat implements ChatEngine {
     const rest = await this.api.history(key).catch(() => []);
     if (!this.alive || this.state().conversation !== key) return;
     if (kept === null) {
-      const messages = rest.map(storedMessage);
+      const messages = storedMessages(rest);
       this.oldest = rest[0]?.id;
       // What was typed meanwhile comes after.
       this.thread.addBefore(messages, rest.length === HISTORY_SIZE ? 'more' : 'nothing');

@@ -1,4 +1,5 @@
 // The gateway's shapes, as far as a chat needs them, and how they become messages.
+import { latencyOf } from './latency';
 import type { Attachment, Conversation, FileFacts, Message, ToolCall, Usage } from './types';
 
 /** As many messages as a gateway answers at most. */
@@ -164,6 +165,7 @@ function takeReply(messages: Message[], wire: WireMessage, id: string, at: numbe
       text: [before.text, text].filter(Boolean).join('\n\n'),
       tools: [...(before.tools ?? []), ...tools],
       usage: usageOf(wire) ?? before.usage,
+      latencyMs: latencyOf(messages.at(-2), at),
     };
     return;
   }
@@ -176,6 +178,7 @@ function takeReply(messages: Message[], wire: WireMessage, id: string, at: numbe
     ...(reasoning && { reasoning }),
     ...(tools.length > 0 && { tools }),
     usage: usageOf(wire),
+    latencyMs: latencyOf(before, at),
     model: wire.model,
   });
 }

@@ -1,8 +1,14 @@
 // What the platform stored of a conversation, as messages, and which of it stands before those shown.
 import { HISTORY_SIZE, type GatewayApi, type HistoryMessage } from './gateway-api';
+import { timed } from './latency';
 import type { Message } from './types';
 
-export function storedMessage({ id, role, content, created_at }: HistoryMessage): Message {
+export function storedMessages(list: readonly HistoryMessage[]): Message[] {
+  const messages = list.map(storedMessage);
+  return messages.map((message, index) => timed(message, messages[index - 1]));
+}
+
+function storedMessage({ id, role, content, created_at }: HistoryMessage): Message {
   return {
     id,
     role,
@@ -40,8 +46,7 @@ export async function olderPage(
       met = true;
       sought = sought.slice(0, match.index);
     }
-    if (!more || place > 0)
-      return { messages: page.slice(0, place).map(storedMessage), oldest: before, more };
+    if (!more || place > 0) return { messages: storedMessages(page.slice(0, place)), oldest: before, more };
   }
 }
 
