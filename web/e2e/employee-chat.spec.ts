@@ -102,10 +102,32 @@ test('a reload in the middle loses nothing: the half reply is there, says so, an
   await composer(page).fill('a draft');
   await page.reload();
   await expect(replies(page).last()).toContainText('word4');
-  await expect(replies(page).last()).toContainText(/broke(n)? off/);
+  await expect(replies(page).getByRole('alert')).toContainText(
+    'This reply was broken off when the page was left or reloaded.',
+  );
+  await expect(replies(page).getByRole('alert').getByText('Ask again')).toBeInViewport({ ratio: 1 });
+  await expectAccessible(page);
   await expect(composer(page)).toHaveValue('a draft');
   await page.getByRole('button', { name: 'Ask again' }).click();
   await expect(replies(page).last()).toContainText('word6');
+  await expect(replies(page)).toHaveCount(1);
+});
+
+test('a reload before the first word says so as well, and the question can be asked again', async ({
+  page,
+  place,
+}) => {
+  await withSaves(page);
+  await place.open(page, await place.newEmployee());
+  await say(page, 'silent please');
+  await expect(thread(page).getByRole('img', { name: 'Sent' })).toHaveCount(1);
+  await page.reload();
+  await expect(thread(page).getByText('silent please')).toBeVisible();
+  await expect(replies(page).getByRole('alert')).toContainText('The page was closed before a reply came.');
+  const asked = place.model.asked.length;
+  await replies(page).getByRole('button', { name: 'Ask again' }).click();
+  await expect.poll(() => place.model.asked.slice(asked)).toEqual(['silent please']);
+  await expect(thread(page).getByRole('article')).toHaveCount(2);
 });
 
 test('another instance: the pane is empty, the old stream ends, each has its own draft', async ({

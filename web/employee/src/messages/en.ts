@@ -99,7 +99,7 @@ export const en = {
   'chat.notSent': 'It was not sent.',
   'chat.sendAgain': 'Send again',
   'chat.stopped': 'Stopped',
-  'chat.broken': 'This reply was broken off.',
+  'chat.broken': 'This reply was broken off when the page was left or reloaded.',
   'chat.cut': 'The connection broke off before the reply was whole.',
   'chat.interrupted': 'The page was closed before a reply came.',
   'chat.tooLong': 'It is longer than the assistant takes. Shorten it or attach less.',

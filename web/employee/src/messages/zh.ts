@@ -99,7 +99,7 @@ export const zh: Messages<Key> = {
   'chat.notSent': '未能发送。',
   'chat.sendAgain': '重新发送',
   'chat.stopped': '已停止',
-  'chat.broken': '该回答被中断。',
+  'chat.broken': '离开或刷新页面时，该回答被中断。',
   'chat.cut': '回答完成前连接中断。',
   'chat.interrupted': '收到回答前页面被关闭。',
   'chat.tooLong': '内容超出了助手可接受的长度，请缩短文字或减少附件。',

@@ -260,6 +260,39 @@ describe('gateway chat', () => {
     second.engine.destroy();
   });
 
+  it('says of a prompt without a word of reply that it was left, and takes no other reply for its own', async () => {
+    const first = bench();
+    first.engine.start();
+    await settle();
+    first.engine.send('Before');
+    await settle();
+    first.next(hanging());
+    first.engine.send('Go');
+    await settle();
+    // A reload: the page goes without a word to the engine but this one.
+    window.dispatchEvent(new Event('pagehide'));
+    const before = { role: 'user' as const, content: 'Before' };
+    const reply = { role: 'assistant' as const, content: 'Hello' };
+    const rest = [before, reply, { role: 'user' as const, content: 'Go' }].map((one, index) => ({
+      ...one,
+      id: String(index),
+      instance_id: 'inst',
+      tokens: 0,
+      session_key: '',
+      created_at: '2026-11-15T08:00:00Z',
+    }));
+    const second = bench(() => Promise.resolve(rest));
+    second.engine.start();
+    await settle();
+    expect(texts(second.engine).slice(-2)).toEqual(['user sent Go', 'assistant broken ']);
+    expect(second.engine.state().messages.at(-1)?.failure?.code).toBe('interrupted');
+    second.engine.regenerate();
+    await settle();
+    expect(texts(second.engine).slice(-2)).toEqual(['user sent Go', 'assistant done Hello']);
+    second.engine.destroy();
+    first.engine.destroy();
+  });
+
   /** The server's history of so many messages, page by page; how it was asked is remembered. */
   function stored(size: number) {
     const all = Array.from({ length: size }, (_, index) => ({

@@ -35,6 +35,8 @@ export class GatewayChat implements ChatEngine {
   private failures = 0;
   private timers = new Set<ReturnType<typeof setTimeout>>();
   private alive = false;
+  /** The page is about to go: what breaks off now does so because of that. */
+  private hidden = false;
   /** It is known which conversation is open: before that nothing goes out. */
   private begun = false;
   /** What the server lists beside what this browser knows. */
@@ -57,7 +59,8 @@ export class GatewayChat implements ChatEngine {
     this.alive = true;
     window.addEventListener('online', this.reconnect);
     window.addEventListener('offline', this.lost);
-    window.addEventListener('pagehide', this.keep);
+    window.addEventListener('pagehide', this.hide);
+    window.addEventListener('pageshow', this.show);
     this.thread.set({ connection: { state: 'live' }, conversations: this.conversations() });
     if (!navigator.onLine) this.lost();
     void this.begin();
@@ -72,7 +75,8 @@ export class GatewayChat implements ChatEngine {
     this.timers.clear();
     window.removeEventListener('online', this.reconnect);
     window.removeEventListener('offline', this.lost);
-    window.removeEventListener('pagehide', this.keep);
+    window.removeEventListener('pagehide', this.hide);
+    window.removeEventListener('pageshow', this.show);
   }
 
   send(text: string) {
@@ -205,12 +209,12 @@ export class GatewayChat implements ChatEngine {
       return;
     }
     const whole = rest.findLast((one) => one.role === 'assistant');
-    if (last && whole && whole.content.length > last.text.length && whole.content.startsWith(last.text))
+    if (last?.text && whole && whole.content.length > last.text.length && whole.content.startsWith(last.text))
       this.thread.patch(last.id, { text: whole.content, status: 'done' });
   }
 
   private pump() {
-    if (!this.begun || this.run !== null || this.state().connection.state !== 'live') return;
+    if (!this.begun || this.hidden || this.run !== null || this.state().connection.state !== 'live') return;
     const prompt = this.state().messages.find((message) => message.status === 'queued');
     if (prompt !== undefined) void this.ask(prompt);
   }
@@ -246,7 +250,7 @@ export class GatewayChat implements ChatEngine {
       this.finish(run, { status: 'done', latencyMs: Date.now() - began }, conversation, began);
     } catch (error) {
       writer.flush();
-      if (!this.alive) this.thread.patch(reply, { status: 'broken' });
+      if (!this.alive || this.hidden) this.thread.patch(reply, { status: 'broken' });
       else if (run.abort.signal.aborted) {
         if (!arrival.opened) taken();
         this.finish(run, { status: 'stopped', latencyMs: Date.now() - began }, conversation, began);
@@ -339,6 +343,17 @@ export class GatewayChat implements ChatEngine {
     messages.splice(messages.findIndex((one) => one.id === id) + 1, 0, message);
     this.thread.set({ messages });
   }
+
+  private hide = () => {
+    this.keep();
+    this.hidden = true;
+  };
+
+  /** Also when the browser brings back a page that it had put away. */
+  private show = () => {
+    this.hidden = false;
+    this.pump();
+  };
 
   private keep = () => {
     const { conversation, messages } = this.state();
