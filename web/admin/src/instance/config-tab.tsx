@@ -150,7 +150,12 @@ function OnServer({ instance }: { instance: InstanceDetail }) {
               <Badge tone={found.untouched ? 'good' : 'warn'}>
                 {t(found.untouched ? 'config.untouched' : 'config.touched')}
               </Badge>
-              <code className="font-mono text-xs">{found.hash.slice(0, 12)}</code>
+              <span>
+                {t('config.hash')}{' '}
+                <code className="font-mono text-xs" title={found.hash}>
+                  {found.hash.slice(0, 12)}
+                </code>
+              </span>
             </p>
             {found.drift.length === 0 ? (
               <p className="text-sm text-muted">{t('config.noDrift')}</p>
