@@ -269,12 +269,12 @@ export const en = {
   'log.model': 'Model',
   'log.latency': 'Latency',
   'log.range': '{from}–{to} of {total}',
-  'log.pageFilter': 'On this page, by result.',
   'log.newer': 'Newer requests',
   'log.older': 'Older requests',
   'log.none': 'No requests yet',
   'log.noneHint': 'Ask your assistant something; the request is listed here within seconds.',
-  'log.noneHere': 'None on this page.',
+  'log.noneSuch': 'No such requests',
+  'log.all': 'All requests',
 
   'marketplace.lead':
     'Skills, role packs and configurations for your assistants. Look inside before you install.',
