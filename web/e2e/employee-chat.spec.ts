@@ -1,18 +1,6 @@
 // The chat over the platform, in a browser against the running binary: stream, stop, reload, switch, save, quota, offline.
-import { expect, expectAccessible, test as base } from './fixtures';
-import { composer, replies, say, thread, withHistory, withoutRelay, withSaves, Workplace } from './workplace';
-
-const test = base.extend<object, { place: Workplace }>({
-  place: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
-    async ({}, use) => {
-      const place = await Workplace.start();
-      await use(place);
-      await place.close();
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-});
+import { expect, expectAccessible } from './fixtures';
+import { composer, replies, say, test, thread, withHistory, withoutRelay, withSaves } from './workplace';
 
 test.beforeEach(async ({ page, watch }) => {
   watch.allow(/status of 404/);

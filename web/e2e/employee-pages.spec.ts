@@ -1,18 +1,6 @@
 // The employee's other pages against the running binary: claims, usage, marketplace, assistant, history.
-import { expect, expectAccessible, expectNoOverflow, test as base } from './fixtures';
-import { composer, replies, say, withHistory, withoutRelay, withSaves, Workplace } from './workplace';
-
-const test = base.extend<object, { place: Workplace }>({
-  place: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
-    async ({}, use) => {
-      const place = await Workplace.start();
-      await use(place);
-      await place.close();
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-});
+import { expect, expectAccessible, expectNoOverflow } from './fixtures';
+import { composer, replies, say, test, withHistory, withoutRelay, withSaves } from './workplace';
 
 test.beforeEach(async ({ page, watch }) => {
   watch.allow(/status of 404/);

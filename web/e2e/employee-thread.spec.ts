@@ -1,23 +1,21 @@
 // A long conversation in a browser: only what is near the reader is in the page, and nobody notices.
 import type { Page } from '@playwright/test';
-import { expect, expectAccessible, test as base } from './fixtures';
+import { expect, expectAccessible } from './fixtures';
 import { text, withRelay, type Relay } from './relay';
-import { composer, replies, say, thread, withHistory, withoutRelay, withSaves, Workplace } from './workplace';
+import {
+  composer,
+  replies,
+  say,
+  test,
+  thread,
+  withHistory,
+  withoutRelay,
+  withSaves,
+  type Workplace,
+} from './workplace';
 
 /** All of them come at once. */
 const MESSAGES = 190;
-
-const test = base.extend<object, { place: Workplace }>({
-  place: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
-    async ({}, use) => {
-      const place = await Workplace.start();
-      await use(place);
-      await place.close();
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-});
 
 /** Messages of very different heights. */
 function longHistory(size = MESSAGES) {

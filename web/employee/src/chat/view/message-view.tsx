@@ -2,6 +2,7 @@
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Button } from '@tidepool/shared/ui/button';
 import { Mark } from '@tidepool/shared/ui/mark';
+import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { Check, Pencil, RotateCw, TriangleAlert } from 'lucide-react';
 import { lazy, memo, Suspense } from 'react';
 import { useText } from '../../messages';
@@ -15,8 +16,6 @@ import { Waiting } from './waiting';
 
 const Markdown = lazy(() => import('../markdown/markdown'));
 
-const TOOL =
-  'flex min-h-8 min-w-8 items-center justify-center gap-1.5 rounded-md px-1.5 text-xs text-muted hover:bg-sunken hover:text-ink';
 const ON_DEMAND =
   'opacity-0 transition-opacity group-hover:opacity-100 group-focus-within:opacity-100 pointer-coarse:opacity-100';
 
@@ -66,16 +65,7 @@ function Prompt({ message, place, of, unsaved, busy, onRetry, onRetrySave, onEdi
           <span className="px-1">
             <RelativeTime at={message.at} />
           </span>
-          <button
-            type="button"
-            className={TOOL}
-            disabled={busy}
-            aria-label={t('chat.edit')}
-            title={t('chat.edit')}
-            onClick={() => onEdit(message)}
-          >
-            <Pencil className="size-4" aria-hidden="true" />
-          </button>
+          <IconButton icon={Pencil} label={t('chat.edit')} disabled={busy} onClick={() => onEdit(message)} />
           <CopyButton text={message.text} label={t('chat.copyPrompt')} />
         </span>
       </div>
@@ -162,15 +152,7 @@ function Reply({ message, place, of, unsaved, newest, busy, onRetrySave, onRegen
             <span className={`flex items-center ${newest ? '' : ON_DEMAND}`}>
               {message.text !== '' && <CopyButton text={message.text} label={t('chat.copyReply')} />}
               {newest && !busy && message.status !== 'broken' && (
-                <button
-                  type="button"
-                  className={TOOL}
-                  aria-label={t('chat.regenerate')}
-                  title={t('chat.regenerate')}
-                  onClick={onRegenerate}
-                >
-                  <RotateCw className="size-4" aria-hidden="true" />
-                </button>
+                <IconButton icon={RotateCw} label={t('chat.regenerate')} onClick={onRegenerate} />
               )}
             </span>
             {unsaved && <NotSaved state={unsaved} onRetry={() => onRetrySave(message.id)} />}
