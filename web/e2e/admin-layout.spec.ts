@@ -1,6 +1,20 @@
 // What the console looks like with the demo's records: nothing is cut, broken in the middle of a word or out of sight.
+import type { Locator } from '@playwright/test';
 import { appOf, expect, openSignedIn, test, type AppUnderTest } from './fixtures';
 import { Server } from './server';
+
+/** How many lines each part of a text takes. */
+function linesOf(place: Locator): Promise<number[]> {
+  return place.evaluate((element) =>
+    [...element.childNodes]
+      .filter((node) => node.nodeType === Node.TEXT_NODE)
+      .map((node) => {
+        const range = document.createRange();
+        range.selectNode(node);
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
+      }),
+  );
+}
 
 test.describe('with sample data', () => {
   let demo: Server;
@@ -42,16 +56,7 @@ test.describe('with sample data', () => {
     await page.setViewportSize({ width: 320, height: 812 });
     await openSignedIn(page, app, demo, '/instances');
     const address = page.getByText('jonas@demo.example');
-    const lines = await address.evaluate((element) =>
-      [...element.childNodes]
-        .filter((node) => node.nodeType === Node.TEXT_NODE)
-        .map((node) => {
-          const range = document.createRange();
-          range.selectNode(node);
-          return [...new Set([...range.getClientRects()].map(({ top }) => Math.round(top)))].length;
-        }),
-    );
-    expect(lines).toEqual([1, 1]);
+    expect(await linesOf(address)).toEqual([1, 1]);
   });
 
   test('what opens over a panel dims it', async ({ page }) => {
@@ -91,5 +96,30 @@ test.describe('with sample data', () => {
     await expect(page.getByText('Who has had it').locator('..').getByRole('link')).toHaveText(
       'sofia@demo.example',
     );
+  });
+
+  test('a task is called by words, and who started it is whole', async ({ page }) => {
+    await page.setViewportSize({ width: 320, height: 812 });
+    await demo.asAdmin('PATCH', '/instances/lis-1-a/config', { config_json: '{"ui":{"colour":"blue"}}' });
+    await openSignedIn(page, app, demo, '/tasks?q=lis-1-a');
+    await expect(page.getByRole('button', { name: 'Write the configuration' })).toBeVisible();
+    expect(await linesOf(page.getByRole('main').getByText('admin@demo.example').first())).toEqual([1, 1]);
+  });
+
+  test('a request reads from left to right', async ({ page }) => {
+    await openSignedIn(page, app, demo, '/instances?open=fra-1-a&tab=usage');
+    const first = page.getByRole('dialog').getByRole('listitem').first();
+    const model = await first.getByText('claude-sonnet-4-6').boundingBox();
+    const tokens = await first.getByText(/ in, /).boundingBox();
+    expect(model?.x).toBeLessThan(tokens?.x ?? 0);
+  });
+
+  test('on a phone a rule and its button stand in one line', async ({ page }) => {
+    await page.setViewportSize({ width: 375, height: 812 });
+    await openSignedIn(page, app, demo, '/guardian?tab=alerts');
+    const rule = page.getByRole('listitem').filter({ hasText: 'Instances are unhealthyfrom 1' });
+    const [name, edit] = [rule.getByText('from 1'), rule.getByRole('button')];
+    const [a, b] = await Promise.all([name.boundingBox(), edit.boundingBox()]);
+    expect(Math.abs((a?.y ?? 0) - (b?.y ?? 99))).toBeLessThan(15);
   });
 });

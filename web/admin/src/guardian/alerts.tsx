@@ -97,7 +97,7 @@ export function Alerts() {
             <ul className="divide-y divide-line">
               {list.map((rule) => (
                 <li key={rule.id} className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
-                  <span className="min-w-0 flex-1 basis-48">
+                  <span className="min-w-0 flex-1 basis-28">
                     <Status tone={rule.enabled ? 'good' : 'none'}>{nameOf(rule.id)}</Status>
                     {rule.channel && <span className="block break-all text-muted">{rule.channel}</span>}
                   </span>

@@ -79,7 +79,7 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
                   className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-4 gap-y-0.5 py-2 sm:grid-cols-[minmax(0,1fr)_auto_5rem_7rem]"
                 >
                   <Status tone={one.status === 'success' ? 'good' : 'bad'}>{one.model}</Status>
-                  <span className="row-start-2 text-muted tabular-nums sm:row-start-1 sm:text-end">
+                  <span className="row-start-2 text-muted tabular-nums sm:col-start-2 sm:row-start-1 sm:text-end">
                     {t('usage.oneRequest', {
                       tokensIn: format.short(one.tokens_in),
                       tokensOut: format.short(one.tokens_out),

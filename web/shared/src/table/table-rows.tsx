@@ -161,7 +161,7 @@ export function Cards<Row>(props: RowsProps<Row>) {
           </div>
           <dl className="mt-1.5 grid grid-cols-2 gap-x-3 gap-y-1.5 text-sm">
             {others.map((column) => (
-              <div key={column.key} className={`min-w-0 ${column.wrap ? 'col-span-2' : ''}`}>
+              <div key={column.key} className={`min-w-0 ${column.wrap ? 'order-last col-span-2' : ''}`}>
                 <dt className="text-xs text-muted">{column.label}</dt>
                 <dd className="min-w-0">{column.cell(row)}</dd>
               </div>
