@@ -5,6 +5,6 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     environment: 'happy-dom',
-    include: ['{shared,employee,admin}/src/**/*.test.{ts,tsx}'],
+    include: ['{shared,employee,admin}/src/**/*.test.{ts,tsx}', 'scripts/*.test.ts'],
   },
 });

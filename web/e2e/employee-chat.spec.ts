@@ -1,18 +1,6 @@
 // The chat over the platform, in a browser against the running binary: stream, stop, reload, switch, save, quota, offline.
-import { expect, expectAccessible, test as base } from './fixtures';
-import { composer, replies, say, thread, withHistory, withoutRelay, withSaves, Workplace } from './workplace';
-
-const test = base.extend<object, { place: Workplace }>({
-  place: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
-    async ({}, use) => {
-      const place = await Workplace.start();
-      await use(place);
-      await place.close();
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-});
+import { expect, expectAccessible } from './fixtures';
+import { composer, replies, say, test, thread, withHistory, withoutRelay, withSaves } from './workplace';
 
 test.beforeEach(async ({ page, watch }) => {
   watch.allow(/status of 404/);
@@ -102,10 +90,32 @@ test('a reload in the middle loses nothing: the half reply is there, says so, an
   await composer(page).fill('a draft');
   await page.reload();
   await expect(replies(page).last()).toContainText('word4');
-  await expect(replies(page).last()).toContainText(/broke(n)? off/);
+  await expect(replies(page).getByRole('alert')).toContainText(
+    'This reply was broken off when the page was left or reloaded.',
+  );
+  await expect(replies(page).getByRole('alert').getByText('Ask again')).toBeInViewport({ ratio: 1 });
+  await expectAccessible(page);
   await expect(composer(page)).toHaveValue('a draft');
   await page.getByRole('button', { name: 'Ask again' }).click();
   await expect(replies(page).last()).toContainText('word6');
+  await expect(replies(page)).toHaveCount(1);
+});
+
+test('a reload before the first word says so as well, and the question can be asked again', async ({
+  page,
+  place,
+}) => {
+  await withSaves(page);
+  await place.open(page, await place.newEmployee());
+  await say(page, 'silent please');
+  await expect(thread(page).getByRole('img', { name: 'Sent' })).toHaveCount(1);
+  await page.reload();
+  await expect(thread(page).getByText('silent please')).toBeVisible();
+  await expect(replies(page).getByRole('alert')).toContainText('The page was closed before a reply came.');
+  const asked = place.model.asked.length;
+  await replies(page).getByRole('button', { name: 'Ask again' }).click();
+  await expect.poll(() => place.model.asked.slice(asked)).toEqual(['silent please']);
+  await expect(thread(page).getByRole('article')).toHaveCount(2);
 });
 
 test('another instance: the pane is empty, the old stream ends, each has its own draft', async ({

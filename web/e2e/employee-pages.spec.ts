@@ -1,18 +1,6 @@
 // The employee's other pages against the running binary: claims, usage, marketplace, assistant, history.
-import { expect, expectAccessible, expectNoOverflow, test as base } from './fixtures';
-import { composer, replies, say, withHistory, withoutRelay, withSaves, Workplace } from './workplace';
-
-const test = base.extend<object, { place: Workplace }>({
-  place: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
-    async ({}, use) => {
-      const place = await Workplace.start();
-      await use(place);
-      await place.close();
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-});
+import { expect, expectAccessible, expectNoOverflow } from './fixtures';
+import { composer, replies, say, test, withHistory, withoutRelay, withSaves } from './workplace';
 
 test.beforeEach(async ({ page, watch }) => {
   watch.allow(/status of 404/);
@@ -105,9 +93,16 @@ test('usage: the sums, the chart by keyboard, the log, a file', async ({ page, p
   await expect(page.getByRole('slider', { name: 'Cost per day, last 30 days' })).toBeVisible();
 
   await expect(page.getByRole('row')).toHaveCount(3);
-  await page.getByRole('combobox', { name: 'Result' }).selectOption('error');
-  await expect(page.getByText('None on this page.')).toBeVisible();
-  await page.getByRole('combobox', { name: 'Result' }).selectOption('');
+  const result = page.getByRole('combobox', { name: 'Result' });
+  await result.selectOption('error');
+  await expect(page.getByText('No such requests')).toBeVisible();
+  await expect(page).toHaveURL(/status=error/);
+  await page.reload();
+  await expect(result).toHaveValue('error');
+  await expect(page.getByText('No such requests')).toBeVisible();
+  await page.getByRole('button', { name: 'All requests' }).click();
+  await expect(page.getByText('1–2 of 2')).toBeVisible();
+  await expect(page).not.toHaveURL(/status=/);
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'CSV' }).click();
   const file = await (await download).createReadStream();
@@ -117,6 +112,49 @@ test('usage: the sums, the chart by keyboard, the log, a file', async ({ page, p
     'time,instance_id,model,prompt_tokens,completion_tokens,cost_usd,latency_ms,status,is_stream',
   );
   expect(csv.trim().split('\r\n')).toHaveLength(3);
+});
+
+test('the log is narrowed by result on the server: total, pages and the file follow it', async ({
+  page,
+  place,
+}) => {
+  const all = Array.from({ length: 90 }, (_, index) => ({
+    time: new Date(Date.UTC(2026, 10, 1) + index * 60_000).toISOString(),
+    instance_id: 'x',
+    model: `model-${index}`,
+    prompt_tokens: 1,
+    completion_tokens: 1,
+    cost_usd: 0.01,
+    latency_ms: 100,
+    status: index % 3 === 0 ? 'error' : 'success',
+    is_stream: true,
+  })).reverse();
+  await page.route('**/me/usage/logs?*', (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const wanted = all.filter(({ status }) => (query.get('status') ?? status) === status);
+    const [at, size] = [Number(query.get('page')), Number(query.get('size'))];
+    const data = { logs: wanted.slice((at - 1) * size, at * size), total: wanted.length, page: at, size };
+    return route.fulfill({ json: { code: '0000', data, msg: 'ok' } });
+  });
+  await place.open(page, await place.newEmployee(), '/usage?log=2');
+  await expect(page.getByText('21–40 of 90')).toBeVisible();
+  await page.getByRole('combobox', { name: 'Result' }).selectOption('error');
+  await expect(page.getByText('1–20 of 30')).toBeVisible();
+  await expect(page.getByRole('row')).toHaveCount(21);
+  await page.getByRole('button', { name: 'Older requests' }).click();
+  await expect(page.getByText('21–30 of 30')).toBeVisible();
+  await expect(page.getByRole('row')).toHaveCount(11);
+  await expect(page.getByRole('button', { name: 'Older requests' })).toBeDisabled();
+  await page.reload();
+  await expect(page.getByText('21–30 of 30')).toBeVisible();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'CSV' }).click();
+  let csv = '';
+  for await (const piece of await (await download).createReadStream()) csv += String(piece);
+  expect(csv.trim().split('\r\n')).toHaveLength(31);
+  expect(csv).not.toContain('success');
+  await page.goBack();
+  await expect(page.getByText('1–20 of 30')).toBeVisible();
 });
 
 test('marketplace: what looks dangerous is shown before it is installed, and the install is followed', async ({
@@ -253,6 +291,34 @@ test.describe('everybody', () => {
         }
       });
     }
+  }
+
+  for (const language of ['en', 'zh'] as const) {
+    test(`when the tokens come back is to be read at every width, in ${language}`, async ({
+      page,
+      place,
+    }) => {
+      await page.addInitScript((value) => localStorage.setItem('tidepool.language', value), language);
+      const employee = await place.newEmployee();
+      await place.server.patchEmployee(employee.id, { quota_daily: 500_000 });
+      const token = await place.server.token(place.server.employeeUrl, employee);
+      await page.addInitScript((value) => localStorage.setItem('tidepool.employee.token', value), token);
+      for (const width of [1024, 768, 375, 320]) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.goto(place.server.employeeUrl);
+        const resets = page.getByText(language === 'en' ? /^resets \d+:\d\d/ : /^\d+:\d\d 重置$/);
+        if (width >= 1024)
+          await expect(page.getByText(language === 'en' ? /resets in/ : /后重置/)).toBeVisible();
+        else {
+          await expect(resets).toBeInViewport({ ratio: 1 });
+          const box = await resets.boundingBox();
+          expect(box?.width).toBeGreaterThan(30);
+        }
+        await expectNoOverflow(page);
+        const head = await page.getByRole('heading', { level: 1 }).locator('xpath=../..').boundingBox();
+        expect(head?.height).toBeLessThan(56);
+      }
+    });
   }
 
   test('375 px: the column is behind a toggle and closes when an instance is chosen', async ({

@@ -1,19 +1,7 @@
 // The live connection to an assistant, in a browser: the platform's relay is played by the test, frame by frame.
-import { expect, expectAccessible, test as base } from './fixtures';
+import { expect, expectAccessible } from './fixtures';
 import { SESSION, text, withRelay, type Relay } from './relay';
-import { composer, replies, say, thread, withHistory, withSaves, Workplace } from './workplace';
-
-const test = base.extend<object, { place: Workplace }>({
-  place: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
-    async ({}, use) => {
-      const place = await Workplace.start();
-      await use(place);
-      await place.close();
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-});
+import { composer, replies, say, test, thread, withHistory, withSaves } from './workplace';
 
 const runOf = (relay: Relay) =>
   String(relay.sent.findLast(({ method }) => method === 'chat.send')?.params.idempotencyKey);

@@ -1,27 +1,26 @@
 // A long conversation in a browser: only what is near the reader is in the page, and nobody notices.
 import type { Page } from '@playwright/test';
-import { expect, expectAccessible, test as base } from './fixtures';
+import { expect, expectAccessible } from './fixtures';
 import { text, withRelay, type Relay } from './relay';
-import { composer, replies, say, thread, withHistory, withSaves, Workplace } from './workplace';
+import {
+  composer,
+  replies,
+  say,
+  test,
+  thread,
+  withHistory,
+  withoutRelay,
+  withSaves,
+  type Workplace,
+} from './workplace';
 
-const MESSAGES = 400;
-
-const test = base.extend<object, { place: Workplace }>({
-  place: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
-    async ({}, use) => {
-      const place = await Workplace.start();
-      await use(place);
-      await place.close();
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-});
+/** All of them come at once. */
+const MESSAGES = 190;
 
 /** Messages of very different heights. */
-function longHistory() {
+function longHistory(size = MESSAGES) {
   return {
-    messages: Array.from({ length: MESSAGES }, (_, index) => ({
+    messages: Array.from({ length: size }, (_, index) => ({
       ...(index % 2 === 0
         ? { role: 'user', content: `Question ${index}` }
         : text(`Answer **${index}**\n\n${'Water rises and falls.\n\n'.repeat(index % 14)}`)),
@@ -30,13 +29,13 @@ function longHistory() {
   };
 }
 
-async function openLong(page: Page, place: Workplace): Promise<Relay> {
+async function openLong(page: Page, place: Workplace, size = MESSAGES): Promise<Relay> {
   await withHistory(page);
   await withSaves(page);
   const relay = await withRelay(page);
-  relay.history = longHistory();
+  relay.history = longHistory(size);
   await place.open(page, await place.newEmployee());
-  await expect(thread(page).getByText(`Answer ${MESSAGES - 1}`)).toBeVisible();
+  await expect(thread(page).getByText(`Answer ${size - 1}`)).toBeVisible();
   return relay;
 }
 
@@ -228,4 +227,124 @@ test('a prompt says that it was sent, changing it says what becomes of it, and t
   await prompt.getByRole('button', { name: 'Edit and send again' }).click();
   await expect(page.getByText('It is sent as a new one.')).toBeVisible();
   await expect(composer(page)).toHaveValue('hello');
+});
+
+test('the top of a thread brings what is older, and what one reads stays where it is', async ({
+  page,
+  place,
+}) => {
+  const relay = await openLong(page, place, 460);
+  await say(page, 'go on');
+  await expect.poll(() => relay.sent.some(({ method }) => method === 'chat.send')).toBe(true);
+  const runId = String(relay.sent.findLast(({ method }) => method === 'chat.send')?.params.idempotencyKey);
+  relay.chat({ runId, state: 'delta', message: text('A first word.') });
+  await expect(replies(page).last()).toContainText('A first word.');
+
+  await thread(page).evaluate((element) => (element.scrollTop = 700));
+  await expect(thread(page).getByText('Question 264', { exact: true })).toBeVisible();
+  await settled(page);
+  const before = await firstInView(page);
+  await thread(page).evaluate((element) => element.scrollBy(0, -350));
+  await expect(articles(page).first()).toHaveAttribute('aria-setsize', '462');
+  relay.chat({ runId, state: 'delta', message: text('A first word. A second.') });
+  await settled(page);
+  expect(Math.abs(((await topOf(page, before.message)) ?? 0) - before.top - 350)).toBeLessThan(3);
+
+  // Up to the very first one, without a jump.
+  const box = await thread(page).boundingBox();
+  await page.mouse.move((box?.x ?? 0) + 200, (box?.y ?? 0) + 200);
+  for (let step = 0; step < 5; step += 1) {
+    const seen = await firstInView(page);
+    await page.mouse.wheel(0, -150);
+    await settled(page);
+    expect(Math.abs(((await topOf(page, seen.message)) ?? 0) - seen.top - 150)).toBeLessThan(3);
+  }
+  await thread(page).press('Home');
+  await expect(thread(page).getByText('Question 0', { exact: true })).toBeInViewport();
+  await expect(page.getByText('The conversation begins here.')).toBeInViewport();
+  await page.getByRole('button', { name: 'To the newest' }).click();
+  await expect(replies(page).last()).toContainText('A first word. A second.');
+  expect(
+    relay.sent.filter(({ method }) => method === 'chat.history').map(({ params }) => params.limit),
+  ).toEqual([200, 1000]);
+});
+
+test('more than the assistant answers: the top of the thread leads to the history', async ({
+  page,
+  place,
+}) => {
+  await openLong(page, place, 1200);
+  await thread(page).press('Home');
+  await expect(articles(page).first()).toHaveAttribute('aria-setsize', '1000');
+  await settled(page);
+  await thread(page).press('Home');
+  const link = page.getByRole('link', { name: 'Older ones are on the History page' });
+  await expect(link).toBeInViewport();
+  await expectAccessible(page);
+  await link.click();
+  await expect(page.getByRole('heading', { level: 1, name: 'History' })).toBeVisible();
+  await expect(page).toHaveURL(/instance=pool-/);
+});
+
+test('over the platform: older messages load at the top, say so when they cannot, and come page by page', async ({
+  page,
+  place,
+  watch,
+}) => {
+  watch.allow(/status of 500/);
+  await withoutRelay(page);
+  await withSaves(page);
+  const all = Array.from({ length: 120 }, (_, index) => ({
+    id: `s${index}`,
+    instance_id: 'x',
+    session_key: 'tides',
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content:
+      index % 2 === 0 ? `Question ${index}` : `Answer ${index}\n\n${'Water rises.\n\n'.repeat(index % 9)}`,
+    tokens: 0,
+    created_at: new Date(1_794_000_000_000 + index * 1000).toISOString(),
+  }));
+  let broken = true;
+  let release: () => void = () => undefined;
+  await page.route('**/me/chat/conversations?*', (route) => {
+    const list = [{ session_key: 'tides', last_message_at: all[119]?.created_at }];
+    return route.fulfill({ json: { code: '0000', data: { list, total: 1 }, msg: 'ok' } });
+  });
+  await page.route('**/me/chat/history?*', async (route) => {
+    const before = new URL(route.request().url()).searchParams.get('before');
+    if (before === 's70') {
+      await new Promise<void>((resolve) => (release = resolve));
+      if (broken) {
+        await route.fulfill({ status: 500, json: { code: '5000', data: null, msg: 'failed' } });
+        return;
+      }
+    }
+    const end = before === null ? all.length : all.findIndex(({ id }) => id === before);
+    const messages = all.slice(Math.max(0, end - 50), end).reverse();
+    await route.fulfill({
+      json: { code: '0000', data: { messages, total: end, page: 1, size: 50 }, msg: 'ok' },
+    });
+  });
+  await place.open(page, await place.newEmployee());
+  await expect(thread(page).getByText('Answer 119')).toBeVisible();
+  await thread(page).press('Home');
+  await expect(page.getByText('Loading older messages…')).toBeInViewport();
+  release();
+  await expect(page.getByText('Older messages could not be loaded.')).toBeInViewport();
+  await expectAccessible(page);
+  broken = false;
+  await page.getByRole('status').getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByText('Loading older messages…')).toBeInViewport();
+  const first = await firstInView(page);
+  release();
+  await expect(articles(page).first()).toHaveAttribute('aria-setsize', '100');
+  await settled(page);
+  expect(Math.abs(((await topOf(page, first.message)) ?? 0) - first.top)).toBeLessThan(3);
+  await thread(page).press('Home');
+  await expect(articles(page).first()).toHaveAttribute('aria-setsize', '120');
+  await settled(page);
+  await expect(async () => {
+    await thread(page).press('Home');
+    await expect(page.getByText('The conversation begins here.')).toBeInViewport({ timeout: 1000 });
+  }).toPass();
 });

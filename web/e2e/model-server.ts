@@ -38,13 +38,16 @@ export class ModelServer {
         const { messages } = JSON.parse(body) as { messages: { content: string }[] };
         const prompt = messages.at(-1)?.content ?? '';
         model.asked.push(prompt);
-        const slow = prompt.includes('slow');
+        const silent = prompt.includes('silent');
+        const slow = silent || prompt.includes('slow');
         const words = prompt.includes('100 KB')
           ? (LONG.match(/.{1,24}/gs) ?? [])
           : prompt.includes('markdown')
             ? MARKDOWN.split(/(?<=\s)/)
             : slow
-              ? Array.from({ length: 60 }, (_, index) => `word${index} `)
+              ? silent
+                ? Array.from({ length: 400 }, () => '')
+                : Array.from({ length: 60 }, (_, index) => `word${index} `)
               : ['You ', 'said: ', prompt];
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         const say = (data: object) => response.write(`data: ${JSON.stringify(data)}\n\n`);

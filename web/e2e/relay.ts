@@ -20,8 +20,8 @@ export interface Relay {
   open: Map<string, WebSocketRoute>;
   closed: string[];
   sent: { id: string; method: string; params: Record<string, unknown> }[];
-  /** What chat.history answers. */
-  history: object;
+  /** What chat.history answers; of its messages the newest, as many as were asked for. */
+  history: { messages: object[]; inFlightRun?: object };
   chat: (payload: object) => void;
 }
 
@@ -50,7 +50,10 @@ export async function withRelay(page: Page): Promise<Relay> {
       const request = JSON.parse(String(data)) as Relay['sent'][number];
       relay.sent.push(request);
       const answers: Record<string, unknown> = {
-        'chat.history': relay.history,
+        'chat.history': {
+          ...relay.history,
+          messages: relay.history.messages.slice(-Number(request.params.limit ?? 0)),
+        },
         'sessions.list': { sessions: [{ key: SESSION, label: 'Main', updatedAt: Date.now() }] },
         'chat.send': { runId: request.params.idempotencyKey, status: 'started' },
         'chat.abort': { ok: true, aborted: true },

@@ -8,6 +8,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 const ADMIN = { email: 'root@example.test', password: 'harbour-light-4711' };
+/** Of `tidepool demo`, which has sample data and simulated servers. */
+const DEMO_ADMIN = { email: 'admin@demo.example', password: 'tidepool-demo' };
 const START_SECONDS = 30;
 
 export interface Account {
@@ -27,18 +29,18 @@ export class Server {
     private readonly process: ChildProcess,
     private readonly folder: string,
     private readonly bots: HttpServer,
+    /** The first super administrator, whom the binary creates at its first start. */
+    readonly admin: Account,
   ) {}
 
   get databaseFile(): string {
     return path.join(this.folder, 'data', 'tidepool.db');
   }
 
-  /** The first super administrator, whom the binary creates at its first start. */
-  readonly admin: Account = ADMIN;
-
   /** `settings` sees the listeners' addresses, since some settings have to name them. */
   static async start(
     settings: (urls: { employee: string; admin: string }) => Record<string, string> = () => ({}),
+    command: 'serve' | 'demo' = 'serve',
   ): Promise<Server> {
     const { employee, admin, gateway, embed } = await freeAddresses();
     const bots = await botPlatform();
@@ -52,7 +54,7 @@ export class Server {
     const binary = path.resolve(
       process.env.TIDEPOOL_TEST_BIN ?? path.join(import.meta.dirname, '../../target/debug/tidepool'),
     );
-    const child = spawn(binary, ['serve'], {
+    const child = spawn(binary, [command], {
       stdio: ['ignore', out, out],
       cwd: folder,
       env: {
@@ -78,6 +80,7 @@ export class Server {
       child,
       folder,
       bots,
+      command === 'demo' ? DEMO_ADMIN : ADMIN,
     );
     try {
       await Promise.all([
@@ -87,7 +90,7 @@ export class Server {
     } catch (error) {
       const written = readFileSync(log, 'utf8').trim();
       await server.stop();
-      throw new Error(`${binary} serve did not start: ${String(error)}\n${written}`, { cause: error });
+      throw new Error(`${binary} ${command} did not start: ${String(error)}\n${written}`, { cause: error });
     }
     await recordSecrets([ADMIN.password]);
     return server;
@@ -116,7 +119,7 @@ export class Server {
       email: `mina${this.employees}@example.test`,
       password: `low-tide-${this.employees}-walk`,
     };
-    const token = await this.token(this.adminUrl, ADMIN);
+    const token = await this.token(this.adminUrl, this.admin);
     const body = { name: 'Mina Okafor', department: 'Research', ...account };
     const { id } = (await call('POST', `${this.adminUrl}/api/v1/users`, body, token)) as { id: string };
     await recordSecrets([account.password]);
@@ -124,14 +127,14 @@ export class Server {
   }
 
   async patchEmployee(id: string, fields: { status?: string; quota_daily?: number }) {
-    const token = await this.token(this.adminUrl, ADMIN);
+    const token = await this.token(this.adminUrl, this.admin);
     await call('PATCH', `${this.adminUrl}/api/v1/users/${id}`, fields, token);
   }
 
   /** Anything else an administrator can do, by the API. One sign-in serves many calls, until a test ends it. */
   async asAdmin(method: string, path: string, body: unknown = {}): Promise<unknown> {
     const ask = async () => {
-      this.adminToken ??= this.token(this.adminUrl, ADMIN);
+      this.adminToken ??= this.token(this.adminUrl, this.admin);
       return call(method, `${this.adminUrl}/api/v1${path}`, body, await this.adminToken);
     };
     return ask().catch((error: unknown) => {

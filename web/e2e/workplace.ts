@@ -1,6 +1,6 @@
 // A server with a model behind it and people who have assistants: what the employee tests work with.
 import type { Page } from '@playwright/test';
-import { expect } from './fixtures';
+import { expect, test as base } from './fixtures';
 import { ModelServer } from './model-server';
 import { Server, type Account } from './server';
 
@@ -79,6 +79,19 @@ export class Workplace {
     await openAs(page, this.server, employee, place);
   }
 }
+
+/** A test with a workplace, one for all tests of a worker. */
+export const test = base.extend<object, { place: Workplace }>({
+  place: [
+    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
+    async ({}, use) => {
+      const place = await Workplace.start();
+      await use(place);
+      await place.close();
+    },
+    { scope: 'worker', timeout: 60_000 },
+  ],
+});
 
 /** Opens a place of the employee app signed in. */
 export async function openAs(page: Page, server: Server, account: Account, place = '/') {

@@ -9,6 +9,12 @@ export type AlertRule = Schemas['AlertRuleItem'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type ChatBinding = Schemas['ChatBindingItem'];
 export type Claim = Schemas['ClaimItem'];
+/** A place where two configurations differ. The values are JSON, which the API's document cannot say. */
+export interface ConfigChange {
+  path: string;
+  is: unknown;
+  should: unknown;
+}
 export type Container = Schemas['ContainerItem'];
 export type Entry = Schemas['EntryItem'];
 export type GuardianEvent = Schemas['GuardianEvent'];
@@ -26,11 +32,13 @@ export type Level = Schemas['Level'];
 export type ListedItem = Schemas['ListedItem'];
 export type MadeKey = Schemas['MadeKey'];
 export type Model = Schemas['ModelItem'];
+export type PastConfig = Schemas['PastConfig'];
 export type PlannedRepair = Schemas['PlannedRepair'];
 export type Profession = Schemas['ProfessionItem'];
 export type Repair = Schemas['RepairItem'];
 export type RequestDetail = Schemas['RequestDetail'];
 export type Server = Schemas['ServerItem'];
+export type ServerStats = Schemas['ServerStats'];
 export type Task = Schemas['TaskItem'];
 export type TaskStatus = Schemas['TaskStatus'];
 export type TestStep = Schemas['TestStep'];

@@ -21,17 +21,17 @@ import { FormDialog } from '../parts/form-dialog';
 import { QueryState } from '../parts/query-state';
 import type { Alert, AlertRule } from '../records';
 
-/** Those with a threshold, and what it counts. */
-const THRESHOLDS: Readonly<Record<string, Key>> = {
-  key_balance_low: 'alerts.dollars',
-  budget_near_limit: 'alerts.percent',
-  instances_unhealthy: 'alerts.count',
+/** Those with a threshold: what it counts, and how it is written. */
+const THRESHOLDS: Readonly<Record<string, { hint: Key; written: Key }>> = {
+  key_balance_low: { hint: 'alerts.dollars', written: 'alerts.below' },
+  budget_near_limit: { hint: 'alerts.percent', written: 'alerts.fromPercent' },
+  instances_unhealthy: { hint: 'alerts.count', written: 'alerts.fromCount' },
 };
 const RULES = [...Object.keys(THRESHOLDS), 'task_dead', 'gateway_down'];
 
 export function Alerts() {
   const i18n = useText();
-  const { t } = i18n;
+  const { t, number } = i18n;
   const client = useQueryClient();
   const isSuper = useIsSuper();
   const [editing, setEditing] = useState<AlertRule | null>(null);
@@ -97,12 +97,14 @@ export function Alerts() {
             <ul className="divide-y divide-line">
               {list.map((rule) => (
                 <li key={rule.id} className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
-                  <span className="min-w-0 flex-1 basis-48">
+                  <span className="min-w-0 flex-1 basis-28">
                     <Status tone={rule.enabled ? 'good' : 'none'}>{nameOf(rule.id)}</Status>
                     {rule.channel && <span className="block break-all text-muted">{rule.channel}</span>}
                   </span>
                   {rule.threshold != null && (
-                    <span className="text-muted tabular-nums">{rule.threshold}</span>
+                    <span className="text-muted tabular-nums">
+                      {t(THRESHOLDS[rule.id]?.written ?? 'alerts.fromCount', { n: number(rule.threshold) })}
+                    </span>
                   )}
                   {isSuper && (
                     <Button size="small" onClick={() => setEditing(rule)}>
@@ -140,7 +142,7 @@ export function Alerts() {
               {unit !== undefined && (
                 <Field
                   label={t('alerts.threshold')}
-                  hint={t(unit)}
+                  hint={t(unit.hint)}
                   name="threshold"
                   inputMode="decimal"
                   defaultValue={editing.threshold ?? ''}

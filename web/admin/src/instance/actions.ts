@@ -20,12 +20,11 @@ export const assign = (id: string, userId: string | null) =>
 export const remove = (id: string) =>
   unwrap(api.DELETE('/assistant-instances/{id}', { params: { path: { id } } }));
 
-/** The instance without its token, which enters the page only when somebody asks for it. */
-export async function readDetail(id: string) {
-  const detail = await unwrap(api.GET('/instances/{id}', { params: { path: { id } } }));
-  return { ...detail, gateway_token: `••••${detail.gateway_token.slice(-4)}` };
-}
+/** The instance with its token masked: the whole one enters the page only when somebody asks for it. */
+export const readDetail = (id: string) =>
+  unwrap(api.GET('/instances/{id}', { params: { path: { id }, query: { secrets: 'masked' } } }));
 
+/** The whole token; the server records who asked. */
 export async function readToken(id: string): Promise<string> {
   return (await unwrap(api.GET('/instances/{id}', { params: { path: { id } } }))).gateway_token;
 }

@@ -1,5 +1,5 @@
 // The instance's configuration: the stored document with a diff before it is saved, the one on the server with what
-// differs, and the changes made so far.
+// differs, the older ones that are kept there, and who changed what so far.
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
@@ -8,14 +8,18 @@ import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { TextArea } from '@tidepool/shared/ui/text-area';
-import { useState } from 'react';
+import { toast } from '@tidepool/shared/ui/toast';
+import { useRef, useState, type RefObject } from 'react';
 import { api } from '../api';
 import { useText } from '../messages';
+import { ChangeList } from '../parts/change-list';
 import { DetailLines } from '../parts/detail-lines';
 import { DiffView } from '../parts/diff-view';
 import { QueryState } from '../parts/query-state';
 import type { InstanceDetail } from '../records';
 import { useTaskToast } from '../task-drawer';
+import { ConfigVersions } from './config-versions';
+import type { TakenOver } from './take-over';
 
 function pretty(json: string): string {
   try {
@@ -34,24 +38,53 @@ function problemOf(text: string): string | null {
   }
 }
 
+/** What was typed is about one stored document: when that is another one, it begins anew. */
 export function ConfigTab({ instance }: { instance: InstanceDetail }) {
+  return <Configuration key={instance.config_json} instance={instance} />;
+}
+
+function Configuration({ instance }: { instance: InstanceDetail }) {
+  const { t, number } = useText();
+  const stored = pretty(instance.config_json);
+  const [text, setText] = useState(stored);
+  const editor = useRef<HTMLTextAreaElement>(null);
+  const problem = problemOf(text);
+  const take = ({ text: next, taken }: TakenOver) => {
+    setText(next);
+    editor.current?.focus();
+    toast('success', t('config.taken', { count: number(taken.length) }));
+  };
   return (
     <div className="space-y-8">
-      <Stored key={instance.config_json} instance={instance} />
+      <Stored
+        instance={instance}
+        editor={editor}
+        stored={stored}
+        text={text}
+        problem={problem}
+        onText={setText}
+      />
       <OnServer instance={instance} />
+      <ConfigVersions instanceId={instance.id} stored={problem === null ? text : null} onTake={take} />
       <Changes instance={instance} />
     </div>
   );
 }
 
-function Stored({ instance }: { instance: InstanceDetail }) {
+interface StoredProps {
+  instance: InstanceDetail;
+  editor: RefObject<HTMLTextAreaElement | null>;
+  stored: string;
+  text: string;
+  problem: string | null;
+  onText: (text: string) => void;
+}
+
+function Stored({ instance, editor, stored, text, problem, onText }: StoredProps) {
   const { t } = useText();
   const client = useQueryClient();
   const notify = useTaskToast();
-  const stored = pretty(instance.config_json);
-  const [text, setText] = useState(stored);
   const [asking, setAsking] = useState(false);
-  const problem = problemOf(text);
   const changed = text !== stored;
   const save = async () => {
     const body = { config_json: text };
@@ -67,15 +100,16 @@ function Stored({ instance }: { instance: InstanceDetail }) {
         hint={t('config.storedHint')}
         error={problem && t('config.problem', { problem })}
         mono
+        ref={editor}
         rows={Math.min(24, Math.max(6, text.split('\n').length))}
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => onText(event.target.value)}
       />
       <div className="flex gap-2">
         <Button look="primary" disabled={!changed || problem !== null} onClick={() => setAsking(true)}>
           {t('config.review')}
         </Button>
-        {changed && <Button onClick={() => setText(stored)}>{t('config.revert')}</Button>}
+        {changed && <Button onClick={() => onText(stored)}>{t('config.revert')}</Button>}
       </div>
       {asking && (
         <Confirm
@@ -116,24 +150,19 @@ function OnServer({ instance }: { instance: InstanceDetail }) {
               <Badge tone={found.untouched ? 'good' : 'warn'}>
                 {t(found.untouched ? 'config.untouched' : 'config.touched')}
               </Badge>
-              <code className="font-mono text-xs">{found.hash.slice(0, 12)}</code>
+              <span>
+                {t('config.hash')}{' '}
+                <code className="font-mono text-xs" title={found.hash}>
+                  {found.hash.slice(0, 12)}
+                </code>
+              </span>
             </p>
             {found.drift.length === 0 ? (
               <p className="text-sm text-muted">{t('config.noDrift')}</p>
             ) : (
               <>
                 <p className="text-sm">{t('config.drift', { count: found.drift.length })}</p>
-                <ul className="divide-y divide-line rounded-lg border border-line text-sm">
-                  {found.drift.map((one) => (
-                    <li key={one.path} className="px-3 py-2">
-                      <code className="font-mono text-xs font-medium">{one.path}</code>
-                      <DiffView
-                        before={JSON.stringify(one.is, null, 2)}
-                        after={JSON.stringify(one.should, null, 2)}
-                      />
-                    </li>
-                  ))}
-                </ul>
+                <ChangeList changes={found.drift} is={t('config.is')} should={t('config.should')} />
               </>
             )}
             <details>
@@ -151,7 +180,7 @@ function OnServer({ instance }: { instance: InstanceDetail }) {
   );
 }
 
-/** Versions: each change of the configuration as the audit log has it. */
+/** Each change of the configuration as the audit log has it. */
 function Changes({ instance }: { instance: InstanceDetail }) {
   const { t } = useText();
   const changes = useQuery({

@@ -1,5 +1,5 @@
 // What an instance is: where it runs, whose it is, its secrets on demand; and the forms that change that.
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
@@ -19,6 +19,7 @@ import { Link } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useText } from '../messages';
+import { Email } from '../parts/email';
 import { FormDialog } from '../parts/form-dialog';
 import { findUsers } from '../parts/pickers';
 import { Secret } from '../parts/secret';
@@ -224,9 +225,9 @@ function History({ instance }: { instance: InstanceDetail }) {
           <li key={`${binding.user_id}-${binding.created_at}`} className="flex flex-wrap gap-x-2">
             <Link
               href={`/users?open=${encodeURIComponent(binding.user_id)}`}
-              className="rounded font-mono text-xs text-accent hover:underline"
+              className="rounded text-accent hover:underline"
             >
-              {binding.user_id}
+              <Holder id={binding.user_id} />
             </Link>
             <span className="text-muted">
               {t(`origin.${binding.origin}`)} · <RelativeTime at={binding.created_at} />
@@ -242,6 +243,16 @@ function History({ instance }: { instance: InstanceDetail }) {
       </ul>
     </section>
   );
+}
+
+/** Somebody by the e-mail; by the id until that is known. */
+function Holder({ id }: { id: string }) {
+  const user = useQuery({
+    queryKey: ['users', 'one', id],
+    queryFn: () => unwrap(api.GET('/users/{id}', { params: { path: { id } } })),
+    staleTime: 60_000,
+  });
+  return user.data ? <Email address={user.data.email} /> : id;
 }
 
 function EditInstance({ instance, onClose }: { instance: InstanceDetail; onClose: () => void }) {

@@ -74,17 +74,25 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
           {({ list }) => (
             <ul className="divide-y divide-line text-sm">
               {list.map((one) => (
-                <li key={one.id} className="flex flex-wrap items-center gap-x-4 gap-y-0.5 py-2">
+                <li
+                  key={one.id}
+                  className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-4 gap-y-0.5 py-2 sm:grid-cols-[minmax(0,1fr)_auto_5rem_7rem]"
+                >
                   <Status tone={one.status === 'success' ? 'good' : 'bad'}>{one.model}</Status>
-                  <span className="ms-auto text-muted tabular-nums">
-                    {format.short(one.tokens_in)} → {format.short(one.tokens_out)} ·{' '}
-                    {format.duration(one.duration_ms)}
+                  <span className="row-start-2 text-muted tabular-nums sm:col-start-2 sm:row-start-1 sm:text-end">
+                    {t('usage.oneRequest', {
+                      tokensIn: format.short(one.tokens_in),
+                      tokensOut: format.short(one.tokens_out),
+                      duration: format.duration(one.duration_ms),
+                    })}
                   </span>
-                  <span className="w-20 text-end tabular-nums">{format.fineMoney(one.cost)}</span>
-                  <span className="w-28 text-end text-muted">
+                  <span className="text-end tabular-nums">{format.fineMoney(one.cost)}</span>
+                  <span className="text-end text-muted">
                     <RelativeTime at={one.created_at} />
                   </span>
-                  {one.error_message && <span className="w-full text-danger">{one.error_message}</span>}
+                  {one.error_message && (
+                    <span className="col-span-full text-danger">{one.error_message}</span>
+                  )}
                 </li>
               ))}
             </ul>

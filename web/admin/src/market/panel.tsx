@@ -151,6 +151,7 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
                 onClick={() => setFiles(files.filter((_, at) => at !== index))}
               >
                 <Trash2 className="size-4" aria-hidden="true" />
+                <span className="sm:hidden">{t('bots.remove')}</span>
               </Button>
             </div>
             <TextArea

@@ -54,23 +54,13 @@ export function useServerList() {
   });
 }
 
-/** The answer of /llm-stats: in the API's document two schemas share one name, and the other one won. */
-interface UsageStats {
-  stats: { key: string; instance?: string | null; calls: number; tokens: number; cost_usd: number }[];
-  as_of: string;
-  stale: boolean;
-}
-
 export function useStats(
   groupBy: 'model' | 'instance' | 'date' | 'provider' | 'user' | 'department',
   days: number,
 ) {
   return useQuery({
     queryKey: ['usage', 'stats', groupBy, days],
-    queryFn: async () => {
-      const query = { group_by: groupBy, days };
-      return (await unwrap(api.GET('/llm-stats', { params: { query } }))) as unknown as UsageStats;
-    },
+    queryFn: () => unwrap(api.GET('/llm-stats', { params: { query: { group_by: groupBy, days } } })),
   });
 }
 

@@ -6,7 +6,7 @@ import { Page } from '@tidepool/shared/shell/page';
 import type { Column } from '@tidepool/shared/table/columns';
 import { saveFile } from '@tidepool/shared/table/csv';
 import { DataTable } from '@tidepool/shared/table/data-table';
-import { useTableState } from '@tidepool/shared/table/table-state';
+import { useTableState, type TableState } from '@tidepool/shared/table/table-state';
 import { Badge } from '@tidepool/shared/ui/badge';
 import { SidePanel } from '@tidepool/shared/ui/dialog';
 import { Facts, NotSet } from '@tidepool/shared/ui/panel';
@@ -33,16 +33,16 @@ const ACTIONS = [
   'config.change',
   'task.failed',
   'shrimp.claim',
+  'secret.reveal',
 ];
 const FILTERS = ['action', 'level', 'operator', 'target', 'date'];
 const keyOf = (one: AuditEntry) => String(one.id);
 
-async function exportAudit(date: string | undefined) {
+async function exportAudit({ q, filters }: TableState) {
+  const { date, level, ...narrow } = filters;
   const url = new URL('api/v1/audit-logs/export?format=csv', document.baseURI);
-  if (date) {
-    url.searchParams.set('start_date', date);
-    url.searchParams.set('end_date', date);
-  }
+  const wanted = { ...narrow, q, level: oneOf(level, LEVELS), start_date: date, end_date: date };
+  for (const [name, value] of Object.entries(wanted)) if (value) url.searchParams.set(name, value);
   const response = await fetch(url, { headers: { authorization: bearerOf(session.state().token ?? '') } });
   if (!response.ok)
     throw new ApiError({ code: 'malformed', msg: `HTTP ${response.status}`, status: response.status });
@@ -53,7 +53,7 @@ export default function Audit() {
   const { t } = useText();
   const state = useTableState(FILTERS);
   const [opened, setOpened] = useState<AuditEntry | null>(null);
-  const { query, fetchPage } = useList('audit', state, (paging, filters) =>
+  const { query } = useList('audit', state, (paging, filters) =>
     unwrap(
       api.GET('/audit-logs', {
         params: {
@@ -117,7 +117,6 @@ export default function Audit() {
     ],
     [t],
   );
-  const narrowed = state.q !== '' || FILTERS.some((name) => name !== 'date' && state.filters[name]);
   const narrow = (filter: Record<string, string>) => {
     setOpened(null);
     state.set(filter);
@@ -156,9 +155,7 @@ export default function Audit() {
             <DateChip state={state} name="date" label={t('filter.day')} />
           </>
         }
-        // The server writes whole days, however long; what is narrowed further is written here.
-        exporter={narrowed ? undefined : () => exportAudit(state.filters.date)}
-        fetchPage={fetchPage}
+        exporter={() => exportAudit(state)}
         empty={{ title: t('audit.none'), text: t('audit.noneText') }}
       />
       {opened && (

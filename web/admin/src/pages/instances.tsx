@@ -21,6 +21,7 @@ import { CreateInstance } from '../instance/create';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
+import { Email } from '../parts/email';
 import { HealthStatus } from '../parts/health';
 import { HEALTHS, oneOf, type Instance } from '../records';
 
@@ -59,12 +60,13 @@ function useInstanceColumns(): Column<Instance>[] {
         label: t('instances.assigned'),
         csv: (one) => one.assigned_email,
         cell: (one) =>
-          one.assigned_email ??
-          (one.pooled ? (
+          one.assigned_email ? (
+            <Email address={one.assigned_email} />
+          ) : one.pooled ? (
             <Badge>{t('instances.pooled')}</Badge>
           ) : (
             <span className="text-muted">{t('instances.free')}</span>
-          )),
+          ),
       },
       {
         key: 'server',

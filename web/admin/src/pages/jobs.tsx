@@ -134,13 +134,14 @@ function JobLine({ job, name, chosen, onChoose }: JobLineProps) {
     onSuccess: told(t(job.paused ? 'jobs.isOn' : 'jobs.isPaused', { name })),
     onError,
   });
+  const PauseIcon = job.paused ? Power : Pause;
   return (
-    <li className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2.5 text-sm">
+    <li className="flex flex-wrap items-center gap-x-3 gap-y-1.5 py-2.5 text-sm">
       <button
         type="button"
         aria-pressed={chosen}
         onClick={onChoose}
-        className="min-w-0 flex-1 basis-44 rounded text-start hover:text-accent aria-pressed:text-accent"
+        className="min-w-0 flex-1 basis-32 rounded text-start hover:text-accent aria-pressed:text-accent"
       >
         <span className="font-medium">{name}</span>
         <span className="block text-muted">{scheduleText(job.schedule, t)}</span>
@@ -154,20 +155,15 @@ function JobLine({ job, name, chosen, onChoose }: JobLineProps) {
       ) : (
         <span className="text-muted">{t('overview.neverRan')}</span>
       )}
-      <span className="flex gap-2">
+      <span className="flex gap-1.5">
         <Button
           size="small"
-          look="quiet"
           busy={pause.isPending}
           aria-label={t(job.paused ? 'jobs.switchOnOf' : 'jobs.pauseOf', { name })}
+          title={t(job.paused ? 'jobs.switchOn' : 'jobs.pause')}
           onClick={() => pause.mutate()}
         >
-          {job.paused ? (
-            <Power className="size-4" aria-hidden="true" />
-          ) : (
-            <Pause className="size-4" aria-hidden="true" />
-          )}
-          {t(job.paused ? 'jobs.switchOn' : 'jobs.pause')}
+          {!pause.isPending && <PauseIcon className="size-4" aria-hidden="true" />}
         </Button>
         <Button
           size="small"
@@ -175,7 +171,7 @@ function JobLine({ job, name, chosen, onChoose }: JobLineProps) {
           aria-label={t('jobs.runNowOf', { name })}
           onClick={() => run.mutate()}
         >
-          <Play className="size-4" aria-hidden="true" />
+          {!run.isPending && <Play className="size-4" aria-hidden="true" />}
           {t('jobs.runNow')}
         </Button>
       </span>

@@ -12,9 +12,9 @@ export default function Profile() {
   const me = useMe();
   const roleName = useRoleName();
   return (
-    <Page title={t('nav.profile')} lead={t('profile.lead')}>
-      <div className="grid items-start gap-5 lg:grid-cols-2">
-        <div className="grid gap-5">
+    <Page wide title={t('nav.profile')} lead={t('profile.lead')}>
+      <div className="grid max-w-5xl items-start gap-4 lg:grid-cols-2">
+        <div className="grid gap-4">
           <Panel title={t('account.title')} icon={<UserRound aria-hidden="true" />} query={me}>
             {(data) => (
               <Facts

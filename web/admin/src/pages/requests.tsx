@@ -14,6 +14,7 @@ import { useFormat } from '../format';
 import { useModels } from '../instance/create';
 import { useList } from '../lists';
 import { useText } from '../messages';
+import { Email } from '../parts/email';
 import { DateChip, FilterChip } from '../parts/filter-chip';
 import { oneOf } from '../records';
 
@@ -140,7 +141,8 @@ function useRequestColumns(): Column<Request>[] {
         key: 'user',
         label: t('requests.user'),
         csv: (one) => one.user_email,
-        cell: (one) => one.user_email || <span className="text-muted">–</span>,
+        cell: (one) =>
+          one.user_email ? <Email address={one.user_email} /> : <span className="text-muted">–</span>,
       },
       { key: 'model', label: t('instances.model'), csv: (one) => one.model, cell: (one) => one.model },
       {

@@ -84,8 +84,8 @@ function Admins() {
                   </span>
                   <Badge tone={admin.role === 'super_admin' ? 'busy' : 'none'}>{roleName(admin.role)}</Badge>
                   {admin.status === 'revoked' && <Badge tone="bad">{t('users.revoked')}</Badge>}
-                  <span className="text-muted sm:w-32 sm:text-end">
-                    {admin.last_login_at ? <RelativeTime at={admin.last_login_at} /> : t('admins.neverIn')}
+                  <span className="text-muted sm:w-44 sm:text-end">
+                    {admin.last_login_at ? <LastLogin at={admin.last_login_at} /> : t('admins.neverIn')}
                   </span>
                 </span>
                 {isSuper && (
@@ -150,6 +150,18 @@ function Admins() {
         </>
       )}
     </Panel>
+  );
+}
+
+function LastLogin({ at }: { at: string }) {
+  const { t } = useText();
+  const [before, after] = t('admins.lastIn').split('{time}');
+  return (
+    <>
+      {before}
+      <RelativeTime at={at} />
+      {after}
+    </>
   );
 }
 

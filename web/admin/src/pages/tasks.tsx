@@ -16,6 +16,7 @@ import { api } from '../api';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { useTaskCounts } from '../overview/queries';
+import { Email } from '../parts/email';
 import { Batch } from '../parts/batch';
 import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
@@ -168,7 +169,12 @@ function useTaskColumns(): Column<Task>[] {
         cell: (one) =>
           one.error ? <span className="line-clamp-1 max-w-96 text-danger">{one.error}</span> : '–',
       },
-      { key: 'source', label: t('tasks.source'), csv: (one) => one.source, cell: (one) => one.source || '–' },
+      {
+        key: 'source',
+        label: t('tasks.source'),
+        csv: (one) => one.source,
+        cell: (one) => (one.source ? <Email address={one.source} /> : '–'),
+      },
       {
         key: 'created',
         label: t('tasks.created'),

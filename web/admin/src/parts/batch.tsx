@@ -134,13 +134,15 @@ export function Batch(props: BatchProps) {
         {items.map((item) => (
           <li key={item.id} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 text-sm">
             <ResultIcon result={results.get(item.id)} />
-            <span className={`min-w-0 flex-1 ${item.skip === undefined ? '' : 'text-muted'}`}>
+            <span
+              className={`min-w-0 flex-1 basis-44 wrap-anywhere ${item.skip === undefined ? '' : 'text-muted'}`}
+            >
               {item.label}
             </span>
             {results.get(item.id)?.text ? (
-              <span className="text-danger">{results.get(item.id)?.text}</span>
+              <span className="text-danger wrap-anywhere">{results.get(item.id)?.text}</span>
             ) : item.skip === undefined ? (
-              <span className="text-muted">{item.effect}</span>
+              <span className="text-muted wrap-anywhere">{item.effect}</span>
             ) : (
               <Badge>{item.skip}</Badge>
             )}

@@ -5,7 +5,7 @@ const SHOWN = 4;
 
 export function DetailLines({ detail }: { detail: string }) {
   const { t } = useText();
-  const lines = detail.split(/; (?=[\w.-]+: )/);
+  const lines = detail.split(/; (?=[\w.$:/[\]"-]+: )/);
   if (lines.length === 1) return detail && <p className="mt-1">{detail}</p>;
   const more = lines.slice(SHOWN);
   return (

@@ -27,6 +27,8 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
   const id = useId();
   const action = useMutation({
     mutationFn: send,
+    // An answer may carry a secret that is shown once.
+    gcTime: 0,
     onSuccess: (answer) => {
       onClose();
       onDone(answer);

@@ -25,9 +25,11 @@ export const TASK_TYPES = [
   'provision_instance',
   'retire_instance',
   'clean_instance',
+  'write_config',
   'restart_instance',
   'upgrade_instance',
   'prepare_server',
+  'repair_instance',
 ] as const;
 
 /** A type that this version does not know is shown as the server names it. */

@@ -21,6 +21,7 @@ import { api } from '../api';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { useProfessionStock } from '../overview/queries';
+import { Email } from '../parts/email';
 import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
 import { findFreeInstances } from '../parts/pickers';
@@ -181,7 +182,7 @@ function usePoolColumns(): Column<Entry>[] {
         key: 'user',
         label: t('pool.user'),
         csv: (one) => one.allocated_email,
-        cell: (one) => one.allocated_email ?? '–',
+        cell: (one) => (one.allocated_email ? <Email address={one.allocated_email} /> : '–'),
       },
       {
         key: 'since',

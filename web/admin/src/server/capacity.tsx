@@ -6,13 +6,7 @@ import { Link } from 'wouter';
 import { useFormat } from '../format';
 import { useText } from '../messages';
 import { HealthStatus } from '../parts/health';
-import type { Instance } from '../records';
-
-interface Stats {
-  cpu_percent?: number | null;
-  memory_percent?: number | null;
-  disk_percent?: number | null;
-}
+import type { Instance, ServerStats } from '../records';
 
 /** The first port that instances get, and the distance between them. */
 const FIRST_PORT = 18_789;
@@ -32,7 +26,7 @@ function nextPort(instances: readonly Instance[]): number {
   return port;
 }
 
-export function Capacity({ instances, stats }: { instances: readonly Instance[]; stats: Stats }) {
+export function Capacity({ instances, stats }: { instances: readonly Instance[]; stats: ServerStats }) {
   const { t, number } = useText();
   const format = useFormat();
   const meters = [

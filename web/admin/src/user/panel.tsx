@@ -97,7 +97,10 @@ function UserFacts({ user }: { user: User }) {
         { name: t('users.signIn'), value: t(user.has_password ? 'users.byPassword' : 'users.bySso') },
         {
           name: t('users.quota'),
-          value: user.quota_daily === 0 ? t('users.noLimit') : number(user.quota_daily),
+          value:
+            user.quota_daily === 0
+              ? t('users.noLimit')
+              : t('users.tokensCount', { count: number(user.quota_daily) }),
         },
         {
           name: t('users.usedToday'),

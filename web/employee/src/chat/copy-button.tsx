@@ -1,25 +1,8 @@
-// Copies a text and says so for a moment. The clipboard is refused on plain http pages; then the old way is taken.
+// Copies a text and says so for a moment.
+import { copyText } from '@tidepool/shared/clipboard';
 import { Check, Copy } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { useText } from '../messages';
-
-export async function copyText(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const area = document.createElement('textarea');
-    area.value = text;
-    area.className = 'sr-only';
-    document.body.append(area);
-    area.select();
-    // The only way where the page is not served over TLS.
-    // eslint-disable-next-line @typescript-eslint/no-deprecated
-    const done = document.execCommand('copy');
-    area.remove();
-    return done;
-  }
-}
 
 export function CopyButton({
   text,

@@ -55,13 +55,19 @@ export function titleOf(messages: readonly Pick<Message, 'role' | 'text'>[]): st
 
 /** A page that was closed in the middle left a reply half written, or a prompt that nobody answered. */
 function settled(messages: readonly Message[]): Message[] {
+  const failure = { code: 'interrupted', msg: '' };
   return messages
-    .filter((message) => message.status !== 'streaming' || message.text !== '')
+    .filter((message, index) => !isBegun(message) || messages[index - 1]?.status !== 'sending')
     .map((message): Message => {
+      if (isBegun(message)) return { ...message, status: 'broken', phase: undefined, failure };
       if (message.status === 'streaming') return { ...message, status: 'broken', phase: undefined };
-      if (message.status !== 'sending') return message;
-      return { ...message, status: 'failed', failure: { code: 'interrupted', msg: '' } };
+      return message.status === 'sending' ? { ...message, status: 'failed', failure } : message;
     });
+}
+
+/** A reply without a word: where its prompt had not arrived either, there was none. */
+function isBegun({ role, status, text }: Message): boolean {
+  return role === 'assistant' && (status === 'streaming' || status === 'broken') && text === '';
 }
 
 function parse(text: string | null): unknown {

@@ -28,6 +28,7 @@ export const en = {
   'quota.usedToday': '{used} tokens used today',
   'quota.resets': 'Resets',
   'quota.resetsWhen': 'resets {when}',
+  'quota.resetsAt': 'resets {time}',
 
   'health.healthy': 'Healthy',
   'health.unhealthy': 'Not running',
@@ -98,7 +99,7 @@ export const en = {
   'chat.notSent': 'It was not sent.',
   'chat.sendAgain': 'Send again',
   'chat.stopped': 'Stopped',
-  'chat.broken': 'This reply was broken off.',
+  'chat.broken': 'This reply was broken off when the page was left or reloaded.',
   'chat.cut': 'The connection broke off before the reply was whole.',
   'chat.interrupted': 'The page was closed before a reply came.',
   'chat.tooLong': 'It is longer than the assistant takes. Shorten it or attach less.',
@@ -127,6 +128,13 @@ export const en = {
   'chat.emptyTitle': 'What shall we look into?',
   'chat.emptyText': '{name} is listening.',
   'chat.emptyProfession': '{name} is listening, as your {profession}.',
+
+  'older.more': 'Show older messages',
+  'older.loading': 'Loading older messages…',
+  'older.failed': 'Older messages could not be loaded.',
+  'older.beginning': 'The conversation begins here.',
+  'older.history': 'Only the newest messages are shown here.',
+  'older.toHistory': 'Older ones are on the History page',
 
   'starter.summarise': 'Summarise',
   'starter.summariseText': 'Summarise the following in five points:',
@@ -261,12 +269,12 @@ export const en = {
   'log.model': 'Model',
   'log.latency': 'Latency',
   'log.range': '{from}–{to} of {total}',
-  'log.pageFilter': 'On this page, by result.',
   'log.newer': 'Newer requests',
   'log.older': 'Older requests',
   'log.none': 'No requests yet',
   'log.noneHint': 'Ask your assistant something; the request is listed here within seconds.',
-  'log.noneHere': 'None on this page.',
+  'log.noneSuch': 'No such requests',
+  'log.all': 'All requests',
 
   'marketplace.lead':
     'Skills, role packs and configurations for your assistants. Look inside before you install.',

@@ -5,6 +5,7 @@ import { ErrorState } from '@tidepool/shared/ui/states';
 import { useSearchParams } from 'wouter';
 import { useText } from '../messages';
 import { DailyChart } from '../usage/daily-chart';
+import type { LogFilter } from '../usage/queries';
 import { RequestLog } from '../usage/request-log';
 import { Shares } from '../usage/shares';
 import { Windows } from '../usage/windows';
@@ -13,6 +14,16 @@ export default function Usage() {
   const { t } = useText();
   const [search, setSearch] = useSearchParams();
   const instance = search.get('instance') ?? '';
+  const named = search.get('status');
+  const status = named === 'success' || named === 'error' ? named : '';
+  const page = Math.max(1, Math.trunc(Number(search.get('log') ?? 1)) || 1);
+
+  /** What is chosen stands in the address; what says nothing is left out. */
+  function choose(next: LogFilter, at: number) {
+    const named = { instance: next.instance, status: next.status, log: at > 1 ? String(at) : '' };
+    setSearch(Object.fromEntries(Object.entries(named).filter(([, value]) => value !== '')));
+  }
+
   return (
     <Page title={t('nav.usage')} lead={t('usage.lead')}>
       <div className="grid gap-5">
@@ -21,7 +32,12 @@ export default function Usage() {
         </ErrorBoundary>
         <DailyChart instance={instance} />
         <Shares />
-        <RequestLog instance={instance} onInstance={(id) => setSearch(id ? { instance: id } : {})} />
+        <RequestLog
+          filter={{ instance, status }}
+          page={page}
+          onFilter={(next) => choose(next, 1)}
+          onPage={(next) => choose({ instance, status }, next)}
+        />
       </div>
     </Page>
   );

@@ -22,16 +22,24 @@ export function useDaily(instance: string) {
 
 export const LOG_SIZE = 20;
 
-export function useLog(instance: string, page: number) {
+export type LogStatus = '' | 'success' | 'error';
+
+/** Which requests; an empty text is any. */
+export interface LogFilter {
+  instance: string;
+  status: LogStatus;
+}
+
+export function useLog(filter: LogFilter, page: number) {
   return useQuery({
-    queryKey: ['usage', 'logs', instance, page],
+    queryKey: ['usage', 'logs', filter, page],
     placeholderData: keepPreviousData,
-    queryFn: () => log(instance, page, LOG_SIZE),
+    queryFn: () => log(filter, page, LOG_SIZE),
   });
 }
 
-export function log(instance: string, page: number, size: number) {
-  const query = { page, size, ...(instance && { instance_id: instance }) };
+export function log({ instance, status }: LogFilter, page: number, size: number) {
+  const query = { page, size, ...(instance && { instance_id: instance }), ...(status && { status }) };
   return unwrap(api.GET('/me/usage/logs', { params: { query } }));
 }
 

@@ -1,4 +1,4 @@
-// Single requests, newest first, by page and instance; the whole list goes into a file.
+// Single requests, newest first, by page, instance and result; the whole list goes into a file.
 import { useMutation } from '@tanstack/react-query';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { saveFile, toCsv } from '@tidepool/shared/table/csv';
@@ -8,11 +8,10 @@ import { Panel } from '@tidepool/shared/ui/panel';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { ChevronLeft, ChevronRight, Download, ScrollText } from 'lucide-react';
-import { useState } from 'react';
 import { useInstances } from '../instances-query';
 import { useText } from '../messages';
 import { seconds, usd } from '../money';
-import { log, LOG_SIZE, useLog, type LogEntry } from './queries';
+import { log, LOG_SIZE, useLog, type LogEntry, type LogFilter, type LogStatus } from './queries';
 
 const CSV_HEAD = [
   'time',
@@ -29,35 +28,33 @@ const CSV_HEAD = [
 const CSV_MOST = 10_000;
 const CSV_PAGE = 200;
 
-type StatusFilter = '' | 'success' | 'error';
-
 interface RequestLogProps {
-  instance: string;
-  onInstance: (id: string) => void;
+  filter: LogFilter;
+  page: number;
+  onFilter: (filter: LogFilter) => void;
+  onPage: (page: number) => void;
 }
 
-export function RequestLog({ instance, onInstance }: RequestLogProps) {
+export function RequestLog({ filter, page, onFilter, onPage }: RequestLogProps) {
   const { t, number } = useText();
-  const [page, setPage] = useState(1);
-  const [status, setStatus] = useState<StatusFilter>('');
-  const entries = useLog(instance, page);
+  const { instance, status } = filter;
+  const entries = useLog(filter, page);
   const instances = useInstances();
   const pages = Math.max(1, Math.ceil((entries.data?.total ?? 0) / LOG_SIZE));
-  const csv = useMutation({ mutationFn: () => collect(instance) });
+  const csv = useMutation({ mutationFn: () => collect(filter) });
 
-  async function collect(id: string) {
+  async function collect(wanted: LogFilter) {
     const rows: LogEntry[] = [];
     for (let at = 1; rows.length < CSV_MOST; at += 1) {
-      const { logs, total } = await log(id, at, CSV_PAGE);
+      const { logs, total } = await log(wanted, at, CSV_PAGE);
       rows.push(...logs);
       if (logs.length === 0 || rows.length >= total) break;
     }
-    const wanted = rows.filter((row) => status === '' || row.status === status);
     saveFile(
       'requests.csv',
       toCsv(
         CSV_HEAD,
-        wanted.map((row) => CSV_HEAD.map((name) => row[name])),
+        rows.map((row) => CSV_HEAD.map((name) => row[name])),
       ),
     );
   }
@@ -77,10 +74,7 @@ export function RequestLog({ instance, onInstance }: RequestLogProps) {
               { value: '', label: t('log.allInstances') },
               ...(instances.data ?? []).map((one) => ({ value: one.id, label: one.name })),
             ]}
-            onChange={(event) => {
-              setPage(1);
-              onInstance(event.target.value);
-            }}
+            onChange={(event) => onFilter({ ...filter, instance: event.target.value })}
           />
           <SelectChip
             label={t('log.status')}
@@ -90,7 +84,7 @@ export function RequestLog({ instance, onInstance }: RequestLogProps) {
               { value: 'success', label: t('log.success') },
               { value: 'error', label: t('log.error') },
             ]}
-            onChange={(event) => setStatus(event.target.value as StatusFilter)}
+            onChange={(event) => onFilter({ ...filter, status: event.target.value as LogStatus })}
           />
           <Button size="small" busy={csv.isPending} onClick={() => csv.mutate()}>
             <Download className="size-4" aria-hidden="true" />
@@ -99,13 +93,23 @@ export function RequestLog({ instance, onInstance }: RequestLogProps) {
         </div>
       }
       empty={{
-        when: (data) => data.total === 0,
-        show: <EmptyState title={t('log.none')}>{t('log.noneHint')}</EmptyState>,
+        // Also behind the last page, to which an address may lead.
+        when: (data) => data.logs.length === 0,
+        show:
+          status === '' && page === 1 ? (
+            <EmptyState title={t('log.none')}>{t('log.noneHint')}</EmptyState>
+          ) : (
+            <EmptyState title={t('log.noneSuch')}>
+              <Button size="small" onClick={() => onFilter({ ...filter, status: '' })}>
+                {t('log.all')}
+              </Button>
+            </EmptyState>
+          ),
       }}
     >
       {(data) => (
         <>
-          <LogTable rows={data.logs.filter((row) => status === '' || row.status === status)} />
+          <LogTable rows={data.logs} />
           <div className="mt-3 flex flex-wrap items-center justify-between gap-2 text-sm text-muted">
             <span>
               {t('log.range', {
@@ -113,14 +117,13 @@ export function RequestLog({ instance, onInstance }: RequestLogProps) {
                 to: number(Math.min(page * LOG_SIZE, data.total)),
                 total: number(data.total),
               })}
-              {status !== '' && ` ${t('log.pageFilter')}`}
             </span>
             <span className="flex gap-1">
               <Button
                 size="small"
                 disabled={page <= 1}
                 aria-label={t('log.newer')}
-                onClick={() => setPage(page - 1)}
+                onClick={() => onPage(page - 1)}
               >
                 <ChevronLeft className="size-4" aria-hidden="true" />
               </Button>
@@ -128,7 +131,7 @@ export function RequestLog({ instance, onInstance }: RequestLogProps) {
                 size="small"
                 disabled={page >= pages}
                 aria-label={t('log.older')}
-                onClick={() => setPage(page + 1)}
+                onClick={() => onPage(page + 1)}
               >
                 <ChevronRight className="size-4" aria-hidden="true" />
               </Button>
@@ -146,7 +149,6 @@ function LogTable({ rows }: { rows: readonly LogEntry[] }) {
   const { t, number, locale } = useText();
   const instances = useInstances();
   const names = new Map(instances.data?.map((one) => [one.id, one.name]));
-  if (rows.length === 0) return <p className="text-sm text-muted">{t('log.noneHere')}</p>;
   return (
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls has to be reachable
     <div role="group" aria-label={t('log.title')} tabIndex={0} className="overflow-x-auto">

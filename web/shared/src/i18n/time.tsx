@@ -12,7 +12,10 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 ];
 
 /** Formatters are dear to make and kept: a page may show hundreds of times. */
-const made = new Map<string, { relative: Intl.RelativeTimeFormat; exact: Intl.DateTimeFormat }>();
+const made = new Map<
+  string,
+  { relative: Intl.RelativeTimeFormat; exact: Intl.DateTimeFormat; hour: Intl.DateTimeFormat }
+>();
 
 function formats(locale: string) {
   const known = made.get(locale);
@@ -20,6 +23,7 @@ function formats(locale: string) {
   const fresh = {
     relative: new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }),
     exact: new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }),
+    hour: new Intl.DateTimeFormat(locale, { timeStyle: 'short' }),
   };
   made.set(locale, fresh);
   return fresh;
@@ -34,6 +38,11 @@ export function relative(moment: number, locale: string, now: number = Date.now(
 
 export function exact(moment: number, locale: string): string {
   return formats(locale).exact.format(moment);
+}
+
+/** The time of day alone, where the day is clear. */
+export function hour(moment: number, locale: string): string {
+  return formats(locale).hour.format(moment);
 }
 
 /** The current time, renewed every half minute, so that ages on an open page stay true. */

@@ -48,7 +48,7 @@ export function Page({ title, heading = title, lead, action, wide = false, child
           </h1>
           {lead && <p className="mt-1.5 max-w-2xl text-muted">{lead}</p>}
         </div>
-        {action && <div className="flex flex-wrap gap-2">{action}</div>}
+        {action && <div className="flex flex-wrap items-center gap-2">{action}</div>}
       </div>
       <div className={wide ? 'mt-5' : 'mt-7'}>
         <ErrorBoundary fallback={() => <PageFailure />}>{children}</ErrorBoundary>

@@ -102,7 +102,8 @@ export function SelectionBar<Row>({ selection, total, onAll, children }: Selecti
     <div
       role="toolbar"
       aria-label={t('table.selected', { count: number(selection.rows.length) })}
-      className="flex min-h-9 flex-wrap items-center gap-2 rounded-lg bg-accent-soft px-2 py-1 text-sm text-accent-strong"
+      // The rows may be far below: what can be done with them stays in view.
+      className="sticky top-16 z-10 flex min-h-9 flex-wrap items-center gap-2 rounded-lg bg-accent-soft px-2 py-1 text-sm text-accent-strong shadow-card md:top-2"
     >
       <button
         type="button"

@@ -80,7 +80,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
                   <th
                     key={column.key}
                     scope="row"
-                    className={`px-2 py-1.5 text-start font-medium first:ps-4 2xl:px-3 ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
+                    className={`px-2 py-1.5 text-start font-medium first:ps-4 2xl:px-3 ${column.wrap ? 'min-w-56 wrap-anywhere' : 'whitespace-nowrap'}`}
                   >
                     <Opener {...props} row={row}>
                       {column.cell(row)}
@@ -89,7 +89,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
                 ) : (
                   <td
                     key={column.key}
-                    className={`h-10 px-2 py-1.5 2xl:px-3 ${column.end ? 'text-end tabular-nums' : ''} ${column.wrap ? 'min-w-56' : 'whitespace-nowrap'}`}
+                    className={`h-10 px-2 py-1.5 2xl:px-3 ${column.end ? 'text-end tabular-nums' : ''} ${column.wrap ? 'min-w-56 wrap-anywhere' : 'whitespace-nowrap'}`}
                   >
                     {column.cell(row)}
                   </td>
@@ -161,7 +161,7 @@ export function Cards<Row>(props: RowsProps<Row>) {
           </div>
           <dl className="mt-1.5 grid grid-cols-2 gap-x-3 gap-y-1.5 text-sm">
             {others.map((column) => (
-              <div key={column.key} className="min-w-0">
+              <div key={column.key} className={`min-w-0 ${column.wrap ? 'order-last col-span-2' : ''}`}>
                 <dt className="text-xs text-muted">{column.label}</dt>
                 <dd className="min-w-0">{column.cell(row)}</dd>
               </div>

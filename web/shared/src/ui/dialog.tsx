@@ -1,5 +1,5 @@
 // What opens over a page: a dialog in the middle and a panel from the side. Both hold the focus, close on Esc and give
-// the focus back to where it came from.
+// the focus back to where it came from. All stand on one level, so that what opens later dims what is open already.
 import * as Radix from '@radix-ui/react-dialog';
 import { X } from 'lucide-react';
 import type { ReactNode } from 'react';
@@ -37,7 +37,7 @@ export function Dialog({ open, onClose, title, lead, width = 'narrow', foot, chi
   return (
     <Radix.Root open={open} onOpenChange={(next) => next || onClose()}>
       <Radix.Portal>
-        <Radix.Overlay className="fade-in fixed inset-0 z-40 bg-[#000]/45" />
+        <Radix.Overlay className="fade-in fixed inset-0 z-50 bg-[#000]/45" />
         <Radix.Content
           aria-describedby={undefined}
           onOpenAutoFocus={focusInside}
@@ -68,7 +68,7 @@ export function SidePanel({ open, onClose, title, lead, mark, bar, actions, chil
   return (
     <Radix.Root open={open} onOpenChange={(next) => next || onClose()}>
       <Radix.Portal>
-        <Radix.Overlay className="fade-in fixed inset-0 z-40 bg-[#000]/35" />
+        <Radix.Overlay className="fade-in fixed inset-0 z-50 bg-[#000]/35" />
         <Radix.Content
           aria-describedby={undefined}
           onOpenAutoFocus={(event) => {

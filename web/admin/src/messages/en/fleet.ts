@@ -65,7 +65,7 @@ export const fleet = {
   'keys.limitUsd': 'Limit in US dollars',
   'keys.limitHint': 'In all; empty means no limit.',
   'keys.used': 'Used',
-  'keys.drift': 'Drift',
+  'keys.drift': 'Log differs by',
   'keys.search': 'Search keys',
   'keys.none': 'No keys yet',
   'keys.noneText': 'An instance gets its key by itself at first need.',

@@ -100,6 +100,9 @@ export class EmbeddedWindow implements ChatEngine {
   edit() {
     return;
   }
+  loadOlder() {
+    return;
+  }
   newConversation() {
     return;
   }

@@ -33,15 +33,15 @@ export interface GatewayApi {
     on: { open: () => void; chunk: (chunk: Chunk) => void },
     signal: AbortSignal,
   ) => Promise<void>;
-  /** Newest last. */
-  history: (conversation: string | null) => Promise<HistoryMessage[]>;
+  /** The newest, or those before the message with that id; newest last. A page that is not full is the last one. */
+  history: (conversation: string | null, before?: string) => Promise<HistoryMessage[]>;
   /** Those that the server keeps messages of, whichever browser they were held in; it knows no titles. */
   conversations: () => Promise<Conversation[]>;
   cost: (usage: Usage, since: number) => Promise<number | null>;
   ping: () => Promise<unknown>;
 }
 
-const HISTORY_SIZE = 50;
+export const HISTORY_SIZE = 50;
 const CONVERSATIONS_SIZE = 100;
 
 export function gatewayApi(instance: string): GatewayApi {
@@ -81,11 +81,12 @@ export function gatewayApi(instance: string): GatewayApi {
       if (!end.whole) throw new ApiError({ code: 'cut', msg: 'the stream ended early', status: 0 });
     },
 
-    async history(conversation) {
+    async history(conversation, before) {
       const query = {
         instance_id: instance,
         size: HISTORY_SIZE,
         ...(conversation && { session_key: conversation }),
+        ...(before !== undefined && { before }),
       };
       const page = await unwrap(api.GET('/me/chat/history', { params: { query } }));
       return page.messages.toReversed();

@@ -3,9 +3,10 @@
 import { ApiError } from '@tidepool/shared/api/envelope';
 import type { LocalThreads } from '../local-threads';
 import { backoff } from './backoff';
-import type { GatewayApi, Turn } from './gateway-api';
+import { HISTORY_SIZE, type GatewayApi, type Turn } from './gateway-api';
 import { newId } from './ids';
 import { ReplyWriter } from './reply-writer';
+import { olderPage, storedMessages } from './stored';
 import { Thread } from './thread';
 import {
   isRunning,
@@ -34,10 +35,14 @@ export class GatewayChat implements ChatEngine {
   private failures = 0;
   private timers = new Set<ReturnType<typeof setTimeout>>();
   private alive = false;
+  /** The page is about to go: what breaks off now does so because of that. */
+  private hidden = false;
   /** It is known which conversation is open: before that nothing goes out. */
   private begun = false;
   /** What the server lists beside what this browser knows. */
   private elsewhere: Conversation[] = [];
+  /** The server's id of the oldest message that was asked of it; what this browser kept has ids of its own. */
+  private oldest: string | undefined;
 
   constructor(
     private readonly api: GatewayApi,
@@ -54,7 +59,8 @@ export class GatewayChat implements ChatEngine {
     this.alive = true;
     window.addEventListener('online', this.reconnect);
     window.addEventListener('offline', this.lost);
-    window.addEventListener('pagehide', this.keep);
+    window.addEventListener('pagehide', this.hide);
+    window.addEventListener('pageshow', this.show);
     this.thread.set({ connection: { state: 'live' }, conversations: this.conversations() });
     if (!navigator.onLine) this.lost();
     void this.begin();
@@ -69,7 +75,8 @@ export class GatewayChat implements ChatEngine {
     this.timers.clear();
     window.removeEventListener('online', this.reconnect);
     window.removeEventListener('offline', this.lost);
-    window.removeEventListener('pagehide', this.keep);
+    window.removeEventListener('pagehide', this.hide);
+    window.removeEventListener('pageshow', this.show);
   }
 
   send(text: string) {
@@ -108,13 +115,30 @@ export class GatewayChat implements ChatEngine {
 
   newConversation() {
     this.leave();
-    this.thread.set({ conversation: newId(), messages: [], loaded: true });
+    this.oldest = undefined;
+    this.thread.set({ conversation: newId(), messages: [], older: 'nothing', loaded: true });
   }
 
   openConversation(key: string | null) {
     if (key === this.state().conversation) return;
     this.leave();
     void this.load(key);
+  }
+
+  loadOlder() {
+    const { older, conversation, messages: shown } = this.state();
+    if (older !== 'more' && older !== 'failed') return;
+    this.thread.set({ older: 'loading' });
+    olderPage(this.api, conversation, shown, this.oldest).then(
+      ({ messages, oldest, more }) => {
+        if (!this.alive || this.state().conversation !== conversation) return;
+        this.oldest = oldest;
+        this.thread.addBefore(messages, more ? 'more' : 'beginning');
+      },
+      () => {
+        if (this.alive && this.state().conversation === conversation) this.thread.set({ older: 'failed' });
+      },
+    );
   }
 
   reconnect = () => {
@@ -163,7 +187,10 @@ export class GatewayChat implements ChatEngine {
     const kept = this.local.messages(key);
     const known = new Set(kept?.map(({ id }) => id));
     const messages = [...(kept ?? []), ...typed.filter(({ id }) => !known.has(id))];
-    this.thread.set({ conversation: key, messages, loaded: kept !== null });
+    this.oldest = undefined;
+    // Fewer than a page were never cut off.
+    const older = (kept?.length ?? 0) >= HISTORY_SIZE ? 'more' : 'nothing';
+    this.thread.set({ conversation: key, messages, older, loaded: kept !== null });
     const last = kept?.at(-1);
     // What waited for a connection when the page was closed, or was typed before it was open, goes out now.
     this.pump();
@@ -172,26 +199,22 @@ export class GatewayChat implements ChatEngine {
     const rest = await this.api.history(key).catch(() => []);
     if (!this.alive || this.state().conversation !== key) return;
     if (kept === null) {
-      const messages = rest.map((one): Message => ({
-        id: one.id,
-        role: one.role,
-        text: one.content,
-        at: new Date(one.created_at).getTime(),
-        status: one.role === 'user' ? 'sent' : 'done',
-      }));
+      const messages = storedMessages(rest);
+      this.oldest = rest[0]?.id;
       // What was typed meanwhile comes after.
-      this.thread.set({ messages: [...messages, ...this.state().messages], loaded: true });
+      this.thread.addBefore(messages, rest.length === HISTORY_SIZE ? 'more' : 'nothing');
+      this.thread.set({ loaded: true });
       // Somebody's very first conversation is one like all later ones.
       if (key === null && messages.length === 0) this.thread.set({ conversation: newId() });
       return;
     }
     const whole = rest.findLast((one) => one.role === 'assistant');
-    if (last && whole && whole.content.length > last.text.length && whole.content.startsWith(last.text))
+    if (last?.text && whole && whole.content.length > last.text.length && whole.content.startsWith(last.text))
       this.thread.patch(last.id, { text: whole.content, status: 'done' });
   }
 
   private pump() {
-    if (!this.begun || this.run !== null || this.state().connection.state !== 'live') return;
+    if (!this.begun || this.hidden || this.run !== null || this.state().connection.state !== 'live') return;
     const prompt = this.state().messages.find((message) => message.status === 'queued');
     if (prompt !== undefined) void this.ask(prompt);
   }
@@ -227,7 +250,7 @@ export class GatewayChat implements ChatEngine {
       this.finish(run, { status: 'done', latencyMs: Date.now() - began }, conversation, began);
     } catch (error) {
       writer.flush();
-      if (!this.alive) this.thread.patch(reply, { status: 'broken' });
+      if (!this.alive || this.hidden) this.thread.patch(reply, { status: 'broken' });
       else if (run.abort.signal.aborted) {
         if (!arrival.opened) taken();
         this.finish(run, { status: 'stopped', latencyMs: Date.now() - began }, conversation, began);
@@ -320,6 +343,17 @@ export class GatewayChat implements ChatEngine {
     messages.splice(messages.findIndex((one) => one.id === id) + 1, 0, message);
     this.thread.set({ messages });
   }
+
+  private hide = () => {
+    this.keep();
+    this.hidden = true;
+  };
+
+  /** Also when the browser brings back a page that it had put away. */
+  private show = () => {
+    this.hidden = false;
+    this.pump();
+  };
 
   private keep = () => {
     const { conversation, messages } = this.state();

@@ -5,6 +5,8 @@ import {
   conversationsOf,
   MAIN_SESSION,
   messagesOf,
+  MOST_HISTORY,
+  olderOf,
   replyId,
   textOf,
   wireFile,
@@ -24,6 +26,7 @@ import {
   type EngineEvents,
   type Failure,
   type Message,
+  type Older,
 } from './types';
 
 const HISTORY_SIZE = 200;
@@ -38,6 +41,8 @@ export class GatewaySocket implements ChatEngine {
   private policy: AttachmentPolicy | null = null;
   /** The files of prompts that were not taken yet, by the prompt's id. */
   private readonly files = new Map<string, readonly Attachment[]>();
+  /** As much of the open conversation as is asked for. */
+  private depth = HISTORY_SIZE;
 
   constructor(
     ways: Pick<LinkParts, 'dial' | 'open' | 'diagnose'>,
@@ -118,6 +123,21 @@ export class GatewaySocket implements ChatEngine {
     this.send(text, files);
   }
 
+  loadOlder() {
+    const { older } = this.state();
+    if (older !== 'more' && older !== 'failed') return;
+    this.thread.set({ older: 'loading' });
+    const sessionKey = this.sessionKey();
+    this.link.request('chat.history', { sessionKey, limit: MOST_HISTORY }).then(
+      (history) => {
+        if (sessionKey === this.sessionKey()) this.takeOlder(history as WireHistory);
+      },
+      () => {
+        if (sessionKey === this.sessionKey()) this.thread.set({ older: 'failed' });
+      },
+    );
+  }
+
   newConversation() {
     void this.link.request('sessions.create', {}).then(
       (created) => this.show((created as { key: string }).key),
@@ -130,7 +150,8 @@ export class GatewaySocket implements ChatEngine {
   }
 
   private show(key: string | null) {
-    this.thread.set({ conversation: key, messages: [], loaded: false });
+    this.depth = HISTORY_SIZE;
+    this.thread.set({ conversation: key, messages: [], older: 'nothing', loaded: false });
     void this.catchUp().catch(() => null);
   }
 
@@ -149,7 +170,7 @@ export class GatewaySocket implements ChatEngine {
     const left = this.running();
     const history = (await this.link.request('chat.history', {
       sessionKey,
-      limit: HISTORY_SIZE,
+      limit: this.depth,
     })) as WireHistory;
     if (sessionKey !== this.sessionKey()) return;
     const known = messagesOf(history);
@@ -160,13 +181,28 @@ export class GatewaySocket implements ChatEngine {
     const unsent = open.filter((message) => !ids.has(message.id));
     // It was taken, only the answer to it got lost.
     for (const prompt of open) if (ids.has(prompt.id)) this.events.onPrompt(prompt, sessionKey);
-    this.thread.set({ messages: [...known, ...unsent], loaded: true });
+    this.thread.set({ messages: [...known, ...unsent], older: this.olderThan(history), loaded: true });
     // A reply that was completed while nobody listened is as final as one that was watched.
     const completed = known.at(-1);
     if (left && completed?.role === 'assistant' && completed.status === 'done' && completed.text !== '')
       this.events.onFinal({ ...completed, run: left.run }, sessionKey);
     for (const prompt of unsent) if (prompt.status !== 'failed') void this.ask(prompt);
     void this.listSessions();
+  }
+
+  /** As many as were asked for may not be all. */
+  private olderThan(history: WireHistory): Older {
+    const whole = (history.messages?.length ?? 0) < this.depth;
+    if (whole) return this.depth === HISTORY_SIZE ? 'nothing' : 'beginning';
+    return this.depth === MOST_HISTORY ? 'history' : 'more';
+  }
+
+  /** What is shown stays as it is: a reply may be growing at its end. */
+  private takeOlder(history: WireHistory) {
+    this.depth = MOST_HISTORY;
+    const { messages } = this.state();
+    const { older, instead } = olderOf(messagesOf({ messages: history.messages }), messages);
+    this.thread.addBefore(older, this.olderThan(history), instead);
   }
 
   private async listSessions() {

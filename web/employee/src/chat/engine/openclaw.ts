@@ -1,6 +1,9 @@
 // The gateway's shapes, as far as a chat needs them, and how they become messages.
+import { latencyOf } from './latency';
 import type { Attachment, Conversation, FileFacts, Message, ToolCall, Usage } from './types';
 
+/** As many messages as a gateway answers at most. */
+export const MOST_HISTORY = 1000;
 export const MAIN_SESSION = 'agent:main:main';
 
 interface Part {
@@ -83,9 +86,13 @@ export function textOf(content: WireMessage['content']): string {
 /** The messages of a history, with each tool's result beside its call. */
 export function messagesOf(history: WireHistory): Message[] {
   const messages: Message[] = [];
-  for (const [index, wire] of (history.messages ?? []).entries()) {
-    const id = wire.idempotencyKey?.replace(/:user$/, '') ?? wire.__openclaw?.id ?? `h${index}`;
+  const moments = new Map<number, number>();
+  for (const wire of history.messages ?? []) {
     const at = wire.timestamp ?? 0;
+    // Where the gateway names none: the same in a longer reading of the same conversation.
+    const nth = moments.get(at) ?? 0;
+    moments.set(at, nth + 1);
+    const id = wire.idempotencyKey?.replace(/:user$/, '') ?? wire.__openclaw?.id ?? `h${at}-${nth}`;
     if (wire.role === 'user')
       messages.push({
         id,
@@ -109,6 +116,24 @@ export function messagesOf(history: WireHistory): Message[] {
       run: run.runId,
     });
   return messages;
+}
+
+/** Of a longer reading of a conversation, what comes before the messages shown; `instead` of so many of those. */
+export function olderOf(
+  known: readonly Message[],
+  shown: readonly Message[],
+): { older: Message[]; instead: number } {
+  // A prompt is the same in both. A reply need not be: the shorter reading may have begun in the middle of it.
+  for (const [instead, prompt] of shown.entries()) {
+    if (prompt.role !== 'user') continue;
+    const place = known.findLastIndex(
+      ({ id, role, text, at }) =>
+        role === 'user' && (id === prompt.id || (at === prompt.at && text === prompt.text)),
+    );
+    if (place !== -1) return { older: known.slice(0, place), instead };
+  }
+  const open = shown.findIndex(({ status }) => status !== 'done' && status !== 'stopped');
+  return { older: [...known], instead: open === -1 ? shown.length : open };
 }
 
 function filesOf(media: NonNullable<NonNullable<WireMessage['__openclaw']>['media']>): FileFacts[] {
@@ -140,6 +165,7 @@ function takeReply(messages: Message[], wire: WireMessage, id: string, at: numbe
       text: [before.text, text].filter(Boolean).join('\n\n'),
       tools: [...(before.tools ?? []), ...tools],
       usage: usageOf(wire) ?? before.usage,
+      latencyMs: latencyOf(messages.at(-2), at),
     };
     return;
   }
@@ -152,6 +178,7 @@ function takeReply(messages: Message[], wire: WireMessage, id: string, at: numbe
     ...(reasoning && { reasoning }),
     ...(tools.length > 0 && { tools }),
     usage: usageOf(wire),
+    latencyMs: latencyOf(before, at),
     model: wire.model,
   });
 }

@@ -1,5 +1,6 @@
 // The state that engines share: one observable record with the changes that all of them make to their messages.
-import { EMPTY, type EngineState, type Message } from './types';
+import { timed } from './latency';
+import { EMPTY, type EngineState, type Message, type Older } from './types';
 
 export class Thread {
   private current: EngineState = EMPTY;
@@ -33,6 +34,18 @@ export class Thread {
         message.id === id ? { ...message, ...change } : message,
       ),
     });
+  }
+
+  /** Puts messages before the first one, `instead` of so many that were there. Where a history gives no ids of its own, those of two readings may meet. */
+  addBefore(before: readonly Message[], older: Older, instead = 0) {
+    const [next, ...others] = this.current.messages.slice(instead);
+    // Its prompt may only come now.
+    const rest = next === undefined ? [] : [timed(next, before.at(-1)), ...others];
+    const taken = new Set(rest.map(({ id }) => id));
+    const fresh = before.map((message) =>
+      taken.has(message.id) ? { ...message, id: `${message.id}-older` } : message,
+    );
+    this.set({ messages: [...fresh, ...rest], older });
   }
 
   /** Drops `id` and everything after it. */

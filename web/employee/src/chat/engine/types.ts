@@ -109,11 +109,24 @@ export interface Conversation {
   main?: boolean;
 }
 
+/** What stands before the first message of the thread. */
+export type Older =
+  /** It is known to be the first, or nobody asked. */
+  | 'nothing'
+  | 'more'
+  | 'loading'
+  | 'failed'
+  /** All of it is here now. */
+  | 'beginning'
+  /** More than this engine can be asked for: the stored history has it. */
+  | 'history';
+
 export interface EngineState {
   connection: Connection;
   /** The thread is known, even if empty. */
   loaded: boolean;
   messages: readonly Message[];
+  older: Older;
   conversations: readonly Conversation[];
   /** The open conversation's key; null is the assistant's first one. */
   conversation: string | null;
@@ -146,6 +159,8 @@ export interface ChatEngine {
   regenerate: () => void;
   /** Replaces a prompt and everything after it. */
   edit: (id: string, text: string, files?: readonly Attachment[]) => void;
+  /** Brings what stands before the first message; the state says how that goes. */
+  loadOlder: () => void;
   newConversation: () => void;
   openConversation: (key: string | null) => void;
   /** Tries to connect at once instead of at the announced time. */
@@ -158,6 +173,7 @@ export const EMPTY: EngineState = {
   connection: { state: 'connecting' },
   loaded: false,
   messages: [],
+  older: 'nothing',
   conversations: [],
   conversation: null,
   frame: null,

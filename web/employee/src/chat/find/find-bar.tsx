@@ -1,4 +1,5 @@
 // Finds a text in the whole open conversation, also where it is not in the page: the browser's own search sees only what is near.
+import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { ChevronDown, ChevronUp, X } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from 'react';
 import { useText } from '../../messages';
@@ -13,8 +14,6 @@ interface FindBarProps {
   onGo: (index: number) => void;
   onClose: () => void;
 }
-
-const BUTTON = 'flex size-8 items-center justify-center rounded-md text-muted hover:bg-sunken hover:text-ink';
 
 export default function FindBar({ messages, scroller, drawn, onGo, onClose }: FindBarProps) {
   const { t } = useText();
@@ -69,33 +68,9 @@ export default function FindBar({ messages, scroller, drawn, onGo, onClose }: Fi
             ? t('find.none')
             : t('find.count', { at: place === -1 ? found.length : place + 1, all: found.length })}
       </span>
-      <button
-        type="button"
-        className={BUTTON}
-        aria-label={t('find.earlier')}
-        title={t('find.earlier')}
-        onClick={() => go(-1)}
-      >
-        <ChevronUp className="size-4" aria-hidden="true" />
-      </button>
-      <button
-        type="button"
-        className={BUTTON}
-        aria-label={t('find.later')}
-        title={t('find.later')}
-        onClick={() => go(1)}
-      >
-        <ChevronDown className="size-4" aria-hidden="true" />
-      </button>
-      <button
-        type="button"
-        className={BUTTON}
-        aria-label={t('find.close')}
-        title={t('find.close')}
-        onClick={onClose}
-      >
-        <X className="size-4" aria-hidden="true" />
-      </button>
+      <IconButton icon={ChevronUp} label={t('find.earlier')} onClick={() => go(-1)} />
+      <IconButton icon={ChevronDown} label={t('find.later')} onClick={() => go(1)} />
+      <IconButton icon={X} label={t('find.close')} onClick={onClose} />
     </search>
   );
 }

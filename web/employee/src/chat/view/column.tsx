@@ -3,6 +3,7 @@ import { exact } from '@tidepool/shared/i18n/time';
 import { StatusDot } from '@tidepool/shared/ui/badge';
 import { VersionTag } from '@tidepool/shared/shell/version';
 import { staleSince } from '@tidepool/shared/ui/panel';
+import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { CloudOff, PanelLeftClose, Search, SquarePen } from 'lucide-react';
 import { useState } from 'react';
 import { Link } from 'wouter';
@@ -31,17 +32,7 @@ export function Column({ instances, selected, chat, onSelect, onNewChat, onColla
     <div className="flex h-full w-70 flex-col bg-surface">
       <div className="flex items-center gap-1 px-3 pt-3 pb-1">
         <h2 className="flex-1 ps-1.5 text-xs font-semibold text-muted">{t('column.instances')}</h2>
-        {onCollapse && (
-          <button
-            type="button"
-            onClick={onCollapse}
-            aria-label={t('column.hide')}
-            title={t('column.hide')}
-            className="flex size-8 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink"
-          >
-            <PanelLeftClose className="size-4.5" aria-hidden="true" />
-          </button>
-        )}
+        {onCollapse && <IconButton icon={PanelLeftClose} label={t('column.hide')} onClick={onCollapse} />}
       </div>
       <ul className="max-h-[45%] shrink-0 space-y-0.5 overflow-y-auto px-3 pb-2">
         {instances.map((instance) => (
@@ -58,15 +49,12 @@ export function Column({ instances, selected, chat, onSelect, onNewChat, onColla
         <div className="flex min-h-0 flex-1 flex-col border-t border-line">
           <div className="flex items-center gap-1 px-3 pt-3 pb-1">
             <h2 className="flex-1 ps-1.5 text-xs font-semibold text-muted">{t('column.conversations')}</h2>
-            <button
-              type="button"
+            <IconButton
+              icon={SquarePen}
+              label={t('column.new')}
+              hint={t('column.newHint')}
               onClick={onNewChat}
-              aria-label={t('column.new')}
-              title={t('column.newHint')}
-              className="flex size-8 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink"
-            >
-              <SquarePen className="size-4.5" aria-hidden="true" />
-            </button>
+            />
           </div>
           {chat.state.conversations.length > 5 && (
             <div className="relative mx-3 mb-1">

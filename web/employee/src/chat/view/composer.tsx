@@ -1,5 +1,6 @@
 // Where one writes: Enter sends, Shift+Enter breaks the line, an input method's Enter stays its own, ↑ brings back the
 // last prompt, Esc ends an edit or the running reply. Files are chosen, pasted or dropped.
+import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { ArrowUp, Paperclip, Square, X } from 'lucide-react';
 import {
   useEffect,
@@ -126,14 +127,7 @@ export function Composer(props: ComposerProps) {
         {onCancelEdit !== null && (
           <div className="flex items-center justify-between border-b border-line ps-4 pe-1 text-xs text-muted">
             {t(props.editReplaces ? 'chat.editing' : 'chat.editingAnew')}
-            <button
-              type="button"
-              className="flex size-8 items-center justify-center rounded-md hover:text-ink"
-              aria-label={t('chat.cancelEdit')}
-              onClick={onCancelEdit}
-            >
-              <X className="size-4" aria-hidden="true" />
-            </button>
+            <IconButton icon={X} label={t('chat.cancelEdit')} onClick={onCancelEdit} />
           </div>
         )}
         {(attached || problem !== null) && (
@@ -196,15 +190,12 @@ function AttachButton({ onFiles }: { onFiles: (files: readonly File[]) => void }
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
-      <button
-        type="button"
-        aria-label={t('files.attach')}
-        title={t('files.attach')}
+      <IconButton
+        icon={Paperclip}
+        label={t('files.attach')}
+        size="normal"
         onClick={() => input.current?.click()}
-        className="flex size-9 shrink-0 items-center justify-center rounded-xl text-muted hover:bg-sunken hover:text-ink"
-      >
-        <Paperclip className="size-5" aria-hidden="true" />
-      </button>
+      />
       <input
         ref={input}
         type="file"

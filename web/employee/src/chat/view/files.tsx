@@ -1,4 +1,5 @@
 // Files beside a prompt: each with its name, its type and its size; those that are not sent yet can be taken away.
+import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { File as FileIcon, Image as ImageIcon, X } from 'lucide-react';
 import { useText } from '../../messages';
 import { fileSize } from '../attach';
@@ -29,15 +30,11 @@ export function Files({ files, onRemove }: FilesProps) {
               <span className="block max-w-60 truncate text-xs text-muted tabular-nums">{facts}</span>
             </span>
             {onRemove && (
-              <button
-                type="button"
-                aria-label={t('files.remove', { name: file.name })}
-                title={t('files.remove', { name: file.name })}
+              <IconButton
+                icon={X}
+                label={t('files.remove', { name: file.name })}
                 onClick={() => onRemove(index)}
-                className="flex size-8 shrink-0 items-center justify-center rounded-md text-muted hover:bg-sunken hover:text-ink"
-              >
-                <X className="size-4" aria-hidden="true" />
-              </button>
+              />
             )}
           </li>
         );

@@ -1,6 +1,8 @@
 // One message of the thread: a prompt on the right with what became of it, a reply across the width with what it cost.
 import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { Button } from '@tidepool/shared/ui/button';
 import { Mark } from '@tidepool/shared/ui/mark';
+import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { Check, Pencil, RotateCw, TriangleAlert } from 'lucide-react';
 import { lazy, memo, Suspense } from 'react';
 import { useText } from '../../messages';
@@ -14,8 +16,6 @@ import { Waiting } from './waiting';
 
 const Markdown = lazy(() => import('../markdown/markdown'));
 
-const TOOL =
-  'flex min-h-8 min-w-8 items-center justify-center gap-1.5 rounded-md px-1.5 text-xs text-muted hover:bg-sunken hover:text-ink';
 const ON_DEMAND =
   'opacity-0 transition-opacity group-hover:opacity-100 group-focus-within:opacity-100 pointer-coarse:opacity-100';
 
@@ -65,16 +65,7 @@ function Prompt({ message, place, of, unsaved, busy, onRetry, onRetrySave, onEdi
           <span className="px-1">
             <RelativeTime at={message.at} />
           </span>
-          <button
-            type="button"
-            className={TOOL}
-            disabled={busy}
-            aria-label={t('chat.edit')}
-            title={t('chat.edit')}
-            onClick={() => onEdit(message)}
-          >
-            <Pencil className="size-4" aria-hidden="true" />
-          </button>
+          <IconButton icon={Pencil} label={t('chat.edit')} disabled={busy} onClick={() => onEdit(message)} />
           <CopyButton text={message.text} label={t('chat.copyPrompt')} />
         </span>
       </div>
@@ -131,7 +122,7 @@ function Reply({ message, place, of, unsaved, newest, busy, onRetrySave, onRegen
         <Folds message={message} />
         {running && empty ? (
           <Waiting since={message.at} phase={message.phase} />
-        ) : (
+        ) : empty ? null : (
           <div data-said className={running ? 'chat-caret' : ''}>
             <Suspense fallback={<p className="whitespace-pre-wrap">{message.text}</p>}>
               <Markdown text={message.text} growing={running} />
@@ -139,26 +130,29 @@ function Reply({ message, place, of, unsaved, newest, busy, onRetrySave, onRegen
           </div>
         )}
         {message.status === 'broken' && (
-          <p role="alert" className="mt-2 flex items-center gap-1.5 text-sm text-danger">
-            <TriangleAlert className="size-4 shrink-0" aria-hidden="true" />
-            {message.failure ? <FailureText failure={message.failure} /> : t('chat.broken')}
-          </p>
+          <div
+            role="alert"
+            className="mt-2 flex flex-wrap items-center gap-x-3 gap-y-1.5 rounded-lg bg-danger-soft px-3 py-1.5 text-sm text-danger"
+          >
+            <p className="flex min-h-8 min-w-0 flex-1 basis-52 items-center gap-2">
+              <TriangleAlert className="size-4 shrink-0" aria-hidden="true" />
+              <span>{message.failure ? <FailureText failure={message.failure} /> : t('chat.broken')}</span>
+            </p>
+            {newest && !busy && (
+              <Button size="small" onClick={onRegenerate}>
+                <RotateCw className="size-4" aria-hidden="true" />
+                {t('chat.regenerate')}
+              </Button>
+            )}
+          </div>
         )}
         {!running && (
           <div className="mt-1 flex min-h-8 flex-wrap items-center gap-x-1 text-xs text-muted">
             <Cost message={message} />
             <span className={`flex items-center ${newest ? '' : ON_DEMAND}`}>
-              <CopyButton text={message.text} label={t('chat.copyReply')} />
-              {newest && !busy && (
-                <button
-                  type="button"
-                  className={TOOL}
-                  aria-label={t('chat.regenerate')}
-                  title={t('chat.regenerate')}
-                  onClick={onRegenerate}
-                >
-                  <RotateCw className="size-4" aria-hidden="true" />
-                </button>
+              {message.text !== '' && <CopyButton text={message.text} label={t('chat.copyReply')} />}
+              {newest && !busy && message.status !== 'broken' && (
+                <IconButton icon={RotateCw} label={t('chat.regenerate')} onClick={onRegenerate} />
               )}
             </span>
             {unsaved && <NotSaved state={unsaved} onRetry={() => onRetrySave(message.id)} />}

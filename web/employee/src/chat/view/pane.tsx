@@ -1,4 +1,5 @@
 // The right pane: the chosen instance's chat, or its own window in a frame.
+import { IconButton } from '@tidepool/shared/ui/icon-button';
 import { PanelLeftOpen } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import type { Instance } from '../../instances-query';
@@ -30,15 +31,13 @@ export function Pane({ account, instance, chat, onShowColumn, columnShown }: Pan
   return (
     <section aria-label={instance.name} className="flex min-w-0 flex-1 flex-col">
       <div className="flex min-h-12 items-center gap-x-2 border-b border-line px-2 py-1 sm:gap-x-3 sm:px-4">
-        <button
-          type="button"
+        <IconButton
+          icon={PanelLeftOpen}
+          label={t('column.show')}
+          size="normal"
+          className={columnShown ? 'md:hidden' : ''}
           onClick={onShowColumn}
-          aria-label={t('column.show')}
-          title={t('column.show')}
-          className={`flex size-9 shrink-0 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink ${columnShown ? 'md:hidden' : ''}`}
-        >
-          <PanelLeftOpen className="size-5" aria-hidden="true" />
-        </button>
+        />
         <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3">
           <h1 className="max-w-full truncate text-[0.9375rem] font-semibold">{instance.name}</h1>
           <ConnectionMark chat={chat} />
@@ -112,6 +111,7 @@ function Talk({ account, instance, chat, finding, onFind }: TalkProps) {
     <>
       <ThreadView
         chat={chat}
+        instance={instance.id}
         onEdit={edit}
         finding={finding}
         onFind={onFind}

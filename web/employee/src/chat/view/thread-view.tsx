@@ -17,31 +17,44 @@ import type { Chat } from '../use-chat';
 import { isRunning, type Message } from '../engine/types';
 import { OpenFolds } from './folds';
 import { MessageView } from './message-view';
+import { OlderRow } from './older-row';
 import { useWindow } from './use-window';
 
 const FindBar = lazy(() => import('../find/find-bar'));
 
 interface ThreadViewProps {
   chat: Chat;
+  /** Its id, for the way to its history. */
+  instance: string;
   finding: boolean;
   onFind: (finding: boolean) => void;
   onEdit: (message: Message) => void;
   empty: ReactNode;
 }
 
-export function ThreadView({ chat, finding, onFind, onEdit, empty }: ThreadViewProps) {
+export function ThreadView({ chat, instance, finding, onFind, onEdit, empty }: ThreadViewProps) {
   const { t } = useText();
   const { engine, state, unsaved, retrySave } = chat;
-  const { messages } = state;
+  const { messages, older } = state;
   const scroller = useRef<HTMLDivElement>(null);
-  const { items, height, measure, following, toEnd, toMessage, onScroll } = useWindow(messages, scroller);
+  const loadOlder = useCallback(() => engine.loadOlder(), [engine]);
+  const { items, height, measure, following, toEnd, toMessage, onScroll } = useWindow(
+    messages,
+    older,
+    scroller,
+    loadOlder,
+  );
   // What was unfolded stays so when it comes back into view.
   const [openFolds] = useState(() => new Set<string>());
   const running = isRunning(state);
 
   // One's own prompt is what one looks for next.
-  const lastPrompt = messages.findLast((message) => message.role === 'user')?.id;
-  useLayoutEffect(() => toEnd(), [lastPrompt, state.conversation, state.loaded, toEnd]);
+  const lastPrompt = messages.findLast((message) => message.role === 'user');
+  const asking = lastPrompt?.status === 'sent' ? undefined : lastPrompt?.id;
+  useLayoutEffect(() => {
+    if (asking !== undefined) toEnd();
+  }, [asking, toEnd]);
+  useLayoutEffect(() => toEnd(), [state.conversation, state.loaded, toEnd]);
 
   // Where all of the thread is in the page the browser's own search finds it.
   const partly = items.length < messages.length;
@@ -75,7 +88,8 @@ export function ThreadView({ chat, finding, onFind, onEdit, empty }: ThreadViewP
           <div className="mx-auto w-full max-w-3xl px-4 pt-4 pb-6 sm:px-6">{empty}</div>
         ) : (
           <OpenFolds value={openFolds}>
-            <div className="mx-auto w-full max-w-3xl">
+            <div className="relative mx-auto w-full max-w-3xl">
+              {older !== 'nothing' && <OlderRow older={older} instance={instance} onLoad={loadOlder} />}
               {items.map(({ key, index, start }, at) => {
                 const message = messages[index];
                 return message === undefined ? null : (

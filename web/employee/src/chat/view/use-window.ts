@@ -2,19 +2,27 @@
 // focus or a selection. The thread follows its newest word only while the reader is there.
 import { defaultRangeExtractor, elementScroll, useVirtualizer, type Range } from '@tanstack/react-virtual';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type RefObject } from 'react';
-import type { Message } from '../engine/types';
+import type { Message, Older } from '../engine/types';
+import { OLDER_HEIGHT } from './older-row';
 
 /** So many messages beyond each edge of the pane. */
 const BEYOND = 4;
 /** Coming closer to the end than this is being there; leaving it begins with the first step back. */
 const NEAR = 64;
 const AT_END = 4;
+/** So close to the top, what is older is fetched: before the reader is there. */
+const NEAR_TOP = 400;
 const PADDING = { start: 16, end: 24 };
 /** A selection may keep so many messages. */
 const MOST_HELD = 200;
 const ANCHORS = CSS.supports('overflow-anchor', 'auto');
 
-export function useWindow(messages: readonly Message[], scroller: RefObject<HTMLDivElement | null>) {
+export function useWindow(
+  messages: readonly Message[],
+  older: Older,
+  scroller: RefObject<HTMLDivElement | null>,
+  onTop: () => void,
+) {
   const [following, setFollowing] = useState(true);
   const held = useHeld(scroller);
   const top = useRef(0);
@@ -39,7 +47,7 @@ export function useWindow(messages: readonly Message[], scroller: RefObject<HTML
     estimateSize: useCallback((index: number) => estimate(messages[index]), [messages]),
     rangeExtractor,
     overscan: BEYOND,
-    paddingStart: PADDING.start,
+    paddingStart: older === 'nothing' ? PADDING.start : OLDER_HEIGHT,
     paddingEnd: PADDING.end,
     anchorTo: 'end',
     followOnAppend: following,
@@ -56,6 +64,8 @@ export function useWindow(messages: readonly Message[], scroller: RefObject<HTML
     if (ANCHORS) rows.shouldAdjustScrollPositionOnItemSizeChange = () => false;
   }, [rows]);
 
+  const note = useSteady(older, messages[0]?.id, scroller, top);
+
   const toEnd = useCallback(() => {
     setFollowing(true);
     rows.scrollToEnd();
@@ -66,10 +76,12 @@ export function useWindow(messages: readonly Message[], scroller: RefObject<HTML
     if (element === null) return;
     const before = top.current;
     top.current = element.scrollTop;
+    note();
     const left = element.scrollHeight - element.scrollTop - element.clientHeight;
     if (left <= AT_END || (left < NEAR && element.scrollTop > before)) setFollowing(true);
     else if (element.scrollTop < before - 1) setFollowing(false);
-  }, [scroller]);
+    if (older === 'more' && left >= NEAR && element.scrollTop < NEAR_TOP) onTop();
+  }, [scroller, note, older, onTop]);
 
   const toMessage = useCallback(
     (index: number) => {
@@ -90,6 +102,57 @@ export function useWindow(messages: readonly Message[], scroller: RefObject<HTML
     toMessage,
     onScroll,
   };
+}
+
+/** So close to the top, messages may come before what is read. */
+const TOP_PART = 2000;
+
+/**
+ * What is read stays in its place when messages come before it. The virtualizer sees to that only as far as it knows how far
+ * the page is scrolled, which it hears of a frame later than the browser.
+ */
+function useSteady(
+  older: Older,
+  first: string | undefined,
+  scrollerRef: RefObject<HTMLDivElement | null>,
+  topRef: RefObject<number>,
+) {
+  const awaited = older === 'more' || older === 'loading' || older === 'failed';
+  const readRef = useRef<{ first: string | undefined; message: string; offset: number } | null>(null);
+  const note = useCallback(() => {
+    const near = awaited && topRef.current <= TOP_PART;
+    const row = near && scrollerRef.current !== null ? firstIn(scrollerRef.current) : null;
+    readRef.current = row === null ? null : { first, ...row };
+  }, [awaited, first, scrollerRef, topRef]);
+
+  useLayoutEffect(() => {
+    const root = scrollerRef.current;
+    const before = readRef.current;
+    if (root !== null && before !== null && before.first !== first) {
+      const now = offsetOf(root, before.message);
+      if (now !== null) {
+        root.scrollBy(0, now - before.offset);
+        topRef.current = root.scrollTop;
+      }
+    }
+    note();
+  });
+  return note;
+}
+
+/** The first message in view, and how far below the pane's top it begins. */
+function firstIn(root: HTMLElement): { message: string; offset: number } | null {
+  const pane = root.getBoundingClientRect().top;
+  for (const row of root.querySelectorAll<HTMLElement>('[data-message]')) {
+    const { top, bottom } = row.getBoundingClientRect();
+    if (bottom > pane) return { message: row.dataset.message ?? '', offset: top - pane };
+  }
+  return null;
+}
+
+function offsetOf(root: HTMLElement, message: string): number | null {
+  const row = root.querySelector(`[data-message="${CSS.escape(message)}"]`);
+  return row === null ? null : row.getBoundingClientRect().top - root.getBoundingClientRect().top;
 }
 
 /** Before a message was measured: from its length, as most are. */
