@@ -27,6 +27,8 @@ pub struct Patch {
     pub role: Option<Role>,
     pub status: Option<Status>,
     pub password: Option<Secret>,
+    /// The next sign-on with the account's verified e-mail ties it to that identity.
+    pub forget_identity: bool,
 }
 
 pub async fn list(app: &App, q: Option<&str>, sort: Sort, page: Page) -> Result<Listing<AdminUser>> {
@@ -93,7 +95,10 @@ pub async fn update(app: &App, by: &By, email: &str, patch: Patch) -> Result<Adm
     if let Some(hash) = &password_hash {
         admin.password_hash = hash.clone();
     }
-    if password_hash.is_some() || admin.status != old.status {
+    if patch.forget_identity {
+        admin.idp_id = None;
+    }
+    if password_hash.is_some() || admin.status != old.status || admin.idp_id != old.idp_id {
         admin.tokens_from = token::end_all(admin.tokens_from, now);
     }
     refuse_to_lose_the_last(&keepers, &admin)?;
@@ -101,7 +106,8 @@ pub async fn update(app: &App, by: &By, email: &str, patch: Patch) -> Result<Adm
         .field("name", &old.name, &admin.name)
         .field("role", old.role.as_str(), admin.role.as_str())
         .field("status", old.status.as_str(), admin.status.as_str())
-        .hidden("password", password_hash.is_some());
+        .hidden("password", password_hash.is_some())
+        .hidden("identity", old.idp_id != admin.idp_id);
     admin_user::update(&mut tx, &admin).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &admin.email, &changes.text())).await?;
     tx.commit().await?;

@@ -33,6 +33,8 @@ pub struct Patch {
     pub status: Option<Status>,
     pub quota_daily: Option<i64>,
     pub password: Option<Secret>,
+    /// The next sign-on with the account's verified e-mail ties it to that identity.
+    pub forget_identity: bool,
 }
 
 /// An employee with what the bound instances come to.
@@ -145,12 +147,16 @@ pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<Use
         user.password_hash = Some(hash.clone());
         user.tokens_from = token::end_all(user.tokens_from, now);
     }
+    if patch.forget_identity && user.idp_id.take().is_some() {
+        user.tokens_from = token::end_all(user.tokens_from, now);
+    }
     let changes = Changes::default()
         .field("name", &old.name, &user.name)
         .field("department", &old.department, &user.department)
         .field("status", old.status.as_str(), user.status.as_str())
         .field("quota_daily", &old.quota_daily.to_string(), &user.quota_daily.to_string())
-        .hidden("password", password_hash.is_some());
+        .hidden("password", password_hash.is_some())
+        .hidden("identity", old.idp_id != user.idp_id);
     user::update(&mut tx, &user).await?;
     follow(app, &mut tx, &old, &user).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &user.email, &changes.text())).await?;

@@ -28,6 +28,8 @@ pub struct AdminItem {
     status: Status,
     /// False for accounts that sign in through SSO only.
     has_password: bool,
+    /// Whether it is tied to an identity of the identity provider.
+    has_identity: bool,
     last_login_at: Option<String>,
     created_at: String,
 }
@@ -35,6 +37,7 @@ pub struct AdminItem {
 fn item(api: &Api, admin: AdminUser) -> AdminItem {
     AdminItem {
         has_password: admin.has_password(),
+        has_identity: admin.idp_id.is_some(),
         id: admin.id,
         email: admin.email,
         name: admin.name,
@@ -99,6 +102,10 @@ pub struct AdminPatch {
     /// A new password, which ends all tokens of the account.
     #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
     password: Option<Secret>,
+    /// Unties the account from the identity that it signs on with, and ends all its tokens: the next sign-on with its verified e-mail
+    /// ties it anew. For a changed identity provider, or an e-mail that went to another person.
+    #[serde(default)]
+    forget_identity: bool,
 }
 
 /// Changes an administrator.
@@ -116,6 +123,7 @@ async fn update(
         role: body.role.map(Into::into),
         status: body.status.map(Into::into),
         password: body.password,
+        forget_identity: body.forget_identity,
     };
     let updated = admin_user::update(&api.app, &who.by, &email, patch).await?;
     Ok(Data(item(&api, updated)))

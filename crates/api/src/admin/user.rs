@@ -45,6 +45,8 @@ pub struct UserItem {
     est_cost_usd: f64,
     /// False for accounts that sign in through SSO only.
     has_password: bool,
+    /// Whether it is tied to an identity of the identity provider.
+    has_identity: bool,
     created_at: String,
     revoked_at: Option<String>,
 }
@@ -68,6 +70,7 @@ fn item(api: &Api, Holding { user, first, total_tokens, total_requests, est_cost
         total_requests,
         est_cost_usd,
         has_password: user.password_hash.is_some(),
+        has_identity: user.idp_id.is_some(),
         created_at: api.zone().show(user.created_at),
         revoked_at: user.revoked_at.map(|at| api.zone().show(at)),
     }
@@ -147,6 +150,10 @@ pub struct UserPatch {
     /// A new password, which ends all tokens of the account.
     #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
     password: Option<Secret>,
+    /// Unties the account from the identity that it signs on with, and ends all its tokens: the next sign-on with its verified e-mail
+    /// ties it anew. For a changed identity provider, or an e-mail that went to another person.
+    #[serde(default)]
+    forget_identity: bool,
 }
 
 /// Changes an employee.
@@ -158,6 +165,7 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
         status: body.status.map(Into::into),
         quota_daily: body.quota_daily.map(Quota::get),
         password: body.password,
+        forget_identity: body.forget_identity,
     };
     let id = UserId::named(id);
     user::update(&api.app, &who.by, &id, patch).await?;

@@ -222,6 +222,30 @@ async fn an_address_that_is_not_verified_gets_nothing() {
     assert_eq!(body["code"], "4030", "not even the account that has this address: {body}");
 }
 
+/// As after a change of the identity provider: the identity that the account is tied to does not exist any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_can_be_untied_from_its_identity() {
+    let Some(site) = site("sso::untied", employees).await else { return };
+    let sign_in = async || {
+        let (mut browser, back) = begin_and_sign_in(&site, "alice@example.test", "wonder").await;
+        browser.answer(back).await
+    };
+    let token = sign_in().await["data"]["token"].as_str().unwrap().to_owned();
+    let changed = "UPDATE users SET idp_id = 'https://the-old-one.example alice'";
+    site.app.db.run(changed, store::args![]).await.unwrap();
+    assert_eq!(sign_in().await["code"], "4030");
+    let user = site.admin.get("/users").token(&site.root).ok().await["list"][0].clone();
+    assert_eq!(user["has_identity"], true);
+    let path = format!("/users/{}", user["id"].as_str().unwrap());
+    let untied = site.admin.patch(&path, json!({"forget_identity": true})).token(&site.root).ok().await;
+    assert_eq!(untied["has_identity"], false);
+    site.employee.get("/me").token(&token).refused("4010").await;
+    let entry = site.admin.get("/audit-logs?action=user.update").token(&site.root).ok().await["list"][0].clone();
+    assert_eq!(entry["detail"], "identity changed");
+    assert_eq!(sign_in().await["data"]["name"], "Alice");
+    assert_eq!(site.admin.get(&path).token(&site.root).ok().await["has_identity"], true);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn domains_and_auto_create_decide_about_newcomers() {
     let only_ours = |sso| Options {
