@@ -178,6 +178,10 @@ store::record! {
     #[derive(Clone, Debug)]
     struct Repair { instance_id: String, rule: String, status: String, action: String, after: String, created_at: i64 }
 }
+store::record! {
+    #[derive(Debug)]
+    struct Check { status: String, layer: String, created_at: i64 }
+}
 store::record! { struct Count { n: i64 } }
 store::record! { struct Subject { subject: String } }
 
@@ -248,8 +252,18 @@ impl Fleet {
                 ill.retain(|id, _| !hits.iter().any(|hit| hit == id));
             }
         }
-        let told: Vec<String> = ill.values().map(|state| format!("{} {}", state.id, state.health_status)).collect();
-        assert!(told.is_empty(), "nothing is wrong with {told:?}");
+        let ill: Vec<String> = ill.into_keys().map(str::to_owned).collect();
+        for id in &ill {
+            let of: Vec<&Fault> = self.faults.iter().filter(|fault| fault.hits().contains(id)).collect();
+            let checks =
+                "SELECT status, layer, created_at FROM heartbeat WHERE instance_id = ? ORDER BY id DESC LIMIT 8";
+            let checks: Vec<Check> = self.site.app.db.all(checks, args![id]).await.unwrap();
+            let repairs = repairs.get(id);
+            panic!(
+                "nothing is wrong with {id} at {now}: {of:#?} {checks:#?} {repairs:#?}; {} are said to be ill",
+                ill.len()
+            );
+        }
     }
 
     /// The books of the whole day.

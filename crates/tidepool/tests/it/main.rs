@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+/// As in the binary: some tests look at how much memory what it does takes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod accounts;
 mod admins;
 mod alerts;
