@@ -39,6 +39,7 @@ test('a long thread scrolls', async ({ page }) => {
   try {
     await withHistory(page);
     const relay = await withRelay(page);
+    relay.whole = true;
     relay.history = {
       messages: Array.from({ length: MESSAGES }, (_, index) => ({
         ...(index % 2 === 0

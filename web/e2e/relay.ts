@@ -22,6 +22,8 @@ export interface Relay {
   sent: { id: string; method: string; params: Record<string, unknown> }[];
   /** What chat.history answers; of its messages the newest, as many as were asked for. */
   history: { messages: object[]; inFlightRun?: object };
+  /** Answers all messages, however few were asked for. */
+  whole: boolean;
   chat: (payload: object) => void;
 }
 
@@ -31,6 +33,7 @@ export async function withRelay(page: Page): Promise<Relay> {
     closed: [],
     sent: [],
     history: { messages: [] },
+    whole: false,
     chat: (payload) => {
       const frame = { type: 'event', event: 'chat', payload: { sessionKey: SESSION, ...payload } };
       for (const socket of relay.open.values()) socket.send(JSON.stringify(frame));
@@ -52,7 +55,9 @@ export async function withRelay(page: Page): Promise<Relay> {
       const answers: Record<string, unknown> = {
         'chat.history': {
           ...relay.history,
-          messages: relay.history.messages.slice(-Number(request.params.limit ?? 0)),
+          messages: relay.whole
+            ? relay.history.messages
+            : relay.history.messages.slice(-Number(request.params.limit ?? 0)),
         },
         'sessions.list': { sessions: [{ key: SESSION, label: 'Main', updatedAt: Date.now() }] },
         'chat.send': { runId: request.params.idempotencyKey, status: 'started' },

@@ -2,7 +2,7 @@
 // from today's, and a way to bring its values into the editor.
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
-import { exact, RelativeTime } from '@tidepool/shared/i18n/time';
+import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Button } from '@tidepool/shared/ui/button';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { ChevronRight } from 'lucide-react';
@@ -87,7 +87,12 @@ function Version({ instanceId, version, open, onToggle, stored, onTake }: Versio
           {before}
           <RelativeTime at={version.replaced_at} />
           {after}
-          <span className="block text-xs text-muted">{exact(Date.parse(version.replaced_at), locale)}</span>
+          <span className="block text-xs text-muted">
+            {new Date(version.replaced_at).toLocaleString(locale, {
+              dateStyle: 'medium',
+              timeStyle: 'medium',
+            })}
+          </span>
         </span>
         <span className="text-muted tabular-nums">{format.bytes(version.bytes)}</span>
       </button>

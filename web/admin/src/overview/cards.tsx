@@ -136,8 +136,9 @@ export function TasksCard() {
   return (
     <StatCard title={t('overview.tasks')} href="/tasks" query={counts}>
       {({ pending, processing, failed, dead }) => (
-        <dl className="flex flex-wrap gap-x-8 gap-y-2">
-          <Figure value={number(pending + processing)} label={t('overview.pending')} />
+        <dl className="flex flex-wrap gap-x-4 gap-y-2">
+          <Figure value={number(pending)} label={t('task.pending')} href="/tasks?status=pending" />
+          <Figure value={number(processing)} label={t('task.processing')} href="/tasks?status=processing" />
           <Figure
             value={number(failed)}
             label={t('task.failed')}

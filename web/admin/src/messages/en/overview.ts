@@ -14,7 +14,6 @@ export const overview = {
   'overview.stale': 'The request log cannot be read at present. Numbers as of',
   'overview.employees': 'Employees',
   'overview.tasks': 'Task queue',
-  'overview.pending': 'Open',
   'overview.selfHeal': 'Last self-heal',
   'overview.neverRan': 'Has not run yet',
   'overview.providers': 'Cost this month',

@@ -35,7 +35,7 @@ export const fleet = {
   'pool.allocated': '已分配',
   'pool.maintenance': '维护中',
   'pool.user': '使用者',
-  'pool.since': '自',
+  'pool.since': '开始时间',
   'pool.search': '搜索实例池',
   'pool.none': '实例池为空',
   'pool.noneText': '放入空闲实例，员工即可按职业领取。',

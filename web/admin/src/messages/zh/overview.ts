@@ -14,7 +14,6 @@ export const overview = {
   'overview.stale': '目前无法读取请求日志，数据截至',
   'overview.employees': '员工',
   'overview.tasks': '任务队列',
-  'overview.pending': '未完成',
   'overview.selfHeal': '最近一次自愈',
   'overview.neverRan': '尚未运行',
   'overview.providers': '本月费用',

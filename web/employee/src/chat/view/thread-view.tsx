@@ -95,7 +95,12 @@ export function ThreadView({ chat, instance, finding, onFind, onEdit, empty }: T
                 return message === undefined ? null : (
                   <Fragment key={key}>
                     <Space height={start - (items[at - 1]?.end ?? 0)} />
-                    <div ref={measure} data-index={index} data-message={message.id} className="px-4 sm:px-6">
+                    <div
+                      ref={measure}
+                      data-index={index}
+                      data-message={message.id}
+                      className="px-4 contain-content sm:px-6"
+                    >
                       <MessageView
                         message={message}
                         place={index + 1}

@@ -49,6 +49,8 @@ export function useWindow(
     overscan: BEYOND,
     paddingStart: older === 'nothing' ? PADDING.start : OLDER_HEIGHT,
     paddingEnd: PADDING.end,
+    // Drawn in a task of its own: a scroll event that also draws is twice as long.
+    useFlushSync: false,
     anchorTo: 'end',
     followOnAppend: following,
     scrollEndThreshold: following ? NEAR : -1,

@@ -2,7 +2,7 @@
 // the points; what stands at the chosen one is written beside it and spoken.
 import { useEffect, useId, useRef, useState, type KeyboardEvent, type PointerEvent } from 'react';
 import { Marks, type MarkKind } from './marks';
-import { columnAt, labelStride, ticks } from './scale';
+import { columnAt, labelStride, labelWidth, ticks } from './scale';
 import { Tip } from './tip';
 
 export interface Point {
@@ -38,8 +38,6 @@ export interface ChartProps {
 const TOP = 10;
 const BOTTOM = 24;
 const LABEL_ROOM = 64;
-/** Half the width of an axis letter. */
-const LETTER = 3.4;
 
 export function Chart(props: ChartProps) {
   const { label, kind, points, series, format, formatTick = format, height = 220 } = props;
@@ -140,7 +138,7 @@ export function Chart(props: ChartProps) {
             (last - index) % stride === 0 ? (
               <text
                 key={index}
-                x={Math.min(centre(index), width - LETTER * point.label.length)}
+                x={Math.min(centre(index), width - labelWidth(point.label) / 2)}
                 y={height - 7}
                 textAnchor="middle"
                 className="fill-muted text-[11px]"

@@ -1,6 +1,6 @@
 // The charts' axis arithmetic.
 import { describe, expect, it } from 'vitest';
-import { columnAt, labelStride, ticks } from './scale';
+import { columnAt, labelStride, labelWidth, ticks } from './scale';
 
 describe('ticks', () => {
   it('are round and reach the greatest value', () => {
@@ -25,5 +25,12 @@ describe('columns', () => {
   it('carry as many labels as fit', () => {
     expect(labelStride(600, 30, 60)).toBe(3);
     expect(labelStride(3000, 30, 60)).toBe(1);
+  });
+});
+
+describe('a label', () => {
+  it('is wider in Chinese', () => {
+    expect(labelWidth('Nov 15')).toBeCloseTo(41, 0);
+    expect(labelWidth('11月15日')).toBeCloseTo(49, 0);
   });
 });

@@ -20,3 +20,8 @@ export function columnAt(x: number, width: number, count: number): number {
 export function labelStride(width: number, count: number, room: number): number {
   return Math.max(1, Math.ceil((room * count) / Math.max(1, width)));
 }
+
+/** About how wide an axis label of 11 px is; a Chinese character is as wide as it is high. */
+export function labelWidth(label: string): number {
+  return Array.from(label, (letter) => (letter >= '\u2e80' ? 11 : 6.8)).reduce((sum, one) => sum + one, 0);
+}

@@ -11,10 +11,12 @@ export function ShareBars({ rows }: ShareBarsProps) {
     <ul className="space-y-3">
       {rows.map((row) => (
         <li key={row.id}>
-          <div className="flex items-baseline gap-3 text-sm">
-            <span className="min-w-0 flex-1 truncate">{row.label}</span>
-            {row.note && <span className="text-xs text-muted tabular-nums">{row.note}</span>}
-            <span className="font-medium tabular-nums">{row.text}</span>
+          <div className="flex flex-wrap items-baseline gap-x-3 text-sm">
+            <span className="min-w-0 wrap-anywhere">{row.label}</span>
+            <span className="ms-auto flex items-baseline gap-3 tabular-nums">
+              {row.note && <span className="text-xs text-muted">{row.note}</span>}
+              <span className="font-medium">{row.text}</span>
+            </span>
           </div>
           <div className="mt-1 h-1.5 rounded-full bg-sunken" aria-hidden="true">
             <div
