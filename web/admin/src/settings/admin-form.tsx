@@ -3,6 +3,7 @@ import { unwrap } from '@tidepool/shared/api/envelope';
 import { Field, PasswordField } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
 import { SelectField } from '@tidepool/shared/ui/select';
+import { CheckField } from '@tidepool/shared/ui/text-area';
 import { api } from '../api';
 import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
@@ -29,8 +30,14 @@ export function AdminForm({ admin, onClose, onDone }: AdminFormProps) {
           role: fieldText(data, 'role') === 'super_admin' ? ('super_admin' as const) : ('admin' as const),
           password: password === '' ? null : password,
         };
+        const forget_identity = data.has('forget_identity');
         return admin
-          ? unwrap(api.PATCH('/admin-users/{email}', { params: { path: { email: admin.email } }, body }))
+          ? unwrap(
+              api.PATCH('/admin-users/{email}', {
+                params: { path: { email: admin.email } },
+                body: { ...body, forget_identity },
+              }),
+            )
           : unwrap(api.POST('/admin-users', { body: { ...body, email: fieldText(data, 'email').trim() } }));
       }}
     >
@@ -57,6 +64,13 @@ export function AdminForm({ admin, onClose, onDone }: AdminFormProps) {
             hint={t(admin ? 'users.newPasswordHint' : 'users.passwordHint')}
             error={refused('password')}
           />
+          {admin?.has_identity && (
+            <CheckField
+              label={t('users.forgetIdentity')}
+              name="forget_identity"
+              hint={t('users.forgetIdentityHint')}
+            />
+          )}
         </>
       )}
     </FormDialog>

@@ -4,6 +4,7 @@ import { unwrap } from '@tidepool/shared/api/envelope';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Field, PasswordField } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
+import { CheckField } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { api } from '../api';
 import { useText } from '../messages';
@@ -37,8 +38,14 @@ export function UserForm({ user, onClose, onDone }: UserFormProps) {
           quota_daily: Number(fieldText(data, 'quota_daily')) || 0,
           password: password === '' ? null : password,
         };
+        const forget_identity = data.has('forget_identity');
         return user
-          ? unwrap(api.PATCH('/users/{id}', { params: { path: { id: user.id } }, body }))
+          ? unwrap(
+              api.PATCH('/users/{id}', {
+                params: { path: { id: user.id } },
+                body: { ...body, forget_identity },
+              }),
+            )
           : unwrap(api.POST('/users', { body: { ...body, email: fieldText(data, 'email').trim() } }));
       }}
     >
@@ -69,6 +76,13 @@ export function UserForm({ user, onClose, onDone }: UserFormProps) {
             hint={t(user ? 'users.newPasswordHint' : 'users.passwordHint')}
             error={refused('password')}
           />
+          {user?.has_identity && (
+            <CheckField
+              label={t('users.forgetIdentity')}
+              name="forget_identity"
+              hint={t('users.forgetIdentityHint')}
+            />
+          )}
         </>
       )}
     </FormDialog>

@@ -70,6 +70,11 @@ export function UserPanel({ id, onClose }: { id: string; onClose: () => void }) 
   );
 }
 
+function signIn(user: User) {
+  if (!user.has_password) return 'users.bySso';
+  return user.has_identity ? 'users.byBoth' : 'users.byPassword';
+}
+
 function UserFacts({ user }: { user: User }) {
   const { t, number } = useText();
   const format = useFormat();
@@ -94,7 +99,7 @@ function UserFacts({ user }: { user: User }) {
           ),
         },
         { name: t('users.department'), value: user.department || <NotSet /> },
-        { name: t('users.signIn'), value: t(user.has_password ? 'users.byPassword' : 'users.bySso') },
+        { name: t('users.signIn'), value: t(signIn(user)) },
         {
           name: t('users.quota'),
           value:

@@ -21,6 +21,10 @@ export const users = {
   'users.signIn': 'Signs in by',
   'users.byPassword': 'Password',
   'users.bySso': 'SSO only',
+  'users.byBoth': 'Password or SSO',
+  'users.forgetIdentity': 'Forget the identity at the sign-in provider',
+  'users.forgetIdentityHint':
+    'Ends all sessions. The next single sign-on with this verified e-mail ties the account anew.',
   'users.usedToday': 'Used today',
   'users.usedMonth': 'Used this month',
   'users.tokensCount': '{count} tokens',
