@@ -232,7 +232,7 @@ impl Fleet {
         for repair in self.repairs().await {
             repairs.entry(repair.instance_id.clone()).or_default().push(repair);
         }
-        for fault in self.faults.iter_mut().filter(|fault| fault.at < now) {
+        for fault in self.faults.iter_mut().filter(|fault| fault.at <= now) {
             let hits = fault.hits();
             let of: Vec<&Repair> = hits.iter().filter_map(|id| repairs.get(id)).flatten().collect();
             let all_ill = hits.iter().all(|id| ill.contains_key(id.as_str()));
