@@ -28,7 +28,12 @@ test.describe('with sample data', () => {
   test.afterAll(() => demo.stop());
 
   test('long details of the audit log stay inside their table', async ({ page }) => {
-    await openSignedIn(page, app, demo, '/audit');
+    // The demo's instances are being set up when it starts.
+    await expect(async () => {
+      const { total } = (await demo.asAdmin('GET', '/audit-logs?q=gateway.mode')) as { total: number };
+      expect(total).toBeGreaterThan(0);
+    }).toPass({ timeout: 30_000 });
+    await openSignedIn(page, app, demo, '/audit?action=instance.update');
     const table = page.getByRole('region', { name: 'Audit' });
     await expect(table.getByText('gateway.mode').first()).toBeVisible();
     expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0);
@@ -118,8 +123,8 @@ test.describe('with sample data', () => {
     await page.setViewportSize({ width: 375, height: 812 });
     await openSignedIn(page, app, demo, '/guardian?tab=alerts');
     const rule = page.getByRole('listitem').filter({ hasText: 'Instances are unhealthyfrom 1' });
-    const [name, edit] = [rule.getByText('from 1'), rule.getByRole('button')];
-    const [a, b] = await Promise.all([name.boundingBox(), edit.boundingBox()]);
-    expect(Math.abs((a?.y ?? 0) - (b?.y ?? 99))).toBeLessThan(15);
+    const [whole, edit] = await Promise.all([rule.boundingBox(), rule.getByRole('button').boundingBox()]);
+    expect(whole?.height).toBeLessThan(70);
+    expect(edit?.x).toBeGreaterThan(250);
   });
 });

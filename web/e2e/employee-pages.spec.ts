@@ -315,8 +315,16 @@ test.describe('everybody', () => {
           expect(box?.width).toBeGreaterThan(30);
         }
         await expectNoOverflow(page);
-        const head = await page.getByRole('heading', { level: 1 }).locator('xpath=../..').boundingBox();
+        const name = page.getByRole('heading', { level: 1 });
+        const head = await name.locator('xpath=../..').boundingBox();
         expect(head?.height).toBeLessThan(56);
+        // The mark of the connection stays beside the name.
+        const mark = await page
+          .getByText(language === 'en' ? 'Live' : '已连接', { exact: true })
+          .locator('xpath=..')
+          .boundingBox();
+        const line = await name.boundingBox();
+        expect(mark?.y).toBeLessThan((line?.y ?? 0) + (line?.height ?? 0));
       }
     });
   }

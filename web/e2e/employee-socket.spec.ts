@@ -70,6 +70,28 @@ test('a reload in the middle picks the running reply up; a dropped socket does, 
   expect(relay.sent.filter(({ method }) => method === 'chat.send')).toHaveLength(1);
 });
 
+test('a lost network is said at once, and what was written then goes out once', async ({
+  page,
+  context,
+  place,
+  watch,
+}) => {
+  watch.allow(/ERR_INTERNET_DISCONNECTED/);
+  await withSaves(page);
+  const relay = await withRelay(page);
+  await place.open(page, await place.newEmployee());
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  await context.setOffline(true);
+  await expect(page.getByText('This device is offline.')).toBeVisible();
+  await say(page, 'are you there');
+  await expect(page.getByText('Waits for the connection')).toBeVisible();
+  expect(relay.sent.filter(({ method }) => method === 'chat.send')).toHaveLength(0);
+  await context.setOffline(false);
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  await expect(thread(page).getByRole('img', { name: 'Sent' })).toHaveCount(1);
+  expect(relay.sent.filter(({ method }) => method === 'chat.send')).toHaveLength(1);
+});
+
 test('another instance closes the old socket and clears the pane', async ({ page, place }) => {
   await withSaves(page);
   const relay = await withRelay(page);

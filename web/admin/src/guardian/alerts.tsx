@@ -97,15 +97,15 @@ export function Alerts() {
             <ul className="divide-y divide-line">
               {list.map((rule) => (
                 <li key={rule.id} className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
-                  <span className="min-w-0 flex-1 basis-28">
+                  <span className="min-w-0 flex-1 basis-48">
                     <Status tone={rule.enabled ? 'good' : 'none'}>{nameOf(rule.id)}</Status>
+                    {rule.threshold != null && (
+                      <span className="block text-muted tabular-nums">
+                        {t(THRESHOLDS[rule.id]?.written ?? 'alerts.fromCount', { n: number(rule.threshold) })}
+                      </span>
+                    )}
                     {rule.channel && <span className="block break-all text-muted">{rule.channel}</span>}
                   </span>
-                  {rule.threshold != null && (
-                    <span className="text-muted tabular-nums">
-                      {t(THRESHOLDS[rule.id]?.written ?? 'alerts.fromCount', { n: number(rule.threshold) })}
-                    </span>
-                  )}
                   {isSuper && (
                     <Button size="small" onClick={() => setEditing(rule)}>
                       {t('instances.edit')}

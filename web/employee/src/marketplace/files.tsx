@@ -13,12 +13,12 @@ export function Files({ files }: { files: ItemDetail['files'] }) {
         {files.map((file) => (
           <li key={`${file.scope}/${file.path}`}>
             <details className="group rounded-lg border border-line" open={file.findings.length > 0}>
-              <summary className="flex min-h-10 cursor-pointer list-none items-center gap-2 rounded-lg px-3 py-1.5 text-sm select-none hover:bg-sunken">
+              <summary className="flex min-h-10 cursor-pointer list-none flex-wrap items-center gap-x-2 gap-y-1 rounded-lg px-3 py-1.5 text-sm select-none hover:bg-sunken">
                 <ChevronRight
                   className="size-4 shrink-0 text-muted transition-transform group-open:rotate-90"
                   aria-hidden="true"
                 />
-                <span className="min-w-0 flex-1 font-mono text-xs break-all">{file.path}</span>
+                <span className="min-w-0 flex-1 basis-48 font-mono text-xs break-all">{file.path}</span>
                 {file.findings.length > 0 && (
                   <Badge tone="warn">
                     <TriangleAlert className="size-3.5" aria-hidden="true" />

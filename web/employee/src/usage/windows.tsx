@@ -33,7 +33,7 @@ export function Windows() {
                 <p className="mt-1 text-2xl font-semibold tracking-tight tabular-nums">
                   {usd(data[window].cost_usd, locale)}
                 </p>
-                <dl className="mt-2 flex flex-wrap gap-x-5 gap-y-1 text-sm">
+                <dl className="mt-2 flex flex-wrap gap-x-3 gap-y-1 text-sm sm:gap-x-5">
                   <Fact name={t('usage.requests')} value={number(data[window].requests)} />
                   <Fact name={t('usage.tokens')} value={number(data[window].total_tokens)} />
                 </dl>

@@ -23,7 +23,7 @@ function formats(locale: string) {
   const fresh = {
     relative: new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }),
     exact: new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }),
-    hour: new Intl.DateTimeFormat(locale, { timeStyle: 'short' }),
+    hour: new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
   };
   made.set(locale, fresh);
   return fresh;
@@ -40,7 +40,7 @@ export function exact(moment: number, locale: string): string {
   return formats(locale).exact.format(moment);
 }
 
-/** The time of day alone, where the day is clear. */
+/** The time of day alone, as short as it can be said: where the day is clear and room is scarce. */
 export function hour(moment: number, locale: string): string {
   return formats(locale).hour.format(moment);
 }

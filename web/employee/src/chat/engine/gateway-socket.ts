@@ -72,15 +72,19 @@ export class GatewaySocket implements ChatEngine {
 
   start() {
     window.addEventListener('online', this.reconnect);
+    window.addEventListener('offline', this.lost);
     this.link.start();
   }
 
   destroy() {
     window.removeEventListener('online', this.reconnect);
+    window.removeEventListener('offline', this.lost);
     this.link.end();
   }
 
   reconnect = () => this.link.reconnect();
+
+  private lost = () => this.link.lost();
 
   send(text: string, files: readonly Attachment[] = []) {
     const prompt: Message = {

@@ -124,6 +124,13 @@ export class SocketLink {
     void this.connect();
   }
 
+  /** The browser has lost its network: the socket may look open for a long time yet. */
+  lost() {
+    if (!this.alive) return;
+    clearTimeout(this.timer);
+    this.giveUp();
+  }
+
   request(method: string, params: object): Promise<unknown> {
     const { socket } = this;
     if (socket?.readyState !== 1) return Promise.reject(new RequestError('network', 'not connected'));

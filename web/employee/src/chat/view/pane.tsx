@@ -38,8 +38,10 @@ export function Pane({ account, instance, chat, onShowColumn, columnShown }: Pan
           className={columnShown ? 'md:hidden' : ''}
           onClick={onShowColumn}
         />
-        <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3">
-          <h1 className="max-w-full truncate text-[0.9375rem] font-semibold">{instance.name}</h1>
+        <div
+          className={`flex min-w-0 flex-1 items-center gap-x-2 sm:gap-x-3 ${state.connection.state === 'live' ? '' : 'flex-wrap'}`}
+        >
+          <h1 className="max-w-full min-w-0 truncate text-[0.9375rem] font-semibold">{instance.name}</h1>
           <ConnectionMark chat={chat} />
         </div>
         <div className="flex shrink-0 items-center gap-2">
