@@ -124,10 +124,10 @@ pub struct Drift {
     #[schema(example = "agents.defaults.model.primary")]
     path: String,
     /// On the server; null where there is nothing.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     is: Option<Value>,
     /// What our records say; null where there should be nothing.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     should: Option<Value>,
 }
 

@@ -48,6 +48,7 @@ const TALKS: usize = 16;
 
 /// What the console shows of an instance's checks, and how long they are kept.
 const BEATS: usize = 60;
+const MEMORY_OUT: &str = "it answers, but ran out of memory; a restart by hand clears this";
 const BEATS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 /// What is looked at: no logs.
@@ -355,7 +356,9 @@ pub async fn write(app: &App, tx: &mut store::Tx, instance: &Instance, seen: &Se
     let before = Before { status: instance.health_status, fails: instance.health_fail_count, memory_out };
     let (status, fails) = judge::next(before, &seen.found);
     instance::set_health(&mut *tx, &id, status, fails, now).await?;
-    let detail: String = seen.detail.chars().take(500).collect();
+    // What answers again would otherwise be told as the reason why it is unhealthy.
+    let detail = if memory_out && seen.found == Found::Passed { MEMORY_OUT } else { &seen.detail };
+    let detail: String = detail.chars().take(500).collect();
     instance_health::saw(&mut *tx, &instance.id, seen.layer, &detail, seen.latency_ms).await?;
     let beat = Beat { status, layer: seen.layer.to_owned(), latency_ms: seen.latency_ms, created_at: now };
     heartbeat::write(tx, &instance.id, &beat, now - BEATS_KEPT).await?;
