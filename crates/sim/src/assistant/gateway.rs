@@ -325,7 +325,7 @@ async fn answer(shared: Arc<Shared>, session: String, run: String, said: String)
     // The answer to `chat.send` comes first.
     tokio::time::sleep(Duration::from_millis(2)).await;
     tell(&shared, &run, &session, json!({"state": "status", "phase": "starting_model"}));
-    let words = match words_for(&shared, &said).await {
+    let words = match words_for(&shared, &run, &said).await {
         Ok(words) => words,
         Err(why) => {
             shared.memory.lock().await.end(&run, true);
@@ -344,12 +344,16 @@ async fn answer(shared: Arc<Shared>, session: String, run: String, said: String)
     }
 }
 
-async fn words_for(shared: &Shared, said: &str) -> Result<Vec<String>, String> {
+async fn words_for(shared: &Shared, run: &str, said: &str) -> Result<Vec<String>, String> {
     if let Some(n) = said.strip_prefix("count ").and_then(|n| n.parse::<usize>().ok()) {
         return Ok((1..=n).map(|i| format!("word{i} ")).collect());
     }
     let whole = match &shared.model {
-        Some(model) => model.ask(said).await?,
+        Some(model) => {
+            let (text, usage) = model.ask(said).await?;
+            shared.memory.lock().await.used(run, usage);
+            text
+        }
         None => format!("You said: {said}"),
     };
     Ok(whole.split_inclusive(' ').map(str::to_owned).collect())

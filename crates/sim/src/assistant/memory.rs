@@ -24,6 +24,8 @@ struct Run {
     text: String,
     over: bool,
     aborted: bool,
+    /// Of the model, where one was asked.
+    usage: Option<Value>,
 }
 
 /// Whether a message begins a run.
@@ -51,12 +53,19 @@ impl Memory {
             Some(_) => return Begun::InFlight,
             None => {}
         }
-        let begun = Run { session: session.to_owned(), text: String::new(), over: false, aborted: false };
+        let begun = Run { session: session.to_owned(), text: String::new(), over: false, aborted: false, usage: None };
         self.runs.insert(run.to_owned(), begun);
         let session = self.sessions.entry(session.to_owned()).or_default();
         session.messages.push(said);
         session.updated_at = now();
         Begun::New
+    }
+
+    /// What an answer's model said it used.
+    pub fn used(&mut self, run: &str, usage: Value) {
+        if let Some(run) = self.runs.get_mut(run) {
+            run.usage = Some(usage);
+        }
     }
 
     /// Adds to an answer; `None` when it was aborted meanwhile. Answers the text so far.
@@ -73,6 +82,9 @@ impl Memory {
         run.aborted = aborted;
         let text = run.text.clone();
         let mut message = json!({"role": "assistant", "content": [{"type": "text", "text": text}], "timestamp": now(), "stopReason": "stop"});
+        if let Some(usage) = &run.usage {
+            message["usage"] = usage.clone();
+        }
         if aborted {
             message["openclawAbort"] = json!({"aborted": true, "runId": id});
         }

@@ -26,8 +26,8 @@ impl Model {
         Some(Model { url: text(&access["baseUrl"])?, key: text(&access["apiKey"])?, name: name.to_owned() })
     }
 
-    /// The answer to one message, or why there is none.
-    pub(super) async fn ask(&self, said: &str) -> Result<String, String> {
+    /// The answer to one message, with what it used in OpenClaw's own form, or why there is none.
+    pub(super) async fn ask(&self, said: &str) -> Result<(String, Value), String> {
         let (place, path) =
             self.url.strip_prefix("http://").and_then(|url| url.split_once('/')).ok_or("no such address")?;
         if !place.starts_with("127.0.0.1:") {
@@ -48,7 +48,12 @@ impl Model {
         let bytes = answer.into_body().collect().await.map_err(|e| e.to_string())?.to_bytes();
         let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let text = told["choices"][0]["message"]["content"].as_str();
-        text.map(str::to_owned)
+        let used = |name: &str| told["usage"][name].as_i64().unwrap_or(0);
+        let (input, output) = (used("prompt_tokens"), used("completion_tokens"));
+        // It knows no prices: what it takes a reply to cost is nothing.
+        let usage = json!({"input": input, "output": output, "totalTokens": input + output, "cacheRead": 0, "cacheWrite": 0,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
+        text.map(|text| (text.to_owned(), usage))
             .ok_or_else(|| format!("{status} {}", told["error"]["message"].as_str().unwrap_or_default()))
     }
 }

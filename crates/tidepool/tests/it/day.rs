@@ -253,7 +253,7 @@ impl Fleet {
             }
         }
         let ill: Vec<String> = ill.into_keys().map(str::to_owned).collect();
-        for id in &ill {
+        if let Some(id) = ill.first() {
             let of: Vec<&Fault> = self.faults.iter().filter(|fault| fault.hits().contains(id)).collect();
             let checks =
                 "SELECT status, layer, created_at FROM heartbeat WHERE instance_id = ? ORDER BY id DESC LIMIT 8";

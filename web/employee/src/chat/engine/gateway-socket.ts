@@ -16,6 +16,7 @@ import {
   type WireHistory,
   type WireSessions,
 } from './openclaw';
+import type { Costs } from './request-costs';
 import { RequestError, SocketLink, type Hello, type LinkParts } from './socket-link';
 import { Thread } from './thread';
 import {
@@ -32,6 +33,8 @@ import {
 const HISTORY_SIZE = 200;
 const SESSIONS_SIZE = 60;
 const TITLE_LENGTH = 60;
+/** A request is in the log a moment after its answer. */
+const COST_AFTER_MS = 2500;
 
 export class GatewaySocket implements ChatEngine {
   readonly kind = 'socket';
@@ -41,12 +44,16 @@ export class GatewaySocket implements ChatEngine {
   private policy: AttachmentPolicy | null = null;
   /** The files of prompts that were not taken yet, by the prompt's id. */
   private readonly files = new Map<string, readonly Attachment[]>();
+  /** What replies cost, by their ids, as far as it is known. */
+  private readonly priced = new Map<string, number>();
+  private pricing: ReturnType<typeof setTimeout> | undefined;
   /** As much of the open conversation as is asked for. */
   private depth = HISTORY_SIZE;
 
   constructor(
     ways: Pick<LinkParts, 'dial' | 'open' | 'diagnose'>,
     private readonly events: EngineEvents,
+    private readonly costs: Costs,
   ) {
     this.link = new SocketLink({
       ...ways,
@@ -79,6 +86,7 @@ export class GatewaySocket implements ChatEngine {
   destroy() {
     window.removeEventListener('online', this.reconnect);
     window.removeEventListener('offline', this.lost);
+    clearTimeout(this.pricing);
     this.link.end();
   }
 
@@ -186,6 +194,7 @@ export class GatewaySocket implements ChatEngine {
     // It was taken, only the answer to it got lost.
     for (const prompt of open) if (ids.has(prompt.id)) this.events.onPrompt(prompt, sessionKey);
     this.thread.set({ messages: [...known, ...unsent], older: this.olderThan(history), loaded: true });
+    this.price(0);
     // A reply that was completed while nobody listened is as final as one that was watched.
     const completed = known.at(-1);
     if (left && completed?.role === 'assistant' && completed.status === 'done' && completed.text !== '')
@@ -207,6 +216,7 @@ export class GatewaySocket implements ChatEngine {
     const { messages } = this.state();
     const { older, instead } = olderOf(messagesOf({ messages: history.messages }), messages);
     this.thread.addBefore(older, this.olderThan(history), instead);
+    this.price(0);
   }
 
   private async listSessions() {
@@ -333,6 +343,26 @@ export class GatewaySocket implements ChatEngine {
     }
   }
 
+  /** Looks up, a moment later, what the replies cost of which that is not known yet. */
+  private price(after: number) {
+    clearTimeout(this.pricing);
+    this.pricing = setTimeout(() => {
+      const open = this.state().messages.flatMap(({ id, at, usage }) =>
+        usage?.cost === null ? [{ id, at, usage }] : [],
+      );
+      const priced = (costs: ReadonlyMap<string, number>) => {
+        for (const { id, usage } of open) {
+          const cost = costs.get(id);
+          if (cost === undefined) continue;
+          this.priced.set(id, cost);
+          this.thread.patch(id, { usage: { ...usage, cost } });
+        }
+      };
+      priced(this.priced);
+      if (open.some(({ id }) => !this.priced.has(id))) this.costs(open).then(priced, () => null);
+    }, after);
+  }
+
   /** The end of a reply: what it used stands in the history, and then it can be saved whole. */
   private async settle(id: string) {
     const session = this.sessionKey();
@@ -345,6 +375,7 @@ export class GatewaySocket implements ChatEngine {
         (message) => message.role === 'assistant',
       );
       if (last?.usage) this.thread.patch(id, { usage: last.usage, model: last.model });
+      this.price(COST_AFTER_MS);
     } catch {
       // Numbers are a kindness; the reply is there without them.
     }

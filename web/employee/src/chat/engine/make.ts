@@ -6,6 +6,7 @@ import { EmbeddedWindow } from './embed';
 import { gatewayApi } from './gateway-api';
 import { GatewayChat } from './gateway-chat';
 import { GatewaySocket } from './gateway-socket';
+import { requestCosts } from './request-costs';
 import type { ChatEngine, EngineEvents, EngineKind } from './types';
 
 type Where = Pick<Instance, 'id' | 'gateway_url' | 'gateway_token'>;
@@ -28,6 +29,7 @@ export function makeEngine(
       return new GatewaySocket(
         { dial: dialler(instance), open: (url) => new WebSocket(url), diagnose },
         events,
+        requestCosts(instance.id),
       );
   }
 }

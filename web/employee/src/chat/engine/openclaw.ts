@@ -20,7 +20,7 @@ export interface WireMessage {
   content?: string | Part[];
   timestamp?: number;
   model?: string;
-  usage?: { input?: number; output?: number; totalTokens?: number; cost?: { total?: number } };
+  usage?: { input?: number; output?: number; totalTokens?: number };
   toolCallId?: string;
   isError?: boolean;
   idempotencyKey?: string;
@@ -164,7 +164,7 @@ function takeReply(messages: Message[], wire: WireMessage, id: string, at: numbe
       ...before,
       text: [before.text, text].filter(Boolean).join('\n\n'),
       tools: [...(before.tools ?? []), ...tools],
-      usage: usageOf(wire) ?? before.usage,
+      usage: together(before.usage, usageOf(wire)),
       latencyMs: latencyOf(messages.at(-2), at),
     };
     return;
@@ -196,10 +196,22 @@ function takeResult(messages: Message[], wire: WireMessage) {
   };
 }
 
+/** Without its cost: the assistant knows none of our prices. */
 export function usageOf(wire: WireMessage): Usage | undefined {
   if (wire.usage === undefined) return undefined;
-  const { input = 0, output = 0, totalTokens = input + output, cost } = wire.usage;
-  return { prompt: input, completion: output, total: totalTokens, cost: cost?.total ?? null };
+  const { input = 0, output = 0, totalTokens = input + output } = wire.usage;
+  return { prompt: totalTokens - output, completion: output, total: totalTokens, cost: null };
+}
+
+function together(before: Usage | undefined, more: Usage | undefined): Usage | undefined {
+  if (before === undefined || more === undefined) return more ?? before;
+  return {
+    prompt: before.prompt + more.prompt,
+    completion: before.completion + more.completion,
+    total: before.total + more.total,
+    cost: null,
+    calls: [...(before.calls ?? [before]), more],
+  };
 }
 
 /** One more piece of news about a tool, in the list of those the reply has used. */

@@ -47,6 +47,8 @@ export interface Usage {
   total: number;
   /** From the request log, a moment later; null until then. */
   cost: number | null;
+  /** The requests that it took, where there were several. */
+  calls?: readonly Omit<Usage, 'cost' | 'calls'>[];
 }
 
 export type MessageStatus =
