@@ -155,6 +155,11 @@ test('the log is narrowed by result on the server: total, pages and the file fol
   expect(csv).not.toContain('success');
   await page.goBack();
   await expect(page.getByText('1–20 of 30')).toBeVisible();
+  // A phone sees what a request cost and came to, without scrolling sideways.
+  await page.setViewportSize({ width: 375, height: 812 });
+  await expect(page.getByRole('columnheader', { name: 'Result' })).toBeInViewport();
+  const beyond = (table: Element) => table.scrollWidth - table.clientWidth;
+  expect(await page.getByRole('group', { name: 'Requests' }).evaluate(beyond)).toBe(0);
 });
 
 test('marketplace: what looks dangerous is shown before it is installed, and the install is followed', async ({

@@ -18,8 +18,9 @@ interface Live {
 
 /** Query key roots, by the kind of an event; any other kind, `reset` among them, means everything. */
 const TOPICS: Readonly<Record<string, readonly string[]>> = {
-  instance: ['instances', 'pool'],
-  task: ['tasks'],
+  instance: ['instances', 'pool', 'config'],
+  // What is on a server changes when a task is done with it.
+  task: ['tasks', 'config'],
   guardian: ['guardian'],
   guardian_alert: ['alerts'],
   guardian_repair: ['repairs'],
@@ -28,6 +29,7 @@ const TOPICS: Readonly<Record<string, readonly string[]>> = {
 };
 const ALL = [
   'instances',
+  'config',
   'tasks',
   'servers',
   'metrics',

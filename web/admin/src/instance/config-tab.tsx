@@ -134,7 +134,7 @@ function Stored({ instance, editor, stored, text, problem, onText }: StoredProps
 function OnServer({ instance }: { instance: InstanceDetail }) {
   const { t } = useText();
   const config = useQuery({
-    queryKey: ['instances', 'config', instance.id],
+    queryKey: ['config', instance.id],
     queryFn: () => unwrap(api.GET('/instances/{id}/config', { params: { path: { id: instance.id } } })),
     retry: false,
     staleTime: 60_000,

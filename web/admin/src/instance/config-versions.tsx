@@ -25,7 +25,7 @@ interface VersionsProps {
 export function ConfigVersions({ instanceId, stored, onTake }: VersionsProps) {
   const { t } = useText();
   const versions = useQuery({
-    queryKey: ['instances', 'config-versions', instanceId],
+    queryKey: ['config', instanceId, 'versions'],
     queryFn: () =>
       unwrap(api.GET('/instances/{id}/config/versions', { params: { path: { id: instanceId } } })),
     retry: false,
@@ -107,7 +107,7 @@ function Version({ instanceId, version, open, onToggle, stored, onTake }: Versio
 
 function Differences({ instanceId, version, stored, onTake }: VersionsProps & { version: string }) {
   const past = useQuery({
-    queryKey: ['instances', 'config-version', instanceId, version],
+    queryKey: ['config', instanceId, 'versions', version],
     queryFn: () =>
       unwrap(
         api.GET('/instances/{id}/config/versions/{version}', {

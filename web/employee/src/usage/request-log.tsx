@@ -144,6 +144,8 @@ export function RequestLog({ filter, page, onFilter, onPage }: RequestLogProps) 
 }
 
 const NUMBER = 'py-2 ps-4 text-end tabular-nums whitespace-nowrap';
+/** Columns for which a phone has no room: it has them in small below the time. */
+const WIDE = 'hidden sm:table-cell';
 
 function LogTable({ rows }: { rows: readonly LogEntry[] }) {
   const { t, number, locale } = useText();
@@ -158,22 +160,22 @@ function LogTable({ rows }: { rows: readonly LogEntry[] }) {
             <th scope="col" className="py-2 text-start font-medium">
               {t('log.time')}
             </th>
-            <th scope="col" className="py-2 ps-4 text-start font-medium">
+            <th scope="col" className={`${WIDE} py-2 ps-4 text-start font-medium`}>
               {t('log.instance')}
             </th>
-            <th scope="col" className="py-2 ps-4 text-start font-medium">
+            <th scope="col" className={`${WIDE} py-2 ps-4 text-start font-medium`}>
               {t('log.model')}
             </th>
-            <th scope="col" className={`${NUMBER} font-medium`}>
+            <th scope="col" className={`${WIDE} ${NUMBER} font-medium`}>
               {t('usage.prompt')}
             </th>
-            <th scope="col" className={`${NUMBER} font-medium`}>
+            <th scope="col" className={`${WIDE} ${NUMBER} font-medium`}>
               {t('usage.completion')}
             </th>
             <th scope="col" className={`${NUMBER} font-medium`}>
               {t('usage.cost')}
             </th>
-            <th scope="col" className={`${NUMBER} font-medium`}>
+            <th scope="col" className={`${WIDE} ${NUMBER} font-medium`}>
               {t('log.latency')}
             </th>
             <th scope="col" className="py-2 ps-4 text-start font-medium">
@@ -184,15 +186,25 @@ function LogTable({ rows }: { rows: readonly LogEntry[] }) {
         <tbody>
           {rows.map((row, index) => (
             <tr key={`${row.time}-${index}`} className="border-b border-line last:border-0 hover:bg-sunken">
-              <td className="py-2 whitespace-nowrap">
+              <td className="py-2 sm:whitespace-nowrap">
                 <RelativeTime at={row.time} />
+                <span className="block text-xs text-muted sm:hidden">
+                  {[
+                    names.get(row.instance_id) ?? row.instance_id,
+                    row.model,
+                    t('usage.tokensOf', { count: number(row.prompt_tokens + row.completion_tokens) }),
+                    seconds(row.latency_ms, locale),
+                  ].join(' · ')}
+                </span>
               </td>
-              <td className="py-2 ps-4 whitespace-nowrap">{names.get(row.instance_id) ?? row.instance_id}</td>
-              <td className="py-2 ps-4 whitespace-nowrap">{row.model}</td>
-              <td className={NUMBER}>{number(row.prompt_tokens)}</td>
-              <td className={NUMBER}>{number(row.completion_tokens)}</td>
+              <td className={`${WIDE} py-2 ps-4 whitespace-nowrap`}>
+                {names.get(row.instance_id) ?? row.instance_id}
+              </td>
+              <td className={`${WIDE} py-2 ps-4 whitespace-nowrap`}>{row.model}</td>
+              <td className={`${WIDE} ${NUMBER}`}>{number(row.prompt_tokens)}</td>
+              <td className={`${WIDE} ${NUMBER}`}>{number(row.completion_tokens)}</td>
               <td className={NUMBER}>{usd(row.cost_usd, locale)}</td>
-              <td className={NUMBER}>{seconds(row.latency_ms, locale)}</td>
+              <td className={`${WIDE} ${NUMBER}`}>{seconds(row.latency_ms, locale)}</td>
               <td className="py-2 ps-4">
                 <Status tone={row.status === 'success' ? 'good' : 'bad'}>{t(`log.${row.status}`)}</Status>
               </td>
