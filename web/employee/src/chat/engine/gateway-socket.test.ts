@@ -94,6 +94,29 @@ describe('gateway socket', () => {
     await until(() => expect(engine.state().messages.at(-1)?.usage?.cost).toBe(0.0125));
   });
 
+  it('adds up what all requests of a reply with tools used, however many there were', async () => {
+    engine.start();
+    await live();
+    engine.send('look');
+    await until(() => expect(sent()).toHaveLength(1));
+    const step = (n: number) => ({
+      role: 'assistant',
+      content: [{ type: 'toolCall', id: `t${n}`, name: 'read', arguments: {} }],
+      usage: { input: 10, output: 1, totalTokens: 11 },
+    });
+    const turn = [
+      { role: 'user', content: 'look' },
+      ...[1, 2, 3, 4].map(step),
+      { ...reply('Seen.'), usage: { input: 20, output: 2, totalTokens: 22 } },
+    ];
+    gateway.answers.set('chat.history', ({ params }) => ({
+      messages: turn.slice(-Number(params.limit)),
+    }));
+    chat(lastRun(), { state: 'final', message: reply('Seen.') });
+    await until(() => expect(finals).toHaveLength(1));
+    expect(finals[0]?.usage).toMatchObject({ total: 66, calls: { length: 5 } });
+  });
+
   it('hears only the open session', async () => {
     engine.start();
     await live();

@@ -31,6 +31,8 @@ import {
 } from './types';
 
 const HISTORY_SIZE = 200;
+/** Enough for a reply without tools and its prompt. */
+const LAST_SIZE = 4;
 const SESSIONS_SIZE = 60;
 const TITLE_LENGTH = 60;
 /** A request is in the log a moment after its answer. */
@@ -363,17 +365,24 @@ export class GatewaySocket implements ChatEngine {
     }, after);
   }
 
+  /** Whole, with all requests of its tools: what stands at the very beginning of a reading may have been cut. */
+  private async lastReply(sessionKey: string): Promise<Message | undefined> {
+    let last: Message | undefined;
+    for (const limit of [LAST_SIZE, HISTORY_SIZE]) {
+      const { messages } = (await this.link.request('chat.history', { sessionKey, limit })) as WireHistory;
+      const known = messagesOf({ messages });
+      const at = known.findLastIndex((message) => message.role === 'assistant');
+      last = known[at];
+      if (at > 0 || (messages?.length ?? 0) < limit) break;
+    }
+    return last;
+  }
+
   /** The end of a reply: what it used stands in the history, and then it can be saved whole. */
   private async settle(id: string) {
     const session = this.sessionKey();
     try {
-      const history = (await this.link.request('chat.history', {
-        sessionKey: session,
-        limit: 4,
-      })) as WireHistory;
-      const last = messagesOf({ messages: history.messages }).findLast(
-        (message) => message.role === 'assistant',
-      );
+      const last = await this.lastReply(session);
       if (last?.usage) this.thread.patch(id, { usage: last.usage, model: last.model });
       this.price(COST_AFTER_MS);
     } catch {
