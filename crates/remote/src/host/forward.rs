@@ -77,7 +77,7 @@ pub(super) async fn open(
                 return drop(opened.send(Err(Fault::Lost)));
             }
         };
-        connection.count_forwarded();
+        connection.count_channel();
         serve(channel, opened).await;
         drop(permit);
     });

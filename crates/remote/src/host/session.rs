@@ -107,7 +107,10 @@ fn status_of(signal: &Sig) -> i32 {
 impl Job {
     async fn open(&self, connection: &Connection) -> Result<Channel<Msg>, Fault> {
         match timeout(OPEN, connection.handle.channel_open_session()).await {
-            Ok(Ok(channel)) => Ok(channel),
+            Ok(Ok(channel)) => {
+                connection.count_channel();
+                Ok(channel)
+            }
             Ok(Err(russh::Error::ChannelOpenFailure(_))) => Err(Fault::Full),
             Ok(Err(_)) => Err(Fault::Lost),
             Err(_) => {

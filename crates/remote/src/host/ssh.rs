@@ -32,8 +32,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const QUESTIONS: usize = 2;
 /// When not even our own bytes get through.
 const STUCK: Duration = Duration::from_secs(20);
-/// So many sockets are forwarded over one connection.
-const MOST_FORWARDED: usize = 200;
+/// So many channels are opened on one connection, for commands or for sockets; then there is a new one.
+const MOST_CHANNELS: usize = 500;
 
 /// Where a server is, who logs in there, and which key it must show. Without a key, the first one seen is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) struct Connection {
     pub handle: Handle<Watch>,
     pub host_key: HostKey,
     pub sessions: Arc<Semaphore>,
-    forwarded: AtomicUsize,
+    channels: AtomicUsize,
     retired: AtomicBool,
 }
 
@@ -76,10 +76,10 @@ impl Connection {
         log_in(handle, host_key, address, key).await
     }
 
-    /// A socket was forwarded. russh 0.65 keeps some kilobytes of each channel that this side closed first, as it must where a gateway
-    /// does not hang up, until the connection ends; so after a while there is a new one.
-    pub fn count_forwarded(&self) {
-        if self.forwarded.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FORWARDED {
+    /// A channel was opened. russh 0.65 keeps some kilobytes of each that this side closed first, as it must where a gateway does not
+    /// hang up or a command left something running, until the connection ends; so after a while there is a new one.
+    pub fn count_channel(&self) {
+        if self.channels.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_CHANNELS {
             self.retire();
         }
     }
@@ -185,7 +185,7 @@ pub(super) async fn log_in(
             handle,
             host_key,
             sessions: Arc::new(Semaphore::new(SESSIONS)),
-            forwarded: AtomicUsize::new(0),
+            channels: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
         }),
         // russh answers a connection that broke as if the login had failed.

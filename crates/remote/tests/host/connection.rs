@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use base::Secret;
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream;
 use remote::host::{Actor, Address, Command, Error, Host, Hosts, LoginKey, Target};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
@@ -183,6 +185,30 @@ on_hosts! {
         let error = fleet.host("h1").run(&sh(script).arg(&folder)).await.unwrap_err();
         assert!(matches!(error, Error::CutOff { .. }), "{error}");
         assert_eq!(said(&host, Command::new("cat").arg(format!("{folder}/done"))).await, "once");
+    }
+
+    async fn after_many_commands_there_is_a_new_connection_and_nobody_notices(fleet: Fleet) {
+        let relay = Relay::before(fleet.machine("h1")).await;
+        let host = Host::new(relay.target(fleet.address("h1", "root")));
+        let folder = kit::folder(&host).await;
+        let stay = format!("{folder}/stay");
+        let long = {
+            let (host, stay) = (host.clone(), stay.clone());
+            let script = r#"touch "$1"; while [ -e "$1" ]; do sleep 0.1; done; echo here"#;
+            tokio::spawn(async move { said(&host, sh(script).arg(&stay)).await })
+        };
+        let many: Vec<String> = stream::iter(0..520).map(|_| said(&host, echo())).buffer_unordered(6).collect().await;
+        assert!(many.iter().all(|said| said == "here"));
+        assert_eq!((relay.connections(), relay.ended()), (2, 0), "the first is left to what still runs on it");
+        said(&host, Command::new("rm").arg(&stay)).await;
+        assert_eq!(long.await.unwrap(), "here");
+        for _ in 0..100 {
+            if relay.ended() == 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!((relay.connections(), relay.ended()), (2, 1));
     }
 
     async fn idle_connections_stay(fleet: Fleet) {

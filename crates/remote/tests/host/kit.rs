@@ -183,6 +183,7 @@ pub async fn processes(host: &Host, word: &str) -> usize {
 pub struct Relay {
     pub at: SocketAddr,
     connections: Arc<AtomicUsize>,
+    ended: Arc<AtomicUsize>,
     mode: watch::Sender<Mode>,
     target: Arc<Mutex<(String, u16)>>,
 }
@@ -200,16 +201,21 @@ impl Relay {
     pub async fn before(machine: &Machine) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (mode, seen) = watch::channel(Mode::Open);
-        let (at, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let at = listener.local_addr().unwrap();
+        let (connections, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let target = Arc::new(Mutex::new((machine.address.clone(), machine.port)));
-        let relay = Relay { at, connections: connections.clone(), mode, target: target.clone() };
+        let relay = Relay { at, connections: connections.clone(), ended: ended.clone(), mode, target: target.clone() };
         tokio::spawn(async move {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
                 connections.fetch_add(1, Ordering::SeqCst);
                 let target = target.lock().unwrap().clone();
                 let far = TcpStream::connect(target).await.unwrap();
-                tokio::spawn(pass(near, far, seen.clone()));
+                let (seen, ended) = (seen.clone(), ended.clone());
+                tokio::spawn(async move {
+                    pass(near, far, seen).await;
+                    ended.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
         relay
@@ -220,8 +226,13 @@ impl Relay {
         *self.target.lock().unwrap() = (machine.address.clone(), machine.port);
     }
 
+    /// All that were ever made.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
+    }
+
+    pub fn ended(&self) -> usize {
+        self.ended.load(Ordering::SeqCst)
     }
 
     pub fn freeze(&self) {
