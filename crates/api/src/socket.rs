@@ -13,8 +13,8 @@ use remote::assistant::{CloseCode, CloseFrame as OurClose, Message, SocketError,
 use crate::error::ApiError;
 use crate::state::Shared;
 
-/// Eagerly allocated for each socket; most frames are small.
-const BUFFER: usize = 16 * 1024;
+/// Allocated for each socket as long as it lives; most frames are small, and a large one is read in pieces of this size.
+const BUFFER: usize = 4 * 1024;
 
 /// Refuses the pages of others. What is no browser sends no Origin; it needs a ticket all the same.
 pub fn check_origin(headers: &HeaderMap, ours: &str) -> Result<(), ApiError> {

@@ -31,8 +31,8 @@ use crate::address::{is_elsewhere, literal};
 /// What a way to a gateway takes until it stands.
 const CONNECT: Duration = Duration::from_secs(5);
 const UPGRADE: Duration = Duration::from_secs(10);
-/// Eagerly allocated for each socket; most frames are small.
-const BUFFER: usize = 16 * 1024;
+/// Allocated for each socket as long as it lives; most frames are small, and a large one is read in pieces of this size.
+const BUFFER: usize = 4 * 1024;
 
 /// Bytes both ways.
 pub trait Way: AsyncRead + AsyncWrite + Send + Unpin {}
