@@ -97,6 +97,13 @@ test('a task is called by words, and who started it is whole', async ({ page, de
   await openSignedIn(page, app, demo, '/tasks?q=lis-1-a');
   await expect(page.getByRole('button', { name: 'Write the configuration' })).toBeVisible();
   expect(await linesOf(page.getByRole('main').getByText('admin@demo.example').first())).toEqual([1, 1]);
+  await expect(page.getByRole('main').getByText('The platform').first()).toBeVisible();
+  await page.getByRole('button', { name: 'Write the configuration' }).first().click();
+  await page
+    .getByRole('dialog', { name: 'Write the configuration' })
+    .getByRole('link', { name: 'lis-1-a' })
+    .click();
+  await expect(page.getByRole('dialog', { name: 'Lisbon 1 A' })).toBeVisible();
 });
 
 test('a request reads from left to right', async ({ page, demo, app }) => {

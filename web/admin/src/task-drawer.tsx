@@ -14,6 +14,7 @@ import { TaskSteps } from '@tidepool/shared/ui/task-steps';
 import { toast } from '@tidepool/shared/ui/toast';
 import { Ban, RotateCw } from 'lucide-react';
 import { useCallback } from 'react';
+import { Link } from 'wouter';
 import { api } from './api';
 import { useText } from './messages';
 import { TaskState, useTaskName } from './parts/task-status';
@@ -101,6 +102,21 @@ function TaskFacts({ task }: { task: Task }) {
         { name: t('tasks.attempts'), value: t('tasks.attemptsOf', { n: task.attempts, most: 5 }) },
         ...(task.next_attempt_at && OPEN_STATES.includes(task.status)
           ? [{ name: t('tasks.next'), value: <RelativeTime at={task.next_attempt_at} /> }]
+          : []),
+        ...(task.instance_id
+          ? [
+              {
+                name: t('requests.instance'),
+                value: (
+                  <Link
+                    href={`/instances?open=${encodeURIComponent(task.instance_id)}`}
+                    className="rounded text-accent hover:underline"
+                  >
+                    {task.instance_id}
+                  </Link>
+                ),
+              },
+            ]
           : []),
         { name: t('tasks.source'), value: sourceText(task.source, t) || t('account.notSet') },
         ...(task.result ? [{ name: t('tasks.result'), value: task.result }] : []),

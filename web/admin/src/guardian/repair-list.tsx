@@ -28,7 +28,9 @@ export function RepairList({ repairs }: { repairs: readonly Repair[] }) {
           facts={
             <>
               {t(`repairs.status.${repair.status}`)} · <RelativeTime at={repair.created_at} />
-              {repair.status !== 'running' && ` · ${format.duration(repair.took_ms)}`}
+              {/* Where somebody was only told, nothing took any time. */}
+              {(repair.status === 'success' || repair.status === 'failed') &&
+                ` · ${format.duration(repair.took_ms)}`}
             </>
           }
         >
