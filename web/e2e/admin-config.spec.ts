@@ -1,116 +1,108 @@
 // An instance's configuration on its (simulated) server: the versions that are kept there, and the way back to one.
-import { appOf, expect, expectAccessible, openSignedIn, test } from './fixtures';
-import { Server } from './server';
+import { expect, expectAccessible, openSignedIn, test } from './fixtures';
+import type { Server } from './server';
 
 interface Versions {
   list: { version: string }[];
 }
 
-test.describe('a configuration on a server', () => {
-  let demo: Server;
+/** Saves a document, and waits until the server has it and kept as many older ones. */
+async function save(demo: Server, id: string, document: unknown, kept: number) {
+  await demo.asAdmin('PATCH', `/instances/${id}/config`, { config_json: JSON.stringify(document) });
+  await expect(async () => {
+    const { list } = (await demo.asAdmin('GET', `/instances/${id}/config/versions`)) as Versions;
+    expect(list).toHaveLength(kept);
+  }).toPass({ timeout: 30_000 });
+}
 
-  test.beforeAll(async () => {
-    demo = await Server.start(undefined, 'demo');
+test('older versions are listed, compared and taken over into the editor', async ({ page, demo, app }) => {
+  test.setTimeout(120_000);
+  await openSignedIn(page, app, demo, '/instances?open=fra-1-a&tab=config');
+  const panel = page.getByRole('dialog', { name: 'Frankfurt 1 A' });
+  await expect(panel.getByText('No older version yet')).toBeVisible();
+
+  await save(demo, 'fra-1-a', { ui: { colour: 'blue', list: [1, 2] } }, 1);
+  await save(demo, 'fra-1-a', { ui: { colour: 'green', list: [1, 3], extra: true } }, 2);
+  // An open page follows.
+  await expect(panel.getByRole('button', { name: /^In use until/ })).toHaveCount(2, { timeout: 30_000 });
+  const editor = panel.getByLabel('Stored configuration');
+  await expect(editor).toHaveValue(/"green"/);
+
+  await panel
+    .getByRole('button', { name: /^In use until/ })
+    .first()
+    .click();
+  const changes = panel
+    .getByRole('listitem')
+    .filter({ hasText: /^In use until/ })
+    .first();
+  await expect(changes.getByRole('listitem').filter({ hasText: 'ui.colour' })).toHaveText(
+    /Now"green"Then"blue"/,
+  );
+  await expect(changes.getByRole('listitem').filter({ hasText: 'ui.extra' })).toHaveText(
+    /NowtrueThennothing/,
+  );
+  await expectAccessible(page);
+
+  // Not into a document that is none.
+  await editor.fill('{');
+  await expect(panel.getByRole('button', { name: 'Take these values over' })).toBeDisabled();
+  await panel.getByRole('button', { name: 'Undo changes' }).click();
+
+  await panel.getByRole('button', { name: 'Take these values over' }).click();
+  await expect(editor).toBeFocused();
+  await expect(page.getByText('3 values are in the editor.')).toBeVisible();
+  expect(JSON.parse(await editor.inputValue())).toEqual({
+    ui: { colour: 'blue', list: [1, 2], extra: null },
   });
+  const config = (await demo.asAdmin('GET', '/instances/fra-1-a/config')) as { config: { ui: unknown } };
+  expect(config.config.ui).toEqual({ colour: 'green', list: [1, 3], extra: true });
 
-  test.afterAll(() => demo.stop());
+  await panel.getByRole('button', { name: 'Review and save' }).click();
+  await page
+    .getByRole('dialog', { name: /^Save the configuration/ })
+    .getByRole('button', { name: 'Save' })
+    .click();
+  await expect(async () => {
+    const now = (await demo.asAdmin('GET', '/instances/fra-1-a/config')) as { config: { ui: unknown } };
+    expect(now.config.ui).toEqual({ colour: 'blue', list: [1, 2] });
+  }).toPass({ timeout: 30_000 });
+});
 
-  /** Saves a document, and waits until the server has it and kept as many older ones. */
-  async function save(id: string, document: unknown, kept: number) {
-    await demo.asAdmin('PATCH', `/instances/${id}/config`, { config_json: JSON.stringify(document) });
-    await expect(async () => {
-      const { list } = (await demo.asAdmin('GET', `/instances/${id}/config/versions`)) as Versions;
-      expect(list).toHaveLength(kept);
-    }).toPass({ timeout: 30_000 });
-  }
-
-  test('older versions are listed, compared and taken over into the editor', async ({ page }) => {
-    test.setTimeout(120_000);
-    const app = await appOf('admin', demo);
-    await openSignedIn(page, app, demo, '/instances?open=fra-1-a&tab=config');
-    const panel = page.getByRole('dialog', { name: 'Frankfurt 1 A' });
-    await expect(panel.getByText('No older version yet')).toBeVisible();
-
-    await save('fra-1-a', { ui: { colour: 'blue', list: [1, 2] } }, 1);
-    await save('fra-1-a', { ui: { colour: 'green', list: [1, 3], extra: true } }, 2);
-    // An open page follows.
-    await expect(panel.getByRole('button', { name: /^In use until/ })).toHaveCount(2, { timeout: 30_000 });
-    const editor = panel.getByLabel('Stored configuration');
-    await expect(editor).toHaveValue(/"green"/);
-
-    await panel
-      .getByRole('button', { name: /^In use until/ })
-      .first()
-      .click();
-    const changes = panel
-      .getByRole('listitem')
-      .filter({ hasText: /^In use until/ })
-      .first();
-    await expect(changes.getByRole('listitem').filter({ hasText: 'ui.colour' })).toHaveText(
-      /Now"green"Then"blue"/,
-    );
-    await expect(changes.getByRole('listitem').filter({ hasText: 'ui.extra' })).toHaveText(
-      /NowtrueThennothing/,
-    );
-    await expectAccessible(page);
-
-    // Not into a document that is none.
-    await editor.fill('{');
-    await expect(panel.getByRole('button', { name: 'Take these values over' })).toBeDisabled();
-    await panel.getByRole('button', { name: 'Undo changes' }).click();
-
-    await panel.getByRole('button', { name: 'Take these values over' }).click();
-    await expect(editor).toBeFocused();
-    await expect(page.getByText('3 values are in the editor.')).toBeVisible();
-    expect(JSON.parse(await editor.inputValue())).toEqual({
-      ui: { colour: 'blue', list: [1, 2], extra: null },
-    });
-    const config = (await demo.asAdmin('GET', '/instances/fra-1-a/config')) as { config: { ui: unknown } };
-    expect(config.config.ui).toEqual({ colour: 'green', list: [1, 3], extra: true });
-
-    await panel.getByRole('button', { name: 'Review and save' }).click();
-    await page
-      .getByRole('dialog', { name: /^Save the configuration/ })
-      .getByRole('button', { name: 'Save' })
-      .click();
-    await expect(async () => {
-      const now = (await demo.asAdmin('GET', '/instances/fra-1-a/config')) as { config: { ui: unknown } };
-      expect(now.config.ui).toEqual({ colour: 'blue', list: [1, 2] });
-    }).toPass({ timeout: 30_000 });
+test('a secret that differs stays as it is, and that is said', async ({ page, demo, app }) => {
+  await save(demo, 'fra-1-b', { ui: { colour: 'red' } }, 1);
+  await page.route('**/instances/fra-1-b/config/versions/*', async (route) => {
+    const answer = await route.fetch();
+    const body = (await answer.json()) as { data: { changes: unknown[] } };
+    body.data.changes = [{ path: 'gateway.auth.token', is: '***', should: '***' }];
+    await route.fulfill({ response: answer, json: body });
   });
+  await openSignedIn(page, app, demo, '/instances?open=fra-1-b&tab=config');
+  const panel = page.getByRole('dialog', { name: 'Frankfurt 1 B' });
+  await panel
+    .getByRole('button', { name: /^In use until/ })
+    .first()
+    .click();
+  await expect(panel.getByText('1 of these places stay as they are today')).toBeVisible();
+  await expect(panel.getByRole('button', { name: 'Take these values over' })).toBeDisabled();
+});
 
-  test('a secret that differs stays as it is, and that is said', async ({ page }) => {
-    await save('fra-1-b', { ui: { colour: 'red' } }, 1);
-    await page.route('**/instances/fra-1-b/config/versions/*', async (route) => {
-      const answer = await route.fetch();
-      const body = (await answer.json()) as { data: { changes: unknown[] } };
-      body.data.changes = [{ path: 'gateway.auth.token', is: '***', should: '***' }];
-      await route.fulfill({ response: answer, json: body });
-    });
-    const app = await appOf('admin', demo);
-    await openSignedIn(page, app, demo, '/instances?open=fra-1-b&tab=config');
-    const panel = page.getByRole('dialog', { name: 'Frankfurt 1 B' });
-    await panel
-      .getByRole('button', { name: /^In use until/ })
-      .first()
-      .click();
-    await expect(panel.getByText('1 of these places stay as they are today')).toBeVisible();
-    await expect(panel.getByRole('button', { name: 'Take these values over' })).toBeDisabled();
-  });
-
-  test('a server that cannot be asked for them leaves the rest standing', async ({ page, watch }) => {
-    await save('fra-1-c', { ui: { colour: 'red' } }, 1);
-    watch.allow(/status of 503 .*\/config\/versions/);
-    await page.route('**/instances/fra-1-c/config/versions', (route) =>
-      route.fulfill({ status: 503, json: { code: '5030', data: null, msg: 'unavailable' } }),
-    );
-    const app = await appOf('admin', demo);
-    await openSignedIn(page, app, demo, '/instances?open=fra-1-c&tab=config');
-    const panel = page.getByRole('dialog', { name: 'Frankfurt 1 C' });
-    await expect(panel.getByRole('button', { name: 'Try again' })).toBeVisible();
-    await expect(panel.getByText('as the platform wrote it')).toBeVisible();
-    await page.unroute('**/instances/fra-1-c/config/versions');
-    await panel.getByRole('button', { name: 'Try again' }).click();
-    await expect(panel.getByRole('button', { name: /^In use until/ }).first()).toBeVisible();
-  });
+test('a server that cannot be asked for them leaves the rest standing', async ({
+  page,
+  watch,
+  demo,
+  app,
+}) => {
+  await save(demo, 'fra-1-c', { ui: { colour: 'red' } }, 1);
+  watch.allow(/status of 503 .*\/config\/versions/);
+  await page.route('**/instances/fra-1-c/config/versions', (route) =>
+    route.fulfill({ status: 503, json: { code: '5030', data: null, msg: 'unavailable' } }),
+  );
+  await openSignedIn(page, app, demo, '/instances?open=fra-1-c&tab=config');
+  const panel = page.getByRole('dialog', { name: 'Frankfurt 1 C' });
+  await expect(panel.getByRole('button', { name: 'Try again' })).toBeVisible();
+  await expect(panel.getByText('as the platform wrote it')).toBeVisible();
+  await page.unroute('**/instances/fra-1-c/config/versions');
+  await panel.getByRole('button', { name: 'Try again' }).click();
+  await expect(panel.getByRole('button', { name: /^In use until/ }).first()).toBeVisible();
 });

@@ -121,7 +121,7 @@ test('the log is narrowed by result on the server: total, pages and the file fol
   const all = Array.from({ length: 90 }, (_, index) => ({
     time: new Date(Date.UTC(2026, 10, 1) + index * 60_000).toISOString(),
     instance_id: 'x',
-    model: `model-${index}`,
+    model: `claude-sonnet-4-6-${index}`,
     prompt_tokens: 1,
     completion_tokens: 1,
     cost_usd: 0.01,
@@ -160,6 +160,11 @@ test('the log is narrowed by result on the server: total, pages and the file fol
   await expect(page.getByRole('columnheader', { name: 'Result' })).toBeInViewport();
   const beyond = (table: Element) => table.scrollWidth - table.clientWidth;
   expect(await page.getByRole('group', { name: 'Requests' }).evaluate(beyond)).toBe(0);
+  const model = page
+    .getByRole('row')
+    .nth(1)
+    .getByText(/^claude-sonnet-4-6-\d+ ·$/);
+  expect(await model.evaluate((element) => element.getClientRects().length)).toBe(1);
 });
 
 test('marketplace: what looks dangerous is shown before it is installed, and the install is followed', async ({

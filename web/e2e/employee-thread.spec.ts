@@ -332,8 +332,12 @@ test('over the platform: older messages load at the top, say so when they cannot
   release();
   await expect(page.getByText('Older messages could not be loaded.')).toBeInViewport();
   await expectAccessible(page);
+  const again = page.getByRole('status').getByRole('button', { name: 'Try again' });
+  await page.setViewportSize({ width: 375, height: 812 });
+  expect((await again.boundingBox())?.height).toBeLessThan(40);
+  await page.setViewportSize({ width: 1280, height: 800 });
   broken = false;
-  await page.getByRole('status').getByRole('button', { name: 'Try again' }).click();
+  await again.click();
   await expect(page.getByText('Loading older messages…')).toBeInViewport();
   const first = await firstInView(page);
   release();

@@ -17,9 +17,19 @@ export interface Watch {
 
 interface TestFixtures {
   watch: Watch;
+  /** Sample data and simulated servers. A file's tests share one and may change it: the next file gets another. */
+  demo: Server;
+  /** The demo's console. */
+  app: AppUnderTest;
 }
 
-export const test = base.extend<TestFixtures, { server: Server }>({
+interface WorkerFixtures {
+  server: Server;
+  /** By the file that it was started for; at most one. */
+  demos: Map<string, Server>;
+}
+
+export const test = base.extend<TestFixtures, WorkerFixtures>({
   server: [
     // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
     async ({}, use) => {
@@ -29,6 +39,32 @@ export const test = base.extend<TestFixtures, { server: Server }>({
     },
     { scope: 'worker', timeout: 60_000 },
   ],
+
+  demos: [
+    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
+    async ({}, use) => {
+      const demos = new Map<string, Server>();
+      await use(demos);
+      for (const demo of demos.values()) await demo.stop();
+    },
+    { scope: 'worker' },
+  ],
+
+  demo: [
+    async ({ demos }, use, { file }) => {
+      for (const [other, old] of demos)
+        if (other !== file) {
+          demos.delete(other);
+          await old.stop();
+        }
+      const demo = demos.get(file) ?? (await Server.start(undefined, 'demo'));
+      demos.set(file, demo);
+      await use(demo);
+    },
+    { timeout: 60_000 },
+  ],
+
+  app: async ({ demo }, use) => use(await appOf('admin', demo)),
 
   watch: [
     async ({ context }, use) => {

@@ -14,10 +14,12 @@ import { TaskSteps } from '@tidepool/shared/ui/task-steps';
 import { toast } from '@tidepool/shared/ui/toast';
 import { Ban, RotateCw } from 'lucide-react';
 import { useCallback } from 'react';
+import { Link } from 'wouter';
 import { api } from './api';
 import { useText } from './messages';
 import { TaskState, useTaskName } from './parts/task-status';
 import type { Task } from './records';
+import { sourceText } from './source-text';
 
 const PARAMETER = 'task';
 const WATCH_MS = 1_500;
@@ -101,7 +103,22 @@ function TaskFacts({ task }: { task: Task }) {
         ...(task.next_attempt_at && OPEN_STATES.includes(task.status)
           ? [{ name: t('tasks.next'), value: <RelativeTime at={task.next_attempt_at} /> }]
           : []),
-        { name: t('tasks.source'), value: task.source || t('account.notSet') },
+        ...(task.instance_id
+          ? [
+              {
+                name: t('requests.instance'),
+                value: (
+                  <Link
+                    href={`/instances?open=${encodeURIComponent(task.instance_id)}`}
+                    className="rounded text-accent hover:underline"
+                  >
+                    {task.instance_id}
+                  </Link>
+                ),
+              },
+            ]
+          : []),
+        { name: t('tasks.source'), value: sourceText(task.source, t) || t('account.notSet') },
         ...(task.result ? [{ name: t('tasks.result'), value: task.result }] : []),
         { name: t('tasks.created'), value: <RelativeTime at={task.created_at} /> },
         { name: t('tasks.updated'), value: <RelativeTime at={task.updated_at} /> },

@@ -6,6 +6,7 @@ import { Link } from 'wouter';
 import { useFormat } from '../format';
 import { useText } from '../messages';
 import type { PlannedRepair, Repair } from '../records';
+import { ruleText } from './rule-text';
 
 const TONES: Record<Repair['status'], Tone> = {
   running: 'busy',
@@ -27,7 +28,9 @@ export function RepairList({ repairs }: { repairs: readonly Repair[] }) {
           facts={
             <>
               {t(`repairs.status.${repair.status}`)} · <RelativeTime at={repair.created_at} />
-              {repair.status !== 'running' && ` · ${format.duration(repair.took_ms)}`}
+              {/* Where somebody was only told, nothing took any time. */}
+              {(repair.status === 'success' || repair.status === 'failed') &&
+                ` · ${format.duration(repair.took_ms)}`}
             </>
           }
         >
@@ -69,7 +72,7 @@ function Line({ repair, tone, facts, children }: LineProps) {
   return (
     <li className="space-y-1 py-3">
       <p className="flex flex-wrap items-center gap-2">
-        <Badge tone={tone}>{repair.rule}</Badge>
+        <Badge tone={tone}>{ruleText(repair.rule, t)}</Badge>
         <Link
           href={`/instances?open=${encodeURIComponent(repair.instance_id)}&tab=repairs`}
           className="rounded font-medium hover:text-accent"

@@ -22,6 +22,7 @@ import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
 import { TASK_TYPES, TaskState, useTaskName } from '../parts/task-status';
 import { oneOf, TASK_STATUSES, type Task } from '../records';
+import { sourceText } from '../source-text';
 import { useOpenTask } from '../task-drawer';
 
 const keyOf = (one: Task) => one.id;
@@ -173,7 +174,7 @@ function useTaskColumns(): Column<Task>[] {
         key: 'source',
         label: t('tasks.source'),
         csv: (one) => one.source,
-        cell: (one) => (one.source ? <Email address={one.source} /> : '–'),
+        cell: (one) => (one.source ? <Email address={sourceText(one.source, t)} /> : '–'),
       },
       {
         key: 'created',

@@ -30,11 +30,17 @@ export const TASK_TYPES = [
   'upgrade_instance',
   'prepare_server',
   'repair_instance',
+  'apply_key',
+  'clear_webhook',
+  'deliver_alert',
 ] as const;
 
 /** A type that this version does not know is shown as the server names it. */
+export function taskName(type: string, t: (key: Key) => string): string {
+  return TASK_TYPES.includes(type as (typeof TASK_TYPES)[number]) ? t(`taskType.${type}` as Key) : type;
+}
+
 export function useTaskName() {
   const { t } = useText();
-  return (type: string) =>
-    TASK_TYPES.includes(type as (typeof TASK_TYPES)[number]) ? t(`taskType.${type}` as Key) : type;
+  return (type: string) => taskName(type, t);
 }

@@ -95,8 +95,9 @@ export function IdleInstances() {
                 <div className="min-w-0 flex-1 basis-40">
                   <p className="font-medium">{one.name}</p>
                   <p className="text-sm text-muted">
-                    {one.model} · {one.server_name} ·{' '}
-                    <span className="whitespace-nowrap">{t(HEALTH_TEXTS[one.status])}</span>
+                    {one.model}
+                    <br />
+                    {one.server_name} · {t(HEALTH_TEXTS[one.status])}
                   </p>
                 </div>
                 <Button

@@ -19,9 +19,7 @@ export function SetupView({ instance, task }: { instance: Instance; task: string
           <TaskProgress id={task} onDone={leave} />
         </Card>
         <div className="mt-4 flex justify-end">
-          <Button look="quiet" onClick={leave}>
-            {t('setup.skip')}
-          </Button>
+          <Button onClick={leave}>{t('setup.skip')}</Button>
         </div>
       </div>
     </div>

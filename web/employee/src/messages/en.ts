@@ -54,7 +54,7 @@ export const en = {
   'column.notFound': 'No conversation has this in its title.',
   'column.noConversations': 'Write something, and it becomes your first conversation.',
   'column.oneConversation': 'One conversation so far. Start another with the pencil above.',
-  'column.untitled': 'Conversation of {when}',
+  'column.untitled': 'Chat of {when}',
   'column.unusedToday': 'Not used today',
   'column.today': '{requests}× · {tokens} tokens · {cost}',
   'column.total': 'Today: {tokens} tokens · {cost}',

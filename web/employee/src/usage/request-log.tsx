@@ -8,6 +8,7 @@ import { Panel } from '@tidepool/shared/ui/panel';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { ChevronLeft, ChevronRight, Download, ScrollText } from 'lucide-react';
+import { Fragment } from 'react';
 import { useInstances } from '../instances-query';
 import { useText } from '../messages';
 import { seconds, usd } from '../money';
@@ -189,12 +190,14 @@ function LogTable({ rows }: { rows: readonly LogEntry[] }) {
               <td className="py-2 sm:whitespace-nowrap">
                 <RelativeTime at={row.time} />
                 <span className="block text-xs text-muted sm:hidden">
-                  {[
-                    names.get(row.instance_id) ?? row.instance_id,
-                    row.model,
-                    t('usage.tokensOf', { count: number(row.prompt_tokens + row.completion_tokens) }),
-                    seconds(row.latency_ms, locale),
-                  ].join(' · ')}
+                  <Facts
+                    of={[
+                      names.get(row.instance_id) ?? row.instance_id,
+                      row.model,
+                      t('usage.tokensOf', { count: number(row.prompt_tokens + row.completion_tokens) }),
+                      seconds(row.latency_ms, locale),
+                    ]}
+                  />
                 </span>
               </td>
               <td className={`${WIDE} py-2 ps-4 whitespace-nowrap`}>
@@ -214,4 +217,14 @@ function LogTable({ rows }: { rows: readonly LogEntry[] }) {
       </table>
     </div>
   );
+}
+
+/** One after another, none broken within. */
+function Facts({ of: facts }: { of: readonly string[] }) {
+  return facts.map((fact, index) => (
+    <Fragment key={index}>
+      {index > 0 && ' '}
+      <span className="whitespace-nowrap">{index < facts.length - 1 ? `${fact} ·` : fact}</span>
+    </Fragment>
+  ));
 }

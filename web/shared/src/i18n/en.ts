@@ -90,6 +90,7 @@ export const en = {
   'palette.found': '{count} results',
   'task.attempt': 'Attempt {n}',
   'task.waiting': 'Waiting for its turn.',
+  'task.working': 'Working…',
   'task.noSteps': 'No steps were written.',
   'table.columns': 'Columns',
   'table.csv': 'Export as CSV',

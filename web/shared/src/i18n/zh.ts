@@ -93,6 +93,7 @@ export const zh: Messages<SharedKey> = {
   'palette.found': '{count} 条结果',
   'task.attempt': '第 {n} 次尝试',
   'task.waiting': '正在排队。',
+  'task.working': '正在处理…',
   'task.noSteps': '没有记录任何步骤。',
   'table.columns': '列',
   'table.csv': '导出 CSV',

@@ -1,6 +1,6 @@
-// What a task has done so far: its written steps, the running one last, attempts told apart.
+// What a task has done so far: its written steps, attempts told apart, and below them that it goes on.
 import { Check, CircleDashed, CircleX, LoaderCircle } from 'lucide-react';
-import { useI18n } from '../i18n/i18n';
+import { useI18n, type SharedKey } from '../i18n/i18n';
 import { exact } from '../i18n/time';
 
 export type TaskState = 'pending' | 'processing' | 'done' | 'failed' | 'dead';
@@ -11,6 +11,9 @@ export interface TaskStep {
   created_at: string;
 }
 
+/** What follows the written steps. */
+const NEXT: Partial<Record<TaskState, SharedKey>> = { pending: 'task.waiting', processing: 'task.working' };
+
 interface StepsProps {
   status: TaskState;
   steps: readonly TaskStep[];
@@ -19,6 +22,9 @@ interface StepsProps {
 export function TaskSteps({ status, steps }: StepsProps) {
   const { t, locale } = useI18n();
   const attempts = new Set(steps.map((step) => step.attempt)).size;
+  const next = NEXT[status];
+  // A step is written when it is done; only where the task failed, it did so right after its last one.
+  const lastIs = status === 'failed' || status === 'dead' ? status : 'done';
   return (
     <ol className="space-y-0" aria-live="polite">
       {steps.map((step, index) => {
@@ -34,8 +40,8 @@ export function TaskSteps({ status, steps }: StepsProps) {
             )}
             <div className="flex gap-3">
               <div className="flex flex-col items-center">
-                <StepIcon status={last ? status : 'done'} />
-                {!last && <span aria-hidden="true" className="w-px flex-1 bg-line" />}
+                <StepIcon status={last ? lastIs : 'done'} />
+                {(!last || next) && <span aria-hidden="true" className="w-px flex-1 bg-line" />}
               </div>
               <p className="min-w-0 flex-1 pb-3 text-sm">
                 {step.line}{' '}
@@ -51,10 +57,10 @@ export function TaskSteps({ status, steps }: StepsProps) {
           </li>
         );
       })}
-      {steps.length === 0 && (
+      {(steps.length === 0 || next) && (
         <li className="flex gap-3 text-sm text-muted">
           <StepIcon status={status} />
-          {t(status === 'pending' ? 'task.waiting' : 'task.noSteps')}
+          {t(next ?? 'task.noSteps')}
         </li>
       )}
     </ol>

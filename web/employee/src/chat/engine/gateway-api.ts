@@ -3,7 +3,8 @@ import type { components } from '@tidepool/shared/api/employee.gen';
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { readEvents } from '@tidepool/shared/live/sse';
 import { account, api } from '../../api';
-import type { Conversation, Usage } from './types';
+import { requestCosts, type Costs } from './request-costs';
+import type { Conversation } from './types';
 
 export type HistoryMessage = components['schemas']['Message'];
 
@@ -37,7 +38,7 @@ export interface GatewayApi {
   history: (conversation: string | null, before?: string) => Promise<HistoryMessage[]>;
   /** Those that the server keeps messages of, whichever browser they were held in; it knows no titles. */
   conversations: () => Promise<Conversation[]>;
-  cost: (usage: Usage, since: number) => Promise<number | null>;
+  costs: Costs;
   ping: () => Promise<unknown>;
 }
 
@@ -100,19 +101,7 @@ export function gatewayApi(instance: string): GatewayApi {
         .map((one) => ({ key: one.session_key, title: '', updatedAt: Date.parse(one.last_message_at) }));
     },
 
-    async cost(usage, since) {
-      const query = { instance_id: instance, size: 5 };
-      const page = await unwrap(api.GET('/me/usage/logs', { params: { query } }));
-      const entry = page.logs.find(
-        (row) =>
-          row.status === 'success' &&
-          row.prompt_tokens === usage.prompt &&
-          row.completion_tokens === usage.completion &&
-          new Date(row.time).getTime() >= since - 2000,
-      );
-      return entry?.cost_usd ?? null;
-    },
-
+    costs: requestCosts(instance),
     ping: () => account.options(),
   };
 }

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { forgetThreads, localThreads } from '../local-threads';
 import type { Chunk, GatewayApi, Turn } from './gateway-api';
 import { GatewayChat } from './gateway-chat';
+import { costsOf } from './request-costs';
 import type { EngineEvents, Message } from './types';
 
 type Ask = GatewayApi['ask'];
@@ -44,6 +45,8 @@ interface Bench {
   finals: Message[];
   next: (ask: Ask) => void;
   ping: ReturnType<typeof vi.fn<() => Promise<unknown>>>;
+  /** The request log gets a line, now, with the numbers of `USAGE`. */
+  log: (cost: number) => void;
 }
 
 function bench(
@@ -54,6 +57,7 @@ function bench(
   const prompts: Message[] = [];
   const finals: Message[] = [];
   const ping = vi.fn(() => Promise.resolve<unknown>(null));
+  const rows: Parameters<typeof costsOf>[1][number][] = [];
   let current: Ask = answering(...words('Hello'));
   const api: GatewayApi = {
     ask: (turns, on, signal) => {
@@ -62,7 +66,7 @@ function bench(
     },
     history,
     conversations,
-    cost: () => Promise.resolve(0.0125),
+    costs: (replies) => Promise.resolve(costsOf(replies, rows)),
     ping,
   };
   const events: EngineEvents = {
@@ -71,7 +75,19 @@ function bench(
     onUnusable: () => null,
   };
   const engine = new GatewayChat(api, localThreads('user', 'inst'), events);
-  return { engine, asked, prompts, finals, next: (ask) => (current = ask), ping };
+  const log = (cost: number) =>
+    rows.unshift({
+      time: new Date().toISOString(),
+      instance_id: 'inst',
+      model: 'gpt-4o',
+      prompt_tokens: 5,
+      completion_tokens: 2,
+      cost_usd: cost,
+      latency_ms: 1,
+      status: 'success',
+      is_stream: true,
+    });
+  return { engine, asked, prompts, finals, next: (ask) => (current = ask), ping, log };
 }
 
 const texts = (engine: GatewayChat) =>
@@ -88,7 +104,7 @@ describe('gateway chat', () => {
   const settle = () => vi.advanceTimersByTimeAsync(100);
 
   it('streams a reply, tells both moments of the dual write, and learns the cost from the log', async () => {
-    const { engine, next, prompts, finals } = bench();
+    const { engine, next, prompts, finals, log } = bench();
     engine.start();
     await settle();
     next(answering(...words('Low ', 'tide'), USAGE));
@@ -98,8 +114,21 @@ describe('gateway chat', () => {
     expect(prompts.map(({ text }) => text)).toEqual(['When?']);
     expect(finals.map(({ text }) => text)).toEqual(['Low tide']);
     expect(engine.state().messages[1]).toMatchObject({ model: 'gpt-4o', usage: { total: 7, cost: null } });
+    log(0.0125);
     await vi.advanceTimersByTimeAsync(3000);
     expect(engine.state().messages[1]?.usage?.cost).toBe(0.0125);
+    engine.destroy();
+  });
+
+  it('takes no cost of a request that was made before the reply was asked for', async () => {
+    const { engine, next, log } = bench();
+    engine.start();
+    log(0.5);
+    await vi.advanceTimersByTimeAsync(5000);
+    next(answering(...words('Low tide'), USAGE));
+    engine.send('When?');
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(engine.state().messages[1]?.usage).toMatchObject({ total: 7, cost: null });
     engine.destroy();
   });
 

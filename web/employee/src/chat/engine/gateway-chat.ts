@@ -270,13 +270,17 @@ export class GatewayChat implements ChatEngine {
     if (reply.text === '' && change.status === 'stopped') this.thread.cutAt(run.reply);
     if (reply.text !== '') this.events.onFinal(reply, conversation);
     const { usage } = reply;
-    if (usage !== undefined && this.alive)
-      this.later(COST_AFTER_MS, () => {
-        void this.api.cost(usage, began).then(
-          (cost) => this.thread.patch(reply.id, { usage: { ...usage, cost } }),
-          () => null,
-        );
-      });
+    if (usage === undefined || !this.alive) return;
+    const used = { id: reply.id, at: Date.now(), since: began, usage };
+    this.later(COST_AFTER_MS, () => {
+      this.api.costs([used]).then(
+        (costs) => {
+          const cost = costs.get(reply.id);
+          if (cost !== undefined) this.thread.patch(reply.id, { usage: { ...usage, cost } });
+        },
+        () => null,
+      );
+    });
   }
 
   private fail(run: Run, opened: boolean, failure: Failure) {

@@ -1,70 +1,19 @@
-// The socket engine against a gateway on a real socket: chat, stop, break and pick-up, refusals, and that it ends when told.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { WebSocket as NodeSocket } from 'ws';
-import { FakeGateway, Refused } from './fake-gateway';
-import { GatewaySocket } from './gateway-socket';
-import { HopError, type Dialled } from './socket-link';
-import type { EngineEvents, Hop, Message } from './types';
-
-let gateway: FakeGateway;
-let engine: GatewaySocket;
-let prompts: Message[];
-let finals: Message[];
-let unusable: Hop[];
-let undelivered: string[];
-let diagnosis: Hop;
-let straightUrl = '';
-
-const SESSION = 'agent:main:main';
-const reply = (text: string) => ({ role: 'assistant', content: [{ type: 'text', text }] });
-const chat = (runId: string, more: object) => gateway.say('chat', { runId, sessionKey: SESSION, ...more });
-const seen = () => engine.state().messages.map(({ role, status, text }) => `${role} ${status} ${text}`);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 8000, interval: 20 });
-const live = () => until(() => expect(engine.state().connection.state).toBe('live'));
-const sent = () => gateway.requests.filter(({ method }) => method === 'chat.send');
-const lastRun = () => String(sent().at(-1)?.params.idempotencyKey);
-
-/** A browser's socket needs nobody to hear its errors; Node's does. */
-function open(url: string): WebSocket {
-  const socket = new NodeSocket(url);
-  socket.on('error', () => null);
-  return socket as unknown as WebSocket;
-}
-
-function make(dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url })): GatewaySocket {
-  const events: EngineEvents = {
-    onPrompt: (message) => prompts.push(message),
-    onFinal: (message) => finals.push(message),
-    onUnusable: (hop, unsent) => {
-      unusable.push(hop);
-      undelivered.push(...unsent);
-    },
-  };
-  return new GatewaySocket(
-    {
-      dial,
-      open,
-      diagnose: () => Promise.resolve(diagnosis),
-    },
-    events,
-    (replies) => Promise.resolve(new Map(replies.map(({ id }) => [id, 0.0125]))),
-  );
-}
-
-beforeEach(async () => {
-  gateway = await FakeGateway.start();
-  prompts = [];
-  finals = [];
-  unusable = [];
-  undelivered = [];
-  diagnosis = 'no-upgrade';
-  engine = make();
-});
-
-afterEach(async () => {
-  engine.destroy();
-  await gateway.stop();
-});
+// The socket engine against a gateway on a real socket: chat, stop, break and pick-up, files, and that it ends when told.
+import { describe, expect, it } from 'vitest';
+import {
+  chat,
+  engine,
+  finals,
+  gateway,
+  lastRun,
+  live,
+  prompts,
+  reply,
+  seen,
+  sent,
+  SESSION,
+  until,
+} from './socket-bench';
 
 describe('gateway socket', () => {
   it('chats: the prompt is taken, phases and words come, the end is told with what it used', async () => {
@@ -244,112 +193,6 @@ describe('gateway socket', () => {
     expect(sent()[0]?.params.sessionKey).toBe('agent:main:new');
   });
 
-  it.each<[string, [number, string], Hop]>([
-    ['the instance is down', [1011, 'cannot reach the instance'], 'instance'],
-    ['the origin is refused', [1008, 'origin not allowed'], 'origin'],
-  ])('gives up when %s, and says so', async (_name, refusal, hop) => {
-    gateway.refuse = refusal;
-    engine.start();
-    await until(() => expect(unusable).toEqual([hop]));
-  });
-
-  it('waits while the gateway starts', async () => {
-    gateway.refuse = [1013, 'gateway starting'];
-    engine.start();
-    await until(() => expect(engine.state().connection).toMatchObject({ state: 'waiting', hop: 'starting' }));
-    gateway.refuse = null;
-    await live();
-    expect(unusable).toEqual([]);
-  });
-
-  it('falls back where a proxy passes no upgrade on, and loses nothing', async () => {
-    engine = make(() => Promise.resolve({ url: 'ws://127.0.0.1:1/' }));
-    engine.start();
-    engine.send('not lost');
-    await until(() => expect(unusable).toEqual(['no-upgrade']));
-    expect(undelivered).toEqual(['not lost']);
-    expect(prompts).toEqual([]);
-  });
-
-  it('is read only for an instance that is not one’s own, and looks for no other way', async () => {
-    engine = make(() => Promise.reject(new HopError('not-yours')));
-    engine.start();
-    await until(() => expect(engine.state().connection).toEqual({ state: 'readonly', hop: 'not-yours' }));
-    expect(unusable).toEqual([]);
-  });
-
-  it.each<[string, () => void]>([
-    ['the gateway wants to be paired', () => gateway.answers.delete('connect')],
-    ['the gateway closes', () => (gateway.refuse = [1008, 'origin not allowed'])],
-    ['nothing listens', () => (straightUrl = 'ws://127.0.0.1:1/')],
-    ['the browser forbids it', () => (straightUrl = 'no address')],
-  ])('takes the relay at once when the straight way fails: %s', async (_name, arrange) => {
-    const relay = await FakeGateway.start();
-    gateway.challenge = true;
-    straightUrl = gateway.url;
-    arrange();
-    let straight = true;
-    const detour = () => {
-      straight = false;
-    };
-    engine = make(() =>
-      Promise.resolve(
-        straight
-          ? { url: straightUrl, introduce: () => Promise.resolve({ device: {} }), detour }
-          : { url: relay.url },
-      ),
-    );
-    const states: string[] = [];
-    engine.subscribe(() => states.push(engine.state().connection.state));
-    engine.start();
-    await live();
-    expect(relay.requests.some(({ method }) => method === 'chat.history')).toBe(true);
-    expect(states).not.toContain('waiting');
-    expect(unusable).toEqual([]);
-    engine.destroy();
-    await relay.stop();
-  });
-
-  it.each([
-    ['has its device approved and comes again the same way', true],
-    ['takes the relay where nobody approves it', false],
-  ])('%s', async (_name, approves) => {
-    const relay = await FakeGateway.start();
-    const asked: string[] = [];
-    let approved = false;
-    gateway.challenge = true;
-    gateway.answers.set('connect', (_request, socket) => {
-      if (approved) return { type: 'hello-ok', protocol: 4 };
-      setTimeout(() => socket.close(1008, 'pairing required'), 5);
-      return new Refused({
-        code: 'NOT_PAIRED',
-        message: 'pairing required',
-        details: { code: 'PAIRING_REQUIRED', requestId: 'r1' },
-      });
-    });
-    const approve = (request: string) => {
-      asked.push(request);
-      approved = approves;
-      return approves ? Promise.resolve() : Promise.reject(new Error('refused'));
-    };
-    let straight = true;
-    const detour = () => {
-      straight = false;
-    };
-    const introduce = () => Promise.resolve({ device: {} });
-    engine = make(() =>
-      Promise.resolve(straight ? { url: gateway.url, introduce, approve, detour } : { url: relay.url }),
-    );
-    engine.start();
-    await live();
-    expect(asked).toEqual(['r1']);
-    const used = approves ? gateway : relay;
-    expect(used.requests.some(({ method }) => method === 'chat.history')).toBe(true);
-    expect(straight).toBe(approves);
-    engine.destroy();
-    await relay.stop();
-  });
-
   it('takes files along with what the gateway’s greeting allows', async () => {
     gateway.hello = {
       policy: {
@@ -405,117 +248,6 @@ describe('gateway socket', () => {
     chat(run, { state: 'final', message: reply('y') });
     await until(() => expect(finals.map((final) => final.run)).toEqual([run]));
     expect(prompts.map(({ id }) => id)).toEqual([run]);
-  });
-
-  describe('what is older than the first reading', () => {
-    /** A conversation of so many messages, the newest of which are answered. */
-    const conversation = (size: number) => ({
-      messages: Array.from({ length: size }, (_, index) => ({
-        ...(index % 2 === 0 ? { role: 'user', content: `q${index}` } : reply(`a${index}`)),
-        timestamp: 1000 + index,
-      })),
-    });
-    const answer = (size: number) =>
-      gateway.answers.set('chat.history', ({ params }) => ({
-        messages: conversation(size).messages.slice(-Number(params.limit)),
-      }));
-    const asked = () =>
-      gateway.requests.filter(({ method }) => method === 'chat.history').map(({ params }) => params.limit);
-
-    it('comes when it is asked for, before what is there, while a reply goes on growing', async () => {
-      answer(301);
-      engine.start();
-      await live();
-      expect(engine.state().older).toBe('more');
-      expect(engine.state().messages).toHaveLength(200);
-      engine.send('more?');
-      await until(() => expect(sent()).toHaveLength(1));
-      chat(lastRun(), { state: 'delta', message: reply('grow') });
-      await until(() => expect(seen().at(-1)).toBe('assistant streaming grow'));
-      const before = engine.state().messages;
-
-      engine.loadOlder();
-      engine.loadOlder();
-      expect(engine.state().older).toBe('loading');
-      chat(lastRun(), { state: 'delta', message: reply('growing') });
-      await until(() => expect(engine.state().older).toBe('beginning'));
-      await until(() => expect(seen().at(-1)).toBe('assistant streaming growing'));
-      const { messages } = engine.state();
-      expect(messages.map(({ text }) => text).slice(0, 301)).toEqual(
-        Array.from({ length: 301 }, (_, index) => (index % 2 === 0 ? `q${index}` : `a${index}`)),
-      );
-      expect(messages).toHaveLength(303);
-      expect(new Set(messages.map(({ id }) => id)).size).toBe(303);
-      // What was shown is the same as before, not read anew.
-      expect(messages.slice(102, 301)).toEqual(before.slice(1, 200));
-      expect(messages[150]).toBe(before[49]);
-      expect(asked()).toEqual([200, 1000]);
-    });
-
-    it('says where to look when there is more than the gateway answers', async () => {
-      answer(1500);
-      engine.start();
-      await live();
-      engine.loadOlder();
-      await until(() => expect(engine.state().older).toBe('history'));
-      expect(engine.state().messages).toHaveLength(1000);
-      gateway.cut();
-      await until(() => expect(asked()).toEqual([200, 1000, 1000]));
-      await live();
-      expect(engine.state().messages).toHaveLength(1000);
-      expect(engine.state().older).toBe('history');
-    });
-
-    it('is not asked for where the first reading was all', async () => {
-      answer(199);
-      engine.start();
-      await live();
-      expect(engine.state().older).toBe('nothing');
-      engine.loadOlder();
-      expect(asked()).toEqual([200]);
-    });
-
-    it('can be asked for again when it failed', async () => {
-      answer(250);
-      engine.start();
-      await live();
-      gateway.answers.set('chat.history', () => new Refused({ code: 'UNAVAILABLE', message: 'busy' }));
-      engine.loadOlder();
-      await until(() => expect(engine.state().older).toBe('failed'));
-      expect(engine.state().messages).toHaveLength(200);
-      answer(250);
-      engine.loadOlder();
-      await until(() => expect(engine.state().messages).toHaveLength(250));
-    });
-
-    it('makes a reply whole that the first reading had the end of', async () => {
-      const call = (id: string) => ({
-        role: 'assistant',
-        content: [
-          { type: 'text', text: id },
-          { type: 'toolCall', id, name: 'read', arguments: {} },
-        ],
-      });
-      const messages = [
-        { role: 'user', content: 'long work' },
-        ...Array.from({ length: 150 }, (_, index) => [
-          call(`t${index}`),
-          { role: 'toolResult', toolCallId: `t${index}`, content: 'ok' },
-        ]).flat(),
-        reply('done'),
-        { role: 'user', content: 'thanks' },
-      ].map((message, index) => ({ ...message, timestamp: 1000 + index }));
-      gateway.answers.set('chat.history', ({ params }) => ({
-        messages: messages.slice(-Number(params.limit)),
-      }));
-      engine.start();
-      await live();
-      expect(engine.state().messages).toHaveLength(2);
-      engine.loadOlder();
-      await until(() => expect(engine.state().older).toBe('beginning'));
-      expect(engine.state().messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
-      expect(engine.state().messages[1]?.tools).toHaveLength(150);
-    });
   });
 
   it('closes its socket when it is destroyed and never comes back', async () => {

@@ -53,6 +53,14 @@ it('adds up the requests of a reply with tools, and says nothing while one is mi
   expect(costsOf([reply], [row(0, 10, 2, 0.1)]).size).toBe(0);
 });
 
+it('takes no request from before it was asked for, even where that is the nearest', () => {
+  const asked = { ...used('r', 4, [[10, 2]]), since: NOW };
+  expect(costsOf([asked], [row(-3, 10, 2, 0.1)]).size).toBe(0);
+  expect(costsOf([asked], [row(-3, 10, 2, 0.1), row(30, 10, 2, 0.2)]).get('r')).toBe(0.2);
+  // The server's clock may be a little behind.
+  expect(costsOf([asked], [row(-1, 10, 2, 0.1)]).get('r')).toBe(0.1);
+});
+
 it('takes no request from another hour', () => {
   expect(costsOf([used('r', 0, [[10, 2]])], [row(3600, 10, 2, 0.1)]).size).toBe(0);
 });

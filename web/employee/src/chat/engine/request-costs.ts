@@ -8,6 +8,8 @@ import type { Usage } from './types';
 export interface Used {
   id: string;
   at: number;
+  /** When it was asked for, where that is known: what was logged before is another's. */
+  since?: number;
   usage: Usage;
 }
 
@@ -19,6 +21,8 @@ type Row = components['schemas']['LogEntry'];
 const ROWS = 100;
 /** The two clocks may differ, and a request is logged when it ends. */
 const APART_MS = 10 * 60_000;
+/** As much too early may a request seem that was made at once. */
+const EARLY_MS = 2000;
 
 export function requestCosts(instance: string): Costs {
   return async (replies) => {
@@ -32,15 +36,15 @@ export function requestCosts(instance: string): Costs {
 export function costsOf(replies: readonly Used[], rows: readonly Row[]): Map<string, number> {
   const free = new Set(rows);
   const costs = new Map<string, number>();
-  for (const { id, at, usage } of replies.toReversed()) {
+  for (const { id, at, since = -Infinity, usage } of replies.toReversed()) {
     const calls = usage.calls ?? [usage];
-    const found = calls.map(({ completion, total }) => {
+    const found = calls.map(({ prompt, completion }) => {
       let nearest: Row | undefined;
       const apart = (row: Row) => Math.abs(Date.parse(row.time) - at);
       for (const row of free) {
-        const fits = row.completion_tokens === completion && row.prompt_tokens + completion === total;
-        if (fits && apart(row) <= APART_MS && (nearest === undefined || apart(row) < apart(nearest)))
-          nearest = row;
+        const fits = row.prompt_tokens === prompt && row.completion_tokens === completion;
+        const near = apart(row) <= APART_MS && Date.parse(row.time) >= since - EARLY_MS;
+        if (fits && near && (nearest === undefined || apart(row) < apart(nearest))) nearest = row;
       }
       if (nearest !== undefined) free.delete(nearest);
       return nearest?.cost_usd;

@@ -43,7 +43,9 @@ export function ConnectionMark({ chat }: { chat: Chat }) {
     <span role="status" className="flex items-center gap-1.5 text-xs whitespace-nowrap text-muted">
       <StatusDot tone={TONES[connection.state]} />
       <span className={connection.state === 'live' ? 'max-sm:sr-only' : ''}>{text}</span>
-      <span className="max-lg:hidden">· {t(`way.${chat.engine.kind}`)}</span>
+      {chat.engine.kind !== 'socket' && (
+        <span className="max-lg:hidden">· {t(`way.${chat.engine.kind}`)}</span>
+      )}
     </span>
   );
 }

@@ -1,10 +1,11 @@
 // The chosen instance's conversations, by day, found by their titles.
-import { exact } from '@tidepool/shared/i18n/time';
 import { useText, type Key } from '../../messages';
 import type { Conversation } from '../engine/types';
 import type { Chat } from '../use-chat';
 
 const DAY = 86_400_000;
+/** The column has room for no more. */
+const SHORT = { dateStyle: 'short', timeStyle: 'short' } as const;
 
 function ageOf(moment: number, now: number): Key {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
@@ -74,7 +75,7 @@ function ConversationButton({ chat, one }: { chat: Chat; one: Conversation }) {
     >
       {one.main
         ? t('column.main')
-        : one.title || t('column.untitled', { when: exact(one.updatedAt, locale) })}
+        : one.title || t('column.untitled', { when: new Date(one.updatedAt).toLocaleString(locale, SHORT) })}
     </button>
   );
 }

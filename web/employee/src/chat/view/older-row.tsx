@@ -33,7 +33,7 @@ export function OlderRow({ older, instance, onLoad }: OlderRowProps) {
     failed: (
       <>
         <span className="text-danger">{t('older.failed')}</span>
-        <Button size="small" onClick={onLoad}>
+        <Button size="small" className="shrink-0" onClick={onLoad}>
           {t('state.retry')}
         </Button>
       </>

@@ -1,0 +1,63 @@
+// A socket engine at a fake gateway, new for every test of a file that imports this, and what such tests say again and again.
+import { afterEach, beforeEach, expect, vi } from 'vitest';
+import { WebSocket as NodeSocket } from 'ws';
+import { FakeGateway } from './fake-gateway';
+import { GatewaySocket } from './gateway-socket';
+import type { Dialled } from './socket-link';
+import type { EngineEvents, Hop, Message } from './types';
+
+export let gateway: FakeGateway;
+export let engine: GatewaySocket;
+export let prompts: Message[];
+export let finals: Message[];
+export let unusable: Hop[];
+export let undelivered: string[];
+
+beforeEach(async () => {
+  gateway = await FakeGateway.start();
+  prompts = [];
+  finals = [];
+  unusable = [];
+  undelivered = [];
+  useEngine();
+});
+
+afterEach(async () => {
+  engine.destroy();
+  await gateway.stop();
+});
+
+/** Instead of the one that was made for the test: this one finds its way by `dial`. */
+export function useEngine(dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url })) {
+  const events: EngineEvents = {
+    onPrompt: (message) => prompts.push(message),
+    onFinal: (message) => finals.push(message),
+    onUnusable: (hop, unsent) => {
+      unusable.push(hop);
+      undelivered.push(...unsent);
+    },
+  };
+  engine = new GatewaySocket(
+    { dial, open, diagnose: () => Promise.resolve('no-upgrade') },
+    events,
+    (replies) => Promise.resolve(new Map(replies.map(({ id }) => [id, 0.0125]))),
+  );
+}
+
+/** A browser's socket needs nobody to hear its errors; Node's does. */
+function open(url: string): WebSocket {
+  const socket = new NodeSocket(url);
+  socket.on('error', () => null);
+  return socket as unknown as WebSocket;
+}
+
+export const SESSION = 'agent:main:main';
+export const reply = (text: string) => ({ role: 'assistant', content: [{ type: 'text', text }] });
+export const chat = (runId: string, more: object) =>
+  gateway.say('chat', { runId, sessionKey: SESSION, ...more });
+export const seen = () =>
+  engine.state().messages.map(({ role, status, text }) => `${role} ${status} ${text}`);
+export const until = (check: () => void) => vi.waitFor(check, { timeout: 8000, interval: 20 });
+export const live = () => until(() => expect(engine.state().connection.state).toBe('live'));
+export const sent = () => gateway.requests.filter(({ method }) => method === 'chat.send');
+export const lastRun = () => String(sent().at(-1)?.params.idempotencyKey);
