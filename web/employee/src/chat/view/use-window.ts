@@ -73,6 +73,8 @@ export function useWindow(
     rows.scrollToEnd();
   }, [rows]);
 
+  useEnds(scroller, toEnd);
+
   const onScroll = useCallback(() => {
     const element = scroller.current;
     if (element === null) return;
@@ -104,6 +106,26 @@ export function useWindow(
     toMessage,
     onScroll,
   };
+}
+
+/**
+ * Home and End lead to the thread's ends at once. The browser would glide there, past messages whose heights are only then
+ * measured, and stop short.
+ */
+function useEnds(scroller: RefObject<HTMLDivElement | null>, toEnd: () => void) {
+  useEffect(() => {
+    const root = scroller.current;
+    const press = (event: KeyboardEvent) => {
+      const { key, target, altKey, ctrlKey, metaKey, shiftKey } = event;
+      if (target !== root || altKey || ctrlKey || metaKey || shiftKey) return;
+      if (key !== 'Home' && key !== 'End') return;
+      event.preventDefault();
+      if (key === 'End') toEnd();
+      else root?.scrollTo({ top: 0, behavior: 'instant' });
+    };
+    root?.addEventListener('keydown', press);
+    return () => root?.removeEventListener('keydown', press);
+  }, [scroller, toEnd]);
 }
 
 /** So close to the top, messages may come before what is read. */
