@@ -32,6 +32,8 @@ const RULES: Record<string, Key> = {
   rate_limited: 'repairs.rate_limited',
   bot_channel: 'repairs.bot_channel',
   auto_recovery: 'repairs.auto_recovery',
+  llm_self_heal: 'repairs.llm_self_heal',
+  stuck_session: 'repairs.stuck_session',
 };
 
 export function Repairs({ instance }: { instance: string }) {

@@ -354,6 +354,8 @@ export const en = {
   'repairs.rate_limited': 'The model’s provider refused for a while',
   'repairs.bot_channel': 'Its bot had lost the connection',
   'repairs.auto_recovery': 'It was down',
+  'repairs.llm_self_heal': 'Its key for the model did not work',
+  'repairs.stuck_session': 'A conversation was stuck',
   'bots.title': 'Chat bot',
   'bots.none': 'Bind a Telegram bot, and you can write to your assistant from your phone.',
   'bots.unnamed': 'Bot without a name',

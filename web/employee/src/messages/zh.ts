@@ -347,6 +347,8 @@ export const zh: Messages<Key> = {
   'repairs.rate_limited': '模型服务商暂时拒绝请求',
   'repairs.bot_channel': '机器人失去连接',
   'repairs.auto_recovery': '曾停止运行',
+  'repairs.llm_self_heal': '模型密钥失效',
+  'repairs.stuck_session': '会话卡住',
   'bots.title': '聊天机器人',
   'bots.none': '绑定一个 Telegram 机器人，即可在手机上与助手对话。',
   'bots.unnamed': '未命名机器人',
