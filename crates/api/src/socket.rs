@@ -1,12 +1,15 @@
 //! A browser's WebSocket as the relay takes it: whose page it is, and frames in the relay's own type.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::extract::ws::{CloseFrame, Message as Theirs, WebSocket, WebSocketUpgrade};
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 use base::{Error, Kind};
 use bytes::Bytes;
 use domain::relay::{self, End, Place, Speech, Visitor};
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{Sink, SinkExt as _, StreamExt as _};
 use openclaw::frame::MAX_BYTES;
 use remote::assistant::{CloseCode, CloseFrame as OurClose, Message, SocketError, Utf8Bytes};
 
@@ -37,8 +40,7 @@ pub fn refuse(upgrade: WebSocketUpgrade, why: &'static str) -> Response {
         move |socket| async move {
             let (sink, stream) = socket.split();
             let mut heard = stream.map(|said| said.map_err(fault).and_then(ours));
-            let mut told = sink.sink_map_err(fault).with(|message| std::future::ready(theirs(message)));
-            End::new(End::REFUSED, why).tell(&mut heard, &mut told).await;
+            End::new(End::REFUSED, why).tell(&mut heard, &mut Told(sink)).await;
         },
     )
 }
@@ -55,8 +57,31 @@ pub fn take(api: Shared, upgrade: WebSocketUpgrade, visitor: Visitor, place: Pla
 async fn carry(api: Shared, socket: WebSocket, visitor: Visitor, place: Place, speech: Speech) {
     let (sink, stream) = socket.split();
     let heard = stream.map(|said| said.map_err(fault).and_then(ours));
-    let told = sink.sink_map_err(fault).with(|message| std::future::ready(theirs(message)));
-    relay::carry(api.app.clone(), visitor, place, speech, heard, told).await;
+    relay::carry(api.app.clone(), visitor, place, speech, heard, Told(sink)).await;
+}
+
+/// What is told to a browser. One that left in the middle of a word is told goodbye all the same, so a failure is not the last
+/// use, as `SinkExt::sink_map_err` takes for granted: it panics.
+struct Told<S>(S);
+
+impl<S: Sink<Theirs, Error = axum::Error> + Unpin> Sink<Message> for Told<S> {
+    type Error = SocketError;
+
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SocketError>> {
+        self.0.poll_ready_unpin(cx).map_err(fault)
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), SocketError> {
+        self.0.start_send_unpin(theirs(message)?).map_err(fault)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SocketError>> {
+        self.0.poll_flush_unpin(cx).map_err(fault)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SocketError>> {
+        self.0.poll_close_unpin(cx).map_err(fault)
+    }
 }
 
 fn fault(error: axum::Error) -> SocketError {
@@ -91,4 +116,41 @@ fn theirs(message: Message) -> Result<Theirs, SocketError> {
         ),
         Message::Frame(_) => return Err(SocketError::AttackAttempt),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A browser that is gone.
+    struct Gone;
+
+    impl Sink<Theirs> for Gone {
+        type Error = axum::Error;
+
+        fn poll_ready(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), axum::Error>> {
+            Poll::Ready(Err(axum::Error::new(SocketError::AlreadyClosed)))
+        }
+
+        fn start_send(self: Pin<&mut Self>, _: Theirs) -> Result<(), axum::Error> {
+            Err(axum::Error::new(SocketError::AlreadyClosed))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), axum::Error>> {
+            self.poll_ready(cx)
+        }
+
+        fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), axum::Error>> {
+            self.poll_ready(cx)
+        }
+    }
+
+    #[tokio::test]
+    async fn who_left_in_the_middle_of_a_word_is_told_goodbye_without_a_panic() {
+        let mut told = Told(Gone);
+        assert!(matches!(told.send(Message::text("a word")).await, Err(SocketError::AlreadyClosed)));
+        let mut heard = futures_util::stream::empty();
+        End::lost().tell(&mut heard, &mut told).await;
+        assert!(told.close().await.is_err());
+    }
 }

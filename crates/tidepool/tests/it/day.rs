@@ -28,7 +28,7 @@ const MINUTE: i64 = 60_000;
 const PERIOD: i64 = 5 * MINUTE;
 /// Repairs of one kind of one instance within the hour.
 const BUDGET: usize = 3;
-/// How much more memory the end may need than the end of the first quarter.
+/// How much more memory the last quarter may need than the first.
 const MARGIN_MIB: u64 = 48;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -448,16 +448,20 @@ async fn heavy_a_fleet_is_looked_after_for_a_day() {
 
     let began = Instant::now();
     let minutes = hours as i64 * 60;
-    let mut after_a_quarter = 0;
+    // It goes up and down with the connections to the servers, which are renewed: the highest of the day's parts are compared.
+    let (mut at_first, mut at_last) = (0, 0);
     for minute in 1..=minutes {
         fleet.live_until(minute * MINUTE);
         scheduler.tick().await.unwrap();
         at_rest(&fleet.site, &scheduler).await;
         if minute % 5 == 0 {
             fleet.look().await;
-        }
-        if minute == minutes / 4 {
-            after_a_quarter = memory();
+            let memory = memory();
+            if minute <= minutes / 4 {
+                at_first = at_first.max(memory);
+            } else if minute > minutes * 3 / 4 {
+                at_last = at_last.max(memory);
+            }
         }
         if minute % 60 == 0 {
             let found = fleet.faults.iter().filter(|fault| fault.found.is_some()).count();
@@ -467,10 +471,10 @@ async fn heavy_a_fleet_is_looked_after_for_a_day() {
             eprintln!("hour {hour}: {took} s, {found} of {all} faults found, {memory} MiB, {tasks} tokio tasks");
         }
     }
-    let at_the_end = memory();
     fleet.audit().await;
-    let most = after_a_quarter + after_a_quarter / 10 + MARGIN_MIB;
-    assert!(at_the_end <= most, "{at_the_end} MiB at the end, {after_a_quarter} MiB after a quarter of the time");
+    eprintln!("at most {at_first} MiB in the first quarter, {at_last} MiB in the last");
+    let most = at_first + at_first / 10 + MARGIN_MIB;
+    assert!(at_last <= most, "{at_last} MiB in the last quarter of the time, {at_first} MiB in the first");
     stop.send(true).unwrap();
     worker.await.unwrap();
     fleet.site.check().await;

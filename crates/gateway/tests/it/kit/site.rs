@@ -87,6 +87,7 @@ pub struct Site {
     serving: JoinHandle<()>,
     _folder: Arc<TempDir>,
     _database: Arc<Database>,
+    _no_panic: trace::NoPanic,
 }
 
 /// A key of a provider that does not exist.
@@ -164,7 +165,8 @@ impl Site {
         let (stop, stopped) = watch::channel(false);
         let serving = tokio::spawn(gateway.serve(listener, stopped));
         let url = database.url.clone();
-        Site { app, log, address, root, url, stop, serving, _folder: folder, _database: database }
+        let no_panic = trace::NoPanic::watch();
+        Site { app, log, address, root, url, stop, serving, _folder: folder, _database: database, _no_panic: no_panic }
     }
 
     pub fn client(&self, key: &str) -> Client {
@@ -290,7 +292,13 @@ impl Site {
     pub async fn stop(self) -> Stopped {
         self.stop.send_replace(true);
         self.serving.await.unwrap();
-        Stopped { app: self.app, root: self.root, _folder: self._folder, _database: self._database }
+        Stopped {
+            app: self.app,
+            root: self.root,
+            _folder: self._folder,
+            _database: self._database,
+            _no_panic: self._no_panic,
+        }
     }
 
     /// The process dies: nothing is finished, loaded or handed back.
@@ -331,6 +339,7 @@ pub struct Stopped {
     pub root: PathBuf,
     _folder: Arc<TempDir>,
     _database: Arc<Database>,
+    _no_panic: trace::NoPanic,
 }
 
 store::record! { struct Sum { requests: i64, errors: i64, tokens: i64, quota: i64 } }

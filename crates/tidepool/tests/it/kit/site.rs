@@ -107,6 +107,7 @@ pub struct Site {
     _stop: watch::Sender<bool>,
     _database: Database,
     _gateway_folder: TempDir,
+    _no_panic: trace::NoPanic,
 }
 
 /// The first super_admin of every site.
@@ -247,6 +248,7 @@ impl Site {
             _stop: stop,
             _database: database,
             _gateway_folder: gateway_folder,
+            _no_panic: trace::NoPanic::watch(),
         };
         site.root = site.admin_login(ROOT).await;
         site

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 
 use serde_json::Value;
 
@@ -63,6 +63,37 @@ pub fn logs() {
             tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::sync::Mutex::new(file));
         subscriber.try_init().unwrap();
     });
+}
+
+/// What panicked in this process, but for the tests' own words.
+static PANICS: Mutex<Vec<String>> = Mutex::new(vec![]);
+
+/// Fails its test when a part of the platform panicked while it stood: whatever is done to it, that must not happen.
+pub struct NoPanic;
+
+impl NoPanic {
+    pub fn watch() -> NoPanic {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let usual = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                if panic.location().is_some_and(|at| !at.file().contains("/tests/")) {
+                    PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(panic.to_string());
+                }
+                usual(panic);
+            }));
+        });
+        NoPanic
+    }
+}
+
+impl Drop for NoPanic {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            assert!(panics.is_empty(), "the platform panicked: {panics:#?}");
+        }
+    }
 }
 
 /// This case cannot run here. Counted and named by the runner; never silent where everything must be had.
