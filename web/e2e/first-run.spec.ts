@@ -103,7 +103,8 @@ test('from an empty database to an employee who chats, on a real server', async 
     await panel.getByRole('combobox', { name: 'Assign to an employee' }).fill('first');
     await page.getByRole('option', { name: /first@example\.test/ }).click();
     await panel.getByRole('button', { name: 'Assign', exact: true }).click();
-    await expect(panel.getByText('first@example.test')).toBeVisible();
+    const assigned = panel.getByRole('paragraph').filter({ hasText: 'Assigned to' });
+    await expect(assigned.getByRole('link', { name: 'first@example.test' })).toBeVisible();
 
     await page.goto(fresh.employeeUrl);
     await logIn(page, { email: 'first@example.test', password: PASSWORD });
