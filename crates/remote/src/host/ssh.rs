@@ -33,7 +33,7 @@ const QUESTIONS: usize = 2;
 /// When not even our own bytes get through.
 const STUCK: Duration = Duration::from_secs(20);
 /// So many channels are opened on one connection, for commands or for sockets; then there is a new one.
-const MOST_CHANNELS: usize = 500;
+const MOST_CHANNELS: usize = 200;
 
 /// Where a server is, who logs in there, and which key it must show. Without a key, the first one seen is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
