@@ -50,9 +50,10 @@ release: ## both web apps and the optimised binary, in $(TARGET)/release (needs:
 	npm --prefix web run build
 	cargo build --locked --release -p tidepool
 
-package: release ## the Debian package in $(TARGET)/debian, made by cargo-deb, which it installs, and looked into (needs: Rust, Node, dpkg)
+package: release ## the Debian package in $(TARGET)/debian, made by cargo-deb, which it installs; looked into, and tried on a Debian with systemd (needs: Rust, Node, dpkg; root for the trial)
 	testbed/install.sh deb
 	packaging/build.sh $(abspath $(TARGET))
+	@packaging/try.sh $(abspath $(TARGET))/debian/tidepool_*.deb || { code=$$?; [ $$code = 69 ] && echo "package: not tried, see above" || exit $$code; }
 
 test-real: ## the tests that need the real OpenClaw, which it installs from npm (needs: Rust, Node; 650 MB)
 	@testbed/run.py real

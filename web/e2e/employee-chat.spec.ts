@@ -197,6 +197,31 @@ test('offline and back: what was sent waits, the page counts down, then it goes 
   expect(place.model.asked.filter((prompt) => prompt === 'are you there')).toHaveLength(1);
 });
 
+test('a break before the answer says so, and nothing is asked again but by the person', async ({
+  page,
+  place,
+  watch,
+}) => {
+  watch.allow(/ERR_CONNECTION_RESET/);
+  await withSaves(page);
+  await place.open(page, await place.newEmployee());
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  let asked = 0;
+  await page.route('**/me/chat', (route) => {
+    asked += 1;
+    return asked === 1 ? route.abort('connectionreset') : route.fallback();
+  });
+  await say(page, 'did you hear');
+  await expect(thread(page).getByRole('alert')).toContainText('The message may have arrived all the same.');
+  await expect(page.getByText('Live', { exact: true })).toBeVisible();
+  await expectAccessible(page);
+  expect(asked).toBe(1);
+  await page.getByRole('button', { name: 'Send again', exact: true }).click();
+  await expect(replies(page).last()).toContainText('You said: did you hear');
+  await expect(thread(page).getByRole('article')).toHaveCount(2);
+  expect(asked).toBe(2);
+});
+
 test('the keyboard alone: write, break a line, recall, new chat, commands, help', async ({ page, place }) => {
   await withSaves(page);
   await place.open(page, await place.newEmployee());

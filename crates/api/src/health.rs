@@ -43,6 +43,8 @@ struct Ready {
     gateway: Part,
     /// The gateway's log, as far as we read it.
     log: Part,
+    /// Those that assistants run on; how many cannot be reached, not which: anybody may ask.
+    servers: Part,
 }
 
 #[derive(Serialize)]
@@ -76,7 +78,11 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
                 Ok(as_of) => Part::new(false, format!("known until {}", api.app.zone.show(as_of.at))),
                 Err(_) => Part::new(false, "no answer".into()),
             };
-            Ok(Data(Ready { status: "ok", database: "ok", schema_version: version, gateway, log }))
+            let servers = match domain::server::unreachable(&api.app).await? {
+                0 => Part::new(true, String::new()),
+                away => Part::new(false, format!("{away} cannot be reached")),
+            };
+            Ok(Data(Ready { status: "ok", database: "ok", schema_version: version, gateway, log, servers }))
         }
         _ => Err(Error::new(Kind::Unavailable, "migrations are missing").into()),
     }

@@ -9,6 +9,7 @@ pub mod embed;
 pub mod employee;
 pub mod envelope;
 pub mod error;
+pub mod event_stream;
 pub mod extract;
 pub mod fallback;
 pub mod headers;

@@ -39,6 +39,11 @@ impl Page {
         };
         Ok(Page { offset, limit })
     }
+
+    /// Which page this is, counted from 1.
+    pub fn number(self) -> i64 {
+        (self.offset / self.limit.max(1)).saturating_add(1)
+    }
 }
 
 /// What a query says about paging, in either manner.
@@ -128,10 +133,17 @@ mod tests {
         fn nothing_overflows_and_nothing_below_one_is_taken(page in any::<Option<i64>>(), size in any::<Option<i64>>(), limit in any::<Option<i64>>(), offset in any::<Option<i64>>()) {
             let bad = page.is_some_and(|n| n < 1) || size.is_some_and(|n| n < 1) || limit.is_some_and(|n| n < 1) || offset.is_some_and(|n| n < 0);
             match Page::asked(Asked { page, size, limit, offset }, 50) {
-                Ok(page) => prop_assert!(!bad && page.offset >= 0 && (1..=Page::MAX).contains(&page.limit)),
+                Ok(page) => prop_assert!(!bad && page.offset >= 0 && (1..=Page::MAX).contains(&page.limit) && page.number() >= 1),
                 Err(_) => prop_assert!(bad),
             }
         }
+    }
+
+    #[test]
+    fn pages_are_counted_from_one() {
+        let number = |offset, limit| Page { offset, limit }.number();
+        assert_eq!((number(0, 50), number(50, 50), number(99, 50), number(100, 50)), (1, 2, 2, 3));
+        assert_eq!(number(i64::MAX, 1), i64::MAX);
     }
 
     #[test]

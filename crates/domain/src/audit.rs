@@ -51,6 +51,10 @@ impl<'a> Deed<'a> {
         Deed { action, level: Level::Info, target, detail }
     }
 
+    pub fn error(action: Action, target: &'a str, detail: &'a str) -> Deed<'a> {
+        Deed { action, level: Level::Error, target, detail }
+    }
+
     pub fn warn(action: Action, target: &'a str, detail: &'a str) -> Deed<'a> {
         Deed { level: Level::Warn, ..Deed::info(action, target, detail) }
     }

@@ -32,6 +32,8 @@ pub async fn bind(
         rotate_token(app, tx, instance).await?;
         chat_binding::end_all(app, tx, &id, "bind").await?;
         clean(app, tx, instance, "bind").await?;
+    } else {
+        chat_binding::wake_all(tx, &id).await?;
     }
     instance::set_traces(tx, &id, Some(user)).await?;
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
@@ -60,6 +62,8 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
         clean(app, tx, instance, source).await?;
         // The cleaning holds back whatever comes next: nothing is left for that to remember.
         instance::set_traces(tx, &id, None).await?;
+    } else {
+        chat_binding::silence_all(tx, &id).await?;
     }
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
 }

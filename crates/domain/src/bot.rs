@@ -15,7 +15,7 @@ use store::instance;
 
 use crate::App;
 use crate::audit::By;
-use crate::chat_binding::{DEFAULT_PLATFORM, New, create};
+use crate::chat_binding::{DEFAULT_PLATFORM, New, Target, create};
 use crate::relay::{Port, reach};
 
 /// The header by which the platform proves that a message is its own.
@@ -44,14 +44,14 @@ impl Bots {
 pub async fn configure(
     app: &App,
     by: &By,
-    instance: &InstanceId,
+    target: Target<'_>,
     token: Secret,
     chat_id: Option<String>,
 ) -> Result<ChatBinding> {
-    instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
+    target.find(app).await?;
     let hash = app.sealer.hash(&token);
     let same = chat_binding::find_by_token(&app.db, &hash).await?;
-    if same.as_ref().is_some_and(|binding| binding.instance_id != instance.as_str()) {
+    if same.as_ref().is_some_and(|binding| binding.instance_id != target.instance.as_str()) {
         return Err(Error::conflict("this bot token is bound to another instance already"));
     }
     let chat_id = chat_id.or(same.map(|binding| binding.chat_id)).unwrap_or_default();
@@ -66,8 +66,31 @@ pub async fn configure(
         // A webhook would end the polling.
         None => None,
     };
-    let new = New { platform: DEFAULT_PLATFORM.into(), bot_token: token, chat_id, bot_username: me.username };
-    create(app, by, instance, new, &id, secret, true).await
+    let set = secret.is_some();
+    let new = New { platform: DEFAULT_PLATFORM.into(), bot_token: token.clone(), chat_id, bot_username: me.username };
+    let made = create(app, by, target, new, &id, secret, true).await;
+    if made.is_err() && set {
+        take_back(app, &token).await;
+    }
+    made
+}
+
+/// The webhook was set for a binding that came to nothing: the platform is told what it was told before.
+async fn take_back(app: &App, token: &Secret) {
+    let live = async {
+        let Some(binding) = chat_binding::find_by_token(&app.db, &app.sealer.hash(token)).await? else {
+            return Ok(None);
+        };
+        Ok::<_, Error>(app.bots.webhook(&binding.id).zip(binding.secret(&app.sealer)?))
+    };
+    let told = match live.await {
+        Ok(Some((url, secret))) => app.bots.platform.set_webhook(token, &url, &secret).await,
+        Ok(None) => app.bots.platform.delete_webhook(token).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = told {
+        tracing::warn!(%error, "a bot's webhook could not be put back");
+    }
 }
 
 /// How an instance's bot stands.
@@ -116,6 +139,9 @@ pub async fn deliver(app: &App, id: &ChatBindingId, shown: &Secret, body: Bytes)
     // Compared as keyed hashes: how long it takes says nothing.
     if app.sealer.hash(&secret) != app.sealer.hash(shown) {
         return Err(Error::from(Kind::Unauthorized).with_operator("a webhook with a wrong secret"));
+    }
+    if !binding.is_active {
+        return Err(Error::from(Kind::Unavailable).with_operator("nobody has the bot's instance"));
     }
     let instance = instance::find(&app.db, &InstanceId::named(&binding.instance_id)).await?.ok_or(Kind::NotFound)?;
     let road = reach(app, &instance, Port::Webhook).await?;

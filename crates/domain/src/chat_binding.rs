@@ -1,6 +1,6 @@
 //! Chat-bot bindings of an instance. A bot's token belongs to one instance only, and an instance has one bot of a platform.
 
-use base::id::{ChatBindingId, InstanceId};
+use base::id::{ChatBindingId, InstanceId, UserId};
 use base::{Error, Kind, Result, Secret};
 use jiff::SignedDuration;
 use store::Tx;
@@ -8,15 +8,41 @@ use store::chat_binding;
 pub use store::chat_binding::ChatBinding;
 use store::instance::{self, Instance};
 
-use crate::App;
 use crate::audit::{self, Action, By, Deed};
-use crate::task::{self, ClearWebhook, Context, WriteConfig};
+use crate::task::{self, ClearWebhook, Context};
+use crate::{App, claim};
 
 /// The platform when none is named.
 pub const DEFAULT_PLATFORM: &str = "telegram";
 
 /// A binding ends in the transaction in which the task is made; a clock may be asked twice in it.
 const TOGETHER: SignedDuration = SignedDuration::from_secs(60);
+
+/// The instance whose bots are to change, and who asks: an employee has a say while they hold it, and that may end at any moment.
+/// Administrators name no holder.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    pub instance: &'a InstanceId,
+    pub holder: Option<&'a UserId>,
+}
+
+impl Target<'_> {
+    pub(crate) async fn find(self, app: &App) -> Result<Instance> {
+        self.admit(instance::find(&app.db, self.instance).await?)
+    }
+
+    /// The instance, held: whoever has it now has it until the change is made.
+    async fn lock(self, tx: &mut Tx) -> Result<Instance> {
+        self.admit(instance::lock(tx, self.instance).await?)
+    }
+
+    fn admit(self, found: Option<Instance>) -> Result<Instance> {
+        match self.holder {
+            Some(user) => claim::held_by(user, found),
+            None => Ok(found.ok_or(Kind::NotFound)?),
+        }
+    }
+}
 
 pub struct New {
     pub platform: String,
@@ -31,13 +57,13 @@ pub async fn list(app: &App, instance: &InstanceId) -> Result<Vec<ChatBinding>> 
 }
 
 /// Binds a bot as it is named, without asking the platform: the instance's gateway announces itself there.
-pub async fn bind(app: &App, by: &By, instance: &InstanceId, new: New) -> Result<ChatBinding> {
+pub async fn bind(app: &App, by: &By, target: Target<'_>, new: New) -> Result<ChatBinding> {
     let id = ChatBindingId::fresh();
     let secret = match app.bots.webhooks.is_some() && new.platform == DEFAULT_PLATFORM {
         true => Some(base::secret::random_token()?),
         false => None,
     };
-    create(app, by, instance, new, &id, secret, false).await
+    create(app, by, target, new, &id, secret, false).await
 }
 
 /// Writes the binding, and has the instance told. With `replace`, the instance's other bot of the platform ends; without,
@@ -45,14 +71,15 @@ pub async fn bind(app: &App, by: &By, instance: &InstanceId, new: New) -> Result
 pub(crate) async fn create(
     app: &App,
     by: &By,
-    instance: &InstanceId,
+    target: Target<'_>,
     new: New,
     id: &ChatBindingId,
     secret: Option<Secret>,
     replace: bool,
 ) -> Result<ChatBinding> {
+    let instance = target.instance;
     let mut tx = app.db.begin().await?;
-    let found = instance::lock(&mut tx, instance).await?.ok_or(Kind::NotFound)?;
+    let found = target.lock(&mut tx).await?;
     let hash = app.sealer.hash(&new.bot_token);
     for old in chat_binding::live(&mut tx, instance).await?.into_iter().filter(|b| b.platform == new.platform) {
         if !replace {
@@ -78,7 +105,7 @@ pub(crate) async fn create(
         store::Error::Taken => Error::conflict("this bot token is bound to an instance already"),
         other => other.into(),
     })?;
-    tell_instance(app, &mut tx, &found, &by.operator).await?;
+    task::tell_instance(app, &mut tx, &found, &by.operator).await?;
     let detail = format!("{} bot {} bound{}", binding.platform, binding.bot_username, on_behalf(by));
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
     tx.commit().await?;
@@ -86,12 +113,13 @@ pub(crate) async fn create(
 }
 
 /// Takes a bot off: its webhook at the platform and its part of the instance's configuration are cleared by tasks.
-pub async fn delete(app: &App, by: &By, instance: &InstanceId, id: &ChatBindingId) -> Result<()> {
+pub async fn delete(app: &App, by: &By, target: Target<'_>, id: &ChatBindingId) -> Result<()> {
+    let instance = target.instance;
     let mut tx = app.db.begin().await?;
-    let found = instance::lock(&mut tx, instance).await?.ok_or(Kind::NotFound)?;
+    let found = target.lock(&mut tx).await?;
     let binding = chat_binding::find(&mut tx, instance, id).await?.ok_or(Kind::NotFound)?;
     // Before the webhook is cleared: a gateway that starts with the old configuration would set it again.
-    tell_instance(app, &mut tx, &found, &by.operator).await?;
+    task::tell_instance(app, &mut tx, &found, &by.operator).await?;
     end(app, &mut tx, &binding, true, &by.operator).await?;
     let detail = format!("{} bot {} unbound{}", binding.platform, binding.bot_username, on_behalf(by));
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
@@ -104,6 +132,15 @@ pub(crate) async fn end_all(app: &App, tx: &mut Tx, instance: &InstanceId, sourc
         end(app, tx, &binding, true, source).await?;
     }
     Ok(())
+}
+
+/// Nobody has the instance: its bots answer nobody until the same user has it again. Its configuration is the caller's to see to.
+pub(crate) async fn silence_all(tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    Ok(chat_binding::set_active(tx, instance, false).await?)
+}
+
+pub(crate) async fn wake_all(tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    Ok(chat_binding::set_active(tx, instance, true).await?)
 }
 
 async fn end(app: &App, tx: &mut Tx, binding: &ChatBinding, clear: bool, source: &str) -> Result<()> {
@@ -126,14 +163,6 @@ pub(crate) async fn clear_again(context: &Context, instance: &str) -> Result<()>
         task::enqueue(app, &mut tx, &payload, &context.task.r#type, None).await?;
     }
     Ok(tx.commit().await?)
-}
-
-/// Has the configuration written, where the instance is on its server already.
-async fn tell_instance(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<()> {
-    if instance.is_main || !instance.home.is_empty() {
-        task::enqueue(app, tx, &WriteConfig { instance_id: instance.id.clone() }, source, None).await?;
-    }
-    Ok(())
 }
 
 /// Employees act through the system: who it was stands in the detail.

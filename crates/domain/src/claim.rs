@@ -25,9 +25,12 @@ pub async fn count(app: &App, user: &UserId) -> Result<i64> {
 
 /// One of the user's instances; somebody else's is not there.
 pub async fn own(app: &App, user: &UserId, id: &InstanceId) -> Result<instance::Instance> {
-    let instance = instance::find(&app.db, id).await?;
-    let own = instance.filter(|i| i.assigned_user_id.as_deref() == Some(user.as_str()));
-    Ok(own.ok_or(Kind::NotFound)?)
+    held_by(user, instance::find(&app.db, id).await?)
+}
+
+/// The instance, where it is the user's at that moment; otherwise it is not there.
+pub(crate) fn held_by(user: &UserId, found: Option<instance::Instance>) -> Result<instance::Instance> {
+    Ok(found.filter(|i| i.assigned_user_id.as_deref() == Some(user.as_str())).ok_or(Kind::NotFound)?)
 }
 
 pub async fn available(app: &App, page: Page) -> Result<Listing<Idle>> {

@@ -91,8 +91,7 @@ async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
 
 async fn note(app: &App, server: &str, error: &remote::host::Error) -> Result<()> {
     let detail = error.to_string();
-    let deed = Deed { action: Action::ServerAction, level: Level::Error, target: server, detail: &detail };
-    audit::record_alone(app, &By::system(), deed).await
+    audit::record_alone(app, &By::system(), Deed::error(Action::ServerAction, server, &detail)).await
 }
 
 /// Tries everything that assistants on the server need, step by step.

@@ -12,7 +12,7 @@ use store::{Tx, pool, server};
 
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::binding::{Traces, bind, release};
-use crate::task::{self, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance, WriteConfig};
+use crate::task::{self, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance};
 use crate::{App, key};
 
 pub struct New {
@@ -157,6 +157,10 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
         .field("notes", &old.notes, &new.notes)
         .field("embed_enabled", &old.embed_enabled.to_string(), &new.embed_enabled.to_string());
     instance::update(&mut tx, &new).await?;
+    // From now on everybody asks at the new port, and the old one may be another's.
+    if new.gateway_port != old.gateway_port {
+        task::tell_instance(app, &mut tx, &new, &by.operator).await?;
+    }
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, &new.id, &changes.text())).await?;
     tx.notify(Notice::new(Topic::Instance, &new.id)).await?;
     tx.commit().await?;
@@ -171,12 +175,7 @@ pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String
     instance.config_json = config_json;
     instance.updated_at = app.clock.now();
     instance::update(&mut tx, &instance).await?;
-    let task = if instance.is_main || !instance.home.is_empty() {
-        let payload = WriteConfig { instance_id: instance.id.clone() };
-        Some(task::enqueue(app, &mut tx, &payload, &by.operator, None).await?)
-    } else {
-        None
-    };
+    let task = task::tell_instance(app, &mut tx, &instance, &by.operator).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, &instance.id, &changes.text())).await?;
     tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
     tx.commit().await?;
@@ -268,6 +267,8 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
             format!("taken from {}", holder.map_or_else(String::new, |u| u.email))
         }
     };
+    // What it does by itself, and its bot, follow whether somebody has it.
+    task::tell_instance(app, &mut tx, &instance, &by.operator).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
     Ok(tx.commit().await?)
 }

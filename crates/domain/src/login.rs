@@ -2,6 +2,7 @@
 
 use base::password::Verdict;
 use base::{Email, Error, Kind, Result, Secret};
+use jiff::Timestamp;
 use store::admin_user::{self, AdminUser};
 use store::user::{self, Status, User};
 
@@ -11,7 +12,7 @@ use crate::throttle::{LOGIN_ADDRESS, LOGIN_EMAIL};
 use crate::token::{Audience, Bearer};
 
 /// The operator of a login that names no account.
-const UNKNOWN: &str = "unknown";
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// A session that was opened.
 pub struct Opened<T> {
@@ -22,6 +23,7 @@ pub struct Opened<T> {
 pub async fn employee(app: &App, by: &By, email: &str, password: Secret) -> Result<Opened<User>> {
     let attempt = Attempt::new(Audience::Employee, by, email);
     attempt.check(app).await?;
+    let begun = app.clock.now();
     let account = match &attempt.email {
         Some(email) => user::find_by_email(&app.db, email.as_str()).await?,
         None => None,
@@ -39,7 +41,7 @@ pub async fn employee(app: &App, by: &By, email: &str, password: Secret) -> Resu
     if account.status != Status::Active {
         return Err(Kind::AccountRevoked.into());
     }
-    open_employee(app, account)
+    open_employee(app, account, begun)
 }
 
 pub async fn admin(app: &App, by: &By, email: &str, password: Secret) -> Result<Opened<AdminUser>> {
@@ -60,6 +62,7 @@ pub async fn admin(app: &App, by: &By, email: &str, password: Secret) -> Result<
 }
 
 async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) -> Result<Opened<AdminUser>> {
+    let begun = app.clock.now();
     let account = match &attempt.email {
         Some(email) => admin_user::find_by_email(&app.db, email.as_str()).await?,
         None => None,
@@ -77,19 +80,26 @@ async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) 
     if account.status != Status::Active {
         return Err(Kind::AccountRevoked.into());
     }
-    open_admin(app, by, account, "password").await
+    open_admin(app, by, account, begun, "password").await
 }
 
-/// A token for an account that has shown who it is.
-pub fn open_employee(app: &App, account: User) -> Result<Opened<User>> {
+/// A token for an account that has shown who it is. It is issued as of `begun`, a moment before the account was read: whatever
+/// ended tokens since then, while a password was compared, ends this one too.
+pub fn open_employee(app: &App, account: User, begun: Timestamp) -> Result<Opened<User>> {
     let bearer = Bearer { id: &account.id, email: &account.email, role: None, tokens_from: account.tokens_from };
-    let token = app.employee.tokens.issue(bearer, app.clock.now())?;
+    let token = app.employee.tokens.issue(bearer, begun)?;
     Ok(Opened { token, account })
 }
 
-/// A token for an administrator, and its entry in the audit log.
-pub async fn open_admin(app: &App, by: &By, account: AdminUser, how: &str) -> Result<Opened<AdminUser>> {
-    let token = admin_token(app, &account)?;
+/// A token for an administrator, and its entry in the audit log. `begun` is as in `open_employee`.
+pub async fn open_admin(
+    app: &App,
+    by: &By,
+    account: AdminUser,
+    begun: Timestamp,
+    how: &str,
+) -> Result<Opened<AdminUser>> {
+    let token = admin_token(app, &account, begun)?;
     let mut tx = app.db.begin().await?;
     admin_user::logged_in(&mut tx, &account.id, app.clock.now()).await?;
     let deed = Deed::info(Action::Login, &account.email, how);
@@ -98,14 +108,14 @@ pub async fn open_admin(app: &App, by: &By, account: AdminUser, how: &str) -> Re
     Ok(Opened { token, account })
 }
 
-pub fn admin_token(app: &App, account: &AdminUser) -> Result<Secret> {
+pub fn admin_token(app: &App, account: &AdminUser, begun: Timestamp) -> Result<Secret> {
     let bearer = Bearer {
         id: &account.id,
         email: &account.email,
         role: Some(account.role.as_str()),
         tokens_from: account.tokens_from,
     };
-    app.admin.tokens.issue(bearer, app.clock.now())
+    app.admin.tokens.issue(bearer, begun)
 }
 
 /// Whoever has one address of IPv6 has a whole /64 of them: those count as one.

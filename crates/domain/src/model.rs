@@ -54,7 +54,8 @@ pub struct Synced {
     pub task_ids: Vec<String>,
 }
 
-/// Takes over a foreign gateway's models, and has the list copied to instances: to those named, or to all.
+/// Takes over a foreign gateway's models, and has the list copied to instances: to those named, or to all
+/// that are on a server.
 pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Result<Synced> {
     let offered = if app.llm.embedded { vec![] } else { app.llm.gateway.models().await? };
     if !app.llm.embedded && offered.is_empty() {
@@ -65,7 +66,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
         None => {
             let sort = Sort { column: "i.created_at", descending: false };
             let all = instance::list(&app.db, instance::Wanted::default(), sort, Page::ALL).await?;
-            all.list.iter().map(|listed| listed.instance.id()).collect()
+            all.list.iter().filter(|listed| listed.instance.is_on_server()).map(|listed| listed.instance.id()).collect()
         }
     };
     let mut tx = app.db.begin().await?;

@@ -1,9 +1,10 @@
-//! Quotas are enforced before the model is called: an upper estimate is reserved, the true number settled afterwards.
+//! Quotas are enforced before the model is called: an estimate is reserved, the true number settled afterwards.
 //!
 //! A subject's use is what the log says plus what all processes were granted and have not written into the log yet. A process
 //! takes a grant for a request and, while the limit is far, a block for the next ones, so that most reservations need no
-//! database; a block is refilled in the background before it is empty, so that most of the others do not wait for it. A grant is given while use is below the limit, and then whole: one request may cross the limit, no more. What
-//! such a request leaves over lies beyond the limit and lets nobody in.
+//! database; a block is refilled in the background before it is empty, so that most of the others do not wait for it. A grant is
+//! given while use is below the limit, and then whole: one request may cross the limit, no more, as long as each stays within its
+//! estimate. What such a request leaves over lies beyond the limit and lets nobody in.
 //! What a process was granted is reduced by the loader of the log, in the transaction that writes a request's row.
 
 use std::collections::HashMap;
@@ -70,7 +71,7 @@ impl Subject {
             Subject::User { id, midnight, .. } => spent_in(db, zone, id, *midnight).await,
             Subject::Key { id, .. } => {
                 let key = gateway_key::find(db, id).await?;
-                Ok(key.map_or(0, |key| key.logged_quota - key.carried_quota))
+                Ok(key.map_or(0, |key| key.used()))
             }
         }
     }
@@ -211,7 +212,7 @@ impl Quotas {
         accounts.entry(subject.to_owned()).or_insert_with(|| Arc::new(Account::new(self.overdrawn.clone()))).clone()
     }
 
-    /// Reserves an upper estimate, or says that the quota is used up.
+    /// Reserves an estimate, or says that the quota is used up.
     pub async fn reserve(&self, app: &App, subject: &Subject, estimate: i64) -> Result<Reservation> {
         let name = subject.name();
         let asked = Asked {

@@ -3,12 +3,16 @@
 use base::id::{ServerId, TaskId};
 use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
 use jiff::SignedDuration;
+use store::Tx;
+use store::instance;
 use store::server;
 pub use store::server::Server;
 use store::server_metric;
 pub use store::server_metric::Metric;
 
 use crate::App;
+use crate::alert::Rule;
+use crate::assistant::place;
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::task::{self, PrepareServer};
 
@@ -104,6 +108,7 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         new.ssh_key = sealed(app, id.as_str(), key.as_ref())?;
     }
     new.base_dir = patch.base_dir.unwrap_or(new.base_dir);
+    require_same_homes(&mut tx, &old, &new).await?;
     // Another address is another machine.
     if patch.forget_host_key || new.host != old.host || new.ssh_port != old.ssh_port {
         new.host_key = String::new();
@@ -128,6 +133,22 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
     Ok(new)
 }
 
+/// What lies below the server's folder is an instance's alone, and goes with its owner; what does not is shared with whoever lives
+/// there. Another folder must change that for no instance.
+async fn require_same_homes(tx: &mut Tx, old: &Server, new: &Server) -> Result<()> {
+    if old.base_dir == new.base_dir {
+        return Ok(());
+    }
+    let changed = |home: &str| place::is_below(home, &old.base_dir) != place::is_below(home, &new.base_dir);
+    match instance::housed(tx, &ServerId::named(&old.id)).await?.into_iter().find(|i| changed(&i.home)) {
+        None => Ok(()),
+        Some(one) => Err(Error::conflict(format!(
+            "base_dir: the home of instance {} is {}, and whether that is its own follows from this folder",
+            one.id, one.home
+        ))),
+    }
+}
+
 /// Has Node and OpenClaw installed on it.
 pub async fn prepare(app: &App, by: &By, id: &ServerId) -> Result<TaskId> {
     let mut tx = app.db.begin().await?;
@@ -139,6 +160,18 @@ pub async fn prepare(app: &App, by: &By, id: &ServerId) -> Result<TaskId> {
     Ok(task)
 }
 
+/// How many servers the last look at their instances did not get to.
+pub async fn unreachable(app: &App) -> Result<usize> {
+    let open = crate::alert::open_subjects(app, Rule::InstancesUnhealthy).await?;
+    Ok(open.iter().filter(|subject| subject.starts_with(SUBJECT)).count())
+}
+
+/// What alerts about a server itself are told of.
+pub(crate) fn subject(id: &str) -> String {
+    format!("{SUBJECT}{id}")
+}
+const SUBJECT: &str = "server:";
+
 /// Soft delete; a server with live instances stays.
 pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
     let mut tx = app.db.begin().await?;
@@ -148,7 +181,7 @@ pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
         return Err(Error::conflict(format!("the server still has {instances} instances")));
     }
     server::delete(&mut tx, id, app.clock.now()).await?;
-    let subject = format!("server:{id}");
+    let subject = subject(id.as_str());
     crate::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
     let detail = format!("server {} deleted", server.name);
     audit::record(app, &mut tx, by, Deed::warn(Action::ServerAction, &server.id, &detail)).await?;

@@ -32,6 +32,7 @@ pub async fn proxied(app: &App, by: &By, token: &str) -> Result<Opened<User>> {
 }
 
 pub async fn employee(app: &App, identity: Identity) -> Result<Opened<User>> {
+    let begun = app.clock.now();
     let account = match user::find_by_idp(&app.db, &identity.id).await? {
         Some(account) => account,
         None => first_employee_login(app, &identity).await?,
@@ -39,13 +40,14 @@ pub async fn employee(app: &App, identity: Identity) -> Result<Opened<User>> {
     if account.status != Status::Active {
         return Err(Kind::AccountRevoked.into());
     }
-    login::open_employee(app, account)
+    login::open_employee(app, account, begun)
 }
 
 async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
     let email = verified(identity)?;
     let mut tx = app.db.begin().await?;
-    let account = match user::find_by_email(&mut tx, email.as_str()).await? {
+    // Held: a whole row is written back, and nobody's revocation is to be undone by that.
+    let account = match user::lock_by_email(&mut tx, email.as_str()).await? {
         Some(mut known) => {
             refuse_other_identity(known.idp_id.as_deref())?;
             known.idp_id = Some(identity.id.clone());
@@ -75,27 +77,45 @@ async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
     Ok(account)
 }
 
-pub async fn admin(app: &App, by: &By, identity: Identity) -> Result<Opened<AdminUser>> {
+/// `identity` is what became of the sign-in at the provider: that its token is not good is told to whoever watches the log. Anything
+/// else that failed there was nobody's yet.
+pub async fn admin(app: &App, by: &By, identity: Result<Identity>) -> Result<Opened<AdminUser>> {
+    let identity = match identity {
+        Err(error) if error.kind == Kind::Unauthorized => {
+            refused(app, &by.named(login::UNKNOWN), login::UNKNOWN, &error).await?;
+            return Err(error);
+        }
+        other => other?,
+    };
     let shown = identity.email.as_ref().map_or(identity.id.as_str(), Email::as_str);
+    let begun = app.clock.now();
     let account = match admin_user::find_by_idp(&app.db, &identity.id).await? {
         Some(account) => Ok(account),
         None => first_admin_login(app, &identity).await,
     };
-    let account = account.and_then(|account| match account.status {
-        Status::Active => Ok(account),
-        Status::Revoked => Err(Kind::AccountRevoked.into()),
+    let mut operator = login::UNKNOWN.to_owned();
+    let account = account.and_then(|account| {
+        operator.clone_from(&account.email);
+        match account.status {
+            Status::Active => Ok(account),
+            Status::Revoked => Err(Kind::AccountRevoked.into()),
+        }
     });
     if let Err(error) = &account {
-        let detail = format!("SSO refused: {}", error.client);
-        audit::record_alone(app, &by.named("unknown"), Deed::warn(Action::Login, shown, &detail)).await?;
+        refused(app, &by.named(operator), shown, error).await?;
     }
-    login::open_admin(app, by, account?, "SSO").await
+    login::open_admin(app, by, account?, begun, "SSO").await
+}
+
+async fn refused(app: &App, by: &By, shown: &str, error: &Error) -> Result<()> {
+    let detail = format!("SSO refused: {}", error.client);
+    audit::record_alone(app, by, Deed::warn(Action::Login, shown, &detail)).await
 }
 
 async fn first_admin_login(app: &App, identity: &Identity) -> Result<AdminUser> {
     let email = verified(identity)?;
     let mut tx = app.db.begin().await?;
-    let account = match admin_user::find_by_email(&mut tx, email.as_str()).await? {
+    let account = match admin_user::lock_by_email(&mut tx, email.as_str()).await? {
         Some(mut known) => {
             refuse_other_identity(known.idp_id.as_deref())?;
             known.idp_id = Some(identity.id.clone());

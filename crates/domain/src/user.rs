@@ -216,6 +216,8 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
         PASSWORD_CHANGE.hit(app, id.as_str()).await?;
         return Err(Error::field("old", "is not the current password"));
     }
+    // Many tries at one moment all pass the first look: a right one among too many wrong ones is none.
+    PASSWORD_CHANGE.check(app, id.as_str()).await?;
     let hash = app.hasher.hash(new).await?;
     let mut tx = app.db.begin().await?;
     let mut user = user::lock(&mut tx, id).await?.ok_or(Kind::Unauthorized)?;
@@ -223,11 +225,12 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
     if user.password_hash.as_ref() != Some(&stored) || user.status != Status::Active {
         return Err(Kind::Unauthorized.into());
     }
+    let now = app.clock.now();
     user.password_hash = Some(hash);
-    user.tokens_from = token::end_all(user.tokens_from, app.clock.now());
+    user.tokens_from = token::end_all(user.tokens_from, now);
     user::update(&mut tx, &user).await?;
     tx.notify(Notice::new(Topic::User, id.as_str())).await?;
     tx.commit().await?;
     PASSWORD_CHANGE.clear(app, id.as_str()).await?;
-    login::open_employee(app, user)
+    login::open_employee(app, user, now)
 }

@@ -170,10 +170,13 @@ async fn forward(
         let told = format!("{} at {} answered {}: {told}", by.model.id, by.provider, parts.status.as_u16());
         ticket.finish(&Outcome::Failed(&told))
     };
-    if ticket.overdrawn
-        && let Err(error) = gateway.app.quotas.hand_back(&gateway.app, false).await
-    {
-        tracing::warn!(%error, "what was used beyond an estimate is not told yet");
+    if ticket.overdrawn {
+        // On its own: a client that leaves in the middle would take along what was out of the accounts just then.
+        let app = gateway.app.clone();
+        let told = tokio::spawn(async move { app.quotas.hand_back(&app, false).await }).await;
+        if let Err(error) = told.map_err(base::Error::internal).flatten() {
+            tracing::warn!(%error, "what was used beyond an estimate is not told yet");
+        }
     }
     match written {
         Ok(()) => Ok(Answered::Whole(Response::from_parts(parts, Reply::Whole(pieces)))),

@@ -24,7 +24,7 @@ pub struct Used {
 }
 
 impl Reserved {
-    /// Reserves an upper estimate, or says which limit is reached.
+    /// Reserves an estimate, or says which limit is reached.
     pub async fn take(app: &Arc<App>, caller: &Caller, estimate: Used) -> Result<Reserved, Refusal> {
         let mut reserved = Reserved::default();
         if let Some(subject) = caller.quota_of_user(app.clock.now(), &app.zone) {

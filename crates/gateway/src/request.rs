@@ -112,7 +112,7 @@ impl Asked {
         })
     }
 
-    /// An upper estimate of the tokens that it will use.
+    /// The tokens that it will use at most, as far as the request says: nothing limits an answer that it sets no limit to.
     pub fn estimate(&self) -> i64 {
         tokens::estimated(self.body.len()).saturating_add(i64::try_from(self.answer).unwrap_or(i64::MAX))
     }

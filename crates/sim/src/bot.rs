@@ -26,6 +26,8 @@ struct Bots {
     calls: Vec<(String, String, Value)>,
     /// Answers 502 to everything.
     broken: bool,
+    /// How long every answer takes.
+    delay: Duration,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -81,6 +83,10 @@ impl Platform {
 
     pub fn set_broken(&self, broken: bool) {
         self.bots().broken = broken;
+    }
+
+    pub fn set_delay(&self, delay: Duration) {
+        self.bots().delay = delay;
     }
 
     /// Somebody else tells it where to deliver.
@@ -140,11 +146,16 @@ async fn call(
         confirmed(&bots, &token, body["offset"].as_i64());
         polled(&bots, &token, Duration::from_secs(body["timeout"].as_u64().unwrap_or_default().min(10))).await;
     }
+    let delay = {
+        let mut bots = bots.lock().unwrap_or_else(PoisonError::into_inner);
+        if bots.broken {
+            return (StatusCode::BAD_GATEWAY, "<html>bad gateway</html>").into_response();
+        }
+        bots.calls.push((token.clone(), method.clone(), body.clone()));
+        bots.delay
+    };
+    tokio::time::sleep(delay).await;
     let mut bots = bots.lock().unwrap_or_else(PoisonError::into_inner);
-    if bots.broken {
-        return (StatusCode::BAD_GATEWAY, "<html>bad gateway</html>").into_response();
-    }
-    bots.calls.push((token.clone(), method.clone(), body.clone()));
     let Some(bot) = bots.by_token.get_mut(&token) else { return refused(StatusCode::UNAUTHORIZED, "Unauthorized") };
     let result = match method.as_str() {
         "getMe" => json!({"id": 7, "is_bot": true, "first_name": "A bot", "username": bot.username}),

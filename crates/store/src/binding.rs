@@ -162,8 +162,6 @@ pub enum Of<'a> {
     User(&'a UserId),
     Department(&'a str),
     Instances(&'a [String]),
-    /// Of users whose e-mail contains this text.
-    EmailLike(&'a str),
 }
 
 /// Tenures, the first bound first.
@@ -177,9 +175,6 @@ pub async fn tenures(db: &Db, of: Of<'_>) -> Result<Vec<Tenure>> {
             let marks = vec!["?"; instances.len()].join(", ");
             (format!(" AND b.instance_id IN ({marks})"), instances.iter().map(Value::from).collect())
         }
-        Of::EmailLike(text) => {
-            (format!(" AND u.email {}", db.dialect().contains()), args![db.dialect().containing(text)])
-        }
     };
     let sql = format!(
         "SELECT b.user_id AS user_id, u.email AS email, u.department AS department, b.instance_id AS instance_id, \
@@ -189,6 +184,17 @@ pub async fn tenures(db: &Db, of: Of<'_>) -> Result<Vec<Tenure>> {
          WHERE b.ended_at IS NULL AND i.deleted_at IS NULL{clause} ORDER BY b.created_at, b.id"
     );
     db.all(&sql, args).await
+}
+
+/// What holds of a row of the request log that is in a tenure of a user `u` of whom this holds.
+pub(crate) fn used_by(user: &str) -> String {
+    format!(
+        "(token_name IN (SELECT b.instance_id FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
+         WHERE b.ended_at IS NULL AND i.deleted_at IS NULL AND {user}) \
+         AND created_at >= COALESCE((SELECT MAX(o.ended_at) FROM binding b \
+         JOIN binding o ON o.instance_id = b.instance_id AND o.user_id <> b.user_id \
+         WHERE b.instance_id = request_log.token_name AND b.ended_at IS NULL), 0))"
+    )
 }
 
 /// A user's bindings that lasted into what came after `since`, ended ones included.

@@ -79,6 +79,12 @@ pub async fn find(conn: impl Into<Conn<'_>>, instance: &InstanceId, id: &ChatBin
     conn.into().first(&sql, args![id.as_str(), instance.as_str()]).await
 }
 
+/// Switches all bots of an instance on or off.
+pub async fn set_active(tx: &mut Tx, instance: &InstanceId, is_active: bool) -> Result<()> {
+    let sql = "UPDATE chat_binding SET is_active = ? WHERE instance_id = ? AND deleted_at IS NULL";
+    tx.run(sql, args![is_active, instance.as_str()]).await.map(drop)
+}
+
 pub async fn delete(tx: &mut Tx, id: &ChatBindingId, at: Timestamp) -> Result<()> {
     tx.run("UPDATE chat_binding SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
 }

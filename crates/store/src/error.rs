@@ -45,8 +45,8 @@ impl Error {
             Error::Sql(sqlx::Error::Database(e)) => e.code().is_some_and(|code| match code.parse::<u32>() {
                 // SQLite: too big, a constraint, a type that does not fit.
                 Ok(code) if code < 10_000 => matches!(code & 0xff, 18..=20),
-                // PostgreSQL: data exceptions and integrity constraints.
-                _ => code.starts_with("22") || code.starts_with("23"),
+                // PostgreSQL: data exceptions, integrity constraints, and limits of its own (a text too long for an index).
+                _ => ["22", "23", "54"].iter().any(|class| code.starts_with(class)),
             }),
             _ => false,
         }

@@ -37,6 +37,8 @@ record! {
         pub logged_quota: i64,
         /// What keys of this name that are gone had used.
         pub carried_quota: i64,
+        /// What was logged under its name before its quota began to count.
+        pub quota_from: i64,
         pub dirty: bool,
         pub rotate: bool,
         pub last_checked_at: Option<Timestamp>,
@@ -48,6 +50,11 @@ record! {
 impl GatewayKey {
     pub fn key(&self, sealer: &Sealer) -> Result<Secret> {
         sealer.open(place(&self.id), &self.secret)
+    }
+
+    /// What was used of its quota: what was logged since its record was made, whatever became of the key itself meanwhile.
+    pub fn used(&self) -> i64 {
+        self.logged_quota - self.quota_from
     }
 
     /// How far apart what the gateway says was used and what the log sums up to are.
@@ -68,8 +75,8 @@ pub fn place(id: &str) -> Place<'_> {
 /// Fails with `Taken` when the name, the key or the instance's key is there already.
 pub async fn insert(tx: &mut Tx, key: &GatewayKey, hash: &str) -> Result<()> {
     let sql = "INSERT INTO gateway_key (id, instance_id, name, gateway_id, secret, secret_hash, status, user_revoked, quota_spent, \
-        quota, used_quota, logged_quota, carried_quota, dirty, rotate, last_checked_at, created_at, updated_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        quota, used_quota, logged_quota, carried_quota, quota_from, dirty, rotate, last_checked_at, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &key.id,
         key.instance_id.as_ref(),
@@ -84,6 +91,7 @@ pub async fn insert(tx: &mut Tx, key: &GatewayKey, hash: &str) -> Result<()> {
         key.used_quota,
         key.logged_quota,
         key.carried_quota,
+        key.quota_from,
         key.dirty,
         key.rotate,
         key.last_checked_at,
@@ -180,7 +188,7 @@ pub async fn set_logged(tx: &mut Tx, id: &str) -> Result<()> {
     let sql = "UPDATE gateway_key SET logged_quota = COALESCE((SELECT CAST(SUM(u.quota) AS BIGINT) FROM usage_daily u \
         WHERE u.token_name = gateway_key.name), 0) WHERE id = ?";
     tx.run(sql, args![id]).await?;
-    let sql = "UPDATE gateway_key SET carried_quota = logged_quota - used_quota WHERE id = ?";
+    let sql = "UPDATE gateway_key SET carried_quota = logged_quota - used_quota, quota_from = logged_quota - used_quota WHERE id = ?";
     tx.run(sql, args![id]).await.map(drop)
 }
 

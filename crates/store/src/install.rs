@@ -34,6 +34,8 @@ record! {
         pub files: String,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
+        /// When its files were first about to be put on the instance.
+        pub touched_at: Option<Timestamp>,
         pub installed_at: Option<Timestamp>,
         pub removed_at: Option<Timestamp>,
     }
@@ -113,7 +115,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &InstallId) -> Result<Option<In
 /// Writes back everything that may change.
 pub async fn update(tx: &mut Tx, install: &Install) -> Result<()> {
     let sql = "UPDATE install SET item_version = ?, item_revision = ?, user_id = ?, task_id = ?, state = ?, error = ?, \
-        files = ?, updated_at = ?, installed_at = ?, removed_at = ? WHERE id = ?";
+        files = ?, updated_at = ?, touched_at = ?, installed_at = ?, removed_at = ? WHERE id = ?";
     let args = args![
         &install.item_version,
         install.item_revision,
@@ -123,6 +125,7 @@ pub async fn update(tx: &mut Tx, install: &Install) -> Result<()> {
         &install.error,
         &install.files,
         install.updated_at,
+        install.touched_at,
         install.installed_at,
         install.removed_at,
         &install.id

@@ -63,6 +63,11 @@ impl Instance {
     pub fn token(&self, sealer: &Sealer) -> Result<Secret> {
         sealer.open(token_place(&self.id), &self.gateway_token)
     }
+
+    /// Whether it was ever brought to its server.
+    pub fn is_on_server(&self) -> bool {
+        self.is_main || !self.home.is_empty()
+    }
 }
 
 pub fn token_place(id: &str) -> Place<'_> {
@@ -123,18 +128,16 @@ pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
 pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
     let sql = format!(
         "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 \
-         ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1{}",
-        Instance::COLUMNS,
-        tx.dialect().skip_locked()
+         ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1",
+        Instance::COLUMNS
     );
-    let mut instance = tx.first(&sql, args![]).await?;
-    for wait in tx.dialect().second_looks() {
-        if instance.is_none() {
-            tokio::time::sleep(std::time::Duration::from_millis(*wait)).await;
-            instance = tx.first(&sql, args![]).await?;
-        }
+    // Those that somebody holds are passed over, so that many claims at once take one each.
+    let free = tx.first(&format!("{sql}{}", tx.dialect().skip_locked()), args![]).await?;
+    if free.is_some() {
+        return Ok(free);
     }
-    Ok(instance)
+    // Who holds one may only write down how it is (a health check holds all of a server), or give it back: that is waited for.
+    tx.first(&format!("{sql}{}", tx.dialect().for_update()), args![]).await
 }
 
 /// For `ORDER BY`: the states from the best to the worst.
@@ -156,6 +159,19 @@ record! {
 pub async fn homes(tx: &mut Tx, server: &ServerId) -> Result<Vec<String>> {
     let homes: Vec<Home> = tx.all("SELECT home FROM instance WHERE server_id = ?", args![server.as_str()]).await?;
     Ok(homes.into_iter().map(|h| h.home).collect())
+}
+
+record! {
+    /// An instance that has, or may still have, something in its home.
+    #[derive(Clone, Debug)]
+    pub struct Housed { pub id: String, pub home: String }
+}
+
+/// The instances of a server that have a home which is not the login's: those that are deleted too, until they are retired.
+pub async fn housed(tx: &mut Tx, server: &ServerId) -> Result<Vec<Housed>> {
+    let sql = "SELECT i.id, i.home FROM instance i WHERE i.server_id = ? AND i.home <> '' AND i.is_main = 0 AND (i.deleted_at IS NULL \
+        OR EXISTS (SELECT 1 FROM task t WHERE t.instance_id = i.id AND t.type = 'retire_instance' AND t.status <> 'done')) ORDER BY i.id";
+    tx.all(sql, args![server.as_str()]).await
 }
 
 pub async fn set_home(tx: &mut Tx, id: &InstanceId, home: &str) -> Result<()> {

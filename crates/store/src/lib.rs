@@ -11,6 +11,7 @@ pub mod chat_message;
 pub mod container;
 pub mod copy;
 pub mod db;
+pub mod debt;
 pub mod dialect;
 pub mod ended_token;
 pub mod error;

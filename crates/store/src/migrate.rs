@@ -13,6 +13,9 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (6, "talk", include_str!("../migrations/0006_talk.sql")),
     (7, "clock", include_str!("../migrations/0007_clock.sql")),
     (8, "ends", include_str!("../migrations/0008_ends.sql")),
+    (9, "quota", include_str!("../migrations/0009_quota.sql")),
+    (10, "debt", include_str!("../migrations/0010_debt.sql")),
+    (11, "touched", include_str!("../migrations/0011_touched.sql")),
 ];
 
 /// The schema version that this binary knows.

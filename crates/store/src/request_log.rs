@@ -5,8 +5,7 @@ use base::{Page, Zone};
 use jiff::Timestamp;
 
 use crate::db::{Number, Value};
-use crate::usage;
-use crate::{Conn, Db, Result, Tx, args, record};
+use crate::{Conn, Db, Result, Tx, args, binding, record, usage};
 
 /// The type of a row that counts: everything else is an error, save a refund.
 pub const SUCCESS: i64 = 2;
@@ -77,17 +76,17 @@ pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()
         let mut args: Vec<Value> = Vec::with_capacity(batch.len() * 13);
         for request in batch {
             args.extend(args![
-                storable(&request.request_id),
-                storable(&request.token_name),
-                storable(&request.model),
-                storable(&request.provider),
+                &request.request_id,
+                &request.token_name,
+                &request.model,
+                &request.provider,
                 request.kind,
                 request.is_stream,
                 request.prompt_tokens,
                 request.completion_tokens,
                 request.quota,
                 request.duration_ms,
-                storable(&request.error_message),
+                &request.error_message,
                 request.estimated,
                 request.created_at
             ]);
@@ -95,11 +94,6 @@ pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()
         tx.run(&sql, args).await?;
     }
     usage::add(tx, zone, &requests).await
-}
-
-/// PostgreSQL's texts have no NUL.
-pub(crate) fn storable(text: &str) -> String {
-    if text.contains('\0') { text.replace('\0', "") } else { text.to_owned() }
 }
 
 /// One instance's requests from an instant on, newest first.
@@ -127,14 +121,12 @@ pub struct Asked {
     pub text: Option<Text>,
 }
 
-/// A text that is looked for in what a list shows.
+/// A text that is looked for in what a list shows: model, error, token, instance, and whose it is.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     pub text: String,
-    /// Tokens whose instance's name or own name has it.
-    pub tokens: Vec<String>,
-    /// Tokens whose user's e-mail has it, from the instant on from which the user's requests count.
-    pub users_tokens: Vec<(String, Timestamp)>,
+    /// A token that is shown by another name which has it.
+    pub also: Option<&'static str>,
 }
 
 impl Asked {
@@ -164,30 +156,24 @@ impl Asked {
         }
         if let Some(text) = &self.text {
             let (contains, pattern) = (dialect.contains(), dialect.containing(&text.text));
-            let mut any = vec![format!("model {contains}"), format!("error_message {contains}")];
-            args.extend([Value::from(&pattern), Value::from(&pattern)]);
-            any.push(among("token_name", text.tokens.len()));
-            args.extend(text.tokens.iter().map(Value::from));
-            for (token, since) in &text.users_tokens {
-                any.push("(token_name = ? AND created_at >= ?)".into());
-                args.extend(args![token, *since]);
+            // Asked of the tables, not bound one by one: a letter is in the names of ten thousand instances, and no database
+            // takes that many values.
+            let mut any = vec![
+                format!("model {contains}"),
+                format!("error_message {contains}"),
+                format!("token_name {contains}"),
+                format!("token_name IN (SELECT i.id FROM instance i WHERE i.name {contains})"),
+                binding::used_by(&format!("u.email {contains}")),
+            ];
+            args.extend(any.iter().map(|_| Value::from(&pattern)));
+            if let Some(token) = text.also {
+                any.push("token_name = ?".into());
+                args.push(token.into());
             }
-            clauses.push(any_of(&any));
+            clauses.push(format!("({})", any.join(" OR ")));
         }
         let sql = if clauses.is_empty() { String::new() } else { format!(" WHERE {}", clauses.join(" AND ")) };
         (sql, args)
-    }
-}
-
-/// `OR` over many, as a tree: SQLite takes expressions of 1,000 levels only.
-fn any_of(clauses: &[String]) -> String {
-    match clauses {
-        [] => "1 = 0".into(),
-        [one] => one.clone(),
-        many => {
-            let (left, right) = many.split_at(many.len() / 2);
-            format!("({} OR {})", any_of(left), any_of(right))
-        }
     }
 }
 
@@ -220,13 +206,6 @@ pub async fn sum_again(db: &Db, since: Timestamp) -> Result<Vec<usage::Keyed>> {
     let totals = usage::ROW_TOTALS;
     let sql = format!("SELECT model AS key, {totals} FROM request_log WHERE created_at >= ? GROUP BY model");
     db.all(&sql, args![since]).await
-}
-
-/// All token names that ever asked for anything.
-pub async fn token_names(db: &Db) -> Result<Vec<String>> {
-    record! { struct Name { token_name: String } }
-    let names: Vec<Name> = db.all("SELECT DISTINCT token_name FROM usage_daily", args![]).await?;
-    Ok(names.into_iter().map(|n| n.token_name).collect())
 }
 
 /// Deletes requests older than `before`, at most `limit` at once; answers how many went. A row stays while it stands in

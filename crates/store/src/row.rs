@@ -31,10 +31,16 @@ value_from! {
     i32 => Int, v v.into();
     bool => Int, v v.into();
     f64 => Real, v v;
-    String => Text, v v;
-    &str => Text, v v.to_owned();
-    &String => Text, v v.clone();
+    String => Text, v storable(v);
+    &str => Text, v storable(v.to_owned());
+    &String => Text, v storable(v.clone());
     Timestamp => Int, v v.as_millisecond();
+}
+
+/// PostgreSQL's texts have no NUL: what came from a server or a log is kept with a mark in its place, and no text with one is
+/// equal to a text without.
+pub(crate) fn storable(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
 
 #[macro_export]

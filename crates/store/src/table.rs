@@ -38,6 +38,7 @@ pub const TABLES: &[&str] = &[
     "job",
     "job_run",
     "instance_health",
+    "debt",
     "heartbeat",
     "repair",
     "guardian_event",

@@ -217,22 +217,34 @@ pub async fn is_waiting(db: &Db, kind: &str, payload: &str) -> Result<bool> {
     Ok(number.n > 0)
 }
 
+/// Whether a task of this type and payload waits for its first attempt: it will see what this transaction writes.
+pub async fn is_pending(tx: &mut Tx, kind: &str, payload: &str) -> Result<bool> {
+    let sql = "SELECT COUNT(*) AS n FROM task WHERE type = ? AND payload = ? AND status = 'pending'";
+    let number: Number = Conn::from(tx).one(sql, args![kind, payload]).await?;
+    Ok(number.n > 0)
+}
+
 record! {
     struct Busy { instance_id: String }
 }
 
+/// What holds of a task `t` that is at work on its instance, or about to be. One that is held back by a cleaning is neither: a dead
+/// cleaning may stay so for days.
+fn at_work() -> String {
+    format!("t.status IN ('pending', 'processing') AND (t.status = 'processing' OR ({FREE}))")
+}
+
 /// The instances that something is at work on, or is about to be.
 pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
-    let sql =
-        "SELECT DISTINCT instance_id FROM task WHERE status IN ('pending', 'processing') AND instance_id IS NOT NULL";
-    let rows: Vec<Busy> = db.all(sql, args![]).await?;
+    let sql = format!("SELECT DISTINCT t.instance_id FROM task t WHERE t.instance_id IS NOT NULL AND {}", at_work());
+    let rows: Vec<Busy> = db.all(&sql, args![]).await?;
     Ok(rows.into_iter().map(|row| row.instance_id).collect())
 }
 
 /// Whether something is at work on an instance, or about to be.
 pub async fn is_busy(tx: &mut Tx, instance: &InstanceId) -> Result<bool> {
-    let sql = "SELECT COUNT(*) AS n FROM task WHERE instance_id = ? AND status IN ('pending', 'processing')";
-    let number: Number = Conn::from(tx).one(sql, args![instance.as_str()]).await?;
+    let sql = format!("SELECT COUNT(*) AS n FROM task t WHERE t.instance_id = ? AND {}", at_work());
+    let number: Number = Conn::from(tx).one(&sql, args![instance.as_str()]).await?;
     Ok(number.n > 0)
 }
 

@@ -78,6 +78,12 @@ pub async fn find_by_email(conn: impl Into<Conn<'_>>, email: &str) -> Result<Opt
     conn.into().first(&sql, args![Email::key_of(email)]).await
 }
 
+/// The user as it is, held until the transaction ends.
+pub async fn lock_by_email(tx: &mut Tx, email: &str) -> Result<Option<User>> {
+    let sql = format!("SELECT {} FROM users WHERE email_key = ?{}", User::COLUMNS, tx.dialect().for_update());
+    tx.first(&sql, args![Email::key_of(email)]).await
+}
+
 pub async fn find_by_idp(conn: impl Into<Conn<'_>>, idp_id: &str) -> Result<Option<User>> {
     conn.into().first(&format!("SELECT {} FROM users WHERE idp_id = ?", User::COLUMNS), args![idp_id]).await
 }

@@ -62,6 +62,9 @@ pub struct Running {
     stop: watch::Sender<bool>,
     gateway: JoinSet<()>,
     stop_gateway: watch::Sender<bool>,
+    /// With a foreign gateway: what keeps the quotas.
+    quotas: JoinSet<()>,
+    stop_quotas: watch::Sender<bool>,
     // Its lock says that the database is in use.
     _opened: Opened,
 }
@@ -71,6 +74,7 @@ impl Running {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
         let (stop_gateway, gateway_stopped) = watch::channel(false);
+        let (stop_quotas, quotas_stopped) = watch::channel(false);
         let log = opened.log.clone();
         let serves_gateway = log.is_some() && config.gateway.foreign.is_none();
         let mut running = Running {
@@ -80,11 +84,13 @@ impl Running {
             stop,
             gateway: JoinSet::new(),
             stop_gateway,
+            quotas: JoinSet::new(),
+            stop_quotas,
             _opened: opened,
         };
         // Before the sides: whoever sees them ready finds the gateway there.
         if let Some(log) = log.clone().filter(|_| config.gateway.foreign.is_some()) {
-            running.tasks.spawn(keep_quotas(running.app.clone(), log, stopped.clone()));
+            running.quotas.spawn(keep_quotas(running.app.clone(), log, quotas_stopped));
         } else if let Some(log) = log {
             let settings = &config.gateway;
             let timing = gateway::Timing::default();
@@ -183,7 +189,14 @@ impl Running {
             self.tasks.abort_all();
             self.gateway.abort_all();
         }
-        tokio::time::timeout(Duration::from_secs(1), self.app.hosts.close()).await.ok();
+        // Nobody reserves any more: what is handed back now is all there is.
+        self.stop_quotas.send(true).ok();
+        let quotas = async { while self.quotas.join_next().await.is_some() {} };
+        let quotas = tokio::time::timeout(Duration::from_secs(1), quotas);
+        let hosts = tokio::time::timeout(Duration::from_secs(1), self.app.hosts.close());
+        if tokio::join!(quotas, hosts).0.is_err() {
+            tracing::warn!("quota was not handed back in time; the next start forgets it");
+        }
         tokio::time::timeout(Duration::from_secs(1), self.app.db.close()).await.ok();
     }
 }

@@ -3,6 +3,7 @@ import { startApp } from '@tidepool/shared/app';
 import { appRoutes } from '@tidepool/shared/shell/routes';
 import '@tidepool/shared/styles.css';
 import { account, session } from './api';
+import { forgetUnfinished } from './chat/engine/unfinished';
 import { forgetThreads } from './chat/local-threads';
 import { dictionaries } from './messages';
 
@@ -24,7 +25,9 @@ const routes = () =>
 
 // Who signs out leaves nothing of their chats on this machine; a session that merely ended finds its drafts again.
 session.subscribe(() => {
-  if (session.state().endReason === 'signed-out') forgetThreads();
+  if (session.state().endReason !== 'signed-out') return;
+  forgetThreads();
+  forgetUnfinished();
 });
 
 void startApp({ session, account, dictionaries, routes });

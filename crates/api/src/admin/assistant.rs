@@ -1,7 +1,7 @@
 //! What of an instance is on its server: its log, its configuration, its running.
 
-use axum::body::{Body as HttpBody, Bytes};
-use axum::http::{HeaderValue, header};
+use axum::body::Bytes;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use base::id::InstanceId;
 use base::{Error, Kind, Text};
@@ -20,6 +20,7 @@ use super::instance::{InstanceDetail, Secrets, detail};
 use crate::config_json::ConfigJson;
 use crate::envelope::Data;
 use crate::error::{ApiError, error_event};
+use crate::event_stream::{self, Session, Watched};
 use crate::extract::{Admin, Answer, Body, Path, Query, State};
 use crate::shape::Enqueued;
 use crate::state::{Api, Shared};
@@ -63,7 +64,7 @@ fn line(api: &Api, line: Line) -> JournalLine {
 /// The last lines that the instance wrote, read on its server now (beyond the spec).
 ///
 /// The instance's own token, key and bot token are masked. With `follow`, each event's data is one line as JSON; it ends after an
-/// hour at the latest, or with an event `error` that carries the envelope.
+/// hour at the latest, when the token does, or with an event `error` that carries the envelope.
 #[utoipa::path(get, path = "/instances/{id}/logs", tag = "instances", params(("id" = String, Path), LogsWanted), responses(
     (status = 200, description = "the lines, or with `follow` an event stream", content(
         (JournalLines = "application/json"),
@@ -77,6 +78,7 @@ async fn read_logs(
     api: State,
     Path(id): Path<String>,
     Query(wanted): Query<LogsWanted>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let lines = match wanted.lines.unwrap_or(200) {
         lines @ 1..=2000 => lines as usize,
@@ -85,38 +87,38 @@ async fn read_logs(
     let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
     if wanted.follow == Some(true) {
         let following = logs::follow(&api.app, &assistant, lines).await?;
-        return Ok(events(api, following));
+        return Ok(events(api, Watched::of(&headers), following));
     }
-    let veil = Veil::of(&api.app, &assistant).await?;
+    let veil = Veil::of(&api.app, &assistant.id()).await?;
     let found = logs::last(&assistant, lines).await?;
     let list = found.into_iter().map(|found| line(&api, veil.over(found))).collect();
     Ok(Data(JournalLines { list }).into_response())
 }
 
-fn events(api: State, following: Stream) -> Response {
-    let pieces = stream::unfold(Some(following), move |following| {
+fn events(api: State, session: Watched, following: Stream) -> Response {
+    let pieces = stream::unfold(Some((session, following)), move |begun| {
         let api = api.0.clone();
         async move {
-            let mut following = following?;
-            match following.next().await {
+            let (mut session, mut following) = begun?;
+            let next = following.next().await;
+            match session.look(&api.app).await {
+                Session::Stands => {}
+                // Keys and tokens may be others by now.
+                Session::Seen => following.veil_anew(&api.app).await.ok()?,
+                Session::Ended => return None,
+            }
+            match next {
                 Ok(found) => {
-                    let data = serde_json::to_string(&line(&api, found)).unwrap_or_default();
-                    let event = Bytes::from(format!("data: {data}\n\n"));
-                    Some((Ok::<_, std::convert::Infallible>(event), Some(following)))
+                    let data = serde_json::to_string(&line(&api, following.veiled(found))).unwrap_or_default();
+                    Some((Bytes::from(format!("data: {data}\n\n")), Some((session, following))))
                 }
                 // Its hour is over: whoever wants more asks again.
                 Err(error) if error.kind == Kind::TimedOut => None,
-                Err(error) => Some((Ok(Bytes::from(error_event(error))), None)),
+                Err(error) => Some((Bytes::from(error_event(error)), None)),
             }
         }
     });
-    let mut response = Response::new(HttpBody::from_stream(pieces));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // nginx would keep the events back until it has a page full.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    event_stream::response(pieces)
 }
 
 #[derive(Serialize, ToSchema)]

@@ -145,7 +145,7 @@ async fn sso_callback(
     Query(callback): Query<Callback>,
 ) -> Result<Response, ApiError> {
     let outcome = async {
-        let identity = flow::finish(&api, &headers, &callback).await?;
+        let identity = flow::finish(&api, &headers, &callback).await;
         let opened = sso::admin(&api.app, &caller.0, identity).await?;
         Ok((opened.token.clone(), Data(LoggedIn::new(opened))))
     };

@@ -2,7 +2,8 @@
 
 use base::Listing;
 use base::id::{ChatBindingId, InstanceId};
-use domain::{bot, chat_binding};
+use domain::bot;
+use domain::chat_binding::{self, Target};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -38,7 +39,8 @@ async fn create(
     Path(id): Path<String>,
     Body(body): Body<NewChatBinding>,
 ) -> Answer<ChatBindingItem> {
-    let made = chat_binding::bind(&api.app, &who.by, &InstanceId::named(id), body.checked()).await?;
+    let target = Target { instance: &InstanceId::named(id), holder: None };
+    let made = chat_binding::bind(&api.app, &who.by, target, body.checked()).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 
@@ -47,7 +49,8 @@ async fn create(
 /// Tasks clear its webhook at the platform and its part of the instance's configuration.
 #[utoipa::path(delete, path = "/instances/{id}/chat-bindings/{bid}", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Admin, api: State, Path((id, bid)): Path<(String, String)>) -> Answer<Deleted> {
-    chat_binding::delete(&api.app, &who.by, &InstanceId::named(id), &ChatBindingId::named(bid.clone())).await?;
+    let target = Target { instance: &InstanceId::named(id), holder: None };
+    chat_binding::delete(&api.app, &who.by, target, &ChatBindingId::named(bid.clone())).await?;
     Ok(Data(Deleted { id: bid }))
 }
 
@@ -67,7 +70,8 @@ async fn configure(
 ) -> Answer<ChatBindingItem> {
     let id = InstanceId::named(id);
     let chat_id = body.chat_id.map(|chat| chat.as_str().to_owned());
-    let made = bot::configure(&api.app, &who.by, &id, body.bot_token.0, chat_id).await?;
+    let made =
+        bot::configure(&api.app, &who.by, Target { instance: &id, holder: None }, body.bot_token.0, chat_id).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 

@@ -155,10 +155,5 @@ async fn events(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Pagi
     };
     let found = guardian::events(&api.app, filter, sort, page).await?;
     let list = found.list.into_iter().map(|event| item(&api, event)).collect();
-    Ok(Data(GuardianEvents {
-        total: found.total,
-        page: page.offset / page.limit.max(1) + 1,
-        page_size: page.limit,
-        list,
-    }))
+    Ok(Data(GuardianEvents { total: found.total, page: page.number(), page_size: page.limit, list }))
 }

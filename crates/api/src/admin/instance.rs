@@ -294,7 +294,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
     let new = New {
         id: body.id,
         name: body.name.as_str().to_owned(),
-        server_id: ServerId::named(body.server_id.replace('\0', "")),
+        server_id: ServerId::named(body.server_id),
         gateway_port: body.gateway_port,
         gateway_url: body.gateway_url.map(gateway_url).transpose()?,
         gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
@@ -416,7 +416,7 @@ pub struct HealthReports {
 /// and the sub key at the LLM gateway. Only where SSH does not get there is the instance asked by its own address, for 5 s.
 #[utoipa::path(get, path = "/instances/health-check", tag = "instances", responses((status = 200, body = HealthReports)))]
 async fn health_check(_: Admin, api: State) -> Answer<HealthReports> {
-    let reports = domain::health::check(&api.app).await?;
+    let reports = domain::health::check(&api.app).await?.reports;
     let list = reports.into_iter().map(|report| HealthReport {
         id: report.id,
         name: report.name,

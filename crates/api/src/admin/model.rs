@@ -1,9 +1,8 @@
 //! The models that the LLM gateway offers.
 
-use base::Error;
-use base::Listing;
 use base::id::InstanceId;
 use base::money::Price;
+use base::{Error, Listing, Text};
 use domain::model::{self, Model, Patch};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -77,8 +76,9 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
 
 #[derive(Deserialize, ToSchema)]
 pub struct SyncModels {
-    /// All instances when omitted.
-    instance_ids: Option<Vec<String>>,
+    /// All instances that are on a server when omitted.
+    #[schema(value_type = Option<Vec<String>>)]
+    instance_ids: Option<Vec<Text<100>>>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -91,7 +91,7 @@ pub struct SyncedModels {
 /// Takes over the models of a foreign gateway, and has the list written to instances, one task each.
 #[utoipa::path(post, path = "/models/sync", tag = "models", request_body = SyncModels, responses((status = 200, body = SyncedModels)))]
 async fn sync(who: Admin, api: State, Body(body): Body<SyncModels>) -> Answer<SyncedModels> {
-    let ids = body.instance_ids.map(|ids| ids.into_iter().map(InstanceId::named).collect());
+    let ids = body.instance_ids.map(|ids| ids.iter().map(|id| InstanceId::named(id.as_str())).collect());
     let synced = model::sync(&api.app, &who.by, ids).await?;
     Ok(Data(SyncedModels { models: synced.models.into_iter().map(Into::into).collect(), task_ids: synced.task_ids }))
 }

@@ -1,8 +1,7 @@
 //! Chat through the platform: the question forwarded to the LLM gateway, the answer stored.
 
-use axum::body::{Body as HttpBody, Bytes};
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base::id::InstanceId;
 use base::{Error, Text};
@@ -16,6 +15,7 @@ use utoipa_axum::routes;
 
 use crate::envelope::Data;
 use crate::error::{ApiError, error_event};
+use crate::event_stream;
 use crate::extract::{Body, Employee, State};
 use crate::state::Shared;
 
@@ -36,9 +36,9 @@ pub struct Ask {
     /// The conversation in the chat-completions shape; the last message is the user's.
     #[schema(value_type = Option<Vec<Object>>)]
     messages: Option<Vec<Value>>,
-    /// The instance's when omitted.
-    #[schema(example = "claude-sonnet-4-6")]
-    model: Option<String>,
+    /// The instance's when omitted; where it has none, the first of the fallback chain, as the assistant itself does.
+    #[schema(value_type = Option<String>, max_length = 100, example = "claude-sonnet-4-6")]
+    model: Option<Text<100>>,
     /// Answer as server-sent events.
     #[serde(default)]
     stream: bool,
@@ -86,7 +86,7 @@ async fn ask(who: Employee, api: State, Body(body): Body<Ask>) -> Result<Respons
         (None, None) => return Err(Error::field("message", "is missing, and so is messages").into()),
     };
     let instance_id = InstanceId::named(body.instance_id.as_str());
-    let question = Question { instance_id, messages, model: body.model };
+    let question = Question { instance_id, messages, model: body.model.map(|m| m.as_str().to_owned()) };
     if body.stream {
         return Ok(events(chat::ask_stream(&api.app, &who.0, question).await?));
     }
@@ -112,13 +112,7 @@ fn events(answer: Streaming) -> Response {
             Piece::Bytes(bytes) => bytes,
             Piece::Failed(error) => error_event(error),
         };
-        Some((Ok::<_, std::convert::Infallible>(Bytes::from(bytes)), answer))
+        Some((Bytes::from(bytes), answer))
     });
-    let mut response = Response::new(HttpBody::from_stream(pieces));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // nginx would keep the events back until it has a page full.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    event_stream::response(pieces)
 }

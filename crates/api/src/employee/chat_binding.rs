@@ -2,7 +2,8 @@
 
 use base::Listing;
 use base::id::{ChatBindingId, InstanceId};
-use domain::{bot, chat_binding, claim};
+use domain::chat_binding::{self, Target};
+use domain::{bot, claim};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -42,9 +43,9 @@ async fn create(
     Body(body): Body<NewChatBinding>,
 ) -> Answer<ChatBindingItem> {
     let id = InstanceId::named(id);
-    claim::own(&api.app, &who.0.id, &id).await?;
     let by = caller.0.employee(&who.0.email);
-    let made = chat_binding::bind(&api.app, &by, &id, body.checked()).await?;
+    let target = Target { instance: &id, holder: Some(&who.0.id) };
+    let made = chat_binding::bind(&api.app, &by, target, body.checked()).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 
@@ -54,9 +55,9 @@ async fn create(
 #[utoipa::path(delete, path = "/me/instances/{id}/chat-bindings/{bid}", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Employee, api: State, caller: Caller, Path((id, bid)): Path<(String, String)>) -> Answer<Deleted> {
     let id = InstanceId::named(id);
-    claim::own(&api.app, &who.0.id, &id).await?;
     let by = caller.0.employee(&who.0.email);
-    chat_binding::delete(&api.app, &by, &id, &ChatBindingId::named(bid.clone())).await?;
+    let target = Target { instance: &id, holder: Some(&who.0.id) };
+    chat_binding::delete(&api.app, &by, target, &ChatBindingId::named(bid.clone())).await?;
     Ok(Data(Deleted { id: bid }))
 }
 
@@ -76,10 +77,10 @@ async fn configure(
     Body(body): Body<ConfigureBot>,
 ) -> Answer<ChatBindingItem> {
     let id = InstanceId::named(id);
-    claim::own(&api.app, &who.0.id, &id).await?;
     let by = caller.0.employee(&who.0.email);
+    let target = Target { instance: &id, holder: Some(&who.0.id) };
     let chat_id = body.chat_id.map(|chat| chat.as_str().to_owned());
-    let made = bot::configure(&api.app, &by, &id, body.bot_token.0, chat_id).await?;
+    let made = bot::configure(&api.app, &by, target, body.bot_token.0, chat_id).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 

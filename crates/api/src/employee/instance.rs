@@ -18,6 +18,7 @@ use crate::error::ApiError;
 use crate::extract::{Answer, Body, Employee, Paging, Path, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
+use crate::usage::Freshness;
 use crate::words::{Health, Origin, TaskStatus};
 
 pub fn routes() -> OpenApiRouter<Shared> {
@@ -58,12 +59,13 @@ pub struct OwnInstance {
     today: Today,
 }
 
-/// Each of the own instances' sums of today.
-async fn today(api: &Api, who: &Employee) -> Result<HashMap<String, Sums>, ApiError> {
-    api.app.feed.pull().await;
+/// Each of the own instances' sums of today, and until when they are whole.
+async fn today(api: &Api, who: &Employee) -> Result<(HashMap<String, Sums>, Freshness), ApiError> {
+    let fresh = Freshness::new(api, api.app.feed.pull().await);
     let own = Own::of(&api.app, &who.0.id, None).await?;
     let today = first_day(&api.app, 1);
-    Ok(own.instances(&api.app, today).await?.into_iter().map(|(id, _, sums)| (id, sums)).collect())
+    let sums = own.instances(&api.app, today).await?.into_iter().map(|(id, _, sums)| (id, sums)).collect();
+    Ok((sums, fresh))
 }
 
 fn own(api: &Api, today: &HashMap<String, Sums>, held: Held) -> Result<OwnInstance, ApiError> {
@@ -90,16 +92,19 @@ fn own(api: &Api, today: &HashMap<String, Sums>, held: Held) -> Result<OwnInstan
 pub struct OwnInstances {
     instances: Vec<OwnInstance>,
     total: i64,
+    /// Of the instances' `today`.
+    #[serde(flatten)]
+    fresh: Freshness,
 }
 
 /// The own instances, the first bound first.
 #[utoipa::path(get, path = "/me/instances", tag = "instances", responses((status = 200, body = OwnInstances)))]
 async fn list(who: Employee, api: State) -> Answer<OwnInstances> {
     let held = claim::held(&api.app, &who.0.id).await?;
-    let today = today(&api, &who).await?;
+    let (today, fresh) = today(&api, &who).await?;
     let instances = held.into_iter().map(|h| own(&api, &today, h)).collect::<Result<Vec<_>, _>>()?;
     let total = instances.len() as i64;
-    Ok(Data(OwnInstances { instances, total }))
+    Ok(Data(OwnInstances { instances, total, fresh }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -141,7 +146,7 @@ pub struct Claimed {
 pub(super) async fn claimed(api: &Api, who: &Employee, id: &InstanceId) -> Result<OwnInstance, ApiError> {
     let held = claim::held(&api.app, &who.0.id).await?;
     let held = held.into_iter().find(|h| h.instance.id == id.as_str()).ok_or(Kind::NotFound)?;
-    own(api, &today(api, who).await?, held)
+    own(api, &today(api, who).await?.0, held)
 }
 
 /// Claims an idle instance.

@@ -11,6 +11,7 @@ use crate::envelope::Data;
 use crate::extract::{Answer, Body, Employee, State};
 use crate::shape::ChangePassword;
 use crate::state::{Api, Shared};
+use crate::usage::Freshness;
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(show)).routes(routes!(profile)).routes(routes!(change_password))
@@ -39,12 +40,15 @@ pub struct Profile {
     /// False for accounts that sign in through SSO only.
     has_password: bool,
     created_at: String,
+    /// Of `used_today`.
+    #[serde(flatten)]
+    fresh: Freshness,
 }
 
 async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
     let user = user::find(&api.app, &who.0.id).await?;
     let zone = api.zone();
-    api.app.feed.pull().await;
+    let fresh = Freshness::new(api, api.app.feed.pull().await);
     let used_today = domain::usage::spent(&api.app, &who.0.id, zone.midnight(api.app.clock.now())).await?;
     Ok(Data(Profile {
         id: user.id,
@@ -58,6 +62,7 @@ async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
         instance_count: domain::claim::count(&api.app, &who.0.id).await?,
         has_password: user.password_hash.is_some(),
         created_at: zone.show(user.created_at),
+        fresh,
     }))
 }
 

@@ -38,8 +38,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
 
 #[derive(Deserialize, ToSchema)]
 pub struct SaveMessage {
-    #[schema(max_length = 100, example = "assistant-01")]
-    instance_id: String,
+    #[schema(value_type = String, min_length = 1, max_length = 100, example = "assistant-01")]
+    instance_id: Text<100>,
     role: ChatRole,
     /// At most 256 KiB.
     #[schema(min_length = 1, example = "What is a tide pool?")]
@@ -74,15 +74,14 @@ async fn save(who: Employee, api: State, body: Result<Body<SaveMessage>, ApiErro
     };
     let Body(body) = body.map_err(plain)?;
     let save = Save {
-        instance_id: InstanceId::named(body.instance_id),
+        instance_id: InstanceId::named(body.instance_id.as_str()),
         role: body.role.into(),
         content: body.content,
         tokens: body.tokens,
         client_id: body.client_id.map(|id| id.to_string()),
         session_key: body.session_key.map(|key| key.as_str().to_owned()).unwrap_or_default(),
     };
-    // An instance id is never empty, and PostgreSQL knows no text with a NUL in it.
-    if save.instance_id.as_str().is_empty() || save.instance_id.as_str().contains('\0') {
+    if save.instance_id.as_str().is_empty() {
         return Err(Kind::BadRequest.into());
     }
     message::save(&api.app, &who.0, save).await?;
@@ -226,8 +225,7 @@ async fn found(api: Shared, user: UserId, which: Which, before: Before, paging: 
     let first = Page { offset: page.offset, limit: page.limit.min(BATCH) };
     // Whatever is to be refused is refused here, before the answer begins.
     let listed = message::history(&api.app, &user, which.wanted(instance.as_ref()), before.as_ref(), first).await?;
-    let around =
-        History { messages: vec![], total: listed.total, page: page.offset / page.limit + 1, size: page.limit };
+    let around = History { messages: vec![], total: listed.total, page: page.number(), size: page.limit };
     let around = serde_json::to_string(&around).map_err(Error::internal)?;
     let (head, tail) = around.split_once("[]").unwrap_or_default();
     let (head, tail) = (format!("{head}["), format!("]{tail}"));

@@ -137,8 +137,7 @@ async fn logs(who: Employee, api: State, Query(of): Query<LogsOf>, paging: Pagin
         latency_ms: request.duration_ms,
         is_stream: request.is_stream,
     });
-    let number = page.offset / page.limit + 1;
-    Ok(Data(Logs { logs: logs.collect(), total, page: number, size: page.limit, fresh }))
+    Ok(Data(Logs { logs: logs.collect(), total, page: page.number(), size: page.limit, fresh }))
 }
 
 #[derive(Serialize, ToSchema)]

@@ -1,8 +1,8 @@
 //! Identity as an argument: a handler that takes one of these cannot forget to check it.
 
 use axum::extract::FromRequestParts;
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use base::{Error, Kind};
 use domain::audit::By;
 use domain::session;
@@ -30,7 +30,7 @@ impl FromRequestParts<Shared> for Employee {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Employee, ApiError> {
-        let account = session::employee(&api.app, bearer(parts)?).await?;
+        let account = session::employee(&api.app, bearer(&parts.headers)?).await?;
         Who::tell(parts, account.id.as_str());
         Ok(Employee(account))
     }
@@ -40,7 +40,7 @@ impl FromRequestParts<Shared> for Admin {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Admin, ApiError> {
-        let account = session::admin(&api.app, bearer(parts)?).await?;
+        let account = session::admin(&api.app, bearer(&parts.headers)?).await?;
         Who::tell(parts, account.id.as_str());
         let by = by(parts, api, &account.email);
         Ok(Admin { account, by })
@@ -59,8 +59,8 @@ impl FromRequestParts<Shared> for SuperAdmin {
     }
 }
 
-fn bearer(parts: &Parts) -> Result<&str, ApiError> {
-    let header = parts.headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
+pub fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let header = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
     let token = header.and_then(|h| h.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     match token {
         Some((_, token)) => Ok(token.trim()),

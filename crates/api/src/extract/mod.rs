@@ -9,7 +9,7 @@ mod query;
 
 pub use body::Body;
 pub use caller::{Caller, Peer};
-pub use identity::{Admin, Employee, SuperAdmin};
+pub use identity::{Admin, Employee, SuperAdmin, bearer};
 pub use paging::Paging;
 pub use path::Path;
 pub use query::Query;

@@ -8,6 +8,9 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
+/// What SQLite compares with has at most 50,000 bytes, four for each letter that is looked for.
+const LONGEST: usize = 10_000;
+
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
@@ -22,6 +25,9 @@ pub(super) fn read<T: DeserializeOwned>(query: &str) -> Result<T, ApiError> {
     // PostgreSQL keeps no NUL in a text; no filter of ours means one.
     if query.contains("%00") {
         return Err(Error::new(Kind::BadRequest, "the query must not contain a NUL character").into());
+    }
+    if query.len() > LONGEST {
+        return Err(Error::new(Kind::BadRequest, format!("the query must have at most {LONGEST} bytes")).into());
     }
     // Rebuilt because axum reads a query from a URI only.
     let uri: Uri = format!("/?{query}").parse().map_err(|_| Error::new(Kind::BadRequest, "malformed query"))?;

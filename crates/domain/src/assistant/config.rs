@@ -12,7 +12,7 @@ use remote::host::Command;
 use remote::host::file::{self, Expect, Hash, Write};
 use store::instance;
 
-use super::{Assistant, install, service, settings};
+use super::{Assistant, debt, install, service, settings};
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
 use crate::task::Context;
@@ -106,19 +106,10 @@ pub async fn version(assistant: &Assistant, version: &str) -> Result<Past> {
 
 /// What an edit came to.
 pub struct Edited {
-    pub changes: Vec<Change>,
-    /// Whether the file was written.
+    /// What changed, for a log or an audit entry: secrets are masked.
+    pub told: String,
+    /// Whether the file was written, by this worker or by one that went away before it could say so.
     pub written: bool,
-}
-
-impl Edited {
-    /// For a log or an audit entry: secrets are masked.
-    pub fn told(&self) -> String {
-        match self.changes.as_slice() {
-            [] => "the configuration is as it should be".to_owned(),
-            changes => format!("configuration: {}", describe(changes, TOLD)),
-        }
-    }
 }
 
 /// Edits the configuration. What would not be valid is not written.
@@ -132,7 +123,12 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
         let mut after = before.clone();
         let changes = config::edit(&mut after, version, change)?;
         if changes.is_empty() && expect != Expect::Absent {
-            return Ok(Edited { changes, written: false });
+            let told = debt::of(app, assistant).await?.told;
+            if told.is_empty() {
+                return Ok(Edited { told: "the configuration is as it should be".into(), written: false });
+            }
+            instance::set_config_hash(&app.db, &assistant.id(), &before.hash()).await?;
+            return Ok(Edited { told, written: true });
         }
         if let Some(doubt) = config::doubt(&before, &after) {
             let why = format!("OpenClaw would take the new configuration for damaged: {doubt:?}");
@@ -143,11 +139,13 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
         if !(was_valid && config::is_routine(&changes)) {
             require_valid(assistant, version, &after).await?;
         }
+        let told = format!("configuration: {}", describe(&changes, TOLD));
+        debt::writing(app, assistant, &changes, &told).await?;
         let (path, text) = (assistant.place.config_path(), after.text().as_bytes().to_vec());
         match assistant.host.write(&Write::new(path, text, expect).by(assistant.place.actor())).await {
             Ok(_) => {
                 instance::set_config_hash(&app.db, &assistant.id(), &after.hash()).await?;
-                return Ok(Edited { changes, written: true });
+                return Ok(Edited { told, written: true });
             }
             Err(remote::host::Error::ChangedMeanwhile { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -164,25 +162,40 @@ pub async fn change(
     change: Editing<'_>,
 ) -> Result<Edited> {
     let edited = edit(&context.app, assistant, version, change).await?;
-    let told = edited.told();
-    context.log(&told).await?;
+    context.log(&edited.told).await?;
     if edited.written {
-        let by = By::system().named(&context.task.source);
-        let deed = Deed::info(Action::InstanceUpdate, &assistant.instance.id, &told);
-        audit::record_alone(&context.app, &by, deed).await?;
+        record(context, assistant, &edited.told).await?;
     }
     Ok(edited)
 }
 
-/// Edits the configuration, lets it take hold, and looks whether it did.
+/// What was written, in the audit log: from then on that is not owed any more.
+async fn record(context: &Context, assistant: &Assistant, told: &str) -> Result<()> {
+    let by = By::system().named(&context.task.source);
+    let mut tx = context.app.db.begin().await?;
+    let deed = Deed::info(Action::InstanceUpdate, &assistant.instance.id, told);
+    audit::record(&context.app, &mut tx, &by, deed).await?;
+    store::debt::was_told(&mut tx, &assistant.id()).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Edits the configuration, lets it take hold, and looks whether it did. Answers whether there was anything to do.
 pub async fn bring(context: &Context, assistant: &Assistant, version: &Version, editing: Editing<'_>) -> Result<bool> {
-    let mark = service::mark(assistant).await?;
     let edited = change(context, assistant, version, editing).await?;
-    service::take_over(context, assistant, &edited, mark).await?;
-    if edited.written {
+    let taken = service::take_over(context, assistant, edited.written).await?;
+    if taken {
         confirm(&context.app, assistant, version, editing).await?;
     }
-    Ok(edited.written)
+    Ok(taken)
+}
+
+/// Finishes what a worker before this one began and did not come to the end of; answers whether there was anything.
+pub async fn settle(context: &Context, assistant: &Assistant) -> Result<bool> {
+    let told = debt::of(&context.app, assistant).await?.told;
+    if !told.is_empty() {
+        record(context, assistant, &told).await?;
+    }
+    service::take_over(context, assistant, false).await
 }
 
 /// Whether the edit is still there after OpenClaw had the file: it may have put an older one in its place.

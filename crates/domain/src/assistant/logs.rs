@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use base::{Result, Secret};
+use base::id::InstanceId;
+use base::{Kind, Result, Secret};
 use jiff::Timestamp;
 use remote::host::journal::{self, Entry, Follow};
-use store::{chat_binding, gateway_key};
+use store::{chat_binding, gateway_key, instance};
 
 use super::Assistant;
 use crate::App;
@@ -34,13 +35,13 @@ pub async fn last(assistant: &Assistant, lines: usize) -> Result<Vec<Line>> {
 pub struct Veil(Vec<Secret>);
 
 impl Veil {
-    pub async fn of(app: &App, assistant: &Assistant) -> Result<Veil> {
-        let id = assistant.id();
-        let mut secrets = vec![assistant.instance.token(&app.sealer)?];
-        if let Some(key) = gateway_key::of_instance(&app.db, &id).await? {
+    pub async fn of(app: &App, id: &InstanceId) -> Result<Veil> {
+        let instance = instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+        let mut secrets = vec![instance.token(&app.sealer)?];
+        if let Some(key) = gateway_key::of_instance(&app.db, id).await? {
             secrets.push(key.key(&app.sealer)?);
         }
-        for binding in chat_binding::of_instance(&app.db, &id).await? {
+        for binding in chat_binding::of_instance(&app.db, id).await? {
             secrets.push(binding.token(&app.sealer)?);
         }
         Ok(Veil(secrets))
@@ -57,6 +58,7 @@ impl Veil {
 
 /// The lines of a running instance, as they come.
 pub struct Stream {
+    id: InstanceId,
     veil: Veil,
     waiting: VecDeque<Line>,
     follow: Follow,
@@ -68,16 +70,28 @@ pub async fn follow(app: &App, assistant: &Assistant, lines: usize) -> Result<St
     let from = entries.last().map(|entry| entry.cursor.clone());
     let follow = journal::follow(&assistant.host, &assistant.place.unit, from.as_ref(), FOLLOW).await?;
     let waiting = entries.into_iter().map(Line::from).collect();
-    Ok(Stream { veil: Veil::of(app, assistant).await?, waiting, follow })
+    let id = assistant.id();
+    Ok(Stream { veil: Veil::of(app, &id).await?, id, waiting, follow })
 }
 
 impl Stream {
-    /// The next line. Its end is an error that says why.
+    /// The next line, as it was written. Its end is an error that says why.
     pub async fn next(&mut self) -> Result<Line> {
-        let line = match self.waiting.pop_front() {
-            Some(line) => line,
-            None => self.follow.next().await?.into(),
-        };
-        Ok(self.veil.over(line))
+        match self.waiting.pop_front() {
+            Some(line) => Ok(line),
+            None => Ok(self.follow.next().await?.into()),
+        }
+    }
+
+    pub fn veiled(&self, line: Line) -> Line {
+        self.veil.over(line)
+    }
+
+    /// Hides the secrets that the instance has now, too.
+    pub async fn veil_anew(&mut self, app: &App) -> Result<()> {
+        let now = Veil::of(app, &self.id).await?;
+        self.veil.0.retain(|old| !now.0.iter().any(|new| new.expose() == old.expose()));
+        self.veil.0.extend(now.0);
+        Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! An instance on its server: where it lives (`place`), what it is told (`settings`, `config`), how it is started and watched
-//! (`service`, `health`), what it runs (`install`), its files (`files`), and what is kept of it (`archive`).
+//! (`service`, `health`), what it runs (`install`), its files (`files`), what is kept of it (`archive`), and what is still owed to it
+//! (`debt`).
 //!
 //! Nothing here decides when something is done: the tasks do.
 
 pub mod archive;
 pub mod config;
+pub mod debt;
 pub mod files;
 pub mod health;
 pub mod install;
@@ -75,11 +77,19 @@ impl Assistant {
             .ok_or_else(|| Error::conflict("the instance is not on its server yet: provision it"))
     }
 
+    /// The same for what is done only where there is something to write to: nothing where the instance is gone, or on no server.
+    pub async fn find(app: &App, id: &InstanceId) -> Result<Option<Assistant>> {
+        match instance::find(&app.db, id).await? {
+            Some(instance) => Assistant::of(app, instance).await,
+            None => Ok(None),
+        }
+    }
+
     /// The same of an instance that may be deleted; nothing where it was never brought to a server.
     pub async fn of(app: &App, instance: Instance) -> Result<Option<Assistant>> {
         let server = server::find_even_deleted(&app.db, &ServerId::named(&instance.server_id)).await?;
         let server = server.ok_or(Kind::NotFound)?;
-        if instance.home.is_empty() && !instance.is_main {
+        if !instance.is_on_server() {
             return Ok(None);
         }
         let host = host::connect(app, &server).await?;

@@ -111,7 +111,7 @@ pub fn users_of(instance: &Instance, home: &str) -> Vec<String> {
     if is_number { vec![format!("assistant-{last}"), by_id] } else { vec![by_id] }
 }
 
-fn is_below(path: &str, folder: &str) -> bool {
+pub fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 

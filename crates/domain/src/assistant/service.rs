@@ -4,14 +4,13 @@
 use std::time::{Duration, Instant};
 
 use base::{Error, Kind, Result};
-use openclaw::config::needs_restart;
 use remote::host::ports::{self, Freed, Instance, Verdict};
 use remote::host::systemd::{self, Active, State};
 use remote::host::{Command, Error as HostError};
 
-use super::config::Edited;
+use super::debt::{self, Owed};
 use super::health::{self, Stage};
-use super::{Assistant, logs};
+use super::{Assistant, logs, unit};
 use crate::task::Context;
 
 /// How often a starting gateway is looked at.
@@ -29,15 +28,16 @@ pub async fn state(assistant: &Assistant) -> Result<State> {
     }
 }
 
-/// Whether somebody stopped it: it neither runs nor has failed.
-pub async fn is_stopped(assistant: &Assistant) -> Result<bool> {
-    Ok(state(assistant).await?.active == Active::Inactive)
+/// Stops the gateway and makes room on its port. It is to be started again: that is owed from here on.
+pub async fn stop(context: &Context, assistant: &Assistant) -> Result<()> {
+    state(assistant).await?;
+    debt::owe(&context.app, assistant, Owed::Restart).await?;
+    stop_for_good(context, assistant).await
 }
 
-/// Stops the gateway and makes room on its port.
-pub async fn stop(context: &Context, assistant: &Assistant) -> Result<()> {
+/// The same where nobody is to start it again.
+pub async fn stop_for_good(context: &Context, assistant: &Assistant) -> Result<()> {
     let began = Instant::now();
-    state(assistant).await?;
     systemd::stop(&assistant.host, &assistant.place.unit).await?;
     context.log(&format!("stopped after {:.1} s", began.elapsed().as_secs_f32())).await?;
     free_port(context, assistant).await
@@ -62,21 +62,26 @@ async fn free_port(context: &Context, assistant: &Assistant) -> Result<()> {
 
 /// Starts the gateway and waits until it is ready.
 pub async fn start(context: &Context, assistant: &Assistant) -> Result<()> {
-    let (host, unit) = (&assistant.host, &assistant.place.unit);
+    let (host, name) = (&assistant.host, &assistant.place.unit);
     if state(assistant).await?.active == Active::Failed {
-        systemd::reset_failed(host, unit).await?;
+        systemd::reset_failed(host, name).await?;
     }
+    if unit::follow_port(assistant).await? {
+        context.log(&format!("its unit starts it on port {} now", assistant.port()?)).await?;
+    }
+    debt::owe(&context.app, assistant, Owed::Start).await?;
     let began = Instant::now();
-    match systemd::start(host, unit).await {
+    match systemd::start(host, name).await {
         Ok(_) => {}
         Err(HostError::StartLimit { .. }) => {
             context.log("systemd had given it up: it may try again").await?;
-            systemd::reset_failed(host, unit).await?;
-            systemd::start(host, unit).await?;
+            systemd::reset_failed(host, name).await?;
+            systemd::start(host, name).await?;
         }
         Err(error) => return Err(error.into()),
     }
-    wait(context, assistant, began).await
+    wait(context, assistant, began).await?;
+    debt::owe(&context.app, assistant, Owed::Nothing).await
 }
 
 /// Stop, free the port, start, wait.
@@ -152,34 +157,47 @@ async fn refused(assistant: &Assistant) -> Error {
 }
 
 /// How large the instance's log is: what comes after is new.
-pub async fn mark(assistant: &Assistant) -> Result<u64> {
+pub async fn log_size(assistant: &Assistant) -> Result<u64> {
     let script = r#"stat -c %s -- "$1" 2>/dev/null || echo 0"#;
     let command = Command::script(script).arg(assistant.place.log_file()).by(assistant.place.actor());
     Ok(assistant.host.succeed(&command).await?.text().trim().parse().unwrap_or(0))
 }
 
-/// Lets an edit take hold: a running gateway takes most over by itself; for the rest, or when it says nothing, it is restarted.
-/// One that is not running reads it when it starts.
-pub async fn take_over(context: &Context, assistant: &Assistant, edited: &Edited, mark: u64) -> Result<()> {
-    if !edited.written {
-        return Ok(());
+/// Lets what was written take hold: a running gateway takes most over by itself; for the rest, or when it says nothing, it is
+/// restarted. One that is not running reads it when it starts, and one that a worker before this one had stopped is started.
+/// Answers whether there was anything to do.
+pub async fn take_over(context: &Context, assistant: &Assistant, written: bool) -> Result<bool> {
+    let app = &context.app;
+    let debt = debt::of(app, assistant).await?;
+    if debt.owed == Owed::Nothing && !written {
+        return Ok(false);
     }
-    if !state(assistant).await?.is_running() {
-        return context.log("it is not running, and reads its configuration when it starts").await;
-    }
-    if !needs_restart(&edited.changes) {
-        match reloaded(assistant, mark).await?.as_str() {
-            "applied" => return context.log("taken over without a restart").await,
+    let runs = state(assistant).await?.is_running();
+    match debt.owed {
+        Owed::Restart => restart(context, assistant).await?,
+        Owed::Start => start(context, assistant).await?,
+        Owed::Reload if runs => match reloaded(assistant, debt.log_size).await?.as_str() {
+            "applied" => {
+                context.log("taken over without a restart").await?;
+                debt::owe(app, assistant, Owed::Nothing).await?;
+            }
             "skipped" => {
                 return Err(Error::conflict("OpenClaw did not take the new configuration over: it is not valid"));
             }
-            _ => context.log("the running assistant did not take it over: it is restarted").await?,
+            _ => {
+                context.log("the running assistant did not take it over: it is restarted").await?;
+                restart(context, assistant).await?;
+            }
+        },
+        Owed::Reload | Owed::Nothing => {
+            context.log("it is not running, and reads its configuration when it starts").await?;
+            debt::owe(app, assistant, Owed::Nothing).await?;
         }
     }
-    restart(context, assistant).await
+    Ok(true)
 }
 
-async fn reloaded(assistant: &Assistant, mark: u64) -> Result<String> {
+async fn reloaded(assistant: &Assistant, log_size: i64) -> Result<String> {
     const SCRIPT: &str = r#"
         new() { tail -c "+$(($2 + 1))" -- "$1" 2>/dev/null; }
         left=$3
@@ -196,7 +214,7 @@ async fn reloaded(assistant: &Assistant, mark: u64) -> Result<String> {
         echo silent
     "#;
     let tries = (RELOAD.as_millis() / 200).to_string();
-    let command = Command::script(SCRIPT).args([assistant.place.log_file(), mark.to_string(), tries]);
+    let command = Command::script(SCRIPT).args([assistant.place.log_file(), log_size.to_string(), tries]);
     let command = command.limit(RELOAD * 3).by(assistant.place.actor());
     let output = assistant.host.succeed(&command).await?;
     Ok(output.text().trim().to_owned())

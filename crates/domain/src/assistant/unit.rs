@@ -42,6 +42,17 @@ pub async fn write(assistant: &Assistant, version: &Version) -> Result<bool> {
     put(assistant, &unit.render()?).await
 }
 
+/// Brings the record's port into the unit, where it is ours: a gateway takes the port that it is started with, whatever its
+/// configuration says. Answers whether it changed.
+pub async fn follow_port(assistant: &Assistant) -> Result<bool> {
+    let port = settings::port(&assistant.instance)?;
+    let there = read(assistant).await?.filter(|text| is_ours(text));
+    match there.and_then(|text| openclaw::unit::with_port(&text, port)) {
+        Some(text) => put(assistant, &text).await,
+        None => Ok(false),
+    }
+}
+
 /// Puts a text in the unit's place, unless somebody else's is there.
 pub async fn put(assistant: &Assistant, text: &str) -> Result<bool> {
     let expect = match read(assistant).await? {

@@ -18,6 +18,7 @@ use store::chat_message::{ChatMessage, Role, Unconfirmed};
 use store::request_log::{self, NewRequest};
 pub use stream::{Piece, Streaming};
 
+use crate::assistant::settings;
 use crate::quota::{Reservation, Subject};
 use crate::session::Employee;
 use crate::{App, claim, key, model};
@@ -67,8 +68,7 @@ pub async fn ask(app: &Arc<App>, who: &Employee, question: Question) -> Result<A
         Ok(answer) => answer,
         Err(failure) => return Err(turn.failed(failure).await),
     };
-    turn.store(&answer.content, answer.completion_tokens).await?;
-    turn.settled();
+    turn.finish(answer.content.clone(), answer.completion_tokens).await?;
     Ok(answer)
 }
 
@@ -89,8 +89,14 @@ async fn begin(
     is_stream: bool,
 ) -> Result<(Turn, Vec<u8>, base::Secret)> {
     let instance = claim::own(app, &who.id, &question.instance_id).await?;
-    let wanted = question.model.unwrap_or_else(|| instance.model.clone());
-    let model = model::usable(app, &wanted).await?.id;
+    let model = match question.model.as_ref().unwrap_or(&instance.model).as_str() {
+        // The one that the assistant itself uses.
+        "" => {
+            let models = settings::models(app, &instance).await?;
+            models.ok_or_else(|| Error::conflict("no model may be used: see GET /models"))?.primary
+        }
+        named => model::usable(app, named).await?.id,
+    };
     let text = last_text(&question.messages)?;
     let mut body = json!({"model": model, "messages": question.messages, "stream": is_stream});
     if is_stream {
@@ -102,7 +108,7 @@ async fn begin(
         false => reserve(app, &who.id, body.len()).await?,
     };
     let key = key::of_instance(app, &question.instance_id).await?.key(&app.sealer)?;
-    let turn = Turn {
+    let mut turn = Turn {
         app: app.clone(),
         user: who.id.clone(),
         instance: question.instance_id,
@@ -111,7 +117,11 @@ async fn begin(
         began: Instant::now(),
         reservation,
     };
-    turn.write(Role::User, &text, 0).await?;
+    if let Err(error) = turn.write(Role::User, &text, 0).await {
+        // Nothing was asked: no row will come.
+        turn.reservation = None;
+        return Err(error);
+    }
     Ok((turn, body, key))
 }
 
@@ -181,19 +191,22 @@ impl Turn {
         self.write(Role::Assistant, content, tokens).await
     }
 
-    /// The gateway's log will have the row: until then the reservation stands for it.
-    fn settled(mut self) {
-        if let Some(reservation) = self.reservation.take() {
-            let late = self.app.llm.gateway.kind().name == "litellm";
-            tokio::spawn(async move {
-                tokio::time::sleep(if late { ROW_COMES_LATE } else { ROW_COMES }).await;
-                drop(reservation);
-            });
+    /// The answer is whole. It is stored whoever leaves meanwhile: a client that has read everything may hang up at once.
+    async fn finish(self, content: String, tokens: i64) -> Result<()> {
+        let storing = tokio::spawn(async move { self.store(&content, tokens).await });
+        storing.await.map_err(Error::internal)?
+    }
+
+    /// The same for what broke off.
+    async fn store_half(&self, content: &str, tokens: i64) {
+        if let Err(error) = self.store(content, tokens).await {
+            tracing::error!(%error, "half an answer was not stored");
         }
     }
 
     /// Records a failure of which the gateway itself has no row.
-    async fn failed(self, failure: Failure) -> Error {
+    async fn failed(mut self, failure: Failure) -> Error {
+        self.reservation = None;
         if !failure.answered || !self.app.llm.logs_failures() {
             let row = NewRequest {
                 request_id: format!("tidepool-{}", base::id::fresh()),
@@ -221,6 +234,19 @@ impl Turn {
         let mut tx = self.app.db.begin().await?;
         request_log::add(&mut tx, &self.app.zone, std::slice::from_ref(row)).await?;
         Ok(tx.commit().await?)
+    }
+}
+
+impl Drop for Turn {
+    /// Whoever leaves, the gateway's log will have the row: until then the reservation stands for it.
+    fn drop(&mut self) {
+        let late = self.app.llm.gateway.kind().name == "litellm";
+        if let (Some(reservation), Ok(runtime)) = (self.reservation.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                tokio::time::sleep(if late { ROW_COMES_LATE } else { ROW_COMES }).await;
+                drop(reservation);
+            });
+        }
     }
 }
 

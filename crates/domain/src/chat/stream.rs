@@ -72,11 +72,11 @@ impl Streaming {
     /// The answer is whole: it is kept before its end is passed on.
     async fn finish(&mut self, last: Vec<u8>) -> Piece {
         let Some(turn) = self.turn.take() else { return Piece::Bytes(last) };
-        if let Err(error) = turn.store(&self.reply.content, self.reply.completion_tokens).await {
-            return Piece::Failed(error);
+        let (content, tokens) = self.said();
+        match turn.finish(content, tokens).await {
+            Ok(()) => Piece::Bytes(last),
+            Err(error) => Piece::Failed(error),
         }
-        turn.settled();
-        Piece::Bytes(last)
     }
 
     /// The gateway closed. Some leave the last event out after a whole answer.
@@ -96,10 +96,18 @@ impl Streaming {
     async fn fail(&mut self, error: Error, why: impl std::fmt::Display) -> Piece {
         let error = error.with_operator(why);
         let Some(turn) = self.turn.take() else { return Piece::Failed(error) };
-        if let Err(error) = turn.store(&self.reply.content, self.reply.completion_tokens).await {
-            tracing::error!(%error, "half an answer was not stored");
-        }
-        Piece::Failed(turn.failed(Failure { error, answered: true }).await)
+        let (content, tokens) = self.said();
+        // On its own: whoever leaves now does not take along what was said.
+        let failing = tokio::spawn(async move {
+            turn.store_half(&content, tokens).await;
+            turn.failed(Failure { error, answered: true }).await
+        });
+        Piece::Failed(failing.await.unwrap_or_else(Error::internal))
+    }
+
+    /// What was said, and the count beside it.
+    fn said(&mut self) -> (String, i64) {
+        (std::mem::take(&mut self.reply.content), self.reply.completion_tokens)
     }
 }
 
@@ -107,14 +115,9 @@ impl Drop for Streaming {
     /// The client left. Dropping the response closes the connection to the gateway.
     fn drop(&mut self) {
         let Some(turn) = self.turn.take() else { return };
-        let (content, tokens) = (std::mem::take(&mut self.reply.content), self.reply.completion_tokens);
+        let (content, tokens) = self.said();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = turn.store(&content, tokens).await {
-                    tracing::error!(%error, "half an answer was not stored");
-                }
-                turn.settled();
-            });
+            runtime.spawn(async move { turn.store_half(&content, tokens).await });
         }
     }
 }

@@ -34,7 +34,7 @@ use store::{gateway_key, heartbeat, instance_health, task};
 use crate::App;
 use crate::alert::{self, Rule};
 use crate::audit::{self, Action, By, Deed};
-use crate::repair;
+use crate::{repair, server};
 use judge::{Before, Found};
 use rpc::Silence;
 use sweep::{Looked, Member, Post, Since};
@@ -102,16 +102,35 @@ pub async fn beats(app: &App, id: &InstanceId) -> Result<Vec<Beat>> {
     Ok(beats)
 }
 
-/// Looks at the whole fleet now, and writes down how everything is.
-pub async fn check(app: &Arc<App>) -> Result<Vec<Report>> {
+/// What a look at the fleet came to.
+pub struct Checked {
+    pub reports: Vec<Report>,
+    /// The servers of which nothing could be written down.
+    pub unwritten: Vec<String>,
+}
+
+/// Looks at the whole fleet now, and writes down how everything is. What fails of one server says nothing of the others.
+pub async fn check(app: &Arc<App>) -> Result<Checked> {
     let posts = sweep::fleet(app).await?;
-    let reports = sweep::everywhere(app, posts, |app, post| async move { check_server(&app, &post).await }).await;
-    let mut all = vec![];
-    for reported in reports {
-        all.extend(reported?);
+    let look = |app: Arc<App>, post: Post| async move { (check_server(&app, &post).await, post.server.id) };
+    let (mut reports, mut unwritten, mut failure) = (vec![], vec![], None);
+    for (reported, server) in sweep::everywhere(app, posts, look).await {
+        match reported {
+            Ok(reported) => reports.extend(reported),
+            Err(error) => {
+                tracing::error!(%error, server, "how a server's instances are was not written down");
+                unwritten.push(server);
+                failure = Some(error);
+            }
+        }
     }
-    all.sort_by(|a, b| a.id.cmp(&b.id));
-    Ok(all)
+    // Nothing at all is no look.
+    if let (true, Some(error)) = (reports.is_empty(), failure) {
+        return Err(error);
+    }
+    reports.sort_by(|a, b| a.id.cmp(&b.id));
+    unwritten.sort();
+    Ok(Checked { reports, unwritten })
 }
 
 async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
@@ -301,10 +320,13 @@ async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Timestamp) -> Re
         }
         reports.push(report);
     }
-    let subject = format!("server:{}", post.server.id);
+    let subject = server::subject(&post.server.id);
     if away && reports.iter().any(|r| r.status == Health::Unhealthy) {
         let told = format!("server {} cannot be reached; {} instances are on it", post.server.name, reports.len());
-        alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject, &told).await?;
+        if alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject, &told).await? {
+            let deed = Deed::error(Action::ServerAction, &post.server.id, &told);
+            audit::record(app, &mut tx, &By::system(), deed).await?;
+        }
     } else if !away {
         alert::resolve(app, &mut tx, Rule::InstancesUnhealthy, &subject).await?;
     }

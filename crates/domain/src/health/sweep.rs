@@ -44,7 +44,7 @@ pub struct Member {
 impl Member {
     /// Whether it was ever brought to its server.
     pub fn is_there(&self) -> bool {
-        self.instance.is_main || !self.instance.home.is_empty()
+        self.instance.is_on_server()
     }
 
     pub fn mark(&self) -> Mark {

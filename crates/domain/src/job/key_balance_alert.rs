@@ -18,7 +18,10 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let mut look = vec![("gateway".to_owned(), balance.remain)];
     let sort = Sort { column: "created_at", descending: false };
     for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
-        look.push((format!("key:{}", key.name), key.quota.map(|quota| quota - key.logged_quota)));
+        // The key of an instance that is gone spends nothing any more.
+        if key.status == gateway_key::Status::Active {
+            look.push((format!("key:{}", key.name), key.quota.map(|quota| quota - key.used())));
+        }
     }
     let looked_at = look.iter().map(|(subject, _)| subject.clone()).collect();
     for (subject, remain) in look {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Result;
 use jiff::ToSpan as _;
 use store::spend_day::{self, SpendDay};
-use store::usage;
+use store::{gateway_key, usage};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
@@ -46,7 +46,9 @@ async fn gap(app: &App) -> Result<Option<i64>> {
     }
     let mut gap = 0;
     for key in app.llm.gateway.keys().await? {
-        gap += key.used_quota - usage::of_all_time(&app.db, &key.name).await?.quota;
+        // What keys of this name that are gone had used is in the sums too.
+        let carried = gateway_key::named(&app.db, &key.name).await?.map_or(0, |key| key.carried_quota);
+        gap += key.used_quota + carried - usage::of_all_time(&app.db, &key.name).await?.quota;
     }
     Ok(Some(gap))
 }

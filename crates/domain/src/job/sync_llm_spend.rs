@@ -42,9 +42,12 @@ async fn budgets(app: &App, percent: f64) -> Result<usize> {
     let mut looked_at = HashSet::new();
     let sort = Sort { column: "created_at", descending: false };
     for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
-        let Some(quota) = key.quota.filter(|quota| *quota > 0) else { continue };
+        // The key of an instance that is gone spends nothing any more.
+        let Some(quota) = key.quota.filter(|quota| *quota > 0 && key.status == gateway_key::Status::Active) else {
+            continue;
+        };
         let subject = format!("key:{}", key.name);
-        near += usize::from(budget(app, &subject, key.logged_quota, quota, percent).await?);
+        near += usize::from(budget(app, &subject, key.used(), quota, percent).await?);
         looked_at.insert(subject);
     }
     let wanted = user::Wanted { status: Some(Status::Active), ..user::Wanted::default() };

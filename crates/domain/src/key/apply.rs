@@ -2,16 +2,16 @@
 
 use base::id::{InstanceId, KeyId};
 use base::{Error, Kind, Result};
-use remote::llm::NewKey;
 use serde::{Deserialize, Serialize};
-use store::gateway_key::{self, GatewayKey};
+use store::gateway_key::{self, GatewayKey, Status};
 use store::notice::{Notice, Topic};
 use store::{Tx, usage};
 
-use super::{Spent, fresh_value};
+use super::Spent;
+use super::turn::Turn;
 use crate::App;
 use crate::audit::{self, Action, By, Deed, Level};
-use crate::task::{self, Context, Payload, Run, SyncKeyToInstance};
+use crate::task::{Context, Payload, Run};
 
 /// The gateway must follow the record of a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,25 +31,40 @@ impl Payload for ApplyKey {
 impl Run for ApplyKey {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
-        let id = KeyId::named(&self.key_id);
-        let Some(key) = gateway_key::find(&app.db, &id).await? else { return Ok("the key is gone".into()) };
-        if app.llm.embedded || !key.dirty {
-            return Ok("the gateway agrees already".into());
+        if app.llm.embedded {
+            return Ok(AGREES.into());
         }
-        let done = agree(app, &key).await?;
+        let done = agree(app, &KeyId::named(&self.key_id)).await?;
         context.log(&done).await?;
         Ok(done)
     }
 }
 
-pub(super) async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
+const AGREES: &str = "the gateway agrees already";
+const GONE: &str = "the key is gone";
+
+/// Makes the gateway agree with the record of a key, one at a time: of two who change a key for another, each would count what
+/// the old one used, and each would have its own written to the instance.
+pub(super) async fn agree(app: &App, id: &KeyId) -> Result<String> {
+    let Some(key) = gateway_key::find(&app.db, id).await? else { return Ok(GONE.into()) };
+    let turn = Turn::take(app, &key.name).await?;
+    // As it is now: whoever had the turn before may have done it.
+    match gateway_key::find(&app.db, id).await? {
+        Some(key) if key.dirty => bring(app, &turn, &key).await,
+        Some(_) => Ok(AGREES.into()),
+        None => Ok(GONE.into()),
+    }
+}
+
+async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
     let gateway = &app.llm.gateway;
     let mut done = String::from("status set");
     let mut gateway_id = key.gateway_id.clone();
     let (mut value, mut carried) = (None, 0);
     let old = gateway.read_key(&key.gateway_id).await?;
-    // One that the gateway lost is made anew.
-    if key.rotate || old.is_none() {
+    // One that the gateway lost is made anew, but for one that nobody will ever use again.
+    let is_gone = old.is_none() && key.status == Status::Disabled;
+    if !is_gone && (key.rotate || old.is_none()) {
         // What it used goes on counting under its name. And it goes first: there are never two of one name.
         carried = match old {
             Some(old) => {
@@ -58,31 +73,34 @@ pub(super) async fn agree(app: &App, key: &GatewayKey) -> Result<String> {
             }
             None => (key.logged_quota - key.carried_quota).max(0),
         };
-        // What its predecessors used is not given again.
-        let quota = key.quota.map(|quota| (quota - key.carried_quota - carried).max(0));
-        let new = NewKey { name: key.name.clone(), quota, value: Some(fresh_value()?) };
-        let made = gateway.create_key(&new).await?;
-        let told = made
-            .key
-            .ok_or_else(|| Error::from(Kind::Gateway).with_operator("the gateway does not tell the new key"))?;
+        // What its predecessors used of its quota is not given again: by the gateway's word, which is ahead of the log.
+        let used = key.carried_quota - key.quota_from + carried;
+        let quota = key.quota.map(|quota| (quota - used).max(0));
+        let (made, told) = turn.make(app, &key.name, quota).await?;
         (gateway_id, value, done) = (made.gateway_id, Some(told), "key changed".into());
     }
-    gateway.set_enabled(&gateway_id, key.enabled()).await?;
+    if is_gone {
+        done = "the gateway does not have it any more".into();
+    } else {
+        gateway.set_enabled(&gateway_id, key.enabled()).await?;
+    }
     let mut tx = app.db.begin().await?;
     let Some(mut now) = gateway_key::lock(&mut tx, &KeyId::named(&key.id)).await? else {
-        return Ok("the key is gone".into());
+        return Ok(GONE.into());
     };
     if let Some(value) = value {
         let sealed = app.sealer.seal(gateway_key::place(&key.id), &value)?;
         gateway_key::set_secret(&mut tx, &key.id, &sealed, &app.sealer.hash(&value), app.clock.now()).await?;
         if let Some(instance) = &key.instance_id {
-            let payload = SyncKeyToInstance { instance_id: instance.clone() };
-            task::enqueue(app, &mut tx, &payload, "key changed", None).await?;
+            super::tell_instance(app, &mut tx, instance, "key changed").await?;
         }
     }
     // What was asked for in the meantime is still to be done, whatever became of the task that was made for it.
     let changed = now.updated_at != key.updated_at;
-    now.carried_quota += carried;
+    // In a turn that ran out: whoever came after it has counted it.
+    if now.gateway_id == key.gateway_id {
+        now.carried_quota += carried;
+    }
     (now.gateway_id, now.rotate, now.dirty) = (gateway_id, changed && now.rotate, changed);
     if !changed {
         now.updated_at = app.clock.now();
@@ -125,8 +143,7 @@ pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
         super::follow(app, &mut tx, &now, "key sync").await?;
     }
     if let Some(instance) = &now.instance_id {
-        let payload = SyncKeyToInstance { instance_id: instance.clone() };
-        task::enqueue(app, &mut tx, &payload, "key sync", None).await?;
+        super::tell_instance(app, &mut tx, instance, "key sync").await?;
     }
     let (drift, logged) = (now.drift(), now.logged_quota);
     let (level, detail) = match drift {

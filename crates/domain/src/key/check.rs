@@ -130,7 +130,7 @@ pub(crate) async fn mend(context: &Context, of: &Repair) -> Result<(String, Stri
     let Some(key) = gateway_key::of_instance(&app.db, &id).await?.filter(GatewayKey::enabled) else {
         return Ok(("nothing".into(), "it has no sub key any more".into()));
     };
-    let done = if key.dirty { super::apply::agree(app, &key).await? } else { "nothing".to_owned() };
+    let done = if key.dirty { super::apply::agree(app, &KeyId::named(&key.id)).await? } else { "nothing".to_owned() };
     context.log(&done).await?;
     // It may have been changed for another.
     let key = gateway_key::of_instance(&app.db, &id).await?.ok_or(Kind::NotFound)?;

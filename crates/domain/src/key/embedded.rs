@@ -37,8 +37,7 @@ impl Embedded {
     }
 
     fn shown(&self, key: GatewayKey) -> Result<RemoteKey> {
-        // Of keys of this name that are gone the log knows too.
-        let used = key.logged_quota - key.carried_quota;
+        let used = key.used();
         Ok(RemoteKey {
             key: Some(key.key(&self.sealer)?),
             status: match (key.enabled(), key.quota) {
@@ -85,6 +84,7 @@ impl Embedded {
             used_quota: 0,
             logged_quota: 0,
             carried_quota: 0,
+            quota_from: 0,
             dirty: false,
             rotate: false,
             last_checked_at: None,
@@ -185,9 +185,7 @@ impl Gateway for Embedded {
         Box::pin(async move {
             match gateway_key::holder(&self.db, &self.sealer.hash(key)).await {
                 Ok(Some(holder)) if holder.enabled() => match gateway_key::named(&self.db, &holder.name).await {
-                    Ok(Some(key)) if key.quota.is_some_and(|quota| key.logged_quota - key.carried_quota >= quota) => {
-                        KeyState::Exhausted
-                    }
+                    Ok(Some(key)) if key.quota.is_some_and(|quota| key.used() >= quota) => KeyState::Exhausted,
                     _ => KeyState::Valid,
                 },
                 Ok(_) => KeyState::Invalid,

@@ -6,6 +6,7 @@ mod apply;
 pub mod check;
 mod embedded;
 mod need;
+mod turn;
 mod watch;
 
 pub use apply::{ApplyKey, sync};
@@ -109,12 +110,27 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Lets the gateway follow our record: told to the embedded one, done by a task with a foreign one.
+/// Lets the gateway follow our record: told to the embedded one, done by a task with a foreign one. The caller holds the record,
+/// so a task that has not begun yet sees what is written here.
 async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, source: &str) -> Result<()> {
     if !app.llm.embedded {
-        task::enqueue(app, tx, &ApplyKey { key_id: key.id.clone() }, source, None).await?;
+        let payload = ApplyKey { key_id: key.id.clone() };
+        let text = serde_json::to_string(&payload).map_err(Error::internal)?;
+        if !store::task::is_pending(tx, <ApplyKey as task::Payload>::TYPE, &text).await? {
+            task::enqueue(app, tx, &payload, source, None).await?;
+        }
     }
     Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
+}
+
+/// Has the key of an instance written to it, where there is something to write to.
+async fn tell_instance(app: &App, tx: &mut Tx, instance: &str, source: &str) -> Result<()> {
+    let found = instance::find(&mut *tx, &InstanceId::named(instance)).await?;
+    if found.is_some_and(|instance| instance.is_on_server()) {
+        let payload = task::SyncKeyToInstance { instance_id: instance.to_owned() };
+        task::enqueue(app, tx, &payload, source, None).await?;
+    }
+    Ok(())
 }
 
 /// A user was revoked, or is active again: the keys of their instances go with them.
@@ -135,8 +151,7 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
         let secret = fresh_value()?;
         let sealed = app.sealer.seal(gateway_key::place(&key.id), &secret)?;
         gateway_key::set_secret(tx, &key.id, &sealed, &app.sealer.hash(&secret), now).await?;
-        let payload = task::SyncKeyToInstance { instance_id: instance.as_str().to_owned() };
-        task::enqueue(app, tx, &payload, source, None).await?;
+        tell_instance(app, tx, instance.as_str(), source).await?;
     } else {
         (key.rotate, key.dirty) = (true, true);
     }
@@ -144,10 +159,10 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
     follow(app, tx, &key, source).await
 }
 
-/// The instance is gone for good: its key opens nothing any more.
+/// The instance is gone for good: its key opens nothing any more, and nobody needs another.
 pub async fn retire(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
     let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
-    (key.status, key.dirty, key.updated_at) = (Status::Disabled, true, app.clock.now());
+    (key.status, key.rotate, key.dirty, key.updated_at) = (Status::Disabled, false, true, app.clock.now());
     gateway_key::update(tx, &key).await?;
     follow(app, tx, &key, "instance deleted").await
 }

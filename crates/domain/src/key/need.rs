@@ -1,11 +1,11 @@
 //! Keys that are made at first need.
 
 use base::id::InstanceId;
-use base::{Error, Kind, Result};
-use remote::llm::NewKey;
+use base::{Error, Result};
 use store::gateway_key::{self, GatewayKey, Status};
 use store::notice::{Notice, Topic};
 
+use super::turn::Turn;
 use super::{PLATFORM, fresh_value};
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
@@ -35,15 +35,18 @@ pub(super) async fn make(
     quota: Option<i64>,
 ) -> Result<GatewayKey> {
     let now = app.clock.now();
-    let (gateway_id, value, used_quota) = if app.llm.embedded {
-        (String::new(), fresh_value()?, 0)
-    } else {
-        let new = NewKey { name: name.to_owned(), quota, value: Some(fresh_value()?) };
-        let made = app.llm.gateway.create_key(&new).await?;
-        let value = made.key.ok_or_else(|| {
-            Error::from(Kind::Gateway).with_operator(format_args!("the gateway does not tell the key named {name}"))
-        })?;
-        (made.gateway_id, value, made.used_quota)
+    let same = |key: &GatewayKey| key.instance_id.as_deref() == instance.map(InstanceId::as_str);
+    // Until the record is there: whoever comes next finds it.
+    let turn = if app.llm.embedded { None } else { Some(Turn::take(app, name).await?) };
+    let (gateway_id, value, used_quota) = match &turn {
+        None => (String::new(), fresh_value()?, 0),
+        Some(turn) => {
+            if let Some(made) = gateway_key::named(&app.db, name).await? {
+                return Some(made).filter(same).ok_or_else(another);
+            }
+            let (made, value) = turn.make(app, name, quota).await?;
+            (made.gateway_id, value, made.used_quota)
+        }
     };
     let id = base::id::KeyId::fresh();
     let key = GatewayKey {
@@ -59,6 +62,7 @@ pub(super) async fn make(
         used_quota,
         logged_quota: 0,
         carried_quota: 0,
+        quota_from: 0,
         dirty: false,
         rotate: false,
         last_checked_at: None,
@@ -72,8 +76,7 @@ pub(super) async fn make(
             // Somebody else was quicker. (PostgreSQL needs the failed transaction out of the way.)
             drop(tx);
             let made = gateway_key::named(&app.db, name).await?;
-            let same = |key: &GatewayKey| key.instance_id.as_deref() == instance.map(InstanceId::as_str);
-            return made.filter(same).ok_or_else(|| Error::conflict("the name is another key's"));
+            return made.filter(same).ok_or_else(another);
         }
         Err(other) => return Err(other.into()),
     }
@@ -89,4 +92,8 @@ pub(super) async fn make(
     tx.notify(Notice::new(Topic::Key, &key.id)).await?;
     tx.commit().await?;
     Ok(gateway_key::find(&app.db, &id).await?.unwrap_or(key))
+}
+
+fn another() -> Error {
+    Error::conflict("the name is another key's")
 }

@@ -14,6 +14,7 @@ use store::{instance_health, repair};
 use super::{Begun, begin, open, subject};
 use crate::App;
 use crate::alert::{self, Rule};
+use crate::assistant::debt::{self, Owed};
 use crate::assistant::{config, health as pages, service};
 use crate::health;
 use crate::health::judge::{Found, MOST_FAILURES};
@@ -89,9 +90,9 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     // A worker before this one may have restarted it, or somebody else did a moment ago: then there is only the second look.
     let known = instance_health::find(&app.db, &id).await?;
     let was_restarted = known.and_then(|known| known.restarted_at).is_some_and(|at| at >= of.created_at);
-    let restarted = if was_restarted && context.held.attempt > 1 && service::is_stopped(&assistant).await? {
-        // It got as far as stopping it.
-        service::start(context, &assistant).await
+    let restarted = if was_restarted && debt::of(app, &assistant).await?.owed.is_start() {
+        // It went away in the middle of that.
+        service::take_over(context, &assistant, false).await.map(drop)
     } else if was_restarted || seen.found == Found::Starting {
         Ok(())
     } else {
@@ -99,6 +100,8 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
         if let Some(found) = config::read(&assistant).await? {
             config::require_valid(&assistant, &version, &found.document).await?;
         }
+        // Before it counts as restarted: whoever comes next has to know that it may be down.
+        debt::owe(app, &assistant, Owed::Restart).await?;
         instance_health::set_restarted(&app.db, &of.instance_id, app.clock.now()).await?;
         service::restart(context, &assistant).await
     };

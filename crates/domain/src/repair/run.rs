@@ -9,7 +9,7 @@ use store::Tx;
 use store::repair::{self, Repair, Status};
 
 use super::{AUTO_RECOVERY, Case, Proof, conclude, handler, open, recover};
-use crate::assistant::{Assistant, config, health, service};
+use crate::assistant::{Assistant, config, health};
 use crate::key::{self, check::SELF_HEAL};
 use crate::task::{Context, Payload, Run};
 
@@ -62,9 +62,8 @@ async fn mend(context: &Context, found: &Repair) -> Result<(String, String)> {
     let case = Case { app, assistant: &assistant, version: &version, document: document.as_ref() };
     // It may have waited in the queue: what is not so any more is left alone.
     match (handler.confirm)(&case, None).await? {
-        // A worker before this one got as far as stopping it.
-        Proof::Refuted if context.held.attempt > 1 && service::is_stopped(&assistant).await? => {
-            service::start(context, &assistant).await?;
+        // A worker before this one began it, and went away in the middle.
+        Proof::Refuted if config::settle(context, &assistant).await? => {
             return Ok((format!("{}, in two attempts", found.action), now(&assistant).await?));
         }
         Proof::Refuted => return Ok(("nothing".into(), "it was over before anything was done".into())),

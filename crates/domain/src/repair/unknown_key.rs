@@ -7,6 +7,7 @@ use openclaw::config::{Validation, remove_unknown};
 use openclaw::rule::{Finding, Rule};
 
 use super::{Case, Handler, Proof};
+use crate::assistant::debt::{self, Owed};
 use crate::assistant::{config, service};
 use crate::task::Context;
 
@@ -66,5 +67,8 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
         service::start(context, case.assistant).await?;
     }
     config::confirm(case.app, case.assistant, case.version, &told).await?;
+    if debt::of(case.app, case.assistant).await?.owed == Owed::Reload {
+        debt::owe(case.app, case.assistant, Owed::Nothing).await?;
+    }
     Ok(format!("deleted {}", removed.join(", ")))
 }

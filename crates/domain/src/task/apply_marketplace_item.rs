@@ -10,7 +10,7 @@ use store::marketplace::{File, Scope};
 
 use super::kind::{Context, Payload, Run};
 use super::worker::MOST_ATTEMPTS;
-use crate::assistant::{Assistant, config, files, install as program, service, settings};
+use crate::assistant::{Assistant, config, debt, files, install as program, service, settings};
 use crate::install::{self, Place, Wish};
 use crate::marketplace::CONFIG_DOCUMENT;
 
@@ -53,6 +53,9 @@ async fn apply(context: &Context, id: &InstallId) -> Result<String> {
             let assistant = Assistant::open(app, &instance).await?;
             service::state(&assistant).await?;
             let version = program::of_instance(app, &assistant).await?;
+            let mut tx = app.db.begin().await?;
+            install::touching(app, &mut tx, id).await?;
+            tx.commit().await?;
             bring_files(context, &assistant, &version, &files).await?;
             remove(context, &assistant, &stale).await?;
             forget_sessions(context, &assistant).await?;
@@ -113,9 +116,10 @@ async fn remove(context: &Context, assistant: &Assistant, places: &[Place]) -> R
     if places.is_empty() { Ok(()) } else { context.log(&format!("{} files removed", places.len())).await }
 }
 
-/// Sessions know the skills that were there when they began; a restart lets them look again.
+/// Sessions know the skills that were there when they began; a restart lets them look again. A worker before this one may have got as
+/// far as stopping it.
 async fn forget_sessions(context: &Context, assistant: &Assistant) -> Result<()> {
-    if service::state(assistant).await?.is_running() {
+    if service::state(assistant).await?.is_running() || debt::of(&context.app, assistant).await?.owed.is_start() {
         service::restart(context, assistant).await
     } else {
         context.log("it is not running, and sees the files when it starts").await

@@ -36,6 +36,7 @@ pub use queue::{Wanted, cancel, cancel_with, create, enqueue, list, log_of, retr
 pub use store::task::{Status, Task};
 pub use upgrade_instance::UpgradeInstance;
 pub use worker::{Timing, Worker};
+pub(crate) use write_config::tell_instance;
 
 /// Every type there is.
 pub const TYPES: &[TaskType] = &[

@@ -31,7 +31,7 @@ impl RetireInstance {
         };
         let (host, name) = (&assistant.host, &assistant.place.unit);
         if systemd::state(host, name).await?.is_loaded {
-            service::stop(context, &assistant).await?;
+            service::stop_for_good(context, &assistant).await?;
             systemd::disable(host, name).await?;
             match unit::read(&assistant).await? {
                 Some(text) if unit::is_ours(&text) => {

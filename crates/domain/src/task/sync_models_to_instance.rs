@@ -11,7 +11,9 @@ use crate::assistant::{Assistant, config, install, settings};
 impl Run for SyncModelsToInstance {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
-        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        let Some(assistant) = Assistant::find(app, &InstanceId::named(&self.instance_id)).await? else {
+            return Ok("the instance is on no server: there is nothing to write to".into());
+        };
         let version = install::of_instance(app, &assistant).await?;
         let access = settings::access(app, &assistant.instance).await?;
         let access = access.ok_or_else(|| Error::conflict("no model is enabled"))?;

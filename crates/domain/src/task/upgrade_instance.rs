@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use store::{Tx, instance};
 
 use super::kind::{Context, Payload, Run};
-use crate::assistant::{Assistant, archive, config, health, install, service, unit};
+use crate::assistant::{Assistant, archive, config, debt, health, install, service, unit};
 use crate::audit::{self, Action, By, Deed, Level};
 
 /// The first message to a cold assistant takes its time.
@@ -60,6 +60,9 @@ impl Run for UpgradeInstance {
         if let Some(kept) = archive::find(&assistant, &name).await? {
             // An attempt of this very task. One that was taken back is not made again: it would only be down again.
             if kept.used {
+                if debt::of(app, &assistant).await?.owed.is_start() {
+                    run_again(&context, &assistant, &kept).await?;
+                }
                 return Err(Error::conflict("this upgrade failed and was taken back; see the first attempt"));
             }
             context.log("an attempt was broken off: back to before it").await?;
@@ -74,9 +77,13 @@ impl Run for UpgradeInstance {
         let old_unit =
             old_unit.ok_or_else(|| Error::conflict("its unit is not ours: it cannot be upgraded from here"))?;
 
-        service::stop(&context, &assistant).await?;
-        archive::snapshot(&assistant, &name, &current.to_string(), &old_unit).await?;
-        context.log(&format!("snapshot {name} of {current} taken")).await?;
+        if let Err(error) = take_snapshot(&context, &assistant, &name, &current, &old_unit).await {
+            // Nothing was changed yet: it goes on as it was.
+            if let Err(down) = service::start(&context, &assistant).await {
+                context.log(&format!("it could not be started again: {}", down.client)).await?;
+            }
+            return Err(error);
+        }
         match switch(&context, &assistant, &target).await {
             Ok(()) => {
                 instance::set_version(&app.db, &assistant.id(), &target.to_string()).await?;
@@ -94,6 +101,19 @@ impl Run for UpgradeInstance {
     }
 }
 
+/// What is gone back to, of the stopped instance.
+async fn take_snapshot(
+    context: &Context,
+    assistant: &Assistant,
+    name: &str,
+    current: &Version,
+    unit: &str,
+) -> Result<()> {
+    service::stop(context, assistant).await?;
+    archive::snapshot(assistant, name, &current.to_string(), unit).await?;
+    context.log(&format!("snapshot {name} of {current} taken")).await
+}
+
 async fn switch(context: &Context, assistant: &Assistant, target: &Version) -> Result<()> {
     unit::write(assistant, target).await?;
     service::start(context, assistant).await?;
@@ -107,9 +127,14 @@ async fn back(context: &Context, assistant: &Assistant, name: &str) -> Result<()
     let kept = kept.ok_or_else(|| Error::internal("the snapshot to go back to is gone"))?;
     service::stop(context, assistant).await?;
     archive::restore(assistant, name).await?;
+    context.log(&format!("snapshot {name} of {} put back", kept.version)).await?;
+    run_again(context, assistant, &kept).await
+}
+
+/// The last part of going back: a worker may have gone away before it.
+async fn run_again(context: &Context, assistant: &Assistant, kept: &archive::Kept) -> Result<()> {
     unit::put(assistant, &kept.unit).await?;
     instance::set_version(&context.app.db, &assistant.id(), &kept.version).await?;
-    context.log(&format!("snapshot {name} of {} put back", kept.version)).await?;
     service::start(context, assistant).await
 }
 

@@ -1,12 +1,23 @@
 //! Bring the stored configuration into the one on the server.
 
 use base::Result;
-use base::id::InstanceId;
+use base::id::{InstanceId, TaskId};
+use store::Tx;
+use store::instance::Instance;
 
 use super::WriteConfig;
 use super::kind::{Context, Run};
+use super::queue::enqueue;
 use crate::assistant::{Assistant, config, install, settings};
-use crate::chat_binding;
+use crate::{App, chat_binding};
+
+/// Has the configuration written, where the instance is on its server already.
+pub(crate) async fn tell_instance(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<Option<TaskId>> {
+    if !instance.is_on_server() {
+        return Ok(None);
+    }
+    enqueue(app, tx, &WriteConfig { instance_id: instance.id.clone() }, source, None).await.map(Some)
+}
 
 impl Run for WriteConfig {
     async fn run(self, context: Context) -> Result<String> {

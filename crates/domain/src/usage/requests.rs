@@ -71,28 +71,16 @@ async fn asked(app: &App, wanted: &Wanted) -> Result<Asked> {
         });
     }
     let text = match wanted.text.as_deref().map(str::trim).filter(|t| !t.is_empty()) {
-        Some(text) => Some(searched(app, &text.replace('\0', "")).await?),
+        Some(text) => {
+            let text = text.replace('\0', "");
+            let also = key::PLATFORM_MARK.contains(&text.to_lowercase()).then_some(key::PLATFORM);
+            Some(Text { text, also })
+        }
         None => None,
     };
     let since = wanted.since.unwrap_or(kept).max(kept);
     let (model, succeeded) = (wanted.model.clone(), wanted.succeeded);
     Ok(Asked { since: Some(since), until: wanted.until, tokens, model, succeeded, text })
-}
-
-/// Turns a text into the tokens that are shown with it.
-async fn searched(app: &App, text: &str) -> Result<Text> {
-    let mut tokens: Vec<String> = instance::like(&app.db, text, false).await?.into_iter().map(|i| i.id).collect();
-    let low = text.to_lowercase();
-    let known = request_log::token_names(&app.db).await?;
-    tokens.extend(known.into_iter().filter(|t| t.to_lowercase().contains(&low)));
-    if key::PLATFORM_MARK.contains(&low) {
-        tokens.push(key::PLATFORM.to_owned());
-    }
-    tokens.sort();
-    tokens.dedup();
-    let tenures = binding::tenures(&app.db, Of::EmailLike(text)).await?;
-    let users_tokens = tenures.into_iter().map(|t| (t.instance_id, t.since.unwrap_or(Timestamp::UNIX_EPOCH))).collect();
-    Ok(Text { text: text.to_owned(), tokens, users_tokens })
 }
 
 /// How many there are: exact, or so many at least.

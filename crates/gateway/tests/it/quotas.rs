@@ -194,6 +194,31 @@ on_both! {
         site
     }
 
+    async fn whoever_leaves_while_others_are_told_takes_nothing_along(database: Database) {
+        let openai = Provider::start(answer("much", 40_000, 10_000)).await;
+        let site = Site::start(database, Options::with(None, Some(&openai), None)).await;
+        let (user, _, key) = site.employee("eli", 100_000).await;
+        let client = site.client(&key);
+        openai.then([answer("ok", 10, 10)]);
+        assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200);
+        site.rows().await;
+        // It uses more than was granted, and nobody can write that down while its client waits.
+        let mut tx = site.app.db.begin().await.unwrap();
+        tx.run("UPDATE quota_grant SET granted = granted", vec![]).await.unwrap();
+        let left = client.post_only(&ask("gpt-4o", "hello")).await;
+        tokio::time::sleep(Duration::from_millis(800)).await;
+        drop(left);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        tx.commit().await.unwrap();
+        assert_eq!(used(&site, &user).await, 50_020);
+        site.app.quotas.hand_back(&site.app, true).await.unwrap();
+        let subject = Subject::user(&site.app, &user, 100_000).unwrap();
+        let mut tx = site.app.db.begin().await.unwrap();
+        assert_eq!(quota_grant::granted(&mut tx, &subject.name()).await.unwrap(), 0, "the log has all of it");
+        tx.commit().await.unwrap();
+        site
+    }
+
     async fn what_is_left_over_beyond_the_limit_lets_nobody_in(database: Database) {
         let openai = Provider::start(answer("ok", 600, 400)).await;
         let site = Site::start(database, Options::with(None, Some(&openai), None)).await;

@@ -9,7 +9,7 @@ use base::id::InstanceId;
 use base::{Error, Result};
 
 pub use show::{Active, Exit, PROPERTIES, State};
-pub use text::Unit;
+pub use text::{Unit, with_port};
 
 /// The name of a service, without `.service`. It is safe as a word, a file name and an argument of systemctl.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

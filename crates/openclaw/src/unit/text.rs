@@ -78,6 +78,16 @@ impl Unit {
     }
 }
 
+/// A unit's text with another port for its gateway, and nothing else changed; `None` where it has that port, or names none.
+pub fn with_port(text: &str, port: GatewayPort) -> Option<String> {
+    const OPTION: &str = " --port ";
+    let start = text.lines().find(|line| line.starts_with("ExecStart="))?;
+    let (before, rest) = start.rsplit_once(OPTION)?;
+    let (is, after) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+    let wanted = port.get().to_string();
+    (is != wanted).then(|| text.replacen(start, &format!("{before}{OPTION}{wanted}{after}"), 1))
+}
+
 fn refused(field: &str, why: &str) -> Error {
     Error::conflict(format!("the unit cannot be written: {field} {why}"))
 }
@@ -189,6 +199,18 @@ MemoryMax=2000000000
 WantedBy=multi-user.target
 ";
         assert_eq!(unit().render().unwrap(), expected);
+    }
+
+    #[test]
+    fn another_port_changes_nothing_else() {
+        let (is, other) = (unit(), GatewayPort::try_from(19500).unwrap());
+        let text = is.render().unwrap();
+        assert_eq!(with_port(&text, is.port), None);
+        let expected = Unit { port: other, ..is }.render().unwrap();
+        assert_eq!(with_port(&text, other), Some(expected));
+        let last = "ExecStart=/x gateway run --port 1";
+        assert_eq!(with_port(last, other).as_deref(), Some("ExecStart=/x gateway run --port 19500"));
+        assert_eq!(with_port("ExecStart=/x gateway run\n# --port 1\n", other), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! little: they are told so at once, or after a moment in which it could have come back.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -120,6 +121,9 @@ pub(super) struct Remote {
     /// For forwarded sockets, on whichever connection: of people, and of short questions.
     sockets: Arc<Semaphore>,
     questions: Arc<Semaphore>,
+    /// Whether the key that the first contact saw was stored by whoever asks: from then on, to be asked without one means that it
+    /// was forgotten.
+    stored: AtomicBool,
 }
 
 impl Remote {
@@ -134,6 +138,7 @@ impl Remote {
             streams: link(),
             sockets: Arc::new(Semaphore::new(SOCKETS)),
             questions: Arc::new(Semaphore::new(QUESTIONS_AT_ONCE)),
+            stored: AtomicBool::new(false),
             address,
         }
     }
@@ -150,10 +155,18 @@ impl Remote {
         Ok(self.commands.get().await?.host_key.clone())
     }
 
-    /// Whether this address leads to the same server by the same login: a key that was seen here and is pinned now changes nothing.
+    /// Whether this address leads to the same server by the same login: a key that was seen here and is pinned now changes nothing,
+    /// one that was pinned and is not any more makes the next contact a first one.
     pub fn serves(&self, address: &Address) -> bool {
+        if *self.address == *address {
+            return !self.stored.load(Ordering::Relaxed);
+        }
         let seen = lock(&self.commands.pinned).clone();
-        *self.address == *address || *address == Address { host_key: seen, ..(*self.address).clone() }
+        let is_seen = *address == Address { host_key: seen, ..(*self.address).clone() };
+        if is_seen {
+            self.stored.store(true, Ordering::Relaxed);
+        }
+        is_seen
     }
 
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
@@ -345,6 +358,25 @@ mod tests {
         assert!(known.hosts.contains_key("0"), "somebody has it in hand");
         assert!(!known.hosts.contains_key("1") && known.hosts.contains_key(&(2 * KEPT - 1).to_string()));
         drop(in_hand);
+    }
+
+    #[test]
+    fn a_key_that_was_stored_and_forgotten_is_forgotten_here_too() {
+        let key: HostKey =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPdU2gFyX0RrEgly4iUaJbkaPzYZUaHYuzbzkf85LRze".parse().unwrap();
+        let address = |host_key| Address {
+            host: "h1".into(),
+            port: 22,
+            user: "root".into(),
+            key: super::super::LoginKey::File("/nowhere/key".into()),
+            host_key,
+        };
+        let remote = Remote::new(address(None));
+        *lock(&remote.commands.pinned) = Some(key.clone());
+        assert!(remote.serves(&address(None)), "its key is not stored yet");
+        assert!(remote.serves(&address(Some(key.clone()))) && remote.serves(&address(Some(key.clone()))));
+        assert!(!remote.serves(&address(None)), "the next contact is a first one");
+        assert!(!Remote::new(address(Some(key))).serves(&address(None)));
     }
 
     #[test]

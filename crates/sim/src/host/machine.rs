@@ -26,11 +26,20 @@ pub enum Power {
     Down,
 }
 
+/// What keeps commands with certain words in them from being done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    None,
+    Held(String),
+    Refused(String),
+}
+
 /// A machine. It is reached through `host::Hosts`.
 pub struct Machine {
     pub name: String,
     state: Mutex<State>,
     pub(super) power: watch::Sender<Power>,
+    obstacle: watch::Sender<Obstacle>,
     pub(super) news: Notify,
 }
 
@@ -64,8 +73,8 @@ impl Machine {
             booted: clock.now(),
             clock,
         };
-        let power = watch::channel(Power::Up).0;
-        Arc::new(Machine { name: name.to_owned(), state: Mutex::new(state), power, news: Notify::new() })
+        let (power, obstacle) = (watch::channel(Power::Up).0, watch::channel(Obstacle::None).0);
+        Arc::new(Machine { name: name.to_owned(), state: Mutex::new(state), power, obstacle, news: Notify::new() })
     }
 
     /// Puts an assistant there as the platform would have, and starts it.
@@ -173,6 +182,37 @@ impl Machine {
 
     pub fn set_power(&self, power: Power) {
         self.power.send_replace(power);
+    }
+
+    /// Commands with these words in them are not answered, and never done, until `go_on`: for whoever is to be broken off there.
+    pub fn hold(&self, words: &str) {
+        self.obstacle.send_replace(Obstacle::Held(words.to_owned()));
+    }
+
+    /// Commands with these words in them fail, until `go_on`.
+    pub fn refuse(&self, words: &str) {
+        self.obstacle.send_replace(Obstacle::Refused(words.to_owned()));
+    }
+
+    pub fn go_on(&self) {
+        self.obstacle.send_replace(Obstacle::None);
+    }
+
+    /// What stands in a command's way. One that is held comes back from here when it will not be done any more.
+    pub(super) async fn obstacle(&self, argv: &[String]) -> Obstacle {
+        let mut obstacle = self.obstacle.subscribe();
+        let found = obstacle.borrow().clone();
+        let words = match &found {
+            Obstacle::Held(words) | Obstacle::Refused(words) => words,
+            Obstacle::None => return Obstacle::None,
+        };
+        if !argv.iter().any(|word| word.contains(words)) {
+            return Obstacle::None;
+        }
+        if matches!(found, Obstacle::Held(_)) {
+            obstacle.wait_for(|now| *now == Obstacle::None).await.ok();
+        }
+        found
     }
 
     /// The commands that it did not understand.

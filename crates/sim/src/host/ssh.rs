@@ -6,7 +6,7 @@ use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, Session, VerifiedPubl
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf};
 
 use super::command::{self, Answer};
-use super::machine::{Machine, Power};
+use super::machine::{Machine, Obstacle, Power};
 use super::words::Invocation;
 
 /// Where a command's own output begins.
@@ -117,6 +117,15 @@ async fn session(machine: &Arc<Machine>, user: &str, mut read: ChannelReadHalf, 
         }
     }
     until_awake(machine).await;
+    let obstacle = match &invocation {
+        Some(invocation) => machine.obstacle(&invocation.argv).await,
+        None => Obstacle::None,
+    };
+    match obstacle {
+        Obstacle::None => {}
+        Obstacle::Held(_) => return,
+        Obstacle::Refused(_) => return say(write, Answer::failed(1, "there was an obstacle")).await,
+    }
     let answer = match &invocation {
         Some(invocation) => command::run(machine, invocation, &stdin).await,
         None => Answer::failed(127, "sh: this is no line of the platform's"),

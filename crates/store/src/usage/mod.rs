@@ -12,7 +12,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::db::{Number, Record, Row, Value};
-use crate::request_log::{NewRequest, REFUND, SUCCESS, storable};
+use crate::request_log::{NewRequest, REFUND, SUCCESS};
+use crate::row::storable;
 use crate::{Conn, Db, Result, Tx, args, record};
 use span::cut;
 pub use span::{SLOT_MS, Span, slot_of};
@@ -144,7 +145,12 @@ pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> R
     let mut slots: BTreeMap<Key, Sums> = BTreeMap::new();
     for request in requests {
         let slot = slot_of(request.created_at).as_millisecond();
-        let key = (storable(&request.token_name), slot, storable(&request.model), storable(&request.provider));
+        let key = (
+            storable(request.token_name.clone()),
+            slot,
+            storable(request.model.clone()),
+            storable(request.provider.clone()),
+        );
         *slots.entry(key).or_default() += Sums::of(request);
     }
     let mut days: BTreeMap<(String, String, String, String), Sums> = BTreeMap::new();
@@ -334,16 +340,22 @@ pub async fn of_all_time(conn: impl Into<Conn<'_>>, token: &str) -> Result<Sums>
     Ok(keyed.sums)
 }
 
-/// Copies the sums into the instances' totals; answers how many changed.
+/// Copies the sums into the instances' totals; answers how many changed. Rows are held in the order of their ids, as by everybody
+/// who holds several: in another order this and a health check could wait for each other.
 pub async fn copy_totals(db: &Db) -> Result<u64> {
-    let sql = "UPDATE instance SET \
+    let lock = db.dialect().for_update();
+    let sql = format!(
+        "WITH due AS (SELECT i.id AS id FROM instance i \
+        WHERE i.total_requests <> COALESCE((SELECT SUM(u.requests) FROM usage_daily u WHERE u.token_name = i.id), 0) \
+        OR i.total_tokens <> COALESCE((SELECT SUM(u.prompt_tokens + u.completion_tokens) FROM usage_daily u \
+            WHERE u.token_name = i.id), 0) ORDER BY i.id{lock}) \
+        UPDATE instance SET \
         total_requests = COALESCE((SELECT CAST(SUM(u.requests) AS BIGINT) FROM usage_daily u WHERE u.token_name = instance.id), 0), \
         total_tokens = COALESCE((SELECT CAST(SUM(u.prompt_tokens + u.completion_tokens) AS BIGINT) FROM usage_daily u \
             WHERE u.token_name = instance.id), 0) \
-        WHERE total_requests <> COALESCE((SELECT SUM(u.requests) FROM usage_daily u WHERE u.token_name = instance.id), 0) \
-        OR total_tokens <> COALESCE((SELECT SUM(u.prompt_tokens + u.completion_tokens) FROM usage_daily u \
-            WHERE u.token_name = instance.id), 0)";
-    db.run(sql, args![]).await
+        WHERE id IN (SELECT due.id FROM due)"
+    );
+    db.run(&sql, args![]).await
 }
 
 /// How many rows of the log there are that fulfil this, by the sums: exact where the span's ends are whole quarters.

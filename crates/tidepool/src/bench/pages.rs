@@ -28,7 +28,7 @@ pub async fn run(values: &Values) -> Result<()> {
     let employee = employees.remove(0);
     claim::instance(site.app(), &employee, None).await?;
     let account = domain::user::find(site.app(), &employee.id).await?;
-    let employee_token = login::open_employee(site.app(), account)?.token;
+    let employee_token = login::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
     let new = domain::admin_user::New {
         email: "bench@example.com".parse()?,
         name: "Bench".into(),
@@ -36,7 +36,7 @@ pub async fn run(values: &Values) -> Result<()> {
         password: None,
     };
     let admin = domain::admin_user::create(site.app(), &By::system(), new).await?;
-    let admin_token = login::admin_token(site.app(), &admin)?;
+    let admin_token = login::admin_token(site.app(), &admin, jiff::Timestamp::now())?;
 
     let kind = site.kind();
     let (employee_url, admin_url) = (site.config.employee.listen, site.config.admin.listen);

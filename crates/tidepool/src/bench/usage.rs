@@ -37,7 +37,7 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
     let employee = site.employees(1).await?.remove(0);
     let claimed = claim::instance(site.app(), &employee, None).await?;
     let account = domain::user::find(site.app(), &employee.id).await?;
-    let token = login::open_employee(site.app(), account)?.token;
+    let token = login::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
     let new = domain::admin_user::New {
         email: "bench@example.com".parse()?,
         name: "Bench".into(),
@@ -45,7 +45,7 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
         password: None,
     };
     let admin = domain::admin_user::create(site.app(), &By::system(), new).await?;
-    let admin_token = login::admin_token(site.app(), &admin)?;
+    let admin_token = login::admin_token(site.app(), &admin, jiff::Timestamp::now())?;
     let kind = site.kind();
     let (employee_url, admin_url) = (site.config.employee.listen, site.config.admin.listen);
     let Site { opened, config, folder: _kept } = site;

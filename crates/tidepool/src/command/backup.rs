@@ -71,14 +71,14 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
             return Err(error);
         }
     };
-    if file.exists() {
-        let aside = aside(&file);
-        for (from, to) in parts(&file).into_iter().zip(parts(&aside)) {
-            if from.exists() {
-                fs::rename(&from, &to).map_err(|e| file_error(&from, e))?;
-            }
-        }
-        println!("the database that was there is now {}", aside.display());
+    // Each part by itself: a log that outlived its database would be played over the one that comes.
+    let before = aside(&file);
+    let there: Vec<_> = parts(&file).into_iter().zip(parts(&before)).filter(|(from, _)| from.exists()).collect();
+    for (from, to) in &there {
+        fs::rename(from, to).map_err(|e| file_error(from, e))?;
+    }
+    if !there.is_empty() {
+        println!("the database that was there is now {}", before.display());
     }
     fs::rename(&incoming, &file).map_err(|e| file_error(&file, e))?;
     for setting in [keys::MASTER, keys::EMPLOYEE_JWT, keys::ADMIN_JWT] {

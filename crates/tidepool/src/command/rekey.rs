@@ -4,6 +4,7 @@
 //! process dies, one of the two files opens the database. Token keys open nothing: run it again.
 
 use std::fs;
+use std::path::Path;
 
 use base::secret::random_token;
 use base::{Error, Kind, Result};
@@ -57,14 +58,10 @@ async fn master(config: &Config, db: &Db, old: &Key) -> Result<()> {
     }
     let new = Sealer::generate().map_err(operator)?;
     keys::write_private(&next, new.expose())?;
-    let moved = match rekey::run(db, keys::MASTER, &old.key, &new).await {
-        Ok(moved) => moved,
-        Err(error) => {
-            fs::remove_file(&next).map_err(|e| file_error(&next, e))?;
-            return Err(operator(error));
-        }
-    };
-    println!("{moved} secrets sealed anew");
+    match rekey::run(db, keys::MASTER, &old.key, &new).await {
+        Ok(moved) => println!("{moved} secrets sealed anew"),
+        Err(error) => after_failure(db, old, &next, error).await?,
+    }
     match &old.file {
         Some(file) => {
             // Older backups still need it.
@@ -76,6 +73,24 @@ async fn master(config: &Config, db: &Db, old: &Key) -> Result<()> {
         None => println!("set TIDEPOOL_MASTER_KEY to the content of {} and remove that file", next.display()),
     }
     Ok(())
+}
+
+/// A commit whose answer was lost may have been made: the new key goes only once the database says that it opens with the old one.
+async fn after_failure(db: &Db, old: &Key, next: &Path, error: store::Error) -> Result<()> {
+    match key_check::is(db, key_check::Key { setting: keys::MASTER, key: &old.key }).await {
+        Ok(true) => {
+            fs::remove_file(next).map_err(|e| file_error(next, e))?;
+            Err(operator(error))
+        }
+        Ok(false) => {
+            println!("every secret is sealed anew, though the database's answer was lost");
+            Ok(())
+        }
+        Err(_) => {
+            println!("{} is kept: the database may have taken it, and cannot be asked now", next.display());
+            Err(operator(error))
+        }
+    }
 }
 
 /// A kept key is made anew; one that a setting gives is taken as it is set now.

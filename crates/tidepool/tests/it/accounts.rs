@@ -32,6 +32,49 @@ on_both! {
         site.employee.get("/me").header("authorization", "Basic abc").refused("4010").await;
     }
 
+    async fn a_login_that_was_under_way_when_the_password_changed_opens_nothing(site: Site) {
+        let user = site.user("ada@example.com").await;
+        let id = base::id::UserId::named(user["id"].as_str().unwrap());
+        // As far as a login gets while the password is compared.
+        let begun = site.app.clock.now();
+        let read = domain::user::find(&site.app, &id).await.unwrap();
+        let admin_read = store::admin_user::find_by_email(&site.app.db, "root@example.com").await.unwrap().unwrap();
+        let change = json!({"password": "another long password"});
+        site.admin.patch(&format!("/users/{id}"), change.clone()).token(&site.root).ok().await;
+        site.wait(Duration::from_secs(5));
+        let opened = domain::login::open_employee(&site.app, read, begun).unwrap();
+        site.employee.get("/me").token(opened.token.expose()).refused("4010").await;
+
+        site.admin.patch("/admin-users/root@example.com", change).token(&site.root).ok().await;
+        site.wait(Duration::from_secs(5));
+        let token = domain::login::admin_token(&site.app, &admin_read, begun).unwrap();
+        site.admin.get("/auth/me").token(token.expose()).refused("4010").await;
+    }
+
+    async fn a_first_sign_on_waits_for_whoever_revokes_the_account(site: Site) {
+        let user = site.user("ada@example.com").await;
+        let id = base::id::UserId::named(user["id"].as_str().unwrap());
+        let mut tx = site.app.db.begin().await.unwrap();
+        let mut held = store::user::lock(&mut tx, &id).await.unwrap().unwrap();
+        let identity = remote::sso::Identity {
+            id: "https://idp.example.com|ada".into(),
+            email: Some("ada@example.com".parse().unwrap()),
+            email_verified: true,
+            name: None,
+        };
+        let app = site.app.clone();
+        let signing_on = tokio::spawn(async move { domain::sso::employee(&app, identity).await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        held.status = store::user::Status::Revoked;
+        held.revoked_at = Some(site.app.clock.now());
+        store::user::update(&mut tx, &held).await.unwrap();
+        tx.commit().await.unwrap();
+        let refused = signing_on.await.unwrap().err().map(|error| error.kind);
+        assert_eq!(refused, Some(base::Kind::AccountRevoked));
+        let now = domain::user::find(&site.app, &id).await.unwrap();
+        assert_eq!((now.status, now.revoked_at.is_some()), (store::user::Status::Revoked, true), "nobody undid it");
+    }
+
     async fn a_failed_login_says_the_same_for_everybody(site: Site) {
         site.user("ada@example.com").await;
         site.admin.post("/users", json!({"email": "sso@example.com"})).token(&site.root).ok().await;
@@ -126,6 +169,8 @@ on_both! {
         assert_eq!(emails(&list("?department=Sales&sort=-email").ok().await), ["eve_1@example.com", "bob@example.com"]);
         assert_eq!(emails(&list("?q=EVE_").ok().await), ["eve_1@example.com"], "an underscore is no wild card");
         assert_eq!(emails(&list("?q=%25").ok().await), Vec::<String>::new(), "neither is a per cent sign");
+        assert_eq!(emails(&list(&format!("?q={}", "a".repeat(9_900))).ok().await), Vec::<String>::new());
+        list(&format!("?q={}", "a".repeat(13_000))).refused("4000").await;
         site.admin.post("/users", json!({"email": "emile@example.com", "name": "Émile Ünal"})).token(&site.root).ok().await;
         for q in ["%C3%89mile", "%C3%A9MILE", "%C3%BCnal"] {
             assert_eq!(emails(&list(&format!("?q={q}")).ok().await), ["emile@example.com"], "{q}: case is nothing to letters with marks");

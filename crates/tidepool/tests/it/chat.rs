@@ -183,6 +183,16 @@ async fn a_question_is_forwarded_with_the_instances_own_key_and_both_sides_are_s
         (&messages, &json!("claude-opus-4-6"))
     );
     assert_eq!(chat.messages().await[2], (Role::User, "And you?".into(), 0));
+
+    // One that names no model asks the one that its assistant uses.
+    let body = json!({"id": "b0", "name": "Without a model", "server_id": "srv-a"});
+    chat.site.admin.post("/assistant-instances", body).token(&chat.site.root).ok().await;
+    chat.site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&chat.site.root).ok().await;
+    chat.site.admin.patch("/instances/b0/assign", json!({"user_id": chat.user})).token(&chat.site.root).ok().await;
+    chat.ask(json!({"instance_id": "b0", "message": "Hello"})).ok().await;
+    let b0 = store::instance::find(&chat.site.app.db, &base::id::InstanceId::named("b0")).await.unwrap().unwrap();
+    let primary = domain::assistant::settings::models(&chat.site.app, &b0).await.unwrap().unwrap().primary;
+    assert_eq!(chat.gateway.heard().body["model"], primary);
     chat.site.check().await;
 }
 
@@ -233,6 +243,7 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_stored() {
         (json!({"instance_id": "a0", "messages": [{"content": "x"}]}), "4000"),
         (json!({"instance_id": "a0", "messages": [{"role": "assistant", "content": "x"}]}), "4000"),
         (json!({"instance_id": "a0", "message": "x", "model": "gpt-9"}), "4000"),
+        (json!({"instance_id": "a0", "message": "x", "model": "gpt\u{0}-4o"}), "4000"),
         (json!({"message": "x"}), "4000"),
         (json!({"instance_id": "a1", "message": "x"}), "4040"),
         (json!({"instance_id": "none", "message": "x"}), "4040"),
@@ -305,6 +316,30 @@ async fn whoever_leaves_stops_the_model_and_keeps_what_was_said() {
     }
     let messages = chat.messages().await;
     assert!(messages[1].1.starts_with("on and "), "{messages:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_while_the_answer_is_stored_finds_it_all_the_same() {
+    let mut pieces = vec![EVENTS.as_bytes().to_vec()];
+    pieces.push(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"all of it\"}}]}\n\n".to_vec());
+    // Time enough to take the database away.
+    pieces.extend(vec![b": wait\n\n".to_vec(); 100]);
+    pieces.push(b"data: [DONE]\n\n".to_vec());
+    let chat = chat(Script::Say(pieces)).await;
+    let mut body = chat.stream().await.bytes_stream();
+    body.next().await.unwrap().unwrap();
+    let writing = chat.site.app.db.begin().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    drop(body);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(writing);
+    for _ in 0..100 {
+        if chat.messages().await.len() == 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(chat.messages().await[1].1, "all of it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

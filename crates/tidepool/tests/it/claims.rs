@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use store::instance::Health;
 
 use crate::kit::Site;
+use crate::kit::simulated::Simulated;
 use crate::on_both;
 
 async fn set_health(site: &Site, id: &str, health: Health) {
@@ -269,4 +270,58 @@ on_both! {
         assert_eq!(init["list"][0]["status"], "dead", "what waited for it will not run");
         site.employee.post("/me/instances/claim", json!({})).token(&token).refused("4092").await;
     }
+}
+
+/// A health check holds all instances of a server while it writes: that is no reason to say that there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_instance_that_is_held_for_a_moment_is_waited_for() {
+    let name = "claims::an_idle_instance_that_is_held_for_a_moment_is_waited_for";
+    let Some(database) = crate::kit::Database::postgres(name).await else { return };
+    let site = Site::start(database).await;
+    let ids = site.instances("a", 2).await;
+    let (_, token) = site.quick_employee("ada@example.com").await;
+    let mut tx = site.app.db.begin().await.unwrap();
+    for id in &ids {
+        store::instance::lock(&mut tx, &InstanceId::named(id)).await.unwrap().unwrap();
+    }
+    let claim = tokio::spawn(site.employee.post("/me/instances/claim", json!({})).token(&token).send());
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    tx.commit().await.unwrap();
+    let claimed = claim.await.unwrap().json();
+    assert_eq!(claimed["data"]["instance"]["id"], "a0", "{claimed}");
+    site.check().await;
+}
+
+/// An instance that nobody has does nothing by itself, and its last owner's bot does not answer; both come back with the owner.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_from_somebody_spends_nothing() {
+    let ground = Simulated::new().await;
+    ground.provisioned("a").await;
+    let site = &ground.site;
+    let (ada, _) = site.quick_employee("ada@example.com").await;
+    let assign = async |user: Option<&str>| {
+        site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
+        ground.settle().await;
+    };
+    let does = || {
+        let config = ground.config("/srv/assistants/1");
+        (config["cron"]["enabled"] != false, config["channels"]["telegram"]["enabled"] == true)
+    };
+    let bindings = async || site.admin.get("/instances/a/chat-bindings").token(&site.root).ok().await["list"].clone();
+    assert_eq!(does(), (false, false), "as it was made");
+    assign(Some(&ada)).await;
+    assert_eq!(does(), (true, false), "assigned");
+    let token = format!("123456:{}", base::id::fresh());
+    crate::kit::used_secret(&token);
+    let bot = json!({"platform": "telegram", "bot_token": token});
+    site.admin.post("/instances/a/chat-bindings", bot).token(&site.root).ok().await;
+    ground.settle().await;
+    assert_eq!(does(), (true, true), "with a bot");
+    assign(None).await;
+    assert_eq!(does(), (false, false), "taken back");
+    assert_eq!(bindings().await[0]["is_active"], 0);
+    assign(Some(&ada)).await;
+    assert_eq!(does(), (true, true), "hers again");
+    assert_eq!(bindings().await[0]["is_active"], 1);
+    site.check().await;
 }

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use base::Secret;
+use base::id::InstanceId;
 use serde_json::json;
 use store::{Db, migrate};
 
@@ -167,6 +169,11 @@ async fn a_backup_is_made_while_serving_and_restored_after_checking() {
         let (good, text) = said(home, &["db", "restore", "copy-1"]);
         assert!(good && text.contains("is now"), "{text}");
     }
+    // A log that outlived its database is not played over the copy.
+    fs::write(home.join("data/tidepool.db-wal"), "what another database was told").unwrap();
+    fs::remove_file(home.join("data/tidepool.db")).unwrap();
+    let (good, text) = said(home, &["db", "restore", "copy-1"]);
+    assert!(good && text.contains("is now") && !home.join("data/tidepool.db-wal").exists(), "{text}");
     let kept = fs::read_dir(home.join("data"))
         .unwrap()
         .filter(|f| f.as_ref().unwrap().file_name().to_string_lossy().contains(".db.before-"));
@@ -319,4 +326,29 @@ async fn a_transaction_that_sqlite_ended_by_itself_is_in_nobodys_way() {
 
 store::record! {
     struct Counted { n: i64 }
+}
+
+/// A health check holds a server's instances one after the other, by id. Whoever holds several of them in another order makes
+/// the two wait for each other, and PostgreSQL ends one.
+#[tokio::test(flavor = "multi_thread")]
+async fn totals_are_copied_in_the_order_in_which_everybody_holds_instances() {
+    let name = "database::totals_are_copied_in_the_order_in_which_everybody_holds_instances";
+    let Some(database) = Database::postgres(name).await else { return };
+    let site = Site::start(database).await;
+    let db = &site.app.db;
+    let ids: Vec<InstanceId> = site.instances("a", 2).await.iter().map(InstanceId::named).collect();
+    // Written anew, a0 lies behind a1.
+    db.run("UPDATE instance SET notes = 'moved' WHERE id = 'a0'", vec![]).await.unwrap();
+    db.run("UPDATE instance SET total_requests = 1", vec![]).await.unwrap();
+    db.run("UPDATE instance SET notes = 'moved again' WHERE id = 'a0'", vec![]).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    store::instance::lock(&mut tx, &ids[0]).await.unwrap().unwrap();
+    let copying = tokio::spawn({
+        let db = db.clone();
+        async move { store::usage::copy_totals(&db).await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    store::instance::lock(&mut tx, &ids[1]).await.unwrap().unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(copying.await.unwrap().unwrap(), 2);
 }

@@ -30,6 +30,30 @@ on_both! {
         assert_eq!(actions["total"], 4);
     }
 
+    async fn whose_home_it_is_does_not_change_with_the_servers_folder(site: Site) {
+        site.server("s").await;
+        let instance = |id: &str, home: &str| site.admin.post("/assistant-instances", json!({"id": id, "name": id, "server_id": "s", "home": home})).token(&site.root);
+        let folder = |path: &str| site.admin.patch("/servers/s", json!({"base_dir": path, "notes": path})).token(&site.root);
+        folder("/data/assistants").ok().await;
+        folder("/srv/assistants").ok().await;
+        // Below the folder: all of it is the instance's, and is moved away when its owner changes.
+        instance("own", "/srv/assistants/1").ok().await;
+        let told = folder("/data/assistants").refused("4090").await;
+        assert!(told.contains("base_dir") && told.contains("own"), "{told}");
+        let server = site.admin.get("/servers/s/detail").token(&site.root).ok().await;
+        assert_eq!((server["base_dir"].as_str(), server["notes"].as_str()), (Some("/srv/assistants"), Some("/srv/assistants")));
+        folder("/srv/assistants").ok().await;
+        // Shared with whoever lives there: it must not become the instance's alone.
+        instance("shared", "/home/ada").ok().await;
+        folder("/").refused("4000").await;
+        // What is deleted has its files there until it is retired.
+        site.admin.delete("/assistant-instances/own").token(&site.root).ok().await;
+        folder("/data/assistants").refused("4090").await;
+        site.app.db.run("UPDATE task SET status = 'done' WHERE type = 'retire_instance'", vec![]).await.unwrap();
+        folder("/data/assistants").ok().await;
+        assert!(folder("/home").refused("4090").await.contains("shared"));
+    }
+
     async fn measurements_are_shown_with_their_age_and_thinned_out(site: Site) {
         let server = site.server("s").await;
         let stats = site.admin.get("/servers/s/stats").token(&site.root).ok().await;

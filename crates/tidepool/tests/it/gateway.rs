@@ -1,10 +1,14 @@
 //! The embedded LLM gateway as a part of the product.
 
+use std::time::Duration;
+
+use base::Secret;
 use domain::usage::spent;
 use gateway::provider::Settings;
 use serde_json::{Value, json};
+use sim::llm::one_api;
 
-use crate::kit::{Database, Gateway, Options, Process, Site, run};
+use crate::kit::{Database, Gateway, Options, PASSWORD, Process, Site, run, used_secret};
 
 fn echo() -> Options {
     Options { gateway: Gateway::Served(Settings { echo: true, ..Settings::default() }), ..Options::default() }
@@ -83,6 +87,59 @@ async fn the_binary_serves_a_gateway_when_it_is_the_embedded_one() {
         server.ready().await;
         assert!(http.get(format!("http://{}/healthz", server.gateway)).send().await.is_err());
     }
+}
+
+/// With a foreign gateway the employee API reserves: what a request in hand holds counts until it has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_reserved_counts_until_the_last_request_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = Secret::new(format!("sqlite:{}", folder.path().join("one-api.db").display()));
+    let gateway = one_api::start(one_api::Options::new(url)).await.unwrap();
+    used_secret(gateway.admin_token.expose());
+    let environment = [
+        ("TIDEPOOL_GATEWAY_KIND", "one-api"),
+        ("TIDEPOOL_GATEWAY_URL", gateway.url.as_str()),
+        ("TIDEPOOL_GATEWAY_ADMIN_TOKEN", gateway.admin_token.expose()),
+        ("TIDEPOOL_GATEWAY_LOG_URL", gateway.log_url.expose()),
+        ("TIDEPOOL_TIMEZONE", "Europe/Berlin"),
+        ("TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL", "root@example.com"),
+        ("TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD", PASSWORD),
+    ];
+    let mut server = Process::serve(folder.path(), &environment);
+    server.ready().await;
+    let login = json!({"email": "root@example.com", "password": PASSWORD});
+    let root = server.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    let user = json!({"email": "ada@example.com", "password": PASSWORD, "quota_daily": 10_000_000});
+    let user = server.admin.post("/users", user).token(&root).ok().await["id"].clone();
+    let host = json!({"id": "s", "name": "S", "host": "192.0.2.1"});
+    server.admin.post("/servers", host).token(&root).ok().await;
+    let instance = json!({"id": "a0", "name": "A", "server_id": "s", "model": "gpt-4o"});
+    server.admin.post("/assistant-instances", instance).token(&root).ok().await;
+    server.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&root).ok().await;
+    let login = json!({"email": "ada@example.com", "password": PASSWORD});
+    let ada = server.employee.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    // An answer that is too long for all buffers on its way, of which its client reads nothing.
+    let question = json!({"instance_id": "a0", "message": "a ".repeat(100_000), "stream": true});
+    let asking = server.employee.http.post(format!("{}/api/v1/me/chat", server.employee.url));
+    let unread = asking.bearer_auth(&ada).json(&question).send().await.unwrap();
+    assert_eq!(unread.status().as_u16(), 200);
+    let url = Secret::new(format!("sqlite:{}", folder.path().join("data/tidepool.db").display()));
+    let db = store::Db::open(&url).await.unwrap();
+    let midnight = base::Zone::named("Europe/Berlin").unwrap().midnight(jiff::Timestamp::now());
+    let today = format!("user:{}:{}", user.as_str().unwrap(), midnight.as_second());
+    let granted = async || {
+        let mut tx = db.begin().await.unwrap();
+        store::quota_grant::granted(&mut tx, &today).await.unwrap()
+    };
+    assert!(granted().await > 0);
+    server.terminate();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(granted().await > 0, "its request is still under way");
+    drop(unread);
+    let (status, text) = server.end();
+    assert!(status.success(), "{text}");
+    assert_eq!(granted().await, 0);
+    assert_eq!(std::fs::read_dir(folder.path().join("data/gateway")).unwrap().count(), 0);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::kit::free_port;
 use crate::kit::hosts::Ground;
+use crate::kit::{Database, Site, free_port};
 
 pub async fn check(ground: &Ground) -> Value {
     ground.site.admin.get("/instances/health-check").token(&ground.site.root).ok().await
@@ -156,4 +156,17 @@ async fn three_restarts_an_hour_and_no_more() {
     let alerts = ground.site.admin.get(&format!("/alerts?open=true&q=repair:{id}")).token(&ground.site.root).ok().await;
     assert_eq!(alerts["total"], 1, "{alerts}");
     ground.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_be_written_down_leaves_the_others() {
+    let site = Site::start(Database::sqlite()).await;
+    site.instances("a", 1).await;
+    site.instances("b", 1).await;
+    let sql =
+        "CREATE TRIGGER no BEFORE UPDATE ON instance WHEN NEW.server_id = 'srv-b' BEGIN SELECT RAISE(ABORT, 'no'); END";
+    site.app.db.run(sql, vec![]).await.unwrap();
+    let checked = site.admin.get("/instances/health-check").token(&site.root).ok().await;
+    let ids: Vec<&str> = checked["list"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["a0"]);
 }

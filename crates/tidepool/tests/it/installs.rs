@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use store::task::Status;
 
 use crate::kit::Site;
+use crate::kit::simulated::Simulated;
 use crate::marketplace::{file, item, make, skill, text};
 use crate::on_both;
 
@@ -334,4 +335,38 @@ on_both! {
         assert_eq!(text(&installs(site, &next).await[0], "item_name"), "Analyst", "what is installed stays, also of a deleted item");
         new(&pack, "late").refused("4000").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_half_way_is_taken_off_the_instance() {
+    let ground = Simulated::new().await;
+    ground.provisioned("a").await;
+    let site = &ground.site;
+    let (user, token) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    ground.settle().await;
+    let id = item(site, "tides").await;
+    // Its files are written; then the assistant does not come up.
+    ground.machine.refuse("systemctl start");
+    let asked = ask(site, &token, &id, "a").await;
+    let queued = TaskId::named(text(&asked, "task_id"));
+    let working = ground.work();
+    while ground.ended(&queued).await.status == Status::Failed {
+        site.wait(std::time::Duration::from_secs(60));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    ground.machine.go_on();
+    let skill = "/srv/assistants/1/.openclaw/workspace/skills/tides/SKILL.md";
+    assert_eq!(
+        (text(&installs(site, &token).await[0], "state"), ground.machine.read(skill).is_some()),
+        ("failed", true)
+    );
+
+    let path = format!("/me/installs/{}", text(&asked, "install_id"));
+    let gone = site.employee.delete(&path).token(&token).ok().await;
+    assert_eq!(gone["removed"], false, "a task takes it off");
+    ground.done(&TaskId::named(text(&gone, "task_id"))).await;
+    assert_eq!((installs(site, &token).await.len(), ground.machine.read(skill)), (0, None));
+    working.stop().await;
+    site.check().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::Secret;
-use domain::task::{TYPES, Timing, Worker};
+use domain::task::{SyncKeyToInstance, TYPES, TaskType, Timing, Worker};
 use remote::llm::{Kind, Settings};
 use serde_json::{Value, json};
 use sim::llm::{Running, one_api};
@@ -92,24 +92,84 @@ on_both! {
         assert_eq!((changed["price_per_1k"].as_f64(), changed["enabled"].as_bool()), (Some(0.005), Some(false)));
         site.admin.patch("/models/gpt-4o", json!({"price_per_1k": -1})).token(&site.root).refused("4000").await;
         site.admin.patch("/models/none", json!({})).token(&site.root).refused("4040").await;
+        on_a_server(site, "a0").await;
         let synced = site.admin.post("/models/sync", json!({})).token(&site.root).ok().await;
-        assert_eq!((synced["task_ids"].as_array().unwrap().len(), synced["models"].as_array().unwrap().len()), (2, 9));
+        assert_eq!((synced["task_ids"].as_array().unwrap().len(), synced["models"].as_array().unwrap().len()), (1, 9), "a1 is on no server");
         let some = site.admin.post("/models/sync", json!({"instance_ids": ["a1"]})).token(&site.root).ok().await;
         assert_eq!(some["task_ids"].as_array().unwrap().len(), 1);
         site.admin.post("/models/sync", json!({"instance_ids": ["none"]})).token(&site.root).refused("4000").await;
         let tasks = site.admin.get("/tasks?type=sync_models_to_instance").token(&site.root).ok().await;
-        assert_eq!(tasks["total"], 3);
+        assert_eq!(tasks["total"], 2);
+    }
+
+    async fn nothing_is_written_to_an_instance_that_is_on_no_server(site: Site) {
+        site.instances("a", 1).await;
+        let (user, _) = site.quick_employee("ada@example.com").await;
+        site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
+        let key = site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
+        site.admin.post(&format!("/keys/{}/sync", key["id"].as_str().unwrap()), json!({})).token(&site.root).ok().await;
+        site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
+        site.admin.post("/models/sync", json!({})).token(&site.root).ok().await;
+        let tasks = async |query: &str| site.admin.get(&format!("/tasks?{query}")).token(&site.root).ok().await;
+        assert_eq!(tasks("instance_id=a0").await["total"], 0);
+        // What was asked for by name, or waits while the instance goes, is done as soon as it is begun.
+        site.admin.post("/models/sync", json!({"instance_ids": ["a0"]})).token(&site.root).ok().await;
+        work(site, &["sync_models_to_instance"]).await;
+        site.admin.delete("/assistant-instances/a0").token(&site.root).ok().await;
+        let mut tx = site.app.db.begin().await.unwrap();
+        let payload = SyncKeyToInstance { instance_id: "a0".into() };
+        domain::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
+        tx.commit().await.unwrap();
+        work(site, &["sync_key_to_instance"]).await;
+        for kind in ["sync_models_to_instance", "sync_key_to_instance"] {
+            assert_eq!(tasks(&format!("type={kind}&status=done")).await["total"], 1);
+        }
+        assert_eq!(site.admin.get("/alerts?rule=task_dead").token(&site.root).ok().await["total"], 0);
     }
 }
 
+/// An instance that was brought to its server, as far as the records say.
+pub async fn on_a_server(site: &Site, id: &str) {
+    site.app
+        .db
+        .run(&format!("UPDATE instance SET home = '/srv/assistants/1' WHERE id = '{id}'"), vec![])
+        .await
+        .unwrap();
+}
+
+/// Lets workers do what is due of these types; no attempt may fail.
+pub async fn work(site: &Site, kinds: &[&str]) {
+    let timing = Timing { poll: Duration::from_millis(10), ..Timing::default() };
+    let (stop, stopped) = watch::channel(false);
+    let types: Vec<TaskType> = TYPES.iter().filter(|t| kinds.contains(&t.name)).copied().collect();
+    let working = tokio::spawn(Worker::new(site.app.clone(), types.leak(), timing).run(stopped));
+    let count = async |status: &str| {
+        let mut count = 0;
+        for kind in kinds {
+            let path = format!("/tasks?type={kind}&status={status}");
+            count += site.admin.get(&path).token(&site.root).ok().await["total"].as_i64().unwrap();
+        }
+        count
+    };
+    for _ in 0..500 {
+        if count("pending").await == 0 && count("processing").await == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.send(true).unwrap();
+    working.await.unwrap();
+    assert_eq!(count("failed").await, 0);
+}
+
 /// A site whose gateway is a one-api.
-struct Foreign {
-    site: Site,
-    gateway: Running,
+pub struct Foreign {
+    pub site: Site,
+    pub gateway: Running,
     _folder: tempfile::TempDir,
 }
 
-async fn foreign() -> Foreign {
+pub async fn foreign() -> Foreign {
     let folder = tempfile::tempdir().unwrap();
     let url = Secret::new(format!("sqlite:{}", folder.path().join("one-api.db").display()));
     let gateway = one_api::start(one_api::Options::new(url)).await.unwrap();
@@ -121,28 +181,12 @@ async fn foreign() -> Foreign {
 }
 
 impl Foreign {
-    /// Lets workers do what is due.
-    async fn work(&self) {
-        let timing = Timing { poll: Duration::from_millis(10), ..Timing::default() };
-        let (stop, stopped) = watch::channel(false);
-        let working = tokio::spawn(Worker::new(self.site.app.clone(), TYPES, timing).run(stopped));
-        for _ in 0..500 {
-            let pending = self.site.admin.get("/tasks?type=apply_key&status=pending").token(&self.site.root).ok().await;
-            let running =
-                self.site.admin.get("/tasks?type=apply_key&status=processing").token(&self.site.root).ok().await;
-            if pending["total"] == 0 && running["total"] == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        stop.send(true).unwrap();
-        working.await.unwrap();
-        let dead = self.site.admin.get("/tasks?type=apply_key&status=failed").token(&self.site.root).ok().await;
-        assert_eq!(dead["total"], 0, "{dead}");
+    pub async fn work(&self) {
+        work(&self.site, &["apply_key", "repair_instance"]).await;
     }
 
     /// The tokens of this name at the gateway: their statuses and keys.
-    async fn tokens(&self, name: &str) -> Vec<(i64, String)> {
+    pub async fn tokens(&self, name: &str) -> Vec<(i64, String)> {
         let sql = format!("SELECT status, {} FROM tokens WHERE name = ?", self.gateway.tables.quoted("key"));
         let tokens: Vec<(i64, String)> = self.gateway.tables.all(&sql, with![name]).await.unwrap();
         tokens.iter().for_each(|(_, key)| used_secret(key));
@@ -155,6 +199,7 @@ async fn a_foreign_gateway_follows_our_record_of_a_key() {
     let world = foreign().await;
     let site = &world.site;
     site.instances("a", 1).await;
+    on_a_server(site, "a0").await;
     let (user, token) = site.quick_employee("ada@example.com").await;
     site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
     // However many chats come at once, one token of the name is made.
@@ -193,6 +238,57 @@ async fn a_foreign_gateway_follows_our_record_of_a_key() {
 
     site.admin.delete(&format!("/keys/{}", kept.id)).token(&site.root).ok().await;
     assert!(world.tokens("a0").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_deleted_instance_is_switched_off_and_not_made_anew() {
+    let world = foreign().await;
+    let site = &world.site;
+    site.instances("a", 2).await;
+    on_a_server(site, "a0").await;
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
+    let first = world.tokens("a0").await;
+    site.admin.delete("/assistant-instances/a0").token(&site.root).ok().await;
+    let tasks = async |kind: &str| site.admin.get(&format!("/tasks?type={kind}")).token(&site.root).ok().await;
+    assert_eq!(tasks("apply_key").await["total"], 1, "one for both changes");
+    world.work().await;
+    let left = world.tokens("a0").await;
+    assert_eq!((left.len(), left[0].0, &left[0].1), (1, 2, &first[0].1), "the same, and off");
+    // One that the gateway has lost is not made for nobody.
+    site.admin.post("/keys", json!({"instance_id": "a1"})).token(&site.root).ok().await;
+    world.tokens("a1").await;
+    world.gateway.tables.run("DELETE FROM tokens WHERE name = ?", with!["a1"]).await.unwrap();
+    site.admin.delete("/assistant-instances/a1").token(&site.root).ok().await;
+    world.work().await;
+    assert!(world.tokens("a1").await.is_empty());
+    assert_eq!(tasks("sync_key_to_instance").await["total"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_many_change_a_key_at_once_it_is_changed_once() {
+    let world = foreign().await;
+    let site = &world.site;
+    site.instances("a", 1).await;
+    on_a_server(site, "a0").await;
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    let made = site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
+    world.tokens("a0").await;
+    world.gateway.tables.run("UPDATE tokens SET used_quota = 100", vec![]).await.unwrap();
+    site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
+    // As after a gateway that was away for long, and reminders.
+    for _ in 0..5 {
+        let task = json!({"type": "apply_key", "payload": {"key_id": made["id"]}});
+        site.admin.post("/tasks", task).token(&site.root).ok().await;
+    }
+    world.work().await;
+    assert_eq!(world.tokens("a0").await.len(), 1);
+    let key = store::gateway_key::named(&site.app.db, "a0").await.unwrap().unwrap();
+    assert_eq!((key.carried_quota, key.dirty, key.rotate), (100, false, false), "what it used is counted once");
+    let told = site.admin.get("/tasks?type=sync_key_to_instance").token(&site.root).ok().await;
+    assert_eq!(told["total"], 1, "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -191,7 +191,7 @@ impl Real<'_> {
     async fn token(&self, user: usize) -> String {
         let id = base::id::UserId::named(self.users[user].as_str());
         let user = domain::user::find(&self.site.app, &id).await.unwrap();
-        domain::login::open_employee(&self.site.app, user).unwrap().token.expose().to_owned()
+        domain::login::open_employee(&self.site.app, user, self.site.app.clock.now()).unwrap().token.expose().to_owned()
     }
 
     async fn apply(&mut self, op: &Op) -> String {

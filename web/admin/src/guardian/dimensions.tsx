@@ -88,14 +88,14 @@ function Loaded({ stats }: { stats: GuardianStats }) {
         key: 'target',
         label: t('audit.target'),
         csv: (one) => one.target_id,
-        cell: (one) => one.target_id || '–',
+        cell: (one) => one.target_id,
       },
       {
         key: 'action',
         label: t('guardian.action'),
         wrap: true,
         csv: (one) => one.action_taken,
-        cell: (one) => one.action_taken || '–',
+        cell: (one) => one.action_taken,
       },
       {
         key: 'time',

@@ -104,7 +104,7 @@ export default function Audit() {
         label: t('audit.target'),
         sort: 'target',
         csv: (one) => one.target,
-        cell: (one) => <Cut text={one.target || '–'} />,
+        cell: (one) => one.target && <Cut text={one.target} />,
       },
       {
         key: 'detail',

@@ -80,7 +80,7 @@ function useInstanceColumns(): Column<Instance>[] {
         label: t('instances.model'),
         sort: 'model',
         csv: (one) => one.model,
-        cell: (one) => one.model || '–',
+        cell: (one) => one.model,
       },
       {
         key: 'tokens',

@@ -141,8 +141,7 @@ function useRequestColumns(): Column<Request>[] {
         key: 'user',
         label: t('requests.user'),
         csv: (one) => one.user_email,
-        cell: (one) =>
-          one.user_email ? <Email address={one.user_email} /> : <span className="text-muted">–</span>,
+        cell: (one) => one.user_email && <Email address={one.user_email} />,
       },
       { key: 'model', label: t('instances.model'), csv: (one) => one.model, cell: (one) => one.model },
       {

@@ -152,7 +152,7 @@ function useTaskColumns(): Column<Task>[] {
         key: 'instance',
         label: t('requests.instance'),
         csv: (one) => one.instance_id,
-        cell: (one) => one.instance_id ?? '–',
+        cell: (one) => one.instance_id,
       },
       {
         key: 'attempts',
@@ -167,14 +167,13 @@ function useTaskColumns(): Column<Task>[] {
         label: t('tasks.error'),
         wrap: true,
         csv: (one) => one.error,
-        cell: (one) =>
-          one.error ? <span className="line-clamp-1 max-w-96 text-danger">{one.error}</span> : '–',
+        cell: (one) => one.error && <span className="line-clamp-1 max-w-96 text-danger">{one.error}</span>,
       },
       {
         key: 'source',
         label: t('tasks.source'),
         csv: (one) => one.source,
-        cell: (one) => (one.source ? <Email address={sourceText(one.source, t)} /> : '–'),
+        cell: (one) => one.source && <Email address={sourceText(one.source, t)} />,
       },
       {
         key: 'created',
@@ -189,7 +188,7 @@ function useTaskColumns(): Column<Task>[] {
         sort: 'next_attempt_at',
         extra: true,
         csv: (one) => one.next_attempt_at,
-        cell: (one) => (one.next_attempt_at ? <RelativeTime at={one.next_attempt_at} /> : '–'),
+        cell: (one) => one.next_attempt_at && <RelativeTime at={one.next_attempt_at} />,
       },
     ],
     // The names come from the same texts.

@@ -163,7 +163,7 @@ function useUserColumns(): Column<User>[] {
         label: t('users.department'),
         sort: 'department',
         csv: (one) => one.department,
-        cell: (one) => one.department || <span className="text-muted">–</span>,
+        cell: (one) => one.department,
       },
       {
         key: 'status',

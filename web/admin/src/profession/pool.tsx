@@ -182,14 +182,14 @@ function usePoolColumns(): Column<Entry>[] {
         key: 'user',
         label: t('pool.user'),
         csv: (one) => one.allocated_email,
-        cell: (one) => (one.allocated_email ? <Email address={one.allocated_email} /> : '–'),
+        cell: (one) => one.allocated_email && <Email address={one.allocated_email} />,
       },
       {
         key: 'since',
         label: t('pool.since'),
         sort: 'allocated_at',
         csv: (one) => one.allocated_at,
-        cell: (one) => (one.allocated_at ? <RelativeTime at={one.allocated_at} /> : '–'),
+        cell: (one) => one.allocated_at && <RelativeTime at={one.allocated_at} />,
       },
       {
         key: 'server',

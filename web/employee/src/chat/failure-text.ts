@@ -25,6 +25,8 @@ export function useFailureText(failure: Failure | undefined): string {
       return t('chat.tooLong');
     case 'cut':
       return t('chat.cut');
+    case 'unsure':
+      return t('chat.unsure');
     case 'interrupted':
       return t('chat.interrupted');
     case 'assistant':

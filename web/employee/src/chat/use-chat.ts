@@ -31,7 +31,7 @@ export function useChat(account: string, instance: Instance): Chat {
   const [choice, setChoice] = useState(() => fresh(id));
   // Another instance starts with its own choice.
   const current = choice.id === id ? choice : fresh(id);
-  const { preference, hop, undelivered } = current;
+  const { preference, hop } = current;
   const kind: EngineKind = hop !== null ? 'gateway' : preference === 'auto' ? 'socket' : preference;
 
   const { gateway_url, gateway_token } = instance;
@@ -46,22 +46,16 @@ export function useChat(account: string, instance: Instance): Chat {
     };
     return {
       saver: made,
-      engine: makeEngine(
-        kind,
-        account,
-        where,
-        {
-          onPrompt: (message, conversation) => made.save(message, conversation),
-          onFinal: (message, conversation) => {
-            made.save(message, conversation);
-            settle();
-          },
-          onUnusable: (broken, unsent) => setChoice({ id, preference, hop: broken, undelivered: unsent }),
+      engine: makeEngine(kind, account, where, {
+        onPrompt: (message, conversation) => made.save(message, conversation),
+        onFinal: (message, conversation) => {
+          made.save(message, conversation);
+          settle();
         },
-        undelivered,
-      ),
+        onUnusable: (broken) => setChoice({ id, preference, hop: broken }),
+      }),
     };
-  }, [kind, account, id, gateway_url, gateway_token, preference, undelivered, queries]);
+  }, [kind, account, id, gateway_url, gateway_token, preference, queries]);
 
   useEffect(() => {
     engine.start();
@@ -83,7 +77,7 @@ export function useChat(account: string, instance: Instance): Chat {
     preference,
     prefer: (next) => {
       writeStored(KEY + id, next === 'auto' ? null : next);
-      setChoice({ id, preference: next, hop: null, undelivered: NOTHING });
+      setChoice({ id, preference: next, hop: null });
     },
     fallback: hop,
   };
@@ -94,13 +88,10 @@ interface Choice {
   preference: Preference;
   /** Why the preferred engine is not used. */
   hop: Hop | null;
-  undelivered: readonly string[];
 }
-
-const NOTHING: readonly string[] = [];
 
 function fresh(id: string): Choice {
   const stored = readStored(KEY + id);
   const preference = stored === 'embed' || stored === 'gateway' || stored === 'socket' ? stored : 'auto';
-  return { id, preference, hop: null, undelivered: NOTHING };
+  return { id, preference, hop: null };
 }

@@ -101,6 +101,7 @@ export const en = {
   'chat.stopped': 'Stopped',
   'chat.broken': 'This reply was broken off when the page was left or reloaded.',
   'chat.cut': 'The connection broke off before the reply was whole.',
+  'chat.unsure': 'The connection broke off before an answer came. The message may have arrived all the same.',
   'chat.interrupted': 'The page was closed before a reply came.',
   'chat.tooLong': 'It is longer than the assistant takes. Shorten it or attach less.',
   'chat.gatewayError': 'The model gateway answered badly. Trying again may help.',

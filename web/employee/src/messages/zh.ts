@@ -101,6 +101,7 @@ export const zh: Messages<Key> = {
   'chat.stopped': '已停止',
   'chat.broken': '离开或刷新页面时，该回答被中断。',
   'chat.cut': '回答完成前连接中断。',
+  'chat.unsure': '收到回应前连接中断，消息可能已经送达。',
   'chat.interrupted': '收到回答前页面被关闭。',
   'chat.tooLong': '内容超出了助手可接受的长度，请缩短文字或减少附件。',
   'chat.gatewayError': '模型网关响应异常，重试可能有效。',

@@ -11,6 +11,7 @@ import type { CsvValue } from './csv';
 export interface Column<Row> {
   key: string;
   label: string;
+  /** Nothing, for a row that has no such value. */
   cell: (row: Row) => ReactNode;
   /** The same as text, for CSV; without it the column is not exported. */
   csv?: (row: Row) => CsvValue;

@@ -5,8 +5,9 @@ export type CsvValue = string | number | boolean | null | undefined;
 /** A cell that a spreadsheet would take for a formula begins with an apostrophe, as in the server's own exports. */
 export function csvCell(value: CsvValue): string {
   const text = value === null || value === undefined ? '' : String(value);
-  const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const safe = typeof value === 'string' && /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
+  // Semicolons and tabs separate cells to some readers, the one below among them.
+  return /[",;\t\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 export function toCsv(header: readonly string[], rows: readonly (readonly CsvValue[])[]): string {

@@ -83,7 +83,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
                     className={`px-2 py-1.5 text-start font-medium first:ps-4 2xl:px-3 ${column.wrap ? 'min-w-56 wrap-anywhere' : 'whitespace-nowrap'}`}
                   >
                     <Opener {...props} row={row}>
-                      {column.cell(row)}
+                      <Value>{column.cell(row)}</Value>
                     </Opener>
                   </th>
                 ) : (
@@ -91,7 +91,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
                     key={column.key}
                     className={`h-10 px-2 py-1.5 2xl:px-3 ${column.end ? 'text-end tabular-nums' : ''} ${column.wrap ? 'min-w-56 wrap-anywhere' : 'whitespace-nowrap'}`}
                   >
-                    {column.cell(row)}
+                    <Value>{column.cell(row)}</Value>
                   </td>
                 ),
               )}
@@ -154,23 +154,34 @@ export function Cards<Row>(props: RowsProps<Row>) {
             )}
             <div className="min-w-0 flex-1 font-medium">
               <Opener {...props} row={row}>
-                {title?.cell(row)}
+                <Value>{title?.cell(row)}</Value>
               </Opener>
             </div>
             {rowActions && <span className="relative z-10 -my-1">{rowActions(row)}</span>}
           </div>
           <dl className="mt-1.5 grid grid-cols-2 gap-x-3 gap-y-1.5 text-sm">
-            {others.map((column) => (
-              <div key={column.key} className={`min-w-0 ${column.wrap ? 'order-last col-span-2' : ''}`}>
-                <dt className="text-xs text-muted">{column.label}</dt>
-                <dd className="min-w-0">{column.cell(row)}</dd>
-              </div>
-            ))}
+            {others.map((column) => {
+              const value = column.cell(row);
+              return isEmpty(value) ? null : (
+                <div key={column.key} className={`min-w-0 ${column.wrap ? 'order-last col-span-2' : ''}`}>
+                  <dt className="text-xs text-muted">{column.label}</dt>
+                  <dd className="min-w-0">{value}</dd>
+                </div>
+              );
+            })}
           </dl>
         </li>
       ))}
     </ul>
   );
+}
+
+function isEmpty(value: ReactNode): boolean {
+  return value === null || value === undefined || value === '';
+}
+
+function Value({ children }: { children: ReactNode }) {
+  return isEmpty(children) ? <span className="text-muted">–</span> : children;
 }
 
 interface RowBoxProps<Row> {

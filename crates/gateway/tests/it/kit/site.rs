@@ -196,6 +196,7 @@ impl Site {
             used_quota: 0,
             logged_quota: 0,
             carried_quota: 0,
+            quota_from: 0,
             dirty: false,
             rotate: false,
             last_checked_at: None,

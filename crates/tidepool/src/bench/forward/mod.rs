@@ -132,6 +132,7 @@ async fn people(app: &App) -> Result<Secret> {
         used_quota: 0,
         logged_quota: 0,
         carried_quota: 0,
+        quota_from: 0,
         dirty: false,
         rotate: false,
         last_checked_at: None,

@@ -95,7 +95,7 @@ async fn seats(site: &Site, port: u16) -> Result<Vec<Seat>> {
         let id = InstanceId::named(sweep::instance(server, place));
         instance::assign(site.app(), &by, &id, Some(&UserId::named(employee.id.as_str()))).await?;
         let account = user::find(site.app(), &employee.id).await?;
-        let token = login::open_employee(site.app(), account)?.token;
+        let token = login::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
         let talks = number >= idle;
         let sockets = if talks { 1 } else { OF_A_USER.min(IDLE - number * OF_A_USER) };
         seats.extend(vec![Seat { server, place, token, talks }; sockets]);

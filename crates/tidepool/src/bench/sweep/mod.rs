@@ -47,7 +47,7 @@ async fn of(values: &Values, servers: usize) -> Result<()> {
     for pass in ["first pass", "second pass"] {
         let (before, before_theirs) = (cpu(&[own])?, cpu(&[theirs])?);
         let began = Instant::now();
-        let reports = health::check(&site.opened.app).await?;
+        let reports = health::check(&site.opened.app).await?.reports;
         let took = began.elapsed();
         let (ours, of_hosts) = (cpu(&[own])? - before, cpu(&[theirs])? - before_theirs);
         let healthy = reports.iter().filter(|report| report.status == Health::Healthy).count();

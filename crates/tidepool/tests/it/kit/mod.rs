@@ -4,6 +4,7 @@ pub mod assistant;
 mod call;
 pub mod hosts;
 mod process;
+pub mod simulated;
 mod site;
 pub mod talk;
 mod trace;

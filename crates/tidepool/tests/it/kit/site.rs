@@ -330,7 +330,7 @@ impl Site {
             password: None,
         };
         let user = domain::user::create(&self.app, &by, new).await.unwrap();
-        let token = domain::login::open_employee(&self.app, user.clone()).unwrap().token;
+        let token = domain::login::open_employee(&self.app, user.clone(), self.app.clock.now()).unwrap().token;
         (user.id, token.expose().to_owned())
     }
 
@@ -352,6 +352,7 @@ impl Site {
             used_quota: 0,
             logged_quota: 0,
             carried_quota: 0,
+            quota_from: 0,
             dirty: false,
             rotate: false,
             last_checked_at: None,

@@ -196,6 +196,25 @@ async fn a_bot_by_webhook_postgres() {
     }
 }
 
+/// Whose instance goes while the platform is still asked about a bot leaves no bot behind, and no webhook.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bot_that_comes_when_the_instance_is_gone_is_refused() {
+    let platform = Platform::start().await.unwrap();
+    let talk = talk(&platform, Database::sqlite(), Some("https://ai.example.com/portal")).await;
+    let site = &talk.site;
+    platform.add(TOKEN, "ada_bot");
+    platform.set_delay(Duration::from_millis(400));
+    let body = json!({"bot_token": TOKEN});
+    let configuring =
+        tokio::spawn(site.employee.post("/me/instances/a0/configure-bot", body).token(&talk.token).send());
+    until("the platform is asked", || platform.calls(TOKEN) == ["getMe", "setWebhook"]).await;
+    site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
+    assert_eq!(configuring.await.unwrap().status, 404);
+    assert_eq!(site.admin.get("/instances/a0/chat-bindings").token(&site.root).ok().await["total"], 0);
+    until("the webhook is taken back", || platform.bot(TOKEN).webhook.is_empty()).await;
+    assert_eq!(platform.calls(TOKEN), ["getMe", "setWebhook", "deleteWebhook"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_https_a_bot_is_polled_and_no_webhook_is_set() {
     let platform = Platform::start().await.unwrap();

@@ -85,7 +85,7 @@ impl<'a> World<'a> {
     async fn token(&self, person: usize) -> String {
         let id = UserId::named(&self.people[person].id);
         let user = store::user::find(&self.site.app.db, &id).await.unwrap().unwrap();
-        domain::login::open_employee(&self.site.app, user).unwrap().token.expose().to_owned()
+        domain::login::open_employee(&self.site.app, user, self.site.app.clock.now()).unwrap().token.expose().to_owned()
     }
 
     async fn root(&self) -> String {
@@ -258,5 +258,45 @@ on_both! {
         assert_eq!(site.admin.get("/usage/user/ADA@example.com").token(&site.root).ok().await, json!({"today": 0, "month": 0}));
         let none = request_log::list(&site.app.db, &request_log::Asked::default(), Page::ALL).await.unwrap();
         assert!(none.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_is_in_the_names_of_very_many_instances_is_looked_for() {
+    let site = Site::start(Database::sqlite()).await;
+    site.instances("a", 1).await;
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    // More than a statement takes values.
+    let columns = "server_id, gateway_port, gateway_url, gateway_token, model, health_status, notes, config_json, created_at, updated_at";
+    let sql = format!(
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 33000) \
+         INSERT INTO instance (id, id_key, name, {columns}) SELECT 'many' || x, 'many' || x, 'Many ' || x, {columns} FROM instance, n"
+    );
+    site.app.db.run(&sql, vec![]).await.unwrap();
+    let row = |id: &str, token: &str| NewRequest {
+        request_id: id.into(),
+        token_name: token.into(),
+        model: "gpt-4o".into(),
+        provider: "ch-1".into(),
+        kind: 2,
+        is_stream: false,
+        prompt_tokens: 1,
+        completion_tokens: 1,
+        quota: 1,
+        duration_ms: 1,
+        error_message: String::new(),
+        estimated: false,
+        created_at: site.app.clock.now(),
+    };
+    let mut tx = site.app.db.begin().await.unwrap();
+    let rows = [row("r1", "many7"), row("r2", "a0"), row("r3", "admin-token"), row("r4", "somebodys")];
+    request_log::add(&mut tx, &site.app.zone, &rows).await.unwrap();
+    tx.commit().await.unwrap();
+    for (text, found) in
+        [("MANY", 1), ("any%207", 1), ("ada@", 1), ("assistant", 1), ("admin%20token", 1), ("n", 3), ("zzz", 0)]
+    {
+        let answer = site.admin.get(&format!("/llm-request-logs?q={text}")).token(&site.root).ok().await;
+        assert_eq!(answer["total"], found, "{text}: {answer}");
     }
 }

@@ -50,7 +50,7 @@ export class EmbeddedWindow implements ChatEngine {
       if (!this.alive) return;
       const status = error instanceof ApiError ? error.status : 0;
       if (status === 404) this.thread.set({ connection: { state: 'readonly', hop: 'not-yours' } });
-      else this.events.onUnusable(status === 403 ? 'no-embed' : status >= 502 ? 'instance' : 'server', []);
+      else this.events.onUnusable(status === 403 ? 'no-embed' : status >= 502 ? 'instance' : 'server');
     }
   }
 

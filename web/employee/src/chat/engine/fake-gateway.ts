@@ -15,6 +15,7 @@ export class Refused {
 
 const NOT_ALLOWED = { code: 'FORBIDDEN', message: 'not allowed' };
 
+/** A promise is an answer that comes later. */
 export type Answer = (request: Request, socket: WebSocket) => unknown;
 
 export class FakeGateway {
@@ -82,14 +83,18 @@ export class FakeGateway {
     socket.on('message', (data: Buffer) => {
       const request = JSON.parse(data.toString()) as Request;
       this.requests.push(request);
-      const payload = this.answers.get(request.method)?.(request, socket);
-      if (socket.readyState !== 1) return;
-      const refused = payload instanceof Refused ? payload.error : NOT_ALLOWED;
-      const frame =
-        payload === undefined || payload instanceof Refused
-          ? { type: 'res', id: request.id, ok: false, error: refused }
-          : { type: 'res', id: request.id, ok: true, payload };
-      socket.send(JSON.stringify(frame));
+      void this.answer(request, socket);
     });
+  }
+
+  private async answer(request: Request, socket: WebSocket) {
+    const payload = await this.answers.get(request.method)?.(request, socket);
+    if (socket.readyState !== 1) return;
+    const refused = payload instanceof Refused ? payload.error : NOT_ALLOWED;
+    const frame =
+      payload === undefined || payload instanceof Refused
+        ? { type: 'res', id: request.id, ok: false, error: refused }
+        : { type: 'res', id: request.id, ok: true, payload };
+    socket.send(JSON.stringify(frame));
   }
 }

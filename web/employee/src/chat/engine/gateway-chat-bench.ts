@@ -6,6 +6,7 @@ import type { Chunk, GatewayApi, Turn } from './gateway-api';
 import { GatewayChat } from './gateway-chat';
 import { costsOf } from './request-costs';
 import type { EngineEvents, Message } from './types';
+import { Unfinished } from './unfinished';
 
 export type Ask = GatewayApi['ask'];
 
@@ -43,6 +44,7 @@ export function failing(code: string, status: number): Ask {
 
 export interface Bench {
   engine: GatewayChat;
+  unfinished: Unfinished;
   asked: Turn[][];
   prompts: Message[];
   finals: Message[];
@@ -77,7 +79,8 @@ export function bench(
     onFinal: (message) => finals.push(message),
     onUnusable: () => null,
   };
-  const engine = new GatewayChat(api, localThreads('user', 'inst'), events);
+  const unfinished = new Unfinished();
+  const engine = new GatewayChat(api, localThreads('user', 'inst'), events, unfinished);
   const log = (cost: number) =>
     rows.unshift({
       time: new Date().toISOString(),
@@ -90,7 +93,7 @@ export function bench(
       status: 'success',
       is_stream: true,
     });
-  return { engine, asked, prompts, finals, next: (ask) => (current = ask), ping, log };
+  return { engine, unfinished, asked, prompts, finals, next: (ask) => (current = ask), ping, log };
 }
 
 export const texts = (engine: GatewayChat) =>

@@ -121,7 +121,7 @@ describe('gateway chat', () => {
     engine.destroy();
   });
 
-  it('queues while the server is away, says when it tries again, and delivers once', async () => {
+  it('asks nothing again by itself that may have arrived, and queues what comes after it', async () => {
     const { engine, next, asked, ping } = bench();
     engine.start();
     await settle();
@@ -129,13 +129,63 @@ describe('gateway chat', () => {
     ping.mockRejectedValueOnce(new Error('away'));
     engine.send('Hi');
     await settle();
-    expect(texts(engine)).toEqual(['user queued Hi']);
+    expect(engine.state().messages).toMatchObject([{ status: 'failed', failure: { code: 'unsure' } }]);
     expect(engine.state().connection).toMatchObject({ state: 'waiting', hop: 'server' });
+    next(answering(...words('Back')));
+    engine.send('And?');
+    await settle();
+    expect(texts(engine)).toEqual(['user failed Hi', 'user queued And?']);
+    await vi.advanceTimersByTimeAsync(8000);
+    expect(engine.state().connection.state).toBe('live');
+    expect(texts(engine)).toEqual(['user failed Hi', 'user sent And?', 'assistant done Back']);
+    expect(asked.map((turns) => turns.at(-1)?.content)).toEqual(['Hi', 'And?']);
+    engine.retry(engine.state().messages[0]?.id ?? '');
+    await settle();
+    expect(texts(engine).slice(0, 2)).toEqual(['user sent Hi', 'assistant done Back']);
+    expect(asked).toHaveLength(3);
+    engine.destroy();
+  });
+
+  it('queues what an offline device could not send, says when it tries again, and delivers once', async () => {
+    const { engine, next, asked } = bench();
+    engine.start();
+    await settle();
+    next(failing('network', 0));
+    const online = vi.spyOn(navigator, 'onLine', 'get').mockReturnValue(false);
+    engine.send('Hi');
+    await settle();
+    expect(texts(engine)).toEqual(['user queued Hi']);
+    expect(engine.state().connection).toMatchObject({ state: 'waiting', hop: 'offline' });
+    online.mockRestore();
     next(answering(...words('Back')));
     await vi.advanceTimersByTimeAsync(8000);
     expect(engine.state().connection.state).toBe('live');
     expect(texts(engine)).toEqual(['user sent Hi', 'assistant done Back']);
     expect(asked).toHaveLength(2);
+    engine.destroy();
+  });
+
+  it('delivers what another engine left; what that one may have delivered waits for the person', async () => {
+    const { engine, unfinished, asked } = bench();
+    const left = (id: string, tried: boolean) =>
+      unfinished.add({
+        message: { id, role: 'user', text: id, at: 1, status: 'queued' },
+        session: 'main',
+        files: [],
+        tried,
+      });
+    left('on its way once', true);
+    left('never sent', false);
+    engine.start();
+    await settle();
+    expect(texts(engine)).toEqual([
+      'user failed on its way once',
+      'user sent never sent',
+      'assistant done Hello',
+    ]);
+    expect(engine.state().messages[0]?.failure?.code).toBe('unsure');
+    expect(asked).toHaveLength(1);
+    expect(unfinished.handOver()).toEqual([]);
     engine.destroy();
   });
 

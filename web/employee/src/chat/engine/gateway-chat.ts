@@ -16,11 +16,14 @@ import {
   type Failure,
   type Message,
 } from './types';
+import type { Unfinished } from './unfinished';
 
 /** As much of the conversation as goes along with a prompt. */
 const MOST_TURNS = 40;
 const MOST_CHARACTERS = 200_000;
 const COST_AFTER_MS = 2500;
+/** The server stores and pays a question before it answers: one without an answer may have arrived. */
+const UNSURE: Failure = { code: 'unsure', msg: '' };
 
 interface Run {
   prompt: string;
@@ -48,8 +51,7 @@ export class GatewayChat implements ChatEngine {
     private readonly api: GatewayApi,
     private readonly local: LocalThreads,
     private readonly events: EngineEvents,
-    /** What another engine took and could not deliver. */
-    private readonly undelivered: string[] = [],
+    private readonly unfinished: Unfinished,
   ) {}
 
   state = this.thread.state;
@@ -171,8 +173,14 @@ export class GatewayChat implements ChatEngine {
     this.deliver();
   }
 
+  /** What another engine took and could not deliver. */
   private deliver() {
-    if (this.alive) for (const text of this.undelivered.splice(0)) this.send(text);
+    if (!this.alive) return;
+    for (const { message, tried } of this.unfinished.handOver()) {
+      if (tried) this.thread.add({ ...message, id: newId(), status: 'failed', failure: UNSURE });
+      else this.send(message.text);
+    }
+    this.keep();
   }
 
   private conversations(): Conversation[] {
@@ -229,7 +237,7 @@ export class GatewayChat implements ChatEngine {
     const turns = this.turns(prompt.id);
     this.insertAfter(prompt.id, { id: reply, role: 'assistant', text: '', at: began, status: 'streaming' });
 
-    const arrival = { opened: false };
+    const arrival = { opened: false, offline: !navigator.onLine };
     // The server has stored the prompt by the time it answers, and recognises it in the save that comes after.
     const taken = () => {
       arrival.opened = true;
@@ -254,7 +262,7 @@ export class GatewayChat implements ChatEngine {
       else if (run.abort.signal.aborted) {
         if (!arrival.opened) taken();
         this.finish(run, { status: 'stopped', latencyMs: Date.now() - began }, conversation, began);
-      } else this.fail(run, arrival.opened, failureOf(error));
+      } else this.fail(run, arrival, failureOf(error));
     } finally {
       if (this.run === run) this.run = null;
       this.keep();
@@ -283,7 +291,7 @@ export class GatewayChat implements ChatEngine {
     });
   }
 
-  private fail(run: Run, opened: boolean, failure: Failure) {
+  private fail(run: Run, { opened, offline }: { opened: boolean; offline: boolean }, failure: Failure) {
     const reply = this.thread.find(run.reply);
     if (opened && reply && reply.text !== '') {
       this.thread.patch(run.reply, { status: 'broken', failure });
@@ -291,8 +299,8 @@ export class GatewayChat implements ChatEngine {
     }
     this.thread.set({ messages: this.state().messages.filter((message) => message.id !== run.reply) });
     if (failure.code === 'network' && !opened) {
-      // Nothing has reached the server: it waits for the connection instead of failing.
-      this.thread.patch(run.prompt, { status: 'queued' });
+      // What never left this device waits for the connection. Anything else is asked again, and paid, by the person alone.
+      this.thread.patch(run.prompt, offline ? { status: 'queued' } : { status: 'failed', failure: UNSURE });
       this.wait();
     } else this.thread.patch(run.prompt, { status: 'failed', failure });
   }

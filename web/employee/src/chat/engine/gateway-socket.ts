@@ -8,6 +8,7 @@ import {
   MOST_HISTORY,
   olderOf,
   replyId,
+  replyOf,
   textOf,
   wireFile,
   withTool,
@@ -16,6 +17,7 @@ import {
   type WireHistory,
   type WireSessions,
 } from './openclaw';
+import { Pricing } from './pricing';
 import type { Costs } from './request-costs';
 import { RequestError, SocketLink, type Hello, type LinkParts } from './socket-link';
 import { Thread } from './thread';
@@ -29,6 +31,7 @@ import {
   type Message,
   type Older,
 } from './types';
+import { withOpen, type Prompt, type Unfinished } from './unfinished';
 
 const HISTORY_SIZE = 200;
 /** Enough for a reply without tools and its prompt. */
@@ -44,36 +47,30 @@ export class GatewaySocket implements ChatEngine {
   private readonly link: SocketLink;
   /** What this connection takes along; known before it is live. */
   private policy: AttachmentPolicy | null = null;
-  /** The files of prompts that were not taken yet, by the prompt's id. */
-  private readonly files = new Map<string, readonly Attachment[]>();
-  /** What replies cost, by their ids, as far as it is known. */
-  private readonly priced = new Map<string, number>();
-  private pricing: ReturnType<typeof setTimeout> | undefined;
+  private readonly pricing: Pricing;
   /** As much of the open conversation as is asked for. */
   private depth = HISTORY_SIZE;
 
   constructor(
     ways: Pick<LinkParts, 'dial' | 'open' | 'diagnose'>,
     private readonly events: EngineEvents,
-    private readonly costs: Costs,
+    costs: Costs,
+    private readonly unfinished: Unfinished,
   ) {
+    this.pricing = new Pricing(this.thread, costs);
     this.link = new SocketLink({
       ...ways,
       greet: async () => {
         await this.catchUp();
         this.thread.set({ attachable: this.policy });
+        void this.catchUpElsewhere();
       },
       onHello: (hello) => (this.policy = policyOf(hello)),
       onEvent: (event, payload) => this.take(event, payload),
       onConnection: (connection) => this.thread.set({ connection }),
-      onHopeless: (hop) => {
-        const unsent = this.state().messages.filter((message) => message.status === 'queued');
-        this.events.onUnusable(
-          hop,
-          unsent.map(({ text }) => text),
-        );
-      },
+      onHopeless: (hop) => this.events.onUnusable(hop),
     });
+    this.thread.set({ messages: this.open(MAIN_SESSION) });
   }
 
   state = this.thread.state;
@@ -88,7 +85,8 @@ export class GatewaySocket implements ChatEngine {
   destroy() {
     window.removeEventListener('online', this.reconnect);
     window.removeEventListener('offline', this.lost);
-    clearTimeout(this.pricing);
+    this.pricing.end();
+    this.leave();
     this.link.end();
   }
 
@@ -97,7 +95,7 @@ export class GatewaySocket implements ChatEngine {
   private lost = () => this.link.lost();
 
   send(text: string, files: readonly Attachment[] = []) {
-    const prompt: Message = {
+    const message: Message = {
       id: newId(),
       role: 'user',
       text,
@@ -105,15 +103,16 @@ export class GatewaySocket implements ChatEngine {
       status: 'queued',
       ...(files.length > 0 && { files: files.map(({ name, type, size }) => ({ name, type, size })) }),
     };
-    if (files.length > 0) this.files.set(prompt.id, files);
-    this.thread.add(prompt);
+    const prompt: Prompt = { message, session: this.sessionKey(), files, tried: false };
+    this.unfinished.add(prompt);
+    this.thread.add(message);
     if (this.state().connection.state === 'live') void this.ask(prompt);
   }
 
   retry(id: string) {
-    const prompt = this.thread.find(id);
-    if (prompt?.role !== 'user') return;
-    this.thread.patch(id, { status: 'queued', failure: undefined });
+    const prompt = this.unfinished.prompt(id);
+    if (prompt === undefined) return;
+    this.change(id, { status: 'queued', failure: undefined });
     if (this.state().connection.state === 'live') void this.ask(prompt);
     else this.reconnect();
   }
@@ -165,8 +164,18 @@ export class GatewaySocket implements ChatEngine {
 
   private show(key: string | null) {
     this.depth = HISTORY_SIZE;
-    this.thread.set({ conversation: key, messages: [], older: 'nothing', loaded: false });
+    this.leave();
+    const messages = this.open(key ?? MAIN_SESSION);
+    this.thread.set({ conversation: key, messages, older: 'nothing', loaded: false });
     void this.catchUp().catch(() => null);
+  }
+
+  /** Replies go on being written when nobody looks. */
+  private leave() {
+    for (const message of this.state().messages) {
+      const run = message.status === 'streaming' ? this.unfinished.run(message.run ?? '') : undefined;
+      if (run !== undefined) run.reply = message;
+    }
   }
 
   private sessionKey(): string {
@@ -181,28 +190,77 @@ export class GatewaySocket implements ChatEngine {
   /** What the gateway knows, then what it does not know yet. */
   private async catchUp() {
     const sessionKey = this.sessionKey();
-    const left = this.running();
     const history = (await this.link.request('chat.history', {
       sessionKey,
       limit: this.depth,
     })) as WireHistory;
     if (sessionKey !== this.sessionKey()) return;
     const known = messagesOf(history);
-    const ids = new Set(known.map((message) => message.id));
-    const open = this.state().messages.filter(
-      (message) => message.role === 'user' && message.status !== 'sent',
-    );
-    const unsent = open.filter((message) => !ids.has(message.id));
-    // It was taken, only the answer to it got lost.
-    for (const prompt of open) if (ids.has(prompt.id)) this.events.onPrompt(prompt, sessionKey);
-    this.thread.set({ messages: [...known, ...unsent], older: this.olderThan(history), loaded: true });
-    this.price(0);
-    // A reply that was completed while nobody listened is as final as one that was watched.
-    const completed = known.at(-1);
-    if (left && completed?.role === 'assistant' && completed.status === 'done' && completed.text !== '')
-      this.events.onFinal({ ...completed, run: left.run }, sessionKey);
-    for (const prompt of unsent) if (prompt.status !== 'failed') void this.ask(prompt);
+    this.compare(sessionKey, known, history.inFlightRun?.runId);
+    const messages = withOpen(known, this.open(sessionKey));
+    this.thread.set({ messages, older: this.olderThan(history), loaded: true });
+    this.pricing.look(0);
+    this.askWaiting(sessionKey, known);
     void this.listSessions();
+  }
+
+  /** What was written in other conversations than the open one, and what was answered there. */
+  private async catchUpElsewhere() {
+    for (const session of this.unfinished.sessions()) {
+      if (session === this.sessionKey()) continue;
+      const history = (await this.link
+        .request('chat.history', { sessionKey: session, limit: HISTORY_SIZE })
+        .catch(() => null)) as WireHistory | null;
+      if (history === null) continue;
+      const known = messagesOf(history);
+      this.compare(session, known, history.inFlightRun?.runId);
+      this.askWaiting(session, known);
+    }
+  }
+
+  /** What a history says of prompts to which no answer was heard, and of runs whose end was not. */
+  private compare(session: string, known: readonly Message[], inFlight: string | undefined) {
+    const ids = new Set(known.map(({ id }) => id));
+    for (const prompt of this.unfinished.promptsOf(session)) {
+      const { id } = prompt.message;
+      // It was taken, only the answer to it got lost.
+      if (ids.has(id)) this.taken(prompt, id);
+    }
+    if (inFlight !== undefined && session === this.sessionKey())
+      this.unfinished.begun({ id: inFlight, session, asked: false });
+    for (const run of this.unfinished.runsOf(session)) {
+      if (run.id === inFlight) continue;
+      const reply = replyOf(known, run);
+      // It may have to wait for the one in flight.
+      if (reply === undefined || (reply === null && inFlight !== undefined)) continue;
+      this.unfinished.ended(run.id);
+      // Completed while nobody listened, it is as final as one that was watched.
+      if (reply !== null && reply.text !== '') this.events.onFinal({ ...reply, run: run.id }, session);
+    }
+  }
+
+  private askWaiting(session: string, known: readonly Message[]) {
+    const prompts = this.unfinished.promptsOf(session);
+    const first = prompts.length === 1 && !known.some(({ role }) => role === 'user');
+    for (const prompt of prompts) if (prompt.message.status === 'queued') void this.ask(prompt, first);
+  }
+
+  /** The prompts of a conversation that the gateway does not have. */
+  private open(session: string): Message[] {
+    return this.unfinished.promptsOf(session).map(({ message }) => message);
+  }
+
+  private change(id: string, change: Partial<Message>) {
+    this.unfinished.change(id, change);
+    this.thread.patch(id, change);
+  }
+
+  private taken({ message, session }: Prompt, run: string) {
+    // Its answer and the history may both say so.
+    if (!this.unfinished.taken(message.id)) return;
+    this.unfinished.begun({ id: run, session, asked: run === message.id });
+    this.thread.patch(message.id, { status: 'sent' });
+    this.events.onPrompt(message, session);
   }
 
   /** As many as were asked for may not be all. */
@@ -218,7 +276,7 @@ export class GatewaySocket implements ChatEngine {
     const { messages } = this.state();
     const { older, instead } = olderOf(messagesOf({ messages: history.messages }), messages);
     this.thread.addBefore(older, this.olderThan(history), instead);
-    this.price(0);
+    this.pricing.look(0);
   }
 
   private async listSessions() {
@@ -236,37 +294,40 @@ export class GatewaySocket implements ChatEngine {
     }
   }
 
-  private async ask(prompt: Message) {
-    const sessionKey = this.sessionKey();
-    const files = this.files.get(prompt.id);
-    this.thread.patch(prompt.id, { status: 'sending' });
+  private async ask(prompt: Prompt, first = this.isFirst(prompt.session)) {
+    const { session, files } = prompt;
+    const { id, text } = prompt.message;
+    prompt.tried = true;
+    this.change(id, { status: 'sending' });
     try {
       const params = {
-        sessionKey,
-        message: prompt.text,
-        idempotencyKey: prompt.id,
-        ...(files !== undefined && { attachments: files.map(wireFile) }),
+        sessionKey: session,
+        message: text,
+        idempotencyKey: id,
+        ...(files.length > 0 && { attachments: files.map(wireFile) }),
       };
       const { runId } = (await this.link.request('chat.send', params)) as { runId: string };
-      this.files.delete(prompt.id);
-      this.thread.patch(prompt.id, { status: 'sent' });
-      this.events.onPrompt(prompt, sessionKey);
-      this.reply(runId);
-      this.name(sessionKey, prompt.text);
+      this.taken(prompt, runId);
+      // Another conversation may have been opened meanwhile.
+      if (session === this.sessionKey()) this.reply(runId);
+      if (first ?? this.isFirst(session)) this.name(session, text);
     } catch (error) {
       const failure = failureOf(error);
       // A lost connection has not lost the prompt: it goes out again with the same key.
-      this.thread.patch(
-        prompt.id,
-        failure.code === 'network' ? { status: 'queued' } : { status: 'failed', failure },
-      );
+      this.change(id, failure.code === 'network' ? { status: 'queued' } : { status: 'failed', failure });
     }
+  }
+
+  /** Whether one prompt is all that a conversation has; not known of one that is not open, or not read yet. */
+  private isFirst(session: string): boolean | undefined {
+    const { loaded, messages } = this.state();
+    if (session !== this.sessionKey() || !loaded) return undefined;
+    return messages.filter(({ role }) => role === 'user').length === 1;
   }
 
   /** A conversation is called after its first words. */
   private name(key: string, text: string) {
-    const first = this.state().messages.filter((message) => message.role === 'user').length === 1;
-    if (!first || key === MAIN_SESSION) return;
+    if (key === MAIN_SESSION) return;
     const label = Array.from(text.split('\n')[0] ?? '')
       .slice(0, TITLE_LENGTH)
       .join('');
@@ -278,27 +339,38 @@ export class GatewaySocket implements ChatEngine {
 
   /** The reply of a run; made when the first news of it comes. */
   private reply(runId: string): Message {
-    const id = replyId(runId);
-    const known = this.thread.find(id);
+    const known = this.thread.find(replyId(runId));
     if (known !== undefined) return known;
-    const made: Message = {
-      id,
-      role: 'assistant',
-      text: '',
-      at: Date.now(),
-      status: 'streaming',
-      run: runId,
-    };
+    const made = begunReply(runId);
     this.thread.add(made);
+    this.unfinished.begun({ id: runId, session: this.sessionKey(), asked: false });
     return made;
   }
 
   private take(event: string, payload: unknown) {
     const { sessionKey, runId } = payload as { sessionKey?: string; runId?: string };
-    // An operator hears of every session of the gateway.
-    if (runId === undefined || sessionKey !== this.sessionKey()) return;
+    if (runId === undefined) return;
+    if (sessionKey !== this.sessionKey()) {
+      if (event === 'chat') this.takeElsewhere(runId, payload as WireChat);
+      return;
+    }
     if (event === 'chat') this.takeChat(runId, payload as WireChat);
     if (event === 'agent') this.takeAgent(runId, payload as WireAgent);
+  }
+
+  /** An operator hears of every session of the gateway: what was not seen to begin here is somebody else's. */
+  private takeElsewhere(runId: string, { state, message }: WireChat) {
+    const run = this.unfinished.run(runId);
+    if (run === undefined) return;
+    if (state === 'error') this.unfinished.ended(runId);
+    if (state !== 'final' && state !== 'aborted') return;
+    const reply = run.reply ?? begunReply(runId);
+    void this.settle(run.session, {
+      ...reply,
+      text: message ? textOf(message.content) : reply.text,
+      status: state === 'final' ? 'done' : 'stopped',
+      latencyMs: Date.now() - reply.at,
+    });
   }
 
   private takeChat(runId: string, chat: WireChat) {
@@ -315,6 +387,7 @@ export class GatewaySocket implements ChatEngine {
         this.thread.patch(reply.id, { text, status: 'stopped', latencyMs: Date.now() - reply.at });
         break;
       case 'error':
+        this.unfinished.ended(runId);
         this.thread.patch(reply.id, {
           text,
           status: 'broken',
@@ -332,7 +405,8 @@ export class GatewaySocket implements ChatEngine {
       default:
         return;
     }
-    void this.settle(reply.id);
+    const ended = this.thread.find(reply.id);
+    if (ended !== undefined) void this.settle(this.sessionKey(), ended);
   }
 
   private takeAgent(runId: string, { stream, data }: WireAgent) {
@@ -343,26 +417,6 @@ export class GatewaySocket implements ChatEngine {
     } else if ((stream === 'thinking' || stream === 'reasoning') && data.text) {
       this.thread.patch(this.reply(runId).id, { reasoning: data.text });
     }
-  }
-
-  /** Looks up, a moment later, what the replies cost of which that is not known yet. */
-  private price(after: number) {
-    clearTimeout(this.pricing);
-    this.pricing = setTimeout(() => {
-      const open = this.state().messages.flatMap(({ id, at, usage }) =>
-        usage?.cost === null ? [{ id, at, usage }] : [],
-      );
-      const priced = (costs: ReadonlyMap<string, number>) => {
-        for (const { id, usage } of open) {
-          const cost = costs.get(id);
-          if (cost === undefined) continue;
-          this.priced.set(id, cost);
-          this.thread.patch(id, { usage: { ...usage, cost } });
-        }
-      };
-      priced(this.priced);
-      if (open.some(({ id }) => !this.priced.has(id))) this.costs(open).then(priced, () => null);
-    }, after);
   }
 
   /** Whole, with all requests of its tools: what stands at the very beginning of a reading may have been cut. */
@@ -379,19 +433,24 @@ export class GatewaySocket implements ChatEngine {
   }
 
   /** The end of a reply: what it used stands in the history, and then it can be saved whole. */
-  private async settle(id: string) {
-    const session = this.sessionKey();
+  private async settle(session: string, reply: Message) {
+    if (reply.run !== undefined) this.unfinished.ended(reply.run);
+    let used: Partial<Message> = {};
     try {
       const last = await this.lastReply(session);
-      if (last?.usage) this.thread.patch(id, { usage: last.usage, model: last.model });
-      this.price(COST_AFTER_MS);
+      if (last?.usage) used = { usage: last.usage, model: last.model };
+      this.thread.patch(reply.id, used);
+      this.pricing.look(COST_AFTER_MS);
     } catch {
       // Numbers are a kindness; the reply is there without them.
     }
-    const reply = this.thread.find(id);
-    if (reply && reply.text !== '') this.events.onFinal(reply, session);
+    if (reply.text !== '') this.events.onFinal({ ...reply, ...used }, session);
     void this.listSessions();
   }
+}
+
+function begunReply(run: string): Message {
+  return { id: replyId(run), role: 'assistant', text: '', at: Date.now(), status: 'streaming', run };
 }
 
 function policyOf({ policy }: Hello): AttachmentPolicy | null {

@@ -8,6 +8,7 @@ import { GatewayChat } from './gateway-chat';
 import { GatewaySocket } from './gateway-socket';
 import { requestCosts } from './request-costs';
 import type { ChatEngine, EngineEvents, EngineKind } from './types';
+import { unfinishedOf } from './unfinished';
 
 type Where = Pick<Instance, 'id' | 'gateway_url' | 'gateway_token'>;
 
@@ -16,13 +17,11 @@ export function makeEngine(
   account: string,
   instance: Where,
   events: EngineEvents,
-  undelivered: readonly string[],
 ): ChatEngine {
+  const unfinished = unfinishedOf(account, instance.id);
   switch (kind) {
     case 'gateway':
-      return new GatewayChat(gatewayApi(instance.id), localThreads(account, instance.id), events, [
-        ...undelivered,
-      ]);
+      return new GatewayChat(gatewayApi(instance.id), localThreads(account, instance.id), events, unfinished);
     case 'embed':
       return new EmbeddedWindow(instance.id, events);
     case 'socket':
@@ -30,6 +29,7 @@ export function makeEngine(
         { dial: dialler(instance), open: (url) => new WebSocket(url), diagnose },
         events,
         requestCosts(instance.id),
+        unfinished,
       );
   }
 }

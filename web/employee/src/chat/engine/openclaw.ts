@@ -118,6 +118,19 @@ export function messagesOf(history: WireHistory): Message[] {
   return messages;
 }
 
+/** The reply of a run that is over; undefined while the history says nothing of it, null where it left none. */
+export function replyOf(
+  known: readonly Message[],
+  { id, asked }: { id: string; asked: boolean },
+): Message | null | undefined {
+  const prompt = known.findIndex((message) => message.role === 'user' && message.id === id);
+  // A reading without any prompt begins in the middle of a long reply.
+  if (prompt === -1 && asked && (known.length === 0 || known.some(({ role }) => role === 'user')))
+    return undefined;
+  const reply = prompt === -1 ? known.at(-1) : known[prompt + 1];
+  return reply?.role === 'assistant' && reply.status === 'done' ? reply : null;
+}
+
 /** Of a longer reading of a conversation, what comes before the messages shown; `instead` of so many of those. */
 export function olderOf(
   known: readonly Message[],

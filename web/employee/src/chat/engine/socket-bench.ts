@@ -5,20 +5,24 @@ import { FakeGateway } from './fake-gateway';
 import { GatewaySocket } from './gateway-socket';
 import type { Dialled } from './socket-link';
 import type { EngineEvents, Hop, Message } from './types';
+import { Unfinished } from './unfinished';
 
 export let gateway: FakeGateway;
 export let engine: GatewaySocket;
 export let prompts: Message[];
 export let finals: Message[];
+/** The conversations of those. */
+export let finalsIn: (string | null)[];
 export let unusable: Hop[];
-export let undelivered: string[];
+export let unfinished: Unfinished;
 
 beforeEach(async () => {
   gateway = await FakeGateway.start();
   prompts = [];
   finals = [];
+  finalsIn = [];
   unusable = [];
-  undelivered = [];
+  unfinished = new Unfinished();
   useEngine();
 });
 
@@ -31,16 +35,17 @@ afterEach(async () => {
 export function useEngine(dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url })) {
   const events: EngineEvents = {
     onPrompt: (message) => prompts.push(message),
-    onFinal: (message) => finals.push(message),
-    onUnusable: (hop, unsent) => {
-      unusable.push(hop);
-      undelivered.push(...unsent);
+    onFinal: (message, conversation) => {
+      finals.push(message);
+      finalsIn.push(conversation);
     },
+    onUnusable: (hop) => unusable.push(hop),
   };
   engine = new GatewaySocket(
     { dial, open, diagnose: () => Promise.resolve('no-upgrade') },
     events,
     (replies) => Promise.resolve(new Map(replies.map(({ id }) => [id, 0.0125]))),
+    unfinished,
   );
 }
 

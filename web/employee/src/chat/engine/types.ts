@@ -142,8 +142,8 @@ export interface EngineState {
 export interface EngineEvents {
   onPrompt: (message: Message, conversation: string | null) => void;
   onFinal: (message: Message, conversation: string | null) => void;
-  /** The engine cannot do its work at all; another one may, and deliver what this one could not. */
-  onUnusable: (hop: Hop, undelivered: readonly string[]) => void;
+  /** The engine cannot do its work at all; another one may. */
+  onUnusable: (hop: Hop) => void;
 }
 
 export interface ChatEngine {

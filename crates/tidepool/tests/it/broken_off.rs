@@ -1,0 +1,180 @@
+//! What is begun on a server and does not come to its end: a worker that goes away in the middle, a step that fails. Whoever comes
+//! next finishes it, and no assistant is left down by the platform itself. On a simulated server.
+
+use base::id::{InstanceId, TaskId};
+use domain::task::Status;
+use serde_json::{Value, json};
+use store::debt::Debt;
+use store::instance::Health;
+
+use crate::kit::simulated::Simulated;
+use crate::marketplace::item;
+
+const HOME: &str = "/srv/assistants/1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_port_is_where_it_listens() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let site = &ground.site;
+    let changed =
+        site.admin.patch("/assistant-instances/a", json!({"gateway_port": 19500})).token(&site.root).ok().await;
+    assert_eq!(changed["gateway_port"], 19500);
+    let working = ground.work();
+    let written = ground.latest("write_config").await;
+    let task = ground.done(&written).await;
+    assert_eq!((task.failures, ground.config(HOME)["gateway"]["port"].as_i64()), (0, Some(19500)));
+    let text = String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap();
+    assert!(text.contains(" --port 19500 "), "{text}");
+    let checked = site.admin.get("/instances/health-check").token(&site.root).ok().await;
+    assert_eq!(checked["list"][0]["health_status"], "healthy", "{checked}");
+    // Another may have the old one.
+    ground.provisioned("b").await;
+    assert_eq!(site.admin.get("/instances/b").token(&site.root).ok().await["gateway_port"], 18789);
+    working.stop().await;
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_whose_snapshot_fails_leaves_it_running() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    ground.machine.refuse("reflink=auto -- \"$5\"");
+    let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
+    let working = ground.work();
+    let task = ground.ended(&asked).await;
+    assert_eq!(task.status, Status::Failed, "{}", task.result);
+    assert!(ground.machine.is_well(&unit), "{:#?}", ground.log(&asked).await);
+    working.stop().await;
+    ground.site.check().await;
+}
+
+/// Has a configuration written; answers the task.
+async fn wish(ground: &Simulated, wishes: Value) -> TaskId {
+    let body = json!({"config_json": wishes});
+    let set = ground.site.admin.patch("/instances/a/config", body).token(&ground.site.root).ok().await;
+    TaskId::named(set["task_id"].as_str().unwrap())
+}
+
+/// How many entries of the audit log tell of this.
+async fn audited(ground: &Simulated, words: &str) -> usize {
+    let audit = ground.site.admin.get("/audit-logs?limit=200").token(&ground.site.root).ok().await;
+    audit["list"].as_array().unwrap().iter().filter(|entry| entry["detail"].as_str().unwrap().contains(words)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_takes_hold_although_its_worker_went_away() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let machine = &ground.machine;
+    let path = |config: &Value| config["gateway"]["controlUi"]["basePath"].as_str().unwrap_or_default().to_owned();
+
+    // Stopped, and not started again.
+    let task = wish(&ground, json!({"gateway": {"controlUi": {"basePath": "/stopped"}}})).await;
+    ground.broken_off("systemctl start", async || !machine.is_well(&unit)).await;
+    assert!(!machine.is_well(&unit));
+    let working = ground.work();
+    let done = ground.done(&task).await;
+    assert!(machine.is_well(&unit), "{}: {:#?}", done.result, ground.log(&task).await);
+    assert_eq!(audited(&ground, "/stopped").await, 1);
+    working.stop().await;
+
+    // Written, and not taken over: it goes on with the old one.
+    let starts = machine.starts(&unit);
+    let task = wish(&ground, json!({"gateway": {"controlUi": {"basePath": "/written"}}})).await;
+    ground.broken_off("systemctl stop", async || path(&ground.config(HOME)) == "/written").await;
+    assert_eq!(machine.starts(&unit), starts);
+    let working = ground.work();
+    ground.done(&task).await;
+    assert_eq!((machine.starts(&unit), machine.is_well(&unit)), (starts + 1, true), "{:#?}", ground.log(&task).await);
+    assert_eq!(audited(&ground, "/written").await, 1);
+    working.stop().await;
+
+    // What a running one takes over by itself needs no restart, the second time either.
+    let task = wish(&ground, json!({"messages": {"hot": true}})).await;
+    ground.broken_off("config hot reload applied", async || ground.config(HOME)["messages"]["hot"] == true).await;
+    ground.settle().await;
+    ground.done(&task).await;
+    assert_eq!(machine.starts(&unit), starts + 1, "{:#?}", ground.log(&task).await);
+
+    // And nothing is owed any more.
+    let task = ground.enqueue("write_config", json!({"instance_id": "a"})).await;
+    ground.settle().await;
+    assert_eq!(ground.done(&task).await.result, "the configuration is as it should be");
+    assert_eq!(machine.starts(&unit), starts + 1);
+
+    // Written, and its worker gone before the audit log told of it.
+    let debt = Debt { told: "configuration: of a worker that went away".into(), ..Debt::NONE };
+    store::debt::set(&ground.site.app.db, &InstanceId::named("a"), &debt).await.unwrap();
+    for _ in 0..2 {
+        ground.enqueue("write_config", json!({"instance_id": "a"})).await;
+        ground.settle().await;
+        assert_eq!(audited(&ground, "of a worker that went away").await, 1);
+    }
+    ground.site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_is_there_and_so_is_the_assistant() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let site = &ground.site;
+    let (user, token) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    ground.settle().await;
+    let item = item(site, "tides").await;
+    let path = format!("/marketplace/items/{item}/install");
+    let asked = site.employee.post(&path, json!({"instance_id": "a"})).token(&token).ok().await;
+    ground.broken_off("systemctl start", async || !ground.machine.is_well(&unit)).await;
+    ground.settle().await;
+    let task = TaskId::named(asked["task_id"].as_str().unwrap());
+    ground.done(&task).await;
+    assert!(ground.machine.is_well(&unit), "{:#?}", ground.log(&task).await);
+    assert_eq!(site.employee.get("/me/installs").token(&token).ok().await["list"][0]["state"], "installed");
+    site.check().await;
+}
+
+/// The task's log says that it got as far as stopping the assistant.
+async fn has_stopped(ground: &Simulated, task: &TaskId) -> bool {
+    ground.log(task).await.iter().any(|line| line.starts_with("stopped after"))
+}
+
+async fn ledger(ground: &Simulated) -> Value {
+    ground.site.admin.get("/repairs").token(&ground.site.root).ok().await["list"][0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_that_was_broken_off_leaves_nothing_stopped() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    ground.machine.crash(&unit);
+    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    assert_eq!(scanned.begun, ["a exit_loop"], "{scanned:?}");
+    let task = ground.latest("repair_instance").await;
+    ground.broken_off("systemctl start", async || has_stopped(&ground, &task).await).await;
+    ground.settle().await;
+    ground.done(&task).await;
+    assert!(ground.machine.is_well(&unit), "{} {:#?}", ledger(&ground).await, ground.log(&task).await);
+    assert_eq!(ledger(&ground).await["status"], "success");
+    ground.site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recovery_that_was_broken_off_leaves_nothing_stopped() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let app = &ground.site.app;
+    ground.machine.wedge(&unit);
+    let id = InstanceId::named("a");
+    store::instance::set_health(&app.db, &id, Health::Unhealthy, 3, app.clock.now()).await.unwrap();
+    // A start is a while ago: now it is not waited for any more.
+    ground.site.wait(std::time::Duration::from_secs(600));
+    assert_eq!(domain::repair::recover(app).await.unwrap().0, ["a"]);
+    let task = ground.latest("repair_instance").await;
+    ground.broken_off("systemctl start", async || has_stopped(&ground, &task).await).await;
+    ground.settle().await;
+    ground.done(&task).await;
+    assert!(ground.machine.is_well(&unit), "{} {:#?}", ledger(&ground).await, ground.log(&task).await);
+    assert_eq!(ledger(&ground).await["status"], "success");
+    ground.site.check().await;
+}
