@@ -75,7 +75,7 @@ pub async fn write(conn: impl Into<Conn<'_>>, new: NewEntry<'_>) -> Result<()> {
         new.action,
         new.level,
         cut(new.target, 200),
-        new.detail.replace('\0', ""),
+        new.detail,
         cut(new.ip, 50),
         cut(new.user_agent, 500),
         new.created_at

@@ -23,6 +23,12 @@ const POSTGRES_CONNECTIONS: u32 = 20;
 const NOTICES: usize = 1024;
 /// How long a request waits for a connection before it is answered 503.
 const ACQUIRE: Duration = Duration::from_secs(10);
+/// When PostgreSQL gives up one of our sessions that says nothing. A process that is frozen in the middle of a transaction
+/// would hold its rows for as long as it is frozen, and every other replica with them; a machine that is gone would hold its
+/// locks for two hours. Nobody here waits for anything but this database inside a transaction, so ten seconds are long.
+const POSTGRES_PATIENCE: [(&str, &str); 4] =
+    [(IDLE, "10s"), ("tcp_keepalives_idle", "15"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")];
+const IDLE: &str = "idle_in_transaction_session_timeout";
 /// How long SQLite waits for another process that holds the file.
 const BUSY: Duration = Duration::from_secs(30);
 
@@ -66,7 +72,7 @@ impl Db {
                 Pool::Sqlite { read, write, file }
             }
             Some("postgres" | "postgresql") => {
-                let options = PgConnectOptions::from_str(url)?.application_name("tidepool");
+                let options = PgConnectOptions::from_str(url)?.application_name("tidepool").options(POSTGRES_PATIENCE);
                 let pool = PgPoolOptions::new().acquire_timeout(ACQUIRE).max_connections(POSTGRES_CONNECTIONS);
                 Pool::Postgres(pool.connect_with(options).await?)
             }
@@ -235,6 +241,15 @@ impl Tx {
     pub async fn lock_name(&mut self, name: &str) -> Result<()> {
         if self.dialect() == Dialect::Postgres {
             self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", args![name]).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets this transaction say nothing for so long, where its owner waits for something else meanwhile.
+    pub async fn may_idle(&mut self, time: Duration) -> Result<()> {
+        if self.dialect() == Dialect::Postgres {
+            let time = format!("{}s", time.as_secs());
+            self.run("SELECT set_config(?, ?, true)", args![IDLE, time]).await?;
         }
         Ok(())
     }

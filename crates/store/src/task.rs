@@ -133,7 +133,7 @@ pub async fn renew(db: &Db, worker: &str, held: impl Iterator<Item = &str>, unti
 pub async fn done(tx: &mut Tx, held: &Held, result: &str, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE task SET status = 'done', result = ?, error = '', told = '', worker = NULL, lease_until = NULL, updated_at = ? \
         WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
-    let args = args![result.replace('\0', ""), now, &held.id, &held.worker, held.attempt];
+    let args = args![result, now, &held.id, &held.worker, held.attempt];
     Ok(tx.run(sql, args).await? == 1)
 }
 
@@ -154,16 +154,7 @@ pub async fn failed(
 ) -> Result<bool> {
     let sql = "UPDATE task SET status = ?, error = ?, told = ?, failures = failures + 1, worker = NULL, lease_until = NULL, \
         next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
-    let args = args![
-        status,
-        error.error.replace('\0', ""),
-        error.told.replace('\0', ""),
-        next_attempt_at,
-        now,
-        &held.id,
-        &held.worker,
-        held.attempt
-    ];
+    let args = args![status, error.error, error.told, next_attempt_at, now, &held.id, &held.worker, held.attempt];
     Ok(tx.run(sql, args).await? == 1)
 }
 

@@ -15,7 +15,7 @@ record! {
 
 pub async fn write(conn: impl Into<Conn<'_>>, task: &str, attempt: i64, line: &str, at: Timestamp) -> Result<()> {
     let sql = "INSERT INTO task_log (task_id, attempt, line, created_at) VALUES (?, ?, ?, ?)";
-    conn.into().run(sql, args![task, attempt, line.replace('\0', ""), at]).await.map(drop)
+    conn.into().run(sql, args![task, attempt, line, at]).await.map(drop)
 }
 
 /// The lines of a task, oldest first.

@@ -2,6 +2,7 @@
 //! transaction that writes the rows: what was read is read once, whatever dies in between.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -95,6 +96,9 @@ pub async fn requests_since(db: &Db, since: Timestamp) -> Result<Vec<(String, Ti
 /// The turn to read, which one process has at a time. It ends with the value.
 pub struct Turn(#[expect(dead_code, reason = "dropping it ends the turn")] Option<Tx>);
 
+/// How long one turn lasts at most: a process that is frozen in it has lost it then, and so has a very long look back.
+const LONGEST_TURN: Duration = Duration::from_secs(120);
+
 /// Waits for the turn. On SQLite nobody waits: its one writer must not be held while another database is read, and
 /// `step` lets one go on where there are two.
 pub async fn turn(db: &Db) -> Result<Turn> {
@@ -103,5 +107,6 @@ pub async fn turn(db: &Db) -> Result<Turn> {
     }
     let mut tx = db.begin().await?;
     tx.lock(Lock::UsageReader).await?;
+    tx.may_idle(LONGEST_TURN).await?;
     Ok(Turn(Some(tx)))
 }

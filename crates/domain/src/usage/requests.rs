@@ -72,7 +72,7 @@ async fn asked(app: &App, wanted: &Wanted) -> Result<Asked> {
     }
     let text = match wanted.text.as_deref().map(str::trim).filter(|t| !t.is_empty()) {
         Some(text) => {
-            let text = text.replace('\0', "");
+            let text = text.to_owned();
             let also = key::PLATFORM_MARK.contains(&text.to_lowercase()).then_some(key::PLATFORM);
             Some(Text { text, also })
         }

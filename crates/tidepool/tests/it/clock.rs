@@ -291,3 +291,32 @@ async fn of_three_replicas_one_leads_and_every_slot_runs_once() {
     }
     site.check().await;
 }
+
+/// A process that is frozen in the middle of a transaction holds what it wrote in it, and whoever wants to write the same
+/// waits: until PostgreSQL ends the session, not until the process is thawed.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_frozen_in_a_transaction_holds_nobody_up_for_long() {
+    let Some(database) = Database::postgres("clock::who_is_frozen").await else { return };
+    let site = Site::with(database, Options::default()).await;
+    let frozen = replica(&site).await;
+    let now = site.app.clock.now();
+    let mut tx = frozen.db.begin().await.unwrap();
+    let new = store::job_run::New {
+        job_name: "queueWorker",
+        slot: Some(When::Seconds(5).slot(&site.app.zone, now)),
+        status: store::job_run::Status::Running,
+        message: "",
+        holder: "frozen",
+        lease_until: now + SignedDuration::from_secs(30),
+        created_at: now,
+    };
+    store::job_run::begin(&mut tx, &new).await.unwrap().unwrap();
+    let scheduler = scheduler(&site.app);
+    let looked = tokio::time::timeout(Duration::from_secs(60), scheduler.tick()).await;
+    assert!(looked.expect("the scheduler waits for the frozen one").unwrap().unwrap() > 0);
+    scheduler.settled().await;
+    let found = runs(&site, "queueWorker").await;
+    assert_eq!((found.len(), found[0]["status"].as_str()), (1, Some("success")), "{found:?}");
+    tx.commit().await.expect_err("the frozen one comes back, and nothing of it is kept");
+    site.check().await;
+}

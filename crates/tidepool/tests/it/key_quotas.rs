@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use base::Secret;
-use remote::llm::{Kind, Settings};
 use serde_json::{Value, json};
 use sim::llm::litellm;
 use sim::with;
 use store::request_log::{self, NewRequest};
 
-use crate::keys::{foreign, work};
-use crate::kit::{Database, Gateway, Options, Site, used_secret};
+use crate::keys::{at, foreign, work};
+use crate::kit::{Database, Site, used_secret};
 use crate::on_both;
 
 /// Writes a request of so many units into the log.
@@ -169,11 +168,7 @@ async fn a_key_whose_value_was_lost_on_its_way_is_made_anew() {
     let name = "key_quotas::a_key_whose_value_was_lost_on_its_way_is_made_anew";
     let Some(database) = Database::postgres(name).await else { return };
     let gateway = litellm::start(litellm::Options::new(database.url.clone())).await.unwrap();
-    used_secret(gateway.admin_token.expose());
-    let settings = Settings { url: gateway.url.clone(), admin_token: gateway.admin_token.clone() };
-    let adapter = (Kind::find("litellm").unwrap().open)(&settings).unwrap();
-    let options = Options { gateway: Gateway::Foreign(adapter), ..Options::default() };
-    let site = Site::with(Database::sqlite(), options).await;
+    let site = at(&gateway, "litellm").await;
     site.instances("a", 1).await;
     let lose = async || {
         let sql = "INSERT INTO \"LiteLLM_VerificationToken\" (token, key_alias, blocked) VALUES (?, ?, ?)";

@@ -1,5 +1,6 @@
 //! Sub keys of the LLM gateway: made at first need, off with their user, changed with their holder, never two of one name.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Secret;
@@ -173,11 +174,19 @@ pub async fn foreign() -> Foreign {
     let folder = tempfile::tempdir().unwrap();
     let url = Secret::new(format!("sqlite:{}", folder.path().join("one-api.db").display()));
     let gateway = one_api::start(one_api::Options::new(url)).await.unwrap();
+    Foreign { site: at(&gateway, "one-api").await, gateway, _folder: folder }
+}
+
+/// A site at this gateway of another's.
+pub async fn at(gateway: &Running, kind: &str) -> Site {
+    let options = Options { gateway: Gateway::Foreign(adapter(gateway, kind)), ..Options::default() };
+    Site::with(Database::sqlite(), options).await
+}
+
+fn adapter(gateway: &Running, kind: &str) -> Arc<dyn remote::llm::Gateway> {
     used_secret(gateway.admin_token.expose());
     let settings = Settings { url: gateway.url.clone(), admin_token: gateway.admin_token.clone() };
-    let adapter = (Kind::find("one-api").unwrap().open)(&settings).unwrap();
-    let options = Options { gateway: Gateway::Foreign(adapter), ..Options::default() };
-    Foreign { site: Site::with(Database::sqlite(), options).await, gateway, _folder: folder }
+    (Kind::find(kind).unwrap().open)(&settings).unwrap()
 }
 
 impl Foreign {
@@ -352,11 +361,7 @@ async fn a_foreign_gateways_models_are_taken_over() {
     let site = &world.site;
     let synced = site.admin.post("/models/sync", json!({})).token(&site.root).ok().await;
     let offered: Vec<&Value> = synced["models"].as_array().unwrap().iter().filter(|m| m["enabled"] == true).collect();
-    let kind = remote::llm::Kind::find("one-api").unwrap();
-    let adapter =
-        (kind.open)(&Settings { url: world.gateway.url.clone(), admin_token: world.gateway.admin_token.clone() })
-            .unwrap();
-    let models = adapter.models().await.unwrap();
+    let models = adapter(&world.gateway, "one-api").models().await.unwrap();
     assert!(!models.is_empty());
     for model in &models {
         assert!(offered.iter().any(|m| m["id"] == model.as_str()), "{model}");
