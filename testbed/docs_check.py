@@ -30,7 +30,7 @@ from suite.machine import ROOT
 
 DOCS = ROOT / "docs"
 UNAVAILABLE = 69
-PAGE_SECONDS = 60.0
+PAGE_SECONDS = 180.0
 SHELLS = {"sh", "bash", "shell", "console"}
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")

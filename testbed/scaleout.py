@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import http.client
 import itertools
+import socket
 import sys
 import threading
 import time
@@ -49,6 +50,11 @@ def nginx(site: Site, folder: Path) -> Server:
         {side("employees", EMPLOYEE, [replica.employee for replica in site.replicas])}
         {side("administrators", ADMIN, [replica.admin for replica in site.replicas])} }}""")
     return Server(["/usr/sbin/nginx", "-c", configuration], folder / "nginx.out")
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def told(text: str) -> None:
@@ -230,7 +236,8 @@ def run(binary: Path, folder: Path) -> None:
         proxy = nginx(site, folder)
         stack.callback(proxy.end)
         proxy.start()
-        time.sleep(0.5)
+        assert proxy.process
+        check(all(processes.wait_until(lambda port=port: listens(port), proxy.process, 20) for port in (EMPLOYEE, ADMIN)), "nginx listens")
         token = site.login(ADMIN)
         people = populate(site, token, assistant)
         any_request_on_any_replica(site, people)

@@ -248,10 +248,21 @@ def on_postgres(binary: Path, folder: Path, seconds: float, chance: random.Rando
                     if not replica.runs:
                         replica.start()
             for replica in site.replicas:
-                if not replica.runs:
-                    replica.start()
-                replica.wait()
+                start_again(replica)
         return verdict("PostgreSQL, three replicas", ledger, site.database.ask, faults)
+
+
+def start_again(replica: Replica) -> None:
+    """Until it is ready. One that was started while the database was away may end on its own a moment later."""
+    deadline = time.monotonic() + 60
+    while True:
+        if not replica.runs:
+            replica.start()
+        try:
+            return replica.wait()
+        except RuntimeError:
+            if time.monotonic() > deadline:
+                raise
 
 
 def soon(attempt: Any) -> bool:

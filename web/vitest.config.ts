@@ -5,6 +5,8 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     environment: 'happy-dom',
+    // Sockets are dialled again after a second or more; what a test waits for has a bound of its own.
+    testTimeout: 20_000,
     include: ['{shared,employee,admin}/src/**/*.test.{ts,tsx}', 'scripts/*.test.ts'],
   },
 });

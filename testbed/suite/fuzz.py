@@ -128,7 +128,7 @@ def fuzz(side: Side, folder: Path, findings: Findings) -> int:
         findings.note(f"left out: {side.name} {method} {path} {reason}")
         command += ["--exclude-name", f"{method} {path}"]
     env = os.environ | {"TIDEPOOL_TEST_TOKEN": side.token, "TIDEPOOL_TEST_OWN_EMAIL": ADMIN_EMAIL, "PYTHONPATH": str(TESTBED)}
-    code, _ = run_shown(command, folder / f"{side.name}.log", env, folder, timeout=300)
+    code, _ = run_shown(command, folder / f"{side.name}.log", env, folder, timeout=600)
     try:
         call("GET", f"{side.origin}/api/v1/{side.own_page}", side.token)
     except OSError as error:

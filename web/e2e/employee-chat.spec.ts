@@ -21,7 +21,9 @@ test('loads the list, then today’s sums, then selects; a reply streams in and 
   const employee = await place.newEmployee(2);
   await place.open(page, employee);
   await expect(composer(page)).toBeVisible();
-  expect(order.slice(0, 3)).toEqual(['/me/instances', '/me/usage/summary', '/me/chat/history']);
+  await expect
+    .poll(() => order.slice(0, 3))
+    .toEqual(['/me/instances', '/me/usage/summary', '/me/chat/history']);
   await expect(page.getByRole('complementary', { name: 'Assistants and conversations' })).toHaveCSS(
     'width',
     '281px',
@@ -149,6 +151,7 @@ test('a save that fails is marked and can be repeated; the chat goes on', async 
   answer = 'ok';
   await say(page, 'two');
   await expect(replies(page).last()).toContainText('You said: two');
+  await expect.poll(() => saved.length).toBe(4);
   await expect(page.getByText('Not saved')).toHaveCount(2);
   await page.getByRole('button', { name: 'Save again' }).first().click();
   await expect(page.getByText('Not saved')).toHaveCount(1);

@@ -79,12 +79,22 @@ async function settled(page: Page) {
     .toBe(true);
 }
 
+/** Scrolls back by the wheel: what was first in view moves by as much and stays there. */
+async function wheelBack(page: Page, pixels: number) {
+  const before = await firstInView(page);
+  const off = async () => Math.abs(((await topOf(page, before.message)) ?? 0) - before.top - pixels);
+  await page.mouse.wheel(0, -pixels);
+  await expect.poll(off).toBeLessThan(3);
+  await settled(page);
+  expect(await off()).toBeLessThan(3);
+}
+
 test('few of many messages are in the page, and each says which one it is', async ({ page, place }) => {
   await openLong(page, place);
   expect(await articles(page).count()).toBeLessThan(40);
   await expect(articles(page).last()).toHaveAttribute('aria-setsize', String(MESSAGES));
   await expect(articles(page).last()).toHaveAttribute('aria-posinset', String(MESSAGES));
-  expect(await toEnd(page)).toBeLessThan(5);
+  await expect.poll(() => toEnd(page)).toBeLessThan(5);
   await expectAccessible(page);
 
   await thread(page).press('Home');
@@ -104,13 +114,7 @@ test('scrolling back never jumps, although heights are only known when they are 
   await openLong(page, place);
   const box = await thread(page).boundingBox();
   await page.mouse.move((box?.x ?? 0) + 200, (box?.y ?? 0) + 200);
-  for (let step = 0; step < 25; step += 1) {
-    const before = await firstInView(page);
-    await page.mouse.wheel(0, -150);
-    await settled(page);
-    const after = await topOf(page, before.message);
-    expect(Math.abs((after ?? 0) - before.top - 150)).toBeLessThan(3);
-  }
+  for (let step = 0; step < 25; step += 1) await wheelBack(page, 150);
 });
 
 test('one step back while a reply grows is left in peace, and the end is followed again when one comes back', async ({
@@ -131,6 +135,7 @@ test('one step back while a reply grows is left in peace, and the end is followe
   await page.mouse.move((box?.x ?? 0) + 200, (box?.y ?? 0) + 200);
   await page.mouse.wheel(0, -40);
   await expect.poll(() => toEnd(page)).toBeGreaterThan(30);
+  await settled(page);
   const { message, top } = await thread(page).evaluate((element) => {
     const row = [...element.querySelectorAll<HTMLElement>('[data-message]')].at(-1);
     return {
@@ -253,12 +258,7 @@ test('the top of a thread brings what is older, and what one reads stays where i
   // Up to the very first one, without a jump.
   const box = await thread(page).boundingBox();
   await page.mouse.move((box?.x ?? 0) + 200, (box?.y ?? 0) + 200);
-  for (let step = 0; step < 5; step += 1) {
-    const seen = await firstInView(page);
-    await page.mouse.wheel(0, -150);
-    await settled(page);
-    expect(Math.abs(((await topOf(page, seen.message)) ?? 0) - seen.top - 150)).toBeLessThan(3);
-  }
+  for (let step = 0; step < 5; step += 1) await wheelBack(page, 150);
   await thread(page).press('Home');
   await expect(thread(page).getByText('Question 0', { exact: true })).toBeInViewport();
   await expect(page.getByText('The conversation begins here.')).toBeInViewport();
@@ -305,6 +305,7 @@ test('over the platform: older messages load at the top, say so when they cannot
     created_at: new Date(1_794_000_000_000 + index * 1000).toISOString(),
   }));
   let broken = true;
+  let held = 0;
   let release: () => void = () => undefined;
   await page.route('**/me/chat/conversations?*', (route) => {
     const list = [{ session_key: 'tides', last_message_at: all[119]?.created_at }];
@@ -313,7 +314,10 @@ test('over the platform: older messages load at the top, say so when they cannot
   await page.route('**/me/chat/history?*', async (route) => {
     const before = new URL(route.request().url()).searchParams.get('before');
     if (before === 's70') {
-      await new Promise<void>((resolve) => (release = resolve));
+      await new Promise<void>((resolve) => {
+        release = resolve;
+        held += 1;
+      });
       if (broken) {
         await route.fulfill({ status: 500, json: { code: '5000', data: null, msg: 'failed' } });
         return;
@@ -329,6 +333,7 @@ test('over the platform: older messages load at the top, say so when they cannot
   await expect(thread(page).getByText('Answer 119')).toBeVisible();
   await thread(page).press('Home');
   await expect(page.getByText('Loading older messages…')).toBeInViewport();
+  await expect.poll(() => held).toBe(1);
   release();
   await expect(page.getByText('Older messages could not be loaded.')).toBeInViewport();
   await expectAccessible(page);
@@ -340,6 +345,7 @@ test('over the platform: older messages load at the top, say so when they cannot
   await again.click();
   await expect(page.getByText('Loading older messages…')).toBeInViewport();
   const first = await firstInView(page);
+  await expect.poll(() => held).toBe(2);
   release();
   await expect(articles(page).first()).toHaveAttribute('aria-setsize', '100');
   await settled(page);

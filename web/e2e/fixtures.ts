@@ -61,7 +61,7 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
       demos.set(file, demo);
       await use(demo);
     },
-    { timeout: 60_000 },
+    { timeout: 150_000 },
   ],
 
   app: async ({ demo }, use) => use(await appOf('admin', demo)),

@@ -11,6 +11,7 @@ const ADMIN = { email: 'root@example.test', password: 'harbour-light-4711' };
 /** Of `tidepool demo`, which has sample data and simulated servers. */
 const DEMO_ADMIN = { email: 'admin@demo.example', password: 'tidepool-demo' };
 const START_SECONDS = 30;
+const DEMO_SECONDS = 100;
 
 export interface Account {
   email: string;
@@ -87,6 +88,8 @@ export class Server {
         answers(`${urls.employee}/healthz`, child),
         answers(`${urls.admin}/healthz`, child),
       ]);
+      // Its assistants are made and looked at after it answers.
+      if (command === 'demo') await says(log, 'Ctrl-C ends the demo', child);
     } catch (error) {
       const written = readFileSync(log, 'utf8').trim();
       await server.stop();
@@ -184,18 +187,17 @@ function inherited(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TIDEPOOL_')));
 }
 
-/** Addresses for the four listeners. All are held before the first is given back, so that they differ. */
+/** Addresses for the four listeners. */
 async function freeAddresses() {
-  const hold = async () => {
-    const probe = createServer();
-    await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-    return { probe, address: `127.0.0.1:${(probe.address() as AddressInfo).port}` };
-  };
-  const [employee, admin, gateway, embed] = await Promise.all([hold(), hold(), hold(), hold()]);
-  for (const { probe } of [employee, admin, gateway, embed]) {
-    await new Promise((resolve) => probe.close(resolve));
-  }
-  return { employee: employee.address, admin: admin.address, gateway: gateway.address, embed: embed.address };
+  const ports = new Set<number>();
+  while (ports.size < 4) ports.add(await freePort());
+  const [employee, admin, gateway, embed] = [...ports].map((port) => `127.0.0.1:${port}`) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  return { employee, admin, gateway, embed };
 }
 
 /** A child does not outlive the run, however that ends. */
@@ -205,12 +207,19 @@ export function endWithUs(child: ChildProcess) {
   child.once('exit', () => process.off('exit', kill));
 }
 
+/** Not one that the kernel gives to whoever asks for any: it would have given it away again before it is used here. */
 export async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    const probe = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false));
+      probe.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
 }
 
 async function answers(url: string, child: ChildProcess) {
@@ -225,6 +234,15 @@ async function answers(url: string, child: ChildProcess) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`no answer from ${url} within ${START_SECONDS} s`);
+}
+
+async function says(log: string, words: string, child: ChildProcess) {
+  const end = Date.now() + DEMO_SECONDS * 1000;
+  while (!readFileSync(log, 'utf8').includes(words)) {
+    if (child.exitCode !== null) throw new Error('it ended');
+    if (Date.now() > end) throw new Error(`it did not say "${words}" within ${DEMO_SECONDS} s`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
 }
 
 export async function recordSecrets(secrets: string[]) {

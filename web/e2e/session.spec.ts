@@ -119,6 +119,7 @@ for (const side of SIDES) {
     test('offers to reload when the server has a new version', async ({ page, server }) => {
       const app = await appOf(side, server);
       await openSignedIn(page, app, server);
+      await expect(page.getByText(/^v\d/).first()).toBeVisible();
       await page.route('**/api/v1/auth/options', (route) =>
         route.fulfill({ json: { code: '0000', data: { sso: false, version: '99.0.0' }, msg: 'ok' } }),
       );
@@ -163,7 +164,7 @@ test('the daily tokens are shown with their limit and reset time', async ({ page
     const meter = page.getByRole('meter', { name: 'Daily tokens' });
     await expect(meter).toHaveAttribute('aria-valuetext', '0 of 5,000 tokens used');
     await expect(page.getByText('5,000 left')).toBeVisible();
-    await expect(page.getByText(/^Resets (in \d+ (hours?|minutes?)|tomorrow)/)).toBeVisible();
+    await expect(page.getByText(/^Resets (in \d+ (hours?|minutes?|seconds?)|tomorrow)/)).toBeVisible();
   }
 });
 

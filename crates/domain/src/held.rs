@@ -48,15 +48,15 @@ mod tests {
     async fn what_is_renewed_goes_on_and_what_is_not_ends() {
         let began = Instant::now();
         let (renewed, renewal) = watch::channel(began);
-        let length = Duration::from_millis(60);
+        let length = Duration::from_millis(600);
         let renew = async {
             for _ in 0..10 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
                 renewed.send_replace(Instant::now());
             }
             std::future::pending::<()>().await;
         };
-        let long = tokio::time::sleep(Duration::from_millis(150));
+        let long = tokio::time::sleep(Duration::from_millis(1500));
         tokio::select! {
             ended = work(long, renewal.clone(), began, length) => assert!(ended.is_some()),
             () = renew => {}

@@ -44,7 +44,7 @@ record! {
 }
 
 /// A task that was claimed by a worker: the attempt is its fence. Whoever comes with another is too late.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub id: String,
     pub worker: String,

@@ -104,6 +104,8 @@ async function follow(
       due.clear();
     }, GATHER_MS);
   };
+  // Who pauses sees nothing change any more, not even what was about to be asked for.
+  signal.addEventListener('abort', () => clearTimeout(timer));
   let lastId = '';
   const stopped = () => signal.aborted;
   for (let failures = 0; !stopped(); failures += 1) {

@@ -95,7 +95,7 @@ impl Worker {
         while !*stop.borrow() {
             if looked_after.is_none_or(|at| at.elapsed() >= self.timing.poll.min(self.timing.lease)) {
                 looked_after = Some(Instant::now());
-                if let Err(error) = self.take_up_abandoned().await {
+                if let Err(error) = self.take_up_abandoned(&held).await {
                     tracing::error!(%error, "abandoned tasks cannot be taken up");
                 }
             }
@@ -209,8 +209,9 @@ impl Worker {
         Ok(claimed)
     }
 
-    /// Fails what dead workers left behind: it is tried again, or dead.
-    async fn take_up_abandoned(&self) -> Result<()> {
+    /// Fails what dead workers left behind: it is tried again, or dead. What runs here is not: a clock that was set forward
+    /// ends no lease that is about to be renewed.
+    async fn take_up_abandoned(&self, held: &HashMap<String, Held>) -> Result<()> {
         let now = self.app.clock.now();
         // Looked for without the writer's lock: there is almost never one.
         if !task::any_abandoned(&self.app.db, now).await? {
@@ -220,6 +221,9 @@ impl Worker {
         for task in task::lock_abandoned(&mut tx, now, 100).await? {
             let worker = task.worker.clone().unwrap_or_default();
             let hold = Held { id: task.id.clone(), worker, attempt: task.attempts };
+            if held.get(&hold.id) == Some(&hold) {
+                continue;
+            }
             let silent = "its worker stopped answering";
             self.record_failure(&mut tx, &task, &hold, &Failure { error: silent, told: silent }).await?;
         }
@@ -282,15 +286,13 @@ impl Worker {
         let all = std::mem::take(unwritten);
         if self.write(&all).await.is_ok() {
             for (hold, _) in all {
-                held.remove(&hold.id);
+                release(held, &hold);
             }
             return;
         }
         for one in all {
             match self.write(std::slice::from_ref(&one)).await {
-                Ok(()) => {
-                    held.remove(&one.0.id);
-                }
+                Ok(()) => release(held, &one.0),
                 Err(error) => {
                     tracing::error!(%error, task = one.0.id, "its outcome could not be written yet");
                     unwritten.push(one);
@@ -364,6 +366,13 @@ fn keep(ended: Result<Ended, tokio::task::JoinError>, unwritten: &mut Vec<Ended>
     match ended {
         Ok(ended) => unwritten.push(ended),
         Err(error) => tracing::error!(%error, "a task's keeper ended; its lease will run out"),
+    }
+}
+
+/// Holds it no more; a later attempt of the same task stays held.
+fn release(held: &mut HashMap<String, Held>, ended: &Held) {
+    if held.get(&ended.id) == Some(ended) {
+        held.remove(&ended.id);
     }
 }
 

@@ -91,6 +91,8 @@ on_both! {
         let clients = [site.client(&key), other.client(&key)];
         let replies = storm(&clients, 100).await;
         assert_eq!(answered(&replies), 1, "one of both");
+        // What another process appended is loaded by that process.
+        other.rows().await;
         assert_eq!(used(&site, &user).await, 10_000);
         let other = other.stop().await;
         assert_eq!(storm(&clients[..1], 5).await.iter().filter(|r| r.status == 200).count(), 0);
@@ -265,7 +267,5 @@ on_both! {
 async fn used(site: &Site, user: &UserId) -> i64 {
     site.rows().await;
     let midnight = site.app.zone.midnight(site.app.clock.now());
-    // What another process appended is loaded by that process.
-    tokio::time::sleep(Duration::from_millis(300)).await;
     domain::usage::spent(&site.app, user, midnight).await.unwrap()
 }

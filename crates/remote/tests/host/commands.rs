@@ -128,18 +128,19 @@ on_hosts! {
         assert_eq!(sum.split(' ').next().unwrap(), remote::host::file::Hash::of(&much).as_str());
         let began = Instant::now();
         assert!(host.run(&Command::new("true").stdin(much)).await.unwrap().succeeded());
-        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 
     async fn a_time_limit_ends_the_process_on_the_host(fleet: Fleet) {
         for login in ["root", "ops"] {
             let host = fleet.host_as("h1", login);
             let mark = unique("limit");
+            host.contact().await.unwrap();
             let began = Instant::now();
             let command = sh("sleep 60; echo \"$1\"").arg(&mark).limit(Duration::from_secs(1));
             let error = host.run(&command).await.unwrap_err();
             assert!(matches!(error, Error::CommandTimedOut { .. }), "{error}");
-            assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
             assert_eq!(processes(&host, &mark).await, 0);
         }
     }

@@ -1,9 +1,11 @@
 //! Containers of a real engine, on h1; h3 has none running.
 
+use std::time::Duration;
+
 use remote::host::docker::{self, Action};
 use remote::host::{Error, Host};
 
-use crate::kit::{Fleet, sh, unique};
+use crate::kit::{Fleet, sh, unique, until};
 use crate::on_hosts;
 
 /// An image needs no registry: a shell and what it is linked to.
@@ -30,8 +32,10 @@ on_hosts! {
         assert_eq!((container.state.as_str(), container.image.as_str()), ("running", "tiny"));
         assert!(container.status.starts_with("Up") && container.ports.contains("->80/tcp"), "{container:?}");
         assert!(container.created_at.is_some() && container.id.len() == 64);
-        let logs = docker::logs(&host, &name).await.unwrap();
-        assert!(logs.contains("out\n") && logs.contains("err\n"), "{logs:?}");
+        until("both of its lines are in its log", Duration::from_secs(20), async || {
+            let logs = docker::logs(&host, &name).await.unwrap();
+            logs.contains("out\n") && logs.contains("err\n")
+        }).await;
         docker::act(&host, &name, Action::Stop).await.unwrap();
         assert_eq!(find().await.state, "exited");
         docker::act(&host, &name, Action::Start).await.unwrap();

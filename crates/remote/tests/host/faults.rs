@@ -34,7 +34,10 @@ on_hosts! {
         let (host, other) = (fleet.host("h2"), fleet.host("h3"));
         assert!(answers(&host).await && answers(&other).await);
         let slow = Command::new("sleep").arg("30").limit(Duration::from_secs(3));
-        let began = Instant::now();
+        let asked = async {
+            let began = Instant::now();
+            (host.run(&slow).await, began.elapsed())
+        };
         let cut = async {
             tokio::time::sleep(Duration::from_millis(300)).await;
             fleet.testbed("cable", &["h2", "down"]);
@@ -47,10 +50,10 @@ on_hosts! {
             }
             slowest
         };
-        let (outcome, slowest) = tokio::join!(host.run(&slow), cut);
+        let ((outcome, took), slowest) = tokio::join!(asked, cut);
         assert!(matches!(outcome, Err(Error::CommandTimedOut { .. })), "{outcome:?}");
-        assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
-        assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+        assert!(took < Duration::from_secs(9), "{took:?}");
+        assert!(slowest < Duration::from_secs(3), "others waited for the dead one: {slowest:?}");
     }
 
     async fn callers_of_a_dead_host_do_not_queue_up_for_its_time_out(fleet: Fleet) {
@@ -88,14 +91,15 @@ on_hosts! {
 
     async fn a_crashed_host_is_used_again_as_soon_as_it_is_back(fleet: Fleet) {
         let _alone = fleet.alone();
-        for login in ["root", "ops"] {
+        // Others than root are refused while the host boots, and each refusal doubles the wait for the next try.
+        for (login, soon) in [("root", 3), ("ops", 12)] {
             let host = fleet.host_as("h2", login);
             assert!(answers(&host).await);
             fleet.testbed("crash", &["h2"]);
             assert!(!answers(&host).await);
             let restarting = { let fleet = fleet.clone(); tokio::task::spawn_blocking(move || fleet.testbed("start", &["h2"])) };
             until("sshd answers", Duration::from_secs(20), async || listens(&fleet).await).await;
-            let took = until("the host is usable", Duration::from_secs(3), async || answers(&host).await).await;
+            let took = until("the host is usable", Duration::from_secs(soon), async || answers(&host).await).await;
             restarting.await.unwrap();
             eprintln!("measured: usable by {login} {took:?} after sshd answered (crash)");
         }

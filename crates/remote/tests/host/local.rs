@@ -31,8 +31,19 @@ async fn what_nobody_waits_for_ends() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("pid");
     let command = own(Command::script(r#"echo $$ >"$1"; exec sleep 50"#).arg(mark.to_str().unwrap()));
-    assert!(tokio::time::timeout(Duration::from_millis(500), host.run(&command)).await.is_err());
-    let pid = std::fs::read_to_string(&mark).unwrap().trim().to_owned();
+    let begun = async {
+        loop {
+            let said = std::fs::read_to_string(&mark).unwrap_or_default();
+            if said.ends_with('\n') {
+                return said.trim().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let pid = tokio::select! {
+        pid = begun => pid,
+        outcome = host.run(&command) => panic!("it ended by itself: {outcome:?}"),
+    };
     let began = Instant::now();
     while std::path::Path::new("/proc").join(&pid).exists() {
         assert!(began.elapsed() < Duration::from_secs(5), "{pid} lives");

@@ -334,9 +334,9 @@ on_both! {
     }
 
     async fn what_a_stopping_worker_cannot_finish_it_gives_back_without_an_attempt(site: Site) {
-        let working = work(site, QUICK);
+        let working = work(site, Timing { drain: Duration::from_secs(5), ..QUICK });
         let long = enqueue(site, &Probe { millis: 60_000, ..probe(None) }).await;
-        let short = enqueue(site, &Probe { millis: 100, ..probe(None) }).await;
+        let short = enqueue(site, &Probe { millis: 1000, ..probe(None) }).await;
         until(site, &long, Status::Processing).await;
         until(site, &short, Status::Processing).await;
         working.stop().await;
@@ -348,12 +348,12 @@ on_both! {
     async fn an_outcome_that_cannot_be_written_is_written_later_and_holds_nobody_else(site: Site) {
         let working = work(site, QUICK);
         // A name of a column that the queue needs is gone for a moment.
-        let id = enqueue(site, &Probe { millis: 150, ..probe(Some("x")) }).await;
-        let other = enqueue(site, &Probe { millis: 150, ..probe(Some("y")) }).await;
+        let id = enqueue(site, &Probe { millis: 1500, ..probe(Some("x")) }).await;
+        let other = enqueue(site, &Probe { millis: 1500, ..probe(Some("y")) }).await;
         until(site, &id, Status::Processing).await;
         until(site, &other, Status::Processing).await;
         site.app.db.run("ALTER TABLE task RENAME COLUMN result TO result_away", vec![]).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(2500)).await;
         site.app.db.run("ALTER TABLE task RENAME COLUMN result_away TO result", vec![]).await.unwrap();
         for task in [&id, &other] {
             let done = until(site, task, Status::Done).await;
@@ -361,6 +361,19 @@ on_both! {
         }
         let next = enqueue(site, &probe(Some("x"))).await;
         until(site, &next, Status::Done).await;
+        working.stop().await;
+    }
+
+    async fn a_clock_that_is_set_ahead_ends_nothing_that_runs(site: Site) {
+        // It looks for what others left behind often, and renews rarely.
+        let working = work(site, Timing { lease: Duration::from_secs(60), ..QUICK });
+        let id = enqueue(site, &Probe { millis: 2000, ..probe(Some("x")) }).await;
+        until(site, &id, Status::Processing).await;
+        // The first renewal comes at once.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        site.wait(Duration::from_secs(3600));
+        let done = until(site, &id, Status::Done).await;
+        assert_eq!((done.attempts, done.failures), (1, 0), "it ran once, and nobody took it for abandoned");
         working.stop().await;
     }
 

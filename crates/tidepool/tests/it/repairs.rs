@@ -74,7 +74,8 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
         [ \"$(systemctl show -p ActiveState --value \"openclaw-$1\")\" = failed ] && break; sleep 0.1; done", &[&id(2)]).await;
     // 3: out of memory, once.
     ground.wrong(&id(3), json!({"oom": true})).await;
-    ground.sh("systemctl restart \"openclaw-$1\"; sleep 1", &[&id(3)]).await;
+    ground.sh("systemctl restart \"openclaw-$1\"; for i in $(seq 300); do [ \"$(systemctl show -p NRestarts --value \"openclaw-$1\")\" -ge 1 ] && break; \
+        [ \"$(systemctl show -p Result --value \"openclaw-$1\")\" != success ] && break; sleep 0.1; done", &[&id(3)]).await;
     ground.wrong(&id(3), json!({})).await;
     // 4: an unknown key.
     edit(&ground, &id(4), "c['bogus']=1").await;

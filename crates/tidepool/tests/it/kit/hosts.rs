@@ -147,8 +147,8 @@ impl Ground {
         let worker = Worker::new(site.app.clone(), TYPES, TIMING);
         let worker = Some(tokio::spawn(worker.run(stopped)));
         // Cases share the host: each has ports of its own, away from those that the kernel gives out.
-        let random = u16::from_le_bytes(base::secret::random_bytes::<2>().unwrap());
-        Ground { site, fleet, host, server, base_dir, port: 2000 + random % 2900 * 10, stop, worker }
+        let port = super::reserved::block_of_ports(&machine.name);
+        Ground { site, fleet, host, server, base_dir, port, stop, worker }
     }
 
     /// Adds an instance and makes it on the server.

@@ -4,13 +4,15 @@ pub mod assistant;
 mod call;
 pub mod hosts;
 mod process;
+mod reserved;
 pub mod simulated;
 mod site;
 pub mod talk;
 mod trace;
 
 pub use call::{Call, Origin, Reply};
-pub use process::{Process, free_port, run};
+pub use process::{Process, run};
+pub use reserved::free_port;
 pub use site::{Database, Gateway, Options, Site};
 pub use trace::{skip, used_secret};
 

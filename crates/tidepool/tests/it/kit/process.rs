@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -48,7 +47,7 @@ impl Process {
     }
 
     fn start(folder: &Path, environment: &[(&str, &str)], err: File) -> Process {
-        let [employee, admin, gateway, embed] = [(); 4].map(|()| format!("127.0.0.1:{}", free_port()));
+        let [employee, admin, gateway, embed] = [(); 4].map(|()| format!("127.0.0.1:{}", super::free_port()));
         let own = [
             ("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()),
             ("TIDEPOOL_ADMIN_LISTEN", admin.as_str()),
@@ -155,14 +154,4 @@ fn whole(mut file: &File) -> String {
     file.rewind().unwrap();
     file.read_to_string(&mut text).unwrap();
     text
-}
-
-/// Not one that the kernel gives to whoever asks for any: it would have given it away again before it is used here.
-pub fn free_port() -> u16 {
-    loop {
-        let port = 10_000 + u16::from_le_bytes(base::secret::random_bytes::<2>().unwrap()) % 22_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }

@@ -203,7 +203,7 @@ async fn a_bot_that_comes_when_the_instance_is_gone_is_refused() {
     let talk = talk(&platform, Database::sqlite(), Some("https://ai.example.com/portal")).await;
     let site = &talk.site;
     platform.add(TOKEN, "ada_bot");
-    platform.set_delay(Duration::from_millis(400));
+    platform.set_delay(Duration::from_secs(2));
     let body = json!({"bot_token": TOKEN});
     let configuring =
         tokio::spawn(site.employee.post("/me/instances/a0/configure-bot", body).token(&talk.token).send());

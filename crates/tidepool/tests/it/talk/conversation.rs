@@ -66,7 +66,7 @@ async fn an_answer_is_aborted() {
 async fn a_socket_that_drops_in_the_middle_is_taken_up_where_the_answer_is() {
     let talk = Talk::start(Database::sqlite()).await;
     let mut client = talk.connect().await;
-    client.send("run-1", "count 80").await;
+    client.send("run-1", "count 300").await;
     client.chat("run-1", "delta").await;
     // Gone without a word.
     drop(client);
@@ -77,13 +77,13 @@ async fn a_socket_that_drops_in_the_middle_is_taken_up_where_the_answer_is() {
     assert_eq!(history["inFlightRun"]["runId"], "run-1");
     assert!(so_far.starts_with("word1 word2 "), "{so_far}");
     // Sent again, since nobody knows whether it arrived.
-    assert_eq!(client.send("run-1", "count 80").await["status"], "in_flight");
+    assert_eq!(client.send("run-1", "count 300").await["status"], "in_flight");
     let next = client.chat("run-1", "delta").await;
     assert!(words(&next).starts_with(&so_far), "the next delta has the whole message so far");
     let whole = client.chat("run-1", "final").await;
-    let expected: String = (1..=80).map(|i| format!("word{i} ")).collect();
+    let expected: String = (1..=300).map(|i| format!("word{i} ")).collect();
     assert_eq!(words(&whole), expected);
-    assert_eq!(client.send("run-1", "count 80").await["status"], "ok");
+    assert_eq!(client.send("run-1", "count 300").await["status"], "ok");
     assert_eq!(talk.assistant.runs().await, 1);
 }
 
