@@ -26,9 +26,9 @@ const ACQUIRE: Duration = Duration::from_secs(10);
 /// When PostgreSQL gives up one of our sessions that says nothing. A process that is frozen in the middle of a transaction
 /// would hold its rows for as long as it is frozen, and every other replica with them; a machine that is gone would hold its
 /// locks for two hours. Nobody here waits for anything but this database inside a transaction, so ten seconds are long.
-const POSTGRES_PATIENCE: [(&str, &str); 4] =
-    [(IDLE, "10s"), ("tcp_keepalives_idle", "15"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")];
-const IDLE: &str = "idle_in_transaction_session_timeout";
+/// Said once connected: a pooler would refuse them as options of the connection.
+const POSTGRES_PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10s'; \
+    SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 /// How long SQLite waits for another process that holds the file.
 const BUSY: Duration = Duration::from_secs(30);
 
@@ -72,8 +72,13 @@ impl Db {
                 Pool::Sqlite { read, write, file }
             }
             Some("postgres" | "postgresql") => {
-                let options = PgConnectOptions::from_str(url)?.application_name("tidepool").options(POSTGRES_PATIENCE);
-                let pool = PgPoolOptions::new().acquire_timeout(ACQUIRE).max_connections(POSTGRES_CONNECTIONS);
+                let options = PgConnectOptions::from_str(url)?.application_name("tidepool");
+                let pool = PgPoolOptions::new()
+                    .acquire_timeout(ACQUIRE)
+                    .max_connections(POSTGRES_CONNECTIONS)
+                    .after_connect(|connection, _| {
+                        Box::pin(async move { sqlx::raw_sql(POSTGRES_PATIENCE).execute(connection).await.map(drop) })
+                    });
                 Pool::Postgres(pool.connect_with(options).await?)
             }
             _ => return Err(Error::Url),
@@ -249,7 +254,8 @@ impl Tx {
     pub async fn may_idle(&mut self, time: Duration) -> Result<()> {
         if self.dialect() == Dialect::Postgres {
             let time = format!("{}s", time.as_secs());
-            self.run("SELECT set_config(?, ?, true)", args![IDLE, time]).await?;
+            let sql = "SELECT set_config('idle_in_transaction_session_timeout', ?, true)";
+            self.run(sql, args![time]).await?;
         }
         Ok(())
     }
