@@ -5,7 +5,7 @@ import { relative, useNow } from '@tidepool/shared/i18n/time';
 import { useText } from '../messages';
 import { useProfile } from '../profile-query';
 import { TOO_LONG } from './engine/socket-link';
-import type { Failure } from './engine/types';
+import { NO_FILES, type Failure } from './engine/types';
 
 export function useFailureText(failure: Failure | undefined): string {
   const i18n = useText();
@@ -25,6 +25,8 @@ export function useFailureText(failure: Failure | undefined): string {
       return t('chat.tooLong');
     case 'cut':
       return t('chat.cut');
+    case NO_FILES:
+      return t('files.notHere');
     case 'unsure':
       return t('chat.unsure');
     case 'interrupted':

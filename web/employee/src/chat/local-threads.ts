@@ -1,7 +1,8 @@
 // What this browser remembers of chats that run over POST /me/chat: the list of conversations and their newest messages,
 // so that a reload loses nothing, not even half a reply. The server's history stays the record; signing out forgets this.
 import { readStored, writeStored } from '@tidepool/shared/storage';
-import type { Conversation, Message } from './engine/types';
+import { session } from '../api';
+import { UNSURE, type Conversation, type Message } from './engine/types';
 
 const PREFIX = 'tidepool.chat.';
 const MOST_MESSAGES = 120;
@@ -17,16 +18,18 @@ export function localThreads(account: string, instance: string): LocalThreads {
   const base = `${PREFIX}${account}.${instance}.`;
   const listKey = `${base}list`;
   const threadKey = (key: string | null) => `${base}thread.${key ?? 'main'}`;
+  const waiting = waitingHere(`${base}waiting`);
   const conversations = () => (parse(readStored(listKey)) as Conversation[] | null) ?? [];
   return {
     conversations,
     messages(key) {
       const found = parse(readStored(threadKey(key))) as Message[] | null;
-      return found === null ? null : settled(found);
+      return found === null ? null : settled(found, waiting.ids());
     },
     keep(key, messages) {
       const last = messages.at(-1);
-      if (last === undefined) return;
+      if (last === undefined || isSignedOut()) return;
+      waiting.note(messages);
       writeStored(threadKey(key), JSON.stringify(messages.slice(-MOST_MESSAGES)));
       if (key === null) return;
       const title = titleOf(messages);
@@ -40,11 +43,38 @@ export function localThreads(account: string, instance: string): LocalThreads {
 
 /** Leaves nothing of anybody's chats in this browser. */
 export function forgetThreads() {
+  for (const storage of [() => localStorage, () => sessionStorage])
+    for (const key of storedKeys(storage)) if (key.startsWith(PREFIX)) writeStored(key, null, storage);
+}
+
+function storedKeys(storage: () => Storage): string[] {
   try {
-    for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
+    return Object.keys(storage());
   } catch {
-    return;
+    return [];
   }
+}
+
+/** The prompts that wait in this tab: every tab reads the same threads, and each prompt is one tab's to send. */
+function waitingHere(key: string) {
+  const tab = () => sessionStorage;
+  const ids = () => new Set((parse(readStored(key, tab)) as string[] | null) ?? []);
+  return {
+    ids,
+    note(messages: readonly Message[]) {
+      const known = ids();
+      for (const { id, status } of messages)
+        if (status === 'queued') known.add(id);
+        else known.delete(id);
+      writeStored(key, known.size === 0 ? null : JSON.stringify([...known]), tab);
+    },
+  };
+}
+
+/** Here or in another tab: what ends because of that writes nothing of it down again. */
+function isSignedOut(): boolean {
+  const { endReason } = session.state();
+  return endReason === 'signed-out' || endReason === 'elsewhere';
 }
 
 export function titleOf(messages: readonly Pick<Message, 'role' | 'text'>[]): string {
@@ -53,14 +83,19 @@ export function titleOf(messages: readonly Pick<Message, 'role' | 'text'>[]): st
   return line.length > 60 ? `${Array.from(line).slice(0, 59).join('')}…` : line;
 }
 
-/** A page that was closed in the middle left a reply half written, or a prompt that nobody answered. */
-function settled(messages: readonly Message[]): Message[] {
+/**
+ * A page that was closed in the middle left a reply half written, or a prompt that nobody answered. What waits in
+ * another tab, or did in one that is gone, is sent by that one or by the person: twice sent is twice paid.
+ */
+function settled(messages: readonly Message[], waiting: ReadonlySet<string>): Message[] {
   const failure = { code: 'interrupted', msg: '' };
   return messages
     .filter((message, index) => !isBegun(message) || messages[index - 1]?.status !== 'sending')
     .map((message): Message => {
       if (isBegun(message)) return { ...message, status: 'broken', phase: undefined, failure };
       if (message.status === 'streaming') return { ...message, status: 'broken', phase: undefined };
+      if (message.status === 'queued' && !waiting.has(message.id))
+        return { ...message, status: 'failed', failure: UNSURE };
       return message.status === 'sending' ? { ...message, status: 'failed', failure } : message;
     });
 }

@@ -14,6 +14,7 @@ let dial: () => Promise<Dialled>;
 
 vi.mock('../api', () => ({
   api: { GET: () => new Promise(() => null), POST: () => new Promise(() => null) },
+  session: { state: () => ({ endReason: null }) },
 }));
 vi.mock('./engine/dial', () => ({ dialler: () => () => dial(), diagnose: () => Promise.resolve('server') }));
 vi.mock('./engine/gateway-api', () => ({
@@ -54,6 +55,7 @@ beforeEach(() => {
 afterEach(() => {
   act(() => root.unmount());
   localStorage.clear();
+  sessionStorage.clear();
   forgetUnfinished();
   vi.useRealTimers();
   vi.unstubAllGlobals();

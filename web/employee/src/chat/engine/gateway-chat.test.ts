@@ -2,6 +2,7 @@
 import { ApiError } from '@tidepool/shared/api/envelope';
 import { describe, expect, it, vi } from 'vitest';
 import { answering, bench, failing, hanging, settle, texts, USAGE, words } from './gateway-chat-bench';
+import { isRunning } from './types';
 
 describe('gateway chat', () => {
   it('streams a reply, tells both moments of the dual write, and learns the cost from the log', async () => {
@@ -165,30 +166,6 @@ describe('gateway chat', () => {
     engine.destroy();
   });
 
-  it('delivers what another engine left; what that one may have delivered waits for the person', async () => {
-    const { engine, unfinished, asked } = bench();
-    const left = (id: string, tried: boolean) =>
-      unfinished.add({
-        message: { id, role: 'user', text: id, at: 1, status: 'queued' },
-        session: 'main',
-        files: [],
-        tried,
-      });
-    left('on its way once', true);
-    left('never sent', false);
-    engine.start();
-    await settle();
-    expect(texts(engine)).toEqual([
-      'user failed on its way once',
-      'user sent never sent',
-      'assistant done Hello',
-    ]);
-    expect(engine.state().messages[0]?.failure?.code).toBe('unsure');
-    expect(asked).toHaveLength(1);
-    expect(unfinished.handOver()).toEqual([]);
-    engine.destroy();
-  });
-
   it('delivers what was typed before it was started, or waited when the page was closed', async () => {
     const { engine, asked } = bench();
     engine.send('early');
@@ -308,6 +285,49 @@ describe('gateway chat', () => {
     engine.edit(engine.state().messages[0]?.id ?? '', 'changed');
     await settle();
     expect(texts(engine)).toEqual(['user sent changed', 'assistant done Hello']);
+    engine.destroy();
+  });
+
+  it('can be stopped while something waits behind the reply, which then goes out', async () => {
+    const { engine, next, asked } = bench();
+    engine.start();
+    await settle();
+    next(hanging('Half'));
+    engine.send('long');
+    await settle();
+    engine.send('next');
+    expect(isRunning(engine.state())).toBe(true);
+    next(answering(...words('Short')));
+    engine.stop();
+    await settle();
+    expect(texts(engine)).toEqual([
+      'user sent long',
+      'assistant stopped Half',
+      'user sent next',
+      'assistant done Short',
+    ]);
+    expect(asked).toHaveLength(2);
+    expect(isRunning(engine.state())).toBe(false);
+    engine.destroy();
+  });
+
+  it('ends the stream of a reply whose prompt is changed, whatever stands after it', async () => {
+    const { engine, next } = bench();
+    engine.start();
+    await settle();
+    let ended = false;
+    next((turns, on, signal) => {
+      signal.addEventListener('abort', () => (ended = true));
+      return hanging('Half')(turns, on, signal);
+    });
+    engine.send('long');
+    await settle();
+    engine.send('next');
+    next(answering(...words('Short')));
+    engine.edit(engine.state().messages[0]?.id ?? '', 'short');
+    await settle();
+    expect(ended).toBe(true);
+    expect(texts(engine)).toEqual(['user sent short', 'assistant done Short']);
     engine.destroy();
   });
 

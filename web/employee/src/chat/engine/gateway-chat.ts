@@ -1,7 +1,7 @@
 // The engine over POST /me/chat: each prompt goes out with the conversation so far, the reply streams back. It talks to
 // the instance's model, so it works wherever the platform itself is reached.
 import { ApiError } from '@tidepool/shared/api/envelope';
-import type { LocalThreads } from '../local-threads';
+import { titleOf, type LocalThreads } from '../local-threads';
 import { backoff } from './backoff';
 import { HISTORY_SIZE, type GatewayApi, type Turn } from './gateway-api';
 import { newId } from './ids';
@@ -10,20 +10,20 @@ import { olderPage, storedMessages } from './stored';
 import { Thread } from './thread';
 import {
   isRunning,
+  NO_FILES,
+  UNSURE,
   type ChatEngine,
   type Conversation,
   type EngineEvents,
   type Failure,
   type Message,
 } from './types';
-import type { Unfinished } from './unfinished';
+import type { Prompt, Unfinished } from './unfinished';
 
 /** As much of the conversation as goes along with a prompt. */
 const MOST_TURNS = 40;
 const MOST_CHARACTERS = 200_000;
 const COST_AFTER_MS = 2500;
-/** The server stores and pays a question before it answers: one without an answer may have arrived. */
-const UNSURE: Failure = { code: 'unsure', msg: '' };
 
 interface Run {
   prompt: string;
@@ -40,6 +40,8 @@ export class GatewayChat implements ChatEngine {
   private alive = false;
   /** The page is about to go: what breaks off now does so because of that. */
   private hidden = false;
+  /** The server answered while the browser said that there is no network: it is not to be believed. */
+  private reached = false;
   /** It is known which conversation is open: before that nothing goes out. */
   private begun = false;
   /** What the server lists beside what this browser knows. */
@@ -90,7 +92,8 @@ export class GatewayChat implements ChatEngine {
   retry(id: string) {
     const prompt = this.thread.find(id);
     if (prompt?.role !== 'user') return;
-    this.thread.patch(id, { status: 'queued', failure: undefined });
+    // Files that could not go this way do not go with it now.
+    this.thread.patch(id, { status: 'queued', failure: undefined, files: undefined });
     if (this.state().connection.state === 'live') this.pump();
     else this.reconnect();
   }
@@ -109,9 +112,12 @@ export class GatewayChat implements ChatEngine {
   }
 
   edit(id: string, text: string) {
-    if (isRunning(this.state())) this.stop();
-    this.run = null;
     this.thread.cutAt(id);
+    // A reply that has left the thread would be written, and paid, for nobody.
+    if (this.run !== null && this.thread.find(this.run.prompt) === undefined) {
+      this.stop();
+      this.run = null;
+    }
     this.send(text);
   }
 
@@ -124,7 +130,7 @@ export class GatewayChat implements ChatEngine {
   openConversation(key: string | null) {
     if (key === this.state().conversation) return;
     this.leave();
-    void this.load(key);
+    void this.open(key);
   }
 
   loadOlder() {
@@ -156,7 +162,8 @@ export class GatewayChat implements ChatEngine {
   }
 
   private async begin() {
-    const known = this.local.conversations()[0]?.key;
+    // What another way could not deliver was meant for the conversation that was open there.
+    const known = this.unfinished.waiting().at(-1)?.session ?? this.local.conversations()[0]?.key;
     const listed = this.api.conversations().then(
       (list) => {
         this.elsewhere = list;
@@ -169,26 +176,34 @@ export class GatewayChat implements ChatEngine {
     if (known === undefined) await listed;
     if (!this.alive) return;
     this.begun = true;
-    await this.load(known ?? this.conversations()[0]?.key ?? null, this.state().messages);
-    this.deliver();
+    await this.open(known ?? this.conversations()[0]?.key ?? null, this.state().messages);
   }
 
-  /** What another engine took and could not deliver. */
-  private deliver() {
-    if (!this.alive) return;
-    for (const { message, tried } of this.unfinished.handOver()) {
-      if (tried) this.thread.add({ ...message, id: newId(), status: 'failed', failure: UNSURE });
-      else this.send(message.text);
+  private async open(key: string | null, typed: readonly Message[] = []) {
+    await this.load(key, typed);
+    if (this.alive && key !== null && this.state().conversation === key) this.deliver(key);
+  }
+
+  /** What another engine took for this conversation and could not deliver. */
+  private deliver(key: string) {
+    const prompts = this.unfinished.handOver(key);
+    for (const prompt of prompts) {
+      const failure = undelivered(prompt);
+      if (failure === null) this.send(prompt.message.text);
+      else this.thread.add({ ...prompt.message, id: newId(), status: 'failed', failure });
     }
-    this.keep();
+    if (prompts.length > 0) this.keep();
   }
 
+  /** Here, at the server, and those in which something waits that another engine took. */
   private conversations(): Conversation[] {
-    const here = this.local.conversations();
-    const keys = new Set(here.map(({ key }) => key));
-    return [...here, ...this.elsewhere.filter(({ key }) => !keys.has(key))].sort(
-      (a, b) => b.updatedAt - a.updatedAt,
-    );
+    const waiting = this.unfinished
+      .waiting()
+      .map(({ session, message }) => ({ key: session, title: titleOf([message]), updatedAt: message.at }));
+    const known = new Map<string, Conversation>();
+    for (const one of [...this.local.conversations(), ...this.elsewhere, ...waiting])
+      if (!known.has(one.key)) known.set(one.key, one);
+    return [...known.values()].sort((a, b) => b.updatedAt - a.updatedAt);
   }
 
   private async load(key: string | null, typed: readonly Message[] = []) {
@@ -222,7 +237,9 @@ export class GatewayChat implements ChatEngine {
   }
 
   private pump() {
-    if (!this.begun || this.hidden || this.run !== null || this.state().connection.state !== 'live') return;
+    // What a left engine has kept is the next one's to send.
+    if (!this.alive || !this.begun || this.hidden || this.run !== null) return;
+    if (this.state().connection.state !== 'live') return;
     const prompt = this.state().messages.find((message) => message.status === 'queued');
     if (prompt !== undefined) void this.ask(prompt);
   }
@@ -236,8 +253,10 @@ export class GatewayChat implements ChatEngine {
     this.thread.patch(prompt.id, { status: 'sending', failure: undefined });
     const turns = this.turns(prompt.id);
     this.insertAfter(prompt.id, { id: reply, role: 'assistant', text: '', at: began, status: 'streaming' });
+    // Whatever becomes of this page: what is on its way waits no longer.
+    this.keep();
 
-    const arrival = { opened: false, offline: !navigator.onLine };
+    const arrival = { opened: false, offline: !navigator.onLine && !this.reached };
     // The server has stored the prompt by the time it answers, and recognises it in the save that comes after.
     const taken = () => {
       arrival.opened = true;
@@ -265,8 +284,11 @@ export class GatewayChat implements ChatEngine {
       } else this.fail(run, arrival, failureOf(error));
     } finally {
       if (this.run === run) this.run = null;
-      this.keep();
-      this.pump();
+      // When it was left the thread was kept; by now another engine may have gone on with it.
+      if (this.alive) {
+        this.keep();
+        this.pump();
+      }
     }
   }
 
@@ -299,13 +321,15 @@ export class GatewayChat implements ChatEngine {
     }
     this.thread.set({ messages: this.state().messages.filter((message) => message.id !== run.reply) });
     if (failure.code === 'network' && !opened) {
-      // What never left this device waits for the connection. Anything else is asked again, and paid, by the person alone.
+      // What never left this device waits for the connection. Anything else may have arrived, and the server stores and
+      // pays a question before it answers: it is asked again by the person alone.
       this.thread.patch(run.prompt, offline ? { status: 'queued' } : { status: 'failed', failure: UNSURE });
       this.wait();
     } else this.thread.patch(run.prompt, { status: 'failed', failure });
   }
 
   private lost = () => {
+    this.reached = false;
     this.wait();
   };
 
@@ -325,6 +349,8 @@ export class GatewayChat implements ChatEngine {
     this.thread.set({ connection: { state: 'connecting' } });
     try {
       await this.api.ping();
+      if (!this.alive) return;
+      this.reached = !navigator.onLine;
       this.failures = 0;
       this.thread.set({ connection: { state: 'live' } });
       this.pump();
@@ -380,6 +406,12 @@ export class GatewayChat implements ChatEngine {
     }, delay);
     this.timers.add(timer);
   }
+}
+
+/** Why a prompt of another engine is left to the person; null where it can go out. */
+function undelivered({ files, tried }: Prompt): Failure | null {
+  if (files.length > 0) return { code: NO_FILES, msg: '' };
+  return tried ? UNSURE : null;
 }
 
 function failureOf(error: unknown): Failure {

@@ -1,7 +1,17 @@
 // How the socket engine finds its way to the gateway: refusals, a start to wait for, the relay, the approval of a device.
 import { describe, expect, it } from 'vitest';
 import { FakeGateway, Refused } from './fake-gateway';
-import { engine, gateway, live, prompts, unfinished, until, unusable, useEngine } from './socket-bench';
+import {
+  engine,
+  gateway,
+  live,
+  prompts,
+  SESSION,
+  unfinished,
+  until,
+  unusable,
+  useEngine,
+} from './socket-bench';
 import { HopError } from './socket-link';
 import type { Hop } from './types';
 
@@ -31,7 +41,7 @@ describe('the way to the gateway', () => {
     engine.start();
     engine.send('not lost');
     await until(() => expect(unusable).toEqual(['no-upgrade']));
-    expect(unfinished.handOver()).toMatchObject([{ message: { text: 'not lost' }, tried: false }]);
+    expect(unfinished.handOver(SESSION)).toMatchObject([{ message: { text: 'not lost' }, tried: false }]);
     expect(prompts).toEqual([]);
   });
 

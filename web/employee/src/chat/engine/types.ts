@@ -33,6 +33,11 @@ export interface Failure {
   msg: string;
 }
 
+/** It went out and nobody answered: it may have arrived. */
+export const UNSURE: Failure = { code: 'unsure', msg: '' };
+/** The way in use takes no files. */
+export const NO_FILES = 'files';
+
 export interface ToolCall {
   id: string;
   name: string;
@@ -183,6 +188,6 @@ export const EMPTY: EngineState = {
 };
 
 export function isRunning(state: EngineState): boolean {
-  const last = state.messages.at(-1);
-  return last?.status === 'streaming' || last?.status === 'sending';
+  // What was written meanwhile stands after the reply that runs.
+  return state.messages.some(({ status }) => status === 'streaming' || status === 'sending');
 }

@@ -70,11 +70,16 @@ export class Unfinished {
     return [...this.runs.values()].filter((run) => run.session === session);
   }
 
-  /** Gives what waits to a way that takes no files; from then on it is that one's to deliver. */
-  handOver(): Prompt[] {
-    const waiting = [...this.prompts.values()].filter(
-      ({ message, files }) => message.status !== 'failed' && files.length === 0,
+  /** What has still to be delivered, in the order in which it was written. */
+  waiting(): Prompt[] {
+    return [...this.prompts.values()].filter(
+      ({ message }) => message.status === 'queued' || message.status === 'sending',
     );
+  }
+
+  /** Gives what waits in a conversation to another way; from then on it is that one's to deliver. */
+  handOver(session: string): Prompt[] {
+    const waiting = this.waiting().filter((prompt) => prompt.session === session);
     for (const { message } of waiting) this.prompts.delete(message.id);
     return waiting;
   }
