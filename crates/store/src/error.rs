@@ -58,8 +58,9 @@ impl From<sqlx::Error> for Error {
         match error {
             sqlx::Error::RowNotFound => Error::NotFound,
             sqlx::Error::Database(e) if e.is_unique_violation() => Error::Taken,
-            // PostgreSQL chose this transaction to end a deadlock, or could not put it in order: it never happened.
-            sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "40P01" | "40001")) => {
+            // PostgreSQL chose this transaction to end a deadlock, could not put it in order, or heard nothing of it for too long: it
+            // never happened.
+            sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "40P01" | "40001" | "25P03")) => {
                 Error::Contended(sqlx::Error::Database(e))
             }
             // PostgreSQL: shutting down, starting up, out of connections. MySQL: out of connections, shutting down.

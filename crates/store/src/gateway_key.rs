@@ -4,7 +4,7 @@ use base::id::{InstanceId, KeyId, UserId};
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
-use crate::db::Record as _;
+use crate::db::{Number, Record as _};
 use crate::filter::Filter;
 use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record, word};
@@ -127,6 +127,13 @@ pub async fn lock_of_instance(tx: &mut Tx, instance: &InstanceId) -> Result<Opti
 
 pub async fn named(conn: impl Into<Conn<'_>>, name: &str) -> Result<Option<GatewayKey>> {
     conn.into().first(&format!("{} AND name = ?", select()), args![name]).await
+}
+
+/// How many keys had this name until now, those that are deleted included.
+pub async fn ever_named(db: &Db, name: &str) -> Result<i64> {
+    let number: Number =
+        Conn::from(db).one("SELECT COUNT(*) AS n FROM gateway_key WHERE name = ?", args![name]).await?;
+    Ok(number.n)
 }
 
 /// By the keyed hash of the key itself.

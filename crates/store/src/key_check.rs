@@ -52,12 +52,13 @@ pub async fn replace(conn: impl Into<Conn<'_>>, key: Key<'_>) -> Result<()> {
 }
 
 /// Whether `key` is the database's.
-pub async fn is(db: &Db, key: Key<'_>) -> Result<bool> {
-    Ok(stored(db, key.setting).await?.is_none_or(|stored| stored == check_value(&key)))
+pub async fn is(conn: impl Into<Conn<'_>>, key: Key<'_>) -> Result<bool> {
+    Ok(stored(conn, key.setting).await?.is_none_or(|stored| stored == check_value(&key)))
 }
 
-async fn stored(db: &Db, setting: &str) -> Result<Option<String>> {
-    let check: Option<Check> = db.first("SELECT value FROM setting WHERE name = ?", args![name(setting)]).await?;
+async fn stored(conn: impl Into<Conn<'_>>, setting: &str) -> Result<Option<String>> {
+    let check: Option<Check> =
+        conn.into().first("SELECT value FROM setting WHERE name = ?", args![name(setting)]).await?;
     Ok(check.map(|c| c.value))
 }
 

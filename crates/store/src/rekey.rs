@@ -20,6 +20,14 @@ impl Record for Value {
     }
 }
 
+/// Whether the database is under this master key, once nobody moves it to another any more: a commit whose answer was lost may
+/// still be under way.
+pub async fn is_under(db: &Db, setting: &'static str, key: &Secret) -> Result<bool> {
+    let mut tx = db.begin().await?;
+    tx.lock(Lock::Rekey).await?;
+    key_check::is(&mut tx, Key { setting, key }).await
+}
+
 /// Moves the database from the `old` master key to the `new` one; answers how many secrets were sealed anew.
 pub async fn run(db: &Db, setting: &'static str, old: &Secret, new: &Secret) -> Result<u64> {
     let (from, to) = (Sealer::new(old)?, Sealer::new(new)?);

@@ -100,14 +100,18 @@ fn events(api: State, session: Watched, following: Stream) -> Response {
         let api = api.0.clone();
         async move {
             let (mut session, mut following) = begun?;
-            let next = following.next().await;
-            match session.look(&api.app).await {
-                Session::Stands => {}
-                // Keys and tokens may be others by now.
-                Session::Seen => following.veil_anew(&api.app).await.ok()?,
-                Session::Ended => return None,
+            let mut next = None;
+            // A quiet log is looked after as one that says much.
+            while next.is_none() {
+                next = tokio::time::timeout(event_stream::LOOK, following.next()).await.ok();
+                match session.look(&api.app).await {
+                    Session::Stands => {}
+                    // Keys and tokens may be others by now.
+                    Session::Seen => following.veil_anew(&api.app).await.ok()?,
+                    Session::Ended => return None,
+                }
             }
-            match next {
+            match next? {
                 Ok(found) => {
                     let data = serde_json::to_string(&line(&api, following.veiled(found))).unwrap_or_default();
                     Some((Bytes::from(format!("data: {data}\n\n")), Some((session, following))))

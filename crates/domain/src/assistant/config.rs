@@ -140,7 +140,7 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
             require_valid(assistant, version, &after).await?;
         }
         let told = format!("configuration: {}", describe(&changes, TOLD));
-        debt::writing(app, assistant, &changes, &told).await?;
+        let told = debt::writing(app, assistant, &changes, &told).await?;
         let (path, text) = (assistant.place.config_path(), after.text().as_bytes().to_vec());
         match assistant.host.write(&Write::new(path, text, expect).by(assistant.place.actor())).await {
             Ok(_) => {

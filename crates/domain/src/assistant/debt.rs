@@ -18,8 +18,17 @@ pub async fn owe(app: &App, assistant: &Assistant, owed: Owed) -> Result<()> {
     Ok(store::debt::set_owed(&app.db, &assistant.id(), owed).await?)
 }
 
-/// The configuration is about to be written: a running gateway is to take it over, and the audit log to tell of it.
-pub async fn writing(app: &App, assistant: &Assistant, changes: &[Change], told: &str) -> Result<()> {
+/// What is down is to run once this is done.
+pub async fn owe_start(app: &App, assistant: &Assistant) -> Result<()> {
+    if !service::state(assistant).await?.is_running() {
+        owe(app, assistant, Owed::Start).await?;
+    }
+    Ok(())
+}
+
+/// The configuration is about to be written: a running gateway is to take it over, and the audit log to tell of it. Answers what
+/// there is to tell.
+pub async fn writing(app: &App, assistant: &Assistant, changes: &[Change], told: &str) -> Result<String> {
     let before = of(app, assistant).await?;
     // One that does not run reads it when it starts; there may be no unit yet.
     let runs = systemd::state(&assistant.host, &assistant.place.unit).await?.is_running();
@@ -30,5 +39,13 @@ pub async fn writing(app: &App, assistant: &Assistant, changes: &[Change], told:
         _ => Owed::Reload,
     };
     let log_size = if runs { i64::try_from(service::log_size(assistant).await?).map_err(Error::internal)? } else { 0 };
-    Ok(store::debt::set(&app.db, &assistant.id(), &Debt { owed, log_size, told: told.to_owned() }).await?)
+    // What another task wrote, and did not come to telling, is told with it.
+    let told = match before.told.as_str() {
+        "" => told.to_owned(),
+        earlier if earlier.contains(told) => earlier.to_owned(),
+        earlier => format!("{earlier}; {told}"),
+    };
+    let debt = Debt { owed, log_size, told };
+    store::debt::set(&app.db, &assistant.id(), &debt).await?;
+    Ok(debt.told)
 }

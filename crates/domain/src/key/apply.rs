@@ -48,8 +48,11 @@ const GONE: &str = "the key is gone";
 pub(super) async fn agree(app: &App, id: &KeyId) -> Result<String> {
     let Some(key) = gateway_key::find(&app.db, id).await? else { return Ok(GONE.into()) };
     let turn = Turn::take(app, &key.name).await?;
-    // As it is now: whoever had the turn before may have done it.
-    match gateway_key::find(&app.db, id).await? {
+    // As it is now: whoever had the turn before may have done it, and whoever changes the record at this moment is waited for.
+    let mut tx = app.db.begin().await?;
+    let now = gateway_key::lock(&mut tx, id).await?;
+    tx.commit().await?;
+    match now {
         Some(key) if key.dirty => bring(app, &turn, &key).await,
         Some(_) => Ok(AGREES.into()),
         None => Ok(GONE.into()),
@@ -76,7 +79,7 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
         // What its predecessors used of its quota is not given again: by the gateway's word, which is ahead of the log.
         let used = key.carried_quota - key.quota_from + carried;
         let quota = key.quota.map(|quota| (quota - used).max(0));
-        let (made, told) = turn.make(app, &key.name, quota).await?;
+        let (made, told) = turn.make(app, &key.name, &key.gateway_id, quota).await?;
         (gateway_id, value, done) = (made.gateway_id, Some(told), "key changed".into());
     }
     if is_gone {
@@ -119,6 +122,9 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
 pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     app.feed.pull().await;
+    // What is being changed for another is not read meanwhile.
+    let _turn = Turn::at_foreign(app, &key.name).await?;
+    let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     let found =
         if app.llm.embedded {
             None

@@ -97,6 +97,9 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Spent> {
 /// Deletes a key, at the gateway first.
 pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    // Whoever changes it for another is waited for: the other one goes, too.
+    let _turn = turn::Turn::at_foreign(app, &key.name).await?;
+    let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     if !app.llm.embedded && !key.gateway_id.is_empty() {
         app.llm.gateway.delete_key(&key.gateway_id).await?;
     }

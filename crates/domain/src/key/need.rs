@@ -37,14 +37,15 @@ pub(super) async fn make(
     let now = app.clock.now();
     let same = |key: &GatewayKey| key.instance_id.as_deref() == instance.map(InstanceId::as_str);
     // Until the record is there: whoever comes next finds it.
-    let turn = if app.llm.embedded { None } else { Some(Turn::take(app, name).await?) };
+    let turn = Turn::at_foreign(app, name).await?;
     let (gateway_id, value, used_quota) = match &turn {
         None => (String::new(), fresh_value()?, 0),
         Some(turn) => {
             if let Some(made) = gateway_key::named(&app.db, name).await? {
                 return Some(made).filter(same).ok_or_else(another);
             }
-            let (made, value) = turn.make(app, name, quota).await?;
+            let before = gateway_key::ever_named(&app.db, name).await?.to_string();
+            let (made, value) = turn.make(app, name, &before, quota).await?;
             (made.gateway_id, value, made.used_quota)
         }
     };

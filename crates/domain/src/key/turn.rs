@@ -7,7 +7,6 @@ use jiff::SignedDuration;
 use remote::llm::{NewKey, RemoteKey};
 use store::{Db, lease};
 
-use super::fresh_value;
 use crate::App;
 
 /// Longer than all calls of a turn can take: each has ten seconds.
@@ -24,6 +23,11 @@ pub(super) struct Turn {
 }
 
 impl Turn {
+    /// None is needed with the embedded gateway, whose keys are our records.
+    pub async fn at_foreign(app: &App, key: &str) -> Result<Option<Turn>> {
+        if app.llm.embedded { Ok(None) } else { Turn::take(app, key).await.map(Some) }
+    }
+
     pub async fn take(app: &App, key: &str) -> Result<Turn> {
         let turn = Turn { db: app.db.clone(), name: format!("key:{key}"), holder: base::id::fresh() };
         let began = Instant::now();
@@ -39,24 +43,26 @@ impl Turn {
         }
     }
 
-    /// Makes the key of this name at the gateway, and answers it with its value.
-    ///
-    /// Nobody else is at it, and our records have no key of that name that is to stay: one that is there and whose value the
-    /// gateway does not tell was made by a call whose answer was lost, and nobody can ever use it. It makes room.
-    pub async fn make(&self, app: &App, name: &str, quota: Option<i64>) -> Result<(RemoteKey, Secret)> {
-        let gateway = &app.llm.gateway;
-        let new = NewKey { name: name.to_owned(), quota, value: Some(fresh_value()?) };
-        let mut made = gateway.create_key(&new).await?;
-        if made.key.is_none() {
-            tracing::warn!(name, deleted = made.gateway_id, "a sub key whose value nobody knows is made anew");
-            gateway.delete_key(&made.gateway_id).await?;
-            made = gateway.create_key(&new).await?;
-        }
+    /// Makes the key of this name at the gateway, and answers it with its value. `before` says what was in its place: no two
+    /// keys of a name have the same.
+    pub async fn make(&self, app: &App, name: &str, before: &str, quota: Option<i64>) -> Result<(RemoteKey, Secret)> {
+        let new = NewKey { name: name.to_owned(), quota, value: Some(value_of(app, name, before)) };
+        let mut made = app.llm.gateway.create_key(&new).await?;
         let value = made.key.take().ok_or_else(|| {
-            Error::from(Kind::Gateway).with_operator(format_args!("the gateway does not tell the key named {name}"))
+            let why =
+                "the gateway has a key of this name that this installation did not make: rename or delete it there";
+            Error::conflict(why).with_operator(format_args!("the gateway does not tell the key named {name}"))
         })?;
         Ok((made, value))
     }
+}
+
+/// The value that we give a key, where the gateway takes one. It follows from our master key, so whoever comes again because the
+/// answer was lost gives the same, and finds the key by it. A key that is not found so is somebody else's, and stays.
+fn value_of(app: &App, name: &str, before: &str) -> Secret {
+    let drawn = app.sealer.hash(&Secret::new(format!("sub key {name} after {before}")));
+    let letters: String = drawn.chars().filter(char::is_ascii_alphanumeric).collect();
+    Secret::new(format!("sk-{letters}"))
 }
 
 impl Drop for Turn {

@@ -6,12 +6,13 @@ use base::id::InstanceId;
 use base::{Kind, Result};
 use serde::{Deserialize, Serialize};
 use store::Tx;
+use store::debt::{self, Owed};
 use store::repair::{self, Repair, Status};
 
 use super::{AUTO_RECOVERY, Case, Proof, conclude, handler, open, recover};
 use crate::assistant::{Assistant, config, health};
 use crate::key::{self, check::SELF_HEAL};
-use crate::task::{Context, Payload, Run};
+use crate::task::{Context, MOST_ATTEMPTS, Payload, Run};
 
 /// A repair that was begun must be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,7 +30,8 @@ impl Payload for RepairInstance {
 }
 
 impl Run for RepairInstance {
-    /// A repair that fails is not tried again by the queue: the next scan decides that, within its budget.
+    /// A repair that fails is not tried again by the queue: the next scan decides that, within its budget. But for one that stopped
+    /// the assistant and did not come to starting it: the next attempt does.
     async fn run(self, context: Context) -> Result<String> {
         let repair = repair::find(&context.app.db, self.repair_id).await?.ok_or(Kind::NotFound)?;
         if repair.status != Status::Running {
@@ -44,11 +46,18 @@ impl Run for RepairInstance {
         let ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (status, action, after) = match done {
             Ok((action, after)) => (Status::Success, action, after),
+            Err(error) if is_left_down(&context, &repair).await? => return Err(error),
             Err(error) => (Status::Failed, repair.action.clone(), error.to_string()),
         };
         end(&context, &repair, status, &action, &after, ms).await?;
         Ok(format!("{}: {after}", status.as_str()))
     }
+}
+
+/// Whether it stopped the assistant, and another attempt can start it again.
+async fn is_left_down(context: &Context, repair: &Repair) -> Result<bool> {
+    let debt = debt::find(&context.app.db, &InstanceId::named(&repair.instance_id)).await?;
+    Ok(debt.owed == Owed::Restart && context.held.attempt < MOST_ATTEMPTS)
 }
 
 /// What was done, and how it is now.

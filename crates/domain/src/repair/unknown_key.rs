@@ -60,6 +60,7 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let told = |document: &mut Document| {
         rounds.iter().try_for_each(|validation| remove_unknown(document, validation).map(drop))
     };
+    debt::owe_start(case.app, case.assistant).await?;
     // Written without the wait for a reload: one that is down has none, and the restart tells.
     config::change(context, case.assistant, case.version, &told).await?;
     let state = service::state(case.assistant).await?;

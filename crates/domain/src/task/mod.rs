@@ -35,7 +35,7 @@ pub use prepare_server::PrepareServer;
 pub use queue::{Wanted, cancel, cancel_with, create, enqueue, list, log_of, retry, show};
 pub use store::task::{Status, Task};
 pub use upgrade_instance::UpgradeInstance;
-pub use worker::{Timing, Worker};
+pub use worker::{MOST_ATTEMPTS, Timing, Worker};
 pub(crate) use write_config::tell_instance;
 
 /// Every type there is.

@@ -1,6 +1,7 @@
 //! LiteLLM's proxy 1.106 with its PostgreSQL: keys kept as hashes, aliases that are looked up before they are taken,
 //! deleted keys that go on answering from an archive, and spend that is written in batches.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -268,7 +269,7 @@ async fn flush(lite: Weak<Proxy>, every: Duration) {
             if let Err(lost) = lite.write(spent).await {
                 eprintln!("simulated gateway: spend was lost: {lost}");
             }
-            lite.switches.unwritten.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+            lite.switches.unwritten.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -314,6 +315,9 @@ async fn generate(State(lite): State<Lite>, Json(body): Json<Value>) -> Handled 
     let now = Timestamp::now();
     let args = with![hash(&key), name.as_str(), alias, body["max_budget"].as_f64(), now.as_millisecond()];
     lite.tables.run(sql, args).await?;
+    if lite.switches.lose_next_key.swap(false, Ordering::SeqCst) {
+        return Ok(StatusCode::GATEWAY_TIMEOUT.into_response());
+    }
     Ok(Json(json!({
         "key": key, "token": hash(&key), "token_id": hash(&key), "key_name": name, "key_alias": alias,
         "expires": null, "max_budget": body["max_budget"], "created_at": now.to_string(),
@@ -449,7 +453,7 @@ async fn chat(State(lite): State<Lite>, headers: HeaderMap, body: Bytes) -> Hand
         model: reply.model.clone(),
         error: failed.then_some("Connection error."),
     };
-    lite.switches.unwritten.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    lite.switches.unwritten.fetch_add(1, Ordering::SeqCst);
     lite.spent.lock().unwrap_or_else(PoisonError::into_inner).push(spent);
     if failed {
         return Ok(error(StatusCode::INTERNAL_SERVER_ERROR, "api_connection_error", "Connection error."));

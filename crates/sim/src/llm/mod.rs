@@ -66,6 +66,8 @@ pub struct Switches {
     pub upstream_down: AtomicBool,
     /// new-api: failed attempts are logged.
     pub log_errors: AtomicBool,
+    /// LiteLLM: the next key is made, and the answer about it is lost.
+    pub lose_next_key: AtomicBool,
     /// The administrator turned the log off.
     pub log_nothing: AtomicBool,
     /// How long after the answer its row is written.

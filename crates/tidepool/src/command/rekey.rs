@@ -77,7 +77,7 @@ async fn master(config: &Config, db: &Db, old: &Key) -> Result<()> {
 
 /// A commit whose answer was lost may have been made: the new key goes only once the database says that it opens with the old one.
 async fn after_failure(db: &Db, old: &Key, next: &Path, error: store::Error) -> Result<()> {
-    match key_check::is(db, key_check::Key { setting: keys::MASTER, key: &old.key }).await {
+    match rekey::is_under(db, keys::MASTER, &old.key).await {
         Ok(true) => {
             fs::remove_file(next).map_err(|e| file_error(next, e))?;
             Err(operator(error))

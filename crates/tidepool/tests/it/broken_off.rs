@@ -1,9 +1,12 @@
 //! What is begun on a server and does not come to its end: a worker that goes away in the middle, a step that fails. Whoever comes
 //! next finishes it, and no assistant is left down by the platform itself. On a simulated server.
 
+use std::time::Duration;
+
 use base::id::{InstanceId, TaskId};
 use domain::task::Status;
 use serde_json::{Value, json};
+use sim::host::Power;
 use store::debt::Debt;
 use store::instance::Health;
 
@@ -159,6 +162,49 @@ async fn a_repair_that_was_broken_off_leaves_nothing_stopped() {
     ground.site.check().await;
 }
 
+/// The server is away between its stop and its start: the repair is not over with that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_that_failed_after_its_stop_leaves_nothing_stopped() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    ground.machine.crash(&unit);
+    assert_eq!(domain::repair::scan(&ground.site.app).await.unwrap().begun, ["a exit_loop"]);
+    let task = ground.latest("repair_instance").await;
+    ground.machine.hold("doctor");
+    let working = ground.work();
+    while !has_stopped(&ground, &task).await {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    ground.machine.set_power(Power::Down);
+    ground.machine.go_on();
+    assert_eq!(ground.ended(&task).await.status, Status::Failed);
+    assert_eq!(ledger(&ground).await["status"], "running");
+    ground.machine.set_power(Power::Up);
+    ground.site.wait(Duration::from_secs(60));
+    while domain::task::show(&ground.site.app, &task).await.unwrap().status == Status::Failed {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    ground.done(&task).await;
+    assert!(ground.machine.is_well(&unit), "{} {:#?}", ledger(&ground).await, ground.log(&task).await);
+    assert_eq!(ledger(&ground).await["status"], "success");
+    working.stop().await;
+    ground.site.check().await;
+}
+
+/// What one task wrote, and went away before telling of it, is told by the next that writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_two_tasks_wrote_is_told_of_both() {
+    let ground = Simulated::new().await;
+    ground.provisioned("a").await;
+    let debt = Debt { told: "configuration: of a worker that went away".into(), ..Debt::NONE };
+    store::debt::set(&ground.site.app.db, &InstanceId::named("a"), &debt).await.unwrap();
+    let task = wish(&ground, json!({"gateway": {"controlUi": {"basePath": "/later"}}})).await;
+    ground.settle().await;
+    ground.done(&task).await;
+    assert_eq!((audited(&ground, "of a worker that went away").await, audited(&ground, "/later").await), (1, 1));
+    ground.site.check().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recovery_that_was_broken_off_leaves_nothing_stopped() {
     let ground = Simulated::new().await;
@@ -168,7 +214,7 @@ async fn a_recovery_that_was_broken_off_leaves_nothing_stopped() {
     let id = InstanceId::named("a");
     store::instance::set_health(&app.db, &id, Health::Unhealthy, 3, app.clock.now()).await.unwrap();
     // A start is a while ago: now it is not waited for any more.
-    ground.site.wait(std::time::Duration::from_secs(600));
+    ground.site.wait(Duration::from_secs(600));
     assert_eq!(domain::repair::recover(app).await.unwrap().0, ["a"]);
     let task = ground.latest("repair_instance").await;
     ground.broken_off("systemctl start", async || has_stopped(&ground, &task).await).await;

@@ -9,7 +9,7 @@ use sim::llm::litellm;
 use sim::with;
 use store::request_log::{self, NewRequest};
 
-use crate::keys::{at, foreign, work};
+use crate::keys::{at, foreign, try_once, work};
 use crate::kit::{Database, Site, used_secret};
 use crate::on_both;
 
@@ -162,35 +162,48 @@ async fn a_key_that_was_changed_for_another_is_no_drift() {
     assert!(told.ends_with("the gateway's count apart by 0; drift 0"), "{told}");
 }
 
-/// LiteLLM tells a key's value once. Where that answer was lost, the alias is taken by a key that nobody can use.
+/// LiteLLM tells a key's value once. Where that answer was lost the key is found again by the value that we gave it; a key of
+/// the same name that is somebody else's is never touched.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_whose_value_was_lost_on_its_way_is_made_anew() {
-    let name = "key_quotas::a_key_whose_value_was_lost_on_its_way_is_made_anew";
+async fn a_key_whose_answer_was_lost_is_found_again_and_a_strangers_is_left_alone() {
+    let name = "key_quotas::a_key_whose_answer_was_lost_is_found_again_and_a_strangers_is_left_alone";
     let Some(database) = Database::postgres(name).await else { return };
     let gateway = litellm::start(litellm::Options::new(database.url.clone())).await.unwrap();
     let site = at(&gateway, "litellm").await;
-    site.instances("a", 1).await;
-    let lose = async || {
-        let sql = "INSERT INTO \"LiteLLM_VerificationToken\" (token, key_alias, blocked) VALUES (?, ?, ?)";
-        let hash = litellm::hash(&base::id::fresh());
-        gateway.tables.run(sql, with![hash.as_str(), "a0", false]).await.unwrap();
-    };
+    site.instances("a", 2).await;
+    let make = |id: &str| site.admin.post("/keys", json!({"instance_id": id})).token(&site.root);
+    let lose = || gateway.switches.set(|s| &s.lose_next_key, true);
     let works = async || {
         let secret: Secret = key(&site, "a0").await.key(&site.app.sealer).unwrap();
         used_secret(secret.expose());
         let keys = site.app.llm.gateway.keys().await.unwrap();
         assert_eq!(keys.iter().filter(|key| key.name == "a0").count(), 1);
-        site.app.llm.gateway.check_key(&secret).await
+        assert_eq!(site.app.llm.gateway.check_key(&secret).await, remote::llm::KeyState::Valid);
+        secret
     };
-    lose().await;
-    site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
-    assert_eq!(works().await, remote::llm::KeyState::Valid);
-    // The same when a key is changed for another: the old one is deleted, and the answer about the new one was lost.
+    lose();
+    make("a0").refused("5020").await;
+    make("a0").ok().await;
+    let first = works().await;
+    // The same when a key is changed for another: the old one is deleted, and the answer about the new one is lost.
     let (user, _) = site.quick_employee("ada@example.com").await;
     site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
     site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
-    site.app.llm.gateway.delete_key(&key(&site, "a0").await.gateway_id).await.unwrap();
-    lose().await;
+    lose();
+    assert_eq!(try_once(&site, &["apply_key"]).await, 1, "the answer is lost");
+    site.wait(Duration::from_secs(60));
     work(&site, &["apply_key"]).await;
-    assert_eq!(works().await, remote::llm::KeyState::Valid);
+    let second = works().await;
+    assert_ne!(first.expose(), second.expose());
+    // And no value comes back with a name that was deleted.
+    site.admin.delete(&format!("/keys/{}", key(&site, "a0").await.id)).token(&site.root).ok().await;
+    make("a0").ok().await;
+    let third = works().await;
+    assert!(![first.expose(), second.expose()].contains(&third.expose()));
+
+    let sql = "INSERT INTO \"LiteLLM_VerificationToken\" (token, key_alias, blocked) VALUES (?, ?, ?)";
+    let strangers = litellm::hash(&base::id::fresh());
+    gateway.tables.run(sql, with![strangers.as_str(), "a1", false]).await.unwrap();
+    make("a1").refused("4090").await;
+    assert!(site.app.llm.gateway.read_key(&strangers).await.unwrap().is_some(), "it is not ours to delete");
 }
