@@ -319,7 +319,7 @@ export class GatewayChat implements ChatEngine {
       this.thread.patch(run.reply, { status: 'broken', failure });
       return;
     }
-    this.thread.set({ messages: this.state().messages.filter((message) => message.id !== run.reply) });
+    this.thread.remove(run.reply);
     if (failure.code === 'network' && !opened) {
       // What never left this device waits for the connection. Anything else may have arrived, and the server stores and
       // pays a question before it answers: it is asked again by the person alone.
@@ -349,14 +349,18 @@ export class GatewayChat implements ChatEngine {
     this.thread.set({ connection: { state: 'connecting' } });
     try {
       await this.api.ping();
-      if (!this.alive) return;
-      this.reached = !navigator.onLine;
-      this.failures = 0;
-      this.thread.set({ connection: { state: 'live' } });
-      this.pump();
+      this.answered();
     } catch {
       this.wait();
     }
+  }
+
+  private answered() {
+    if (!this.alive) return;
+    this.reached = !navigator.onLine;
+    this.failures = 0;
+    this.thread.set({ connection: { state: 'live' } });
+    this.pump();
   }
 
   /** The conversation up to and with this prompt; what failed was never said. */

@@ -48,6 +48,10 @@ export class Thread {
     this.set({ messages: [...fresh, ...rest], older });
   }
 
+  remove(id: string) {
+    this.set({ messages: this.current.messages.filter((message) => message.id !== id) });
+  }
+
   /** Drops `id` and everything after it. */
   cutAt(id: string) {
     const at = this.current.messages.findIndex((message) => message.id === id);
