@@ -4,7 +4,7 @@ import { readStored, writeStored } from '@tidepool/shared/storage';
 import { session } from '../api';
 import { UNSURE, type Conversation, type Message } from './engine/types';
 
-const PREFIX = 'tidepool.chat.';
+export const PREFIX = 'tidepool.chat.';
 const MOST_MESSAGES = 120;
 const MOST_CONVERSATIONS = 40;
 
@@ -47,7 +47,7 @@ export function forgetThreads() {
     for (const key of storedKeys(storage)) if (key.startsWith(PREFIX)) writeStored(key, null, storage);
 }
 
-function storedKeys(storage: () => Storage): string[] {
+export function storedKeys(storage: () => Storage): string[] {
   try {
     return Object.keys(storage());
   } catch {
@@ -56,12 +56,12 @@ function storedKeys(storage: () => Storage): string[] {
 }
 
 /** The prompts that wait in this tab: every tab reads the same threads, and each prompt is one tab's to send. */
-function waitingHere(key: string) {
+export function waitingHere(key: string) {
   const tab = () => sessionStorage;
   const ids = () => new Set((parse(readStored(key, tab)) as string[] | null) ?? []);
   return {
     ids,
-    note(messages: readonly Message[]) {
+    note(messages: readonly Pick<Message, 'id' | 'status'>[]) {
       const known = ids();
       for (const { id, status } of messages)
         if (status === 'queued') known.add(id);
@@ -72,7 +72,7 @@ function waitingHere(key: string) {
 }
 
 /** Here or in another tab: what ends because of that writes nothing of it down again. */
-function isSignedOut(): boolean {
+export function isSignedOut(): boolean {
   const { endReason } = session.state();
   return endReason === 'signed-out' || endReason === 'elsewhere';
 }
@@ -105,7 +105,7 @@ function isBegun({ role, status, text }: Message): boolean {
   return role === 'assistant' && (status === 'streaming' || status === 'broken') && text === '';
 }
 
-function parse(text: string | null): unknown {
+export function parse(text: string | null): unknown {
   if (text === null) return null;
   try {
     return JSON.parse(text);

@@ -36,6 +36,7 @@ function remembering(said: object[] = [], running: { run?: string; startedAt?: n
             ...said,
           ]
         : [],
+    sessionInfo: { hasActiveRun: params.sessionKey === SESSION && running.run !== undefined },
     ...(params.sessionKey === SESSION &&
       running.run !== undefined && {
         inFlightRun: { runId: running.run, text: 'on', startedAt: running.startedAt ?? 1 },
@@ -166,6 +167,7 @@ describe('conversations that are not open', () => {
     // The gateway may not have written down yet what it was asked.
     gateway.answers.set('chat.history', () => ({
       messages: [{ role: 'user', content: 'before', timestamp: 1 }, reply('another reply')],
+      sessionInfo: { hasActiveRun: false },
     }));
     await opened(OTHER);
     await opened(SESSION);

@@ -175,13 +175,14 @@ describe('gateway socket', () => {
         { key: 'agent:main:b', label: 'Other', updatedAt: 3 },
       ],
     }));
-    gateway.answers.set('sessions.create', () => ({ key: 'agent:main:new' }));
+    gateway.answers.set('sessions.create', ({ params }) => ({ ok: true, key: params.key }));
     engine.start();
     await until(() =>
       expect(engine.state().conversations.map(({ title }) => title)).toEqual(['Other', 'Main']),
     );
     engine.newConversation();
-    await until(() => expect(engine.state().conversation).toBe('agent:main:new'));
+    const { conversation } = engine.state();
+    expect(conversation).toMatch(/^agent:main:dashboard:[0-9a-f-]{36}$/);
     engine.send('first words');
     await until(() =>
       expect(
@@ -190,7 +191,9 @@ describe('gateway socket', () => {
         ),
       ).toBe(true),
     );
-    expect(sent()[0]?.params.sessionKey).toBe('agent:main:new');
+    const made = gateway.requests.filter(({ method }) => method === 'sessions.create');
+    expect(made.map(({ params }) => params)).toEqual([{ key: conversation }]);
+    expect(sent().map(({ params }) => params.sessionKey)).toEqual([conversation]);
   });
 
   it('takes files along with what the gateway’s greeting allows', async () => {

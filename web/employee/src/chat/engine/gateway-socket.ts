@@ -3,9 +3,11 @@
 import { newId } from './ids';
 import {
   conversationsOf,
+  isIdle,
   MAIN_SESSION,
   messagesOf,
   MOST_HISTORY,
+  NEW_SESSION,
   olderOf,
   replyId,
   replyOf,
@@ -50,6 +52,8 @@ export class GatewaySocket implements ChatEngine {
   private readonly pricing: Pricing;
   /** As much of the open conversation as is asked for. */
   private depth = HISTORY_SIZE;
+  /** The conversations that the gateway is just asked to make. */
+  private readonly making = new Map<string, Promise<unknown>>();
 
   constructor(
     ways: Pick<LinkParts, 'dial' | 'open' | 'diagnose'>,
@@ -131,8 +135,15 @@ export class GatewaySocket implements ChatEngine {
     if (prompt !== undefined && !isRunning(this.state())) this.send(prompt.text);
   }
 
-  edit(_id: string, text: string, files?: readonly Attachment[]) {
+  /** What the assistant does not have is replaced; what it has been told is said anew. */
+  edit(id: string, text: string, files?: readonly Attachment[]) {
     if (isRunning(this.state())) this.stop();
+    const prompt = this.unfinished.prompt(id);
+    const { status } = prompt?.message ?? {};
+    if (status === 'failed' || (status === 'queued' && prompt?.tried === false)) {
+      this.unfinished.drop(id);
+      this.thread.remove(id);
+    }
     this.send(text, files);
   }
 
@@ -152,10 +163,27 @@ export class GatewaySocket implements ChatEngine {
   }
 
   newConversation() {
-    void this.link.request('sessions.create', {}).then(
-      (created) => this.show((created as { key: string }).key),
-      () => null,
-    );
+    const key = NEW_SESSION + newId();
+    // It is open at once: what is typed from now on is meant for it.
+    this.unfinished.begin(key);
+    this.show(key);
+    if (this.state().connection.state === 'live') void this.make(key).catch(() => null);
+  }
+
+  /** A conversation that was begun here is made before anything is said in it. */
+  private make(key: string): Promise<unknown> {
+    const under = this.making.get(key);
+    if (under !== undefined) return under;
+    const made = this.link
+      .request('sessions.create', { key })
+      .catch((error: unknown) => {
+        // It may have been made before; what is said in it tells.
+        if (failureOf(error).code === 'network') throw error;
+      })
+      .then(() => this.unfinished.made(key))
+      .finally(() => this.making.delete(key));
+    this.making.set(key, made);
+    return made;
   }
 
   openConversation(key: string | null) {
@@ -166,8 +194,9 @@ export class GatewaySocket implements ChatEngine {
     this.depth = HISTORY_SIZE;
     this.leave();
     const messages = this.open(key ?? MAIN_SESSION);
-    this.thread.set({ conversation: key, messages, older: 'nothing', loaded: false });
-    void this.catchUp().catch(() => null);
+    const unmade = key !== null && this.unfinished.isUnmade(key);
+    this.thread.set({ conversation: key, messages, older: 'nothing', loaded: unmade });
+    if (!unmade) void this.catchUp().catch(() => null);
   }
 
   /** Replies go on being written when nobody looks. */
@@ -183,20 +212,21 @@ export class GatewaySocket implements ChatEngine {
   }
 
   private running(): Message | undefined {
-    const last = this.state().messages.at(-1);
-    return last?.status === 'streaming' ? last : undefined;
+    return this.state().messages.findLast(({ status }) => status === 'streaming');
+  }
+
+  private async history(sessionKey: string, limit: number): Promise<WireHistory> {
+    if (this.unfinished.isUnmade(sessionKey)) return { messages: [] };
+    return (await this.link.request('chat.history', { sessionKey, limit })) as WireHistory;
   }
 
   /** What the gateway knows, then what it does not know yet. */
   private async catchUp() {
     const sessionKey = this.sessionKey();
-    const history = (await this.link.request('chat.history', {
-      sessionKey,
-      limit: this.depth,
-    })) as WireHistory;
+    const history = await this.history(sessionKey, this.depth);
     if (sessionKey !== this.sessionKey()) return;
     const known = messagesOf(history);
-    this.compare(sessionKey, known, history.inFlightRun?.runId);
+    this.compare(sessionKey, known, history);
     const messages = withOpen(known, this.open(sessionKey));
     this.thread.set({ messages, older: this.olderThan(history), loaded: true });
     this.pricing.look(0);
@@ -208,31 +238,32 @@ export class GatewaySocket implements ChatEngine {
   private async catchUpElsewhere() {
     for (const session of this.unfinished.sessions()) {
       if (session === this.sessionKey()) continue;
-      const history = (await this.link
-        .request('chat.history', { sessionKey: session, limit: HISTORY_SIZE })
-        .catch(() => null)) as WireHistory | null;
+      const history = await this.history(session, HISTORY_SIZE).catch(() => null);
       if (history === null) continue;
       const known = messagesOf(history);
-      this.compare(session, known, history.inFlightRun?.runId);
+      this.compare(session, known, history);
       this.askWaiting(session, known);
     }
   }
 
   /** What a history says of prompts to which no answer was heard, and of runs whose end was not. */
-  private compare(session: string, known: readonly Message[], inFlight: string | undefined) {
+  private compare(session: string, known: readonly Message[], history: WireHistory) {
     const ids = new Set(known.map(({ id }) => id));
     for (const prompt of this.unfinished.promptsOf(session)) {
       const { id } = prompt.message;
-      // It was taken, only the answer to it got lost.
-      if (ids.has(id)) this.taken(prompt, id);
+      if (!ids.has(id)) continue;
+      // It was taken, if only the answer to that got lost.
+      this.taken(prompt, id);
+      this.unfinished.drop(id);
     }
+    const inFlight = history.inFlightRun?.runId;
     if (inFlight !== undefined && session === this.sessionKey())
       this.unfinished.begun({ id: inFlight, session, asked: false });
+    // What is saved first stays: while anything runs, only the end of a reply tells that it is whole.
+    if (!isIdle(history)) return;
     for (const run of this.unfinished.runsOf(session)) {
-      if (run.id === inFlight) continue;
       const reply = replyOf(known, run);
-      // It may have to wait for the one in flight.
-      if (reply === undefined || (reply === null && inFlight !== undefined)) continue;
+      if (reply === undefined || reply?.calling) continue;
       this.unfinished.ended(run.id);
       // Completed while nobody listened, it is as final as one that was watched.
       if (reply !== null && reply.text !== '') this.events.onFinal({ ...reply, run: run.id }, session);
@@ -245,7 +276,7 @@ export class GatewaySocket implements ChatEngine {
     for (const prompt of prompts) if (prompt.message.status === 'queued') void this.ask(prompt, first);
   }
 
-  /** The prompts of a conversation that the gateway does not have. */
+  /** The prompts of a conversation that the gateway has not written down. */
   private open(session: string): Message[] {
     return this.unfinished.promptsOf(session).map(({ message }) => message);
   }
@@ -257,7 +288,7 @@ export class GatewaySocket implements ChatEngine {
 
   private taken({ message, session }: Prompt, run: string) {
     // Its answer and the history may both say so.
-    if (!this.unfinished.taken(message.id)) return;
+    if (!this.unfinished.taken(message.id, run)) return;
     this.unfinished.begun({ id: run, session, asked: run === message.id });
     this.thread.patch(message.id, { status: 'sent' });
     this.events.onPrompt(message, session);
@@ -297,9 +328,10 @@ export class GatewaySocket implements ChatEngine {
   private async ask(prompt: Prompt, first = this.isFirst(prompt.session)) {
     const { session, files } = prompt;
     const { id, text } = prompt.message;
-    prompt.tried = true;
     this.change(id, { status: 'sending' });
     try {
+      if (this.unfinished.isUnmade(session)) await this.make(session);
+      this.unfinished.trying(prompt);
       const params = {
         sessionKey: session,
         message: text,

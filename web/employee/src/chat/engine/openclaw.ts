@@ -5,6 +5,8 @@ import type { Attachment, Conversation, FileFacts, Message, ToolCall, Usage } fr
 /** As many messages as a gateway answers at most. */
 export const MOST_HISTORY = 1000;
 export const MAIN_SESSION = 'agent:main:main';
+/** As the gateway begins the keys of those that it makes itself. */
+export const NEW_SESSION = 'agent:main:dashboard:';
 
 interface Part {
   type?: string;
@@ -33,7 +35,9 @@ export interface WireMessage {
 
 export interface WireHistory {
   messages?: WireMessage[];
+  /** The newest of those that run; older releases name none. */
   inFlightRun?: { runId: string; text?: string; startedAt?: number } | null;
+  sessionInfo?: { hasActiveRun?: boolean };
 }
 
 export interface WireChat {
@@ -118,17 +122,25 @@ export function messagesOf(history: WireHistory): Message[] {
   return messages;
 }
 
+/** Nothing is written in the conversation any more. Only what says so itself does: a run that is not named may go on. */
+export function isIdle({ inFlightRun, sessionInfo }: WireHistory): boolean {
+  return !inFlightRun && sessionInfo?.hasActiveRun === false;
+}
+
 /** The reply of a run that is over; undefined while the history says nothing of it, null where it left none. */
 export function replyOf(
   known: readonly Message[],
   { id, asked }: { id: string; asked: boolean },
 ): Message | null | undefined {
+  const own = known.findLast((message) => message.run === id && message.status === 'done');
+  if (own !== undefined) return own;
   const prompt = known.findIndex((message) => message.role === 'user' && message.id === id);
   // A reading without any prompt begins in the middle of a long reply.
   if (prompt === -1 && asked && (known.length === 0 || known.some(({ role }) => role === 'user')))
     return undefined;
   const reply = prompt === -1 ? known.at(-1) : known[prompt + 1];
-  return reply?.role === 'assistant' && reply.status === 'done' ? reply : null;
+  // Where a history does not say which run wrote a reply, its place does.
+  return reply?.role === 'assistant' && reply.status === 'done' && reply.run === undefined ? reply : null;
 }
 
 /** Of a longer reading of a conversation, what comes before the messages shown; `instead` of so many of those. */
@@ -171,14 +183,16 @@ function takeReply(messages: Message[], wire: WireMessage, id: string, at: numbe
       output: '',
       state: 'done',
     }));
+  const run = wire.__openclaw?.runId;
   const before = messages.at(-1);
-  if (before?.role === 'assistant' && (before.tools?.length ?? 0) > 0) {
+  if (before?.role === 'assistant' && (before.tools?.length ?? 0) > 0 && before.run === run) {
     messages[messages.length - 1] = {
       ...before,
       text: [before.text, text].filter(Boolean).join('\n\n'),
       tools: [...(before.tools ?? []), ...tools],
       usage: together(before.usage, usageOf(wire)),
       latencyMs: latencyOf(messages.at(-2), at),
+      calling: tools.length > 0,
     };
     return;
   }
@@ -189,7 +203,8 @@ function takeReply(messages: Message[], wire: WireMessage, id: string, at: numbe
     at,
     status: 'done',
     ...(reasoning && { reasoning }),
-    ...(tools.length > 0 && { tools }),
+    ...(tools.length > 0 && { tools, calling: true }),
+    ...(run !== undefined && { run }),
     usage: usageOf(wire),
     latencyMs: latencyOf(before, at),
     model: wire.model,

@@ -31,8 +31,11 @@ afterEach(async () => {
   await gateway.stop();
 });
 
-/** Instead of the one that was made for the test: this one finds its way by `dial`. */
-export function useEngine(dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url })) {
+/** Instead of the one that was made for the test: this one finds its way by `dial`, and has `left` to finish. */
+export function useEngine(
+  dial: () => Promise<Dialled> = () => Promise.resolve({ url: gateway.url }),
+  left = unfinished,
+) {
   const events: EngineEvents = {
     onPrompt: (message) => prompts.push(message),
     onFinal: (message, conversation) => {
@@ -45,7 +48,7 @@ export function useEngine(dial: () => Promise<Dialled> = () => Promise.resolve({
     { dial, open, diagnose: () => Promise.resolve('no-upgrade') },
     events,
     (replies) => Promise.resolve(new Map(replies.map(({ id }) => [id, 0.0125]))),
-    unfinished,
+    left,
   );
 }
 

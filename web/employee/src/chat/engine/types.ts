@@ -98,6 +98,8 @@ export interface Message {
   /** The gateway's id of the run that wrote this reply: the same in every tab. */
   run?: string;
   files?: readonly FileFacts[];
+  /** As far as it is written down it ends with the call of a tool: it is not whole. */
+  calling?: boolean;
   /** What the assistant does before the first word. */
   phase?: string;
   failure?: Failure;

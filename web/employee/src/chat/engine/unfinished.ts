@@ -1,14 +1,18 @@
-// What is not finished between a person and an instance, by conversation: prompts that the assistant has not taken, and
-// runs whose end was not seen. It outlives the engine and the open conversation; a prompt is delivered by one way only.
+// What is not finished between a person and an instance, by conversation: prompts that the assistant has not written
+// down, and runs whose end was not seen. It outlives the engine and the open conversation, and what waits outlives the
+// page; a prompt is delivered by one way only.
+import { NO_STORE, promptStore, type PromptStore } from '../prompt-store';
 import type { Attachment, Message } from './types';
 
-/** A prompt that waits, is on its way, or was refused. */
+/** A prompt that waits, is on its way, was refused, or was taken and does not stand in the history yet. */
 export interface Prompt {
   message: Message;
   session: string;
   files: readonly Attachment[];
   /** It was on its way once: the assistant may have it. */
   tried: boolean;
+  /** What answers it, once it is taken. */
+  run?: string;
 }
 
 /** A reply that was being written when it was last seen. */
@@ -24,9 +28,19 @@ export interface Run {
 export class Unfinished {
   private readonly prompts = new Map<string, Prompt>();
   private readonly runs = new Map<string, Run>();
+  /** Conversations that were begun here and that the assistant has still to make. */
+  private readonly unmade = new Set<string>();
+
+  constructor(private readonly store: PromptStore = NO_STORE) {
+    for (const { unmade, ...prompt } of store.read()) {
+      this.prompts.set(prompt.message.id, prompt);
+      if (unmade) this.unmade.add(prompt.session);
+    }
+  }
 
   add(prompt: Prompt) {
     this.prompts.set(prompt.message.id, prompt);
+    this.keep(prompt);
   }
 
   prompt(id: string): Prompt | undefined {
@@ -43,12 +57,43 @@ export class Unfinished {
 
   change(id: string, change: Partial<Message>) {
     const prompt = this.prompts.get(id);
-    if (prompt !== undefined) prompt.message = { ...prompt.message, ...change };
+    if (prompt === undefined) return;
+    prompt.message = { ...prompt.message, ...change };
+    this.keep(prompt);
+  }
+
+  /** From now on the assistant may have it. */
+  trying(prompt: Prompt) {
+    prompt.tried = true;
+    this.keep(prompt);
   }
 
   /** The assistant has it; answers whether that is news. */
-  taken(id: string): boolean {
-    return this.prompts.delete(id);
+  taken(id: string, run: string): boolean {
+    const prompt = this.prompts.get(id);
+    if (prompt === undefined || prompt.message.status === 'sent') return false;
+    prompt.run = run;
+    prompt.files = [];
+    this.change(id, { status: 'sent', failure: undefined });
+    return true;
+  }
+
+  /** It stands in the history, is another's to deliver, or is not meant any more. */
+  drop(id: string) {
+    this.prompts.delete(id);
+    this.store.drop(id);
+  }
+
+  begin(session: string) {
+    this.unmade.add(session);
+  }
+
+  made(session: string) {
+    this.unmade.delete(session);
+  }
+
+  isUnmade(session: string): boolean {
+    return this.unmade.has(session);
   }
 
   begun(run: Run) {
@@ -60,6 +105,7 @@ export class Unfinished {
 
   ended(id: string) {
     this.runs.delete(id);
+    for (const prompt of this.prompts.values()) if (prompt.run === id) this.drop(prompt.message.id);
   }
 
   run(id: string): Run | undefined {
@@ -80,16 +126,26 @@ export class Unfinished {
   /** Gives what waits in a conversation to another way; from then on it is that one's to deliver. */
   handOver(session: string): Prompt[] {
     const waiting = this.waiting().filter((prompt) => prompt.session === session);
-    for (const { message } of waiting) this.prompts.delete(message.id);
+    for (const { message } of waiting) this.drop(message.id);
     return waiting;
+  }
+
+  /** A file is too much to keep, and what was refused or taken waits for nothing. */
+  private keep(prompt: Prompt) {
+    const { message, session, files, tried } = prompt;
+    const waits = message.status === 'queued' || message.status === 'sending';
+    if (!waits || files.length > 0) this.store.drop(message.id);
+    else this.store.keep({ message, session, tried, unmade: this.unmade.has(session) });
   }
 }
 
-/** What was refused stands where it was said; what waits comes last. */
+/** What was refused stands where it was said, what was taken before its reply; what waits comes last. */
 export function withOpen(known: readonly Message[], open: readonly Message[]): Message[] {
   const messages = [...known];
   for (const message of open) {
-    const after = message.status === 'failed' ? messages.findIndex(({ at }) => at > message.at) : -1;
+    const after = messages.findIndex(
+      ({ at, run }) => (message.status === 'failed' && at > message.at) || run === message.id,
+    );
     messages.splice(after === -1 ? messages.length : after, 0, message);
   }
   return messages;
@@ -99,7 +155,7 @@ const byInstance = new Map<string, Unfinished>();
 
 export function unfinishedOf(account: string, instance: string): Unfinished {
   const key = `${account} ${instance}`;
-  const known = byInstance.get(key) ?? new Unfinished();
+  const known = byInstance.get(key) ?? new Unfinished(promptStore(account, instance));
   byInstance.set(key, known);
   return known;
 }
