@@ -102,7 +102,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
 
 def end_group(process: subprocess.Popen[bytes], first: signal.Signals = signal.SIGTERM) -> None:
     """Ends a process of ours and its process group: politely, then for good."""
-    for kind, patience in ((first, 12.0), (signal.SIGKILL, 5.0)):
+    for kind, patience in ((first, 10.0), (signal.SIGKILL, 5.0)):
         if not _living(lambda it: it.group == process.pid):
             break
         os.killpg(process.pid, kind)

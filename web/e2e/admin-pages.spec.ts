@@ -97,11 +97,11 @@ test.describe('with 5,000 instances, employees and requests', () => {
   test('a click shows the list of 5,000 within 300 ms', async ({ page }) => {
     const app = await appOf('admin', full);
     await openSignedIn(page, app, full, '/instances');
-    // Other work on the machine can only add to it.
-    let least = Infinity;
-    for (let round = 0; round < 20 && least >= 300; round += 1) {
-      least = Math.min(least, await clickToPaint(page));
+    const times: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      times.push(await clickToPaint(page));
     }
-    expect(least).toBeLessThan(300);
+    // Other work on the machine can only add to it.
+    expect(Math.min(...times)).toBeLessThan(300);
   });
 });

@@ -53,7 +53,7 @@ on_hosts! {
         let ((outcome, took), slowest) = tokio::join!(asked, cut);
         assert!(matches!(outcome, Err(Error::CommandTimedOut { .. })), "{outcome:?}");
         assert!(took < Duration::from_secs(9), "{took:?}");
-        assert!(slowest < Duration::from_secs(3), "others waited for the dead one: {slowest:?}");
+        assert!(slowest < Duration::from_secs(1), "others waited for the dead one: {slowest:?}");
     }
 
     async fn callers_of_a_dead_host_do_not_queue_up_for_its_time_out(fleet: Fleet) {
@@ -91,15 +91,14 @@ on_hosts! {
 
     async fn a_crashed_host_is_used_again_as_soon_as_it_is_back(fleet: Fleet) {
         let _alone = fleet.alone();
-        // Others than root are refused while the host boots, and each refusal doubles the wait for the next try.
-        for (login, soon) in [("root", 3), ("ops", 12)] {
+        for login in ["root", "ops"] {
             let host = fleet.host_as("h2", login);
             assert!(answers(&host).await);
             fleet.testbed("crash", &["h2"]);
             assert!(!answers(&host).await);
             let restarting = { let fleet = fleet.clone(); tokio::task::spawn_blocking(move || fleet.testbed("start", &["h2"])) };
             until("sshd answers", Duration::from_secs(20), async || listens(&fleet).await).await;
-            let took = until("the host is usable", Duration::from_secs(soon), async || answers(&host).await).await;
+            let took = until("the host is usable", Duration::from_secs(3), async || answers(&host).await).await;
             restarting.await.unwrap();
             eprintln!("measured: usable by {login} {took:?} after sshd answered (crash)");
         }
