@@ -66,7 +66,7 @@ openapi: ## write the OpenAPI documents that the code describes into openapi/, t
 bench: release ## measure this machine: start, claims, tasks, pages, usage, forward, sockets, sweep, each beside its floor; the web apps (web), real hosts (hosts), a foreign log (copy); PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
 	@testbed/bench.sh $(TARGET)/release/tidepool $(PART)
 
-fresh: ## a fresh clone of the last commit, in an empty Debian tree, runs `make test` and `make demo` (needs: root, mount and PID namespaces, apt)
+fresh: ## a fresh clone of the last commit, in an empty Debian tree, runs `make lint`, `make test` and `make demo` (needs: root, mount and PID namespaces, apt)
 	@exec testbed/fresh.sh
 
 clean: ## remove what was built here, and the caches of the tests in $(CACHE)

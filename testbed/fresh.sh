@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fresh.sh [test] [demo]     proves that a newcomer's first commands work: in an empty Debian tree, which has Rust, Node, Python and
-# apt and nothing else of this machine's, a fresh clone of the last commit runs `make test`, then `make demo`.
+# fresh.sh [lint] [test] [demo]     proves that a newcomer's first commands work: in an empty Debian tree, which has Rust, Node,
+# Python and apt and nothing else of this machine's, a fresh clone of the last commit runs `make lint`, `make test` and `make demo`.
 # Needs: root, mount and PID namespaces, overlayfs, apt (mmdebstrap); 10 GB of disk; 30 minutes and more, since nothing is cached.
 # Rust and Node are lent by this machine (read-only, copied), so is its package registries' configuration.
 set -euo pipefail
@@ -116,6 +116,7 @@ run_steps() {
         # This tree is root's and has apt: nothing has a reason to be skipped.
         tail -n1 "$work/test.log" | grep -q ', 0 skipped$' || fail "make test skipped something"
         ;;
+      lint) in_tree make lint ;;
       demo) in_tree testbed/demo_check.py ;;
       *) fail "no such step: $step" ;;
     esac
@@ -136,6 +137,6 @@ build_base
 work=$(mktemp -d "$cache/run.XXXXXX")
 # The mounts are the namespace's and go with it, so only plain files are left to be removed.
 trap 'rm -rf --one-file-system "$work"' EXIT
-[ $# -gt 0 ] || set -- test demo
+[ $# -gt 0 ] || set -- lint test demo
 unshare --mount --propagation private --pid --fork --kill-child "$here/fresh.sh" --inside "$work" "$@"
 echo "make fresh: a fresh clone works in an empty Debian tree ($*)"

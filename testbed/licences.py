@@ -53,7 +53,9 @@ def allowed(expression: str, permits: set[str]) -> bool:
 
 
 def crates(permits: set[str], exceptions: dict[str, set[str]]) -> Iterator[str]:
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--offline"]
+    # Only what this platform builds: `--offline` knows nothing of crates for others, which no build here has fetched.
+    host = subprocess.run(["rustc", "--print", "host-tuple"], capture_output=True, text=True, check=True).stdout.strip()
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host]
     described = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if described.returncode != 0:
         yield f"cargo metadata: {described.stderr.strip().splitlines()[-1]}"
