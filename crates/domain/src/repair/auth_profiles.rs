@@ -5,7 +5,7 @@ use openclaw::Document;
 use openclaw::rule::{Finding, Rule, remove_auth_profiles};
 
 use super::{Case, Handler, Proof};
-use crate::assistant::{config, debt, service, settings};
+use crate::assistant::{config, debt, settings};
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -34,8 +34,5 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     };
     debt::owe_start(case.app, case.assistant).await?;
     config::bring(context, case.assistant, case.version, &told).await?;
-    if !service::state(case.assistant).await?.is_running() {
-        service::start(context, case.assistant).await?;
-    }
     Ok("deleted auth.profiles and auth.order".into())
 }

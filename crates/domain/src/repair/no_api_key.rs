@@ -6,7 +6,7 @@ use openclaw::rule::{Detail, Finding, Rule};
 use store::gateway_key;
 
 use super::{Case, Handler, Proof};
-use crate::assistant::{config, debt, service, settings};
+use crate::assistant::{config, debt, settings};
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -51,8 +51,5 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let told = |document: &mut openclaw::Document| access.apply(document, case.version);
     debt::owe_start(case.app, case.assistant).await?;
     config::bring(context, case.assistant, case.version, &told).await?;
-    if !service::state(case.assistant).await?.is_running() {
-        service::start(context, case.assistant).await?;
-    }
     Ok("wrote the stored key into the configuration".into())
 }

@@ -193,6 +193,26 @@ async fn a_repair_that_failed_after_its_stop_leaves_nothing_stopped() {
     ground.site.check().await;
 }
 
+/// One that is down is to run when its repair is done, whoever does the end of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_of_one_that_is_down_starts_it_although_its_worker_went_away() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let mut config = ground.config(HOME);
+    config["auth"] = json!({"profiles": {"x": {"provider": "remote", "mode": "api_key"}}});
+    ground.machine.write(&format!("{HOME}/.openclaw/openclaw.json"), &config.to_string());
+    assert_eq!(domain::repair::scan(&ground.site.app).await.unwrap().begun, ["a auth_profiles"]);
+    let task = ground.latest("repair_instance").await;
+    ground.machine.stop(&unit);
+    ground.broken_off("systemctl start", async || ground.config(HOME)["auth"].is_null()).await;
+    assert!(!ground.machine.is_well(&unit));
+    ground.settle().await;
+    ground.done(&task).await;
+    assert!(ground.machine.is_well(&unit), "{} {:#?}", ledger(&ground).await, ground.log(&task).await);
+    assert_eq!(ledger(&ground).await["status"], "success");
+    ground.site.check().await;
+}
+
 /// What one task wrote, and went away before telling of it, is told by the next that writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_two_tasks_wrote_is_told_of_both() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::Secret;
 use base::id::InstanceId;
+use base::secret::random_token;
 use serde_json::json;
 use store::{Db, migrate};
 
@@ -38,6 +39,26 @@ on_both! {
         names.sort();
         listed.sort();
         assert_eq!(names, listed, "a table that is not in TABLES is neither copied nor counted");
+    }
+
+    /// The answer to a commit may be lost while the commit is still made: who asks then waits for its end.
+    async fn a_database_that_is_being_moved_to_another_key_is_not_said_to_be_under_the_old(site: Site) {
+        const SETTING: &str = "moved_key";
+        let key = |key| store::key_check::Key { setting: SETTING, key };
+        let (old, new) = (random_token().unwrap(), random_token().unwrap());
+        let db = site.app.db.clone();
+        store::key_check::replace(&db, key(&old)).await.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        tx.lock(store::db::Lock::Rekey).await.unwrap();
+        store::key_check::replace(&mut tx, key(&new)).await.unwrap();
+        let asking = {
+            let (db, old) = (db.clone(), old.clone());
+            tokio::spawn(async move { store::rekey::is_under(&db, SETTING, &old).await })
+        };
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!asking.is_finished(), "answered before it could know");
+        tx.commit().await.unwrap();
+        assert!(!asking.await.unwrap().unwrap(), "it is under the new one");
     }
 }
 
