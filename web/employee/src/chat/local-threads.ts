@@ -12,6 +12,8 @@ export interface LocalThreads {
   conversations: () => Conversation[];
   messages: (key: string | null) => Message[] | null;
   keep: (key: string | null, messages: readonly Message[]) => void;
+  /** What waits goes out by itself no more: it is left to the person. */
+  release: () => void;
 }
 
 export function localThreads(account: string, instance: string): LocalThreads {
@@ -38,11 +40,13 @@ export function localThreads(account: string, instance: string): LocalThreads {
       for (const gone of list.slice(MOST_CONVERSATIONS)) writeStored(threadKey(gone.key), null);
       writeStored(listKey, JSON.stringify(list.slice(0, MOST_CONVERSATIONS)));
     },
+    release: waiting.clear,
   };
 }
 
 /** Leaves nothing of anybody's chats in this browser. */
 export function forgetThreads() {
+  waitingInTab.clear();
   for (const storage of [() => localStorage, () => sessionStorage])
     for (const key of storedKeys(storage)) if (key.startsWith(PREFIX)) writeStored(key, null, storage);
 }
@@ -55,10 +59,29 @@ export function storedKeys(storage: () => Storage): string[] {
   }
 }
 
+const tab = () => sessionStorage;
+/** What waits in this tab, by the key it is stored under. While the page lives only it knows: a tab that is duplicated takes along all that is stored. */
+const waitingInTab = new Map<string, Set<string>>();
+
+window.addEventListener('pagehide', () => {
+  for (const [key, ids] of waitingInTab)
+    writeStored(key, ids.size === 0 ? null : JSON.stringify([...ids]), tab);
+});
+window.addEventListener('pageshow', ({ persisted }) => {
+  // The page that came in its place may have sent it.
+  if (persisted) waitingInTab.clear();
+});
+
 /** The prompts that wait in this tab: every tab reads the same threads, and each prompt is one tab's to send. */
 export function waitingHere(key: string) {
-  const tab = () => sessionStorage;
-  const ids = () => new Set((parse(readStored(key, tab)) as string[] | null) ?? []);
+  const ids = () => {
+    const known = waitingInTab.get(key);
+    if (known !== undefined) return known;
+    const stored = new Set((parse(readStored(key, tab)) as string[] | null) ?? []);
+    waitingInTab.set(key, stored);
+    writeStored(key, null, tab);
+    return stored;
+  };
   return {
     ids,
     note(messages: readonly Pick<Message, 'id' | 'status'>[]) {
@@ -66,8 +89,8 @@ export function waitingHere(key: string) {
       for (const { id, status } of messages)
         if (status === 'queued') known.add(id);
         else known.delete(id);
-      writeStored(key, known.size === 0 ? null : JSON.stringify([...known]), tab);
     },
+    clear: () => ids().clear(),
   };
 }
 

@@ -13,12 +13,14 @@ interface KeptPrompt {
 }
 
 export interface PromptStore {
-  read: () => (KeptPrompt & { files: readonly Attachment[] })[];
+  read: () => (KeptPrompt & { files: readonly Attachment[]; foreign: boolean })[];
+  /** Whether it still waits, here or in another tab. */
+  has: (id: string) => boolean;
   keep: (prompt: KeptPrompt) => void;
   drop: (id: string) => void;
 }
 
-export const NO_STORE: PromptStore = { read: () => [], keep: () => null, drop: () => null };
+export const NO_STORE: PromptStore = { read: () => [], has: () => true, keep: () => null, drop: () => null };
 
 export function promptStore(account: string, instance: string): PromptStore {
   const base = `${PREFIX}${account}.${instance}.prompt.`;
@@ -37,8 +39,10 @@ export function promptStore(account: string, instance: string): PromptStore {
           files: [],
           // Another tab may be about to send it: the assistant takes it once, the platform would every time.
           tried: tried || !mine.has(message.id),
+          foreign: !mine.has(message.id),
         }));
     },
+    has: (id) => readStored(base + id) !== null,
     keep(prompt) {
       if (isSignedOut()) return;
       const { id } = prompt.message;

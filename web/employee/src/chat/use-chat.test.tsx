@@ -115,3 +115,38 @@ it('keeps what waits while another instance is open, or a renewed token makes th
   await open('a', 'renewed');
   expect(chat.state.messages).toMatchObject([{ text: 'hello', status: 'queued' }]);
 });
+
+/** One that opens at once, and answers everything with nothing. */
+class LiveSocket extends EventTarget {
+  readonly readyState = 1;
+  readonly bufferedAmount = 0;
+  constructor() {
+    super();
+    queueMicrotask(() => this.dispatchEvent(new Event('open')));
+  }
+  send(text: string) {
+    const { id } = JSON.parse(text) as { id: string };
+    const data = JSON.stringify({ type: 'res', id, ok: true, payload: {} });
+    queueMicrotask(() => this.dispatchEvent(new MessageEvent('message', { data })));
+  }
+  close() {
+    return null;
+  }
+}
+
+it('sends nothing behind the back of somebody who has gone on another way since', async () => {
+  vi.stubGlobal('WebSocket', LiveSocket);
+  dial = () => Promise.resolve({ url: 'ws://gateway' });
+  await open('a');
+  act(() => chat.prefer('gateway'));
+  await pass(50);
+  window.dispatchEvent(new Event('offline'));
+  act(() => chat.engine.send('hello'));
+  act(() => chat.prefer('socket'));
+  await pass(50);
+  expect(chat.state.connection.state).toBe('live');
+  act(() => chat.prefer('gateway'));
+  await pass(1000);
+  expect(asked).toEqual([]);
+  expect(chat.state.messages).toMatchObject([{ text: 'hello', status: 'failed' }]);
+});

@@ -7,6 +7,7 @@ import { INSTANCES, SUMMARY, type Instance } from '../instances-query';
 import { PROFILE } from '../profile-query';
 import { makeEngine } from './engine/make';
 import type { ChatEngine, EngineKind, EngineState, Hop } from './engine/types';
+import { localThreads } from './local-threads';
 import { Saver, type Unsaved } from './saver';
 
 /** What the person wants; `auto` takes the best that works. */
@@ -64,6 +65,11 @@ export function useChat(account: string, instance: Instance): Chat {
 
   const state = useSyncExternalStore(engine.subscribe, engine.state);
   const { connection } = state;
+  const isLive = engine.kind === 'socket' && connection.state === 'live';
+  useEffect(() => {
+    // What waited over the platform is not seen here, and is not to go out behind anybody's back some other day.
+    if (isLive) localThreads(account, id).release();
+  }, [isLive, account, id]);
   const gone = connection.state === 'readonly' && connection.hop === 'not-yours';
   useEffect(() => {
     if (gone) void queries.invalidateQueries({ queryKey: INSTANCES });

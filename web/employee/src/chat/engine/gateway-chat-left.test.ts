@@ -65,6 +65,24 @@ describe('a gateway chat that is left', () => {
     third.engine.destroy();
   });
 
+  it('writes nothing that it only read over what another tab has said since', async () => {
+    const tabs = [bench(), bench()] as const;
+    tabs[0].engine.start();
+    await settle();
+    tabs[0].engine.send('One');
+    await settle();
+    tabs[1].engine.start();
+    await settle();
+    tabs[0].engine.send('Two');
+    await settle();
+    for (const { engine } of tabs) engine.destroy();
+    const later = bench();
+    later.engine.start();
+    await settle();
+    expect(texts(later.engine)).toContain('user sent Two');
+    later.engine.destroy();
+  });
+
   it('sends nothing when the server is there again only after it was left', async () => {
     const { engine, asked, ping } = bench();
     engine.start();

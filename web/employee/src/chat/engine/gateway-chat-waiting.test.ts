@@ -1,5 +1,6 @@
 // What waits in the gateway-chat engine: which of it goes out by itself, where, and what is left to the person.
 import { describe, expect, it, vi } from 'vitest';
+import { anotherTab } from './another-tab';
 import { answering, bench, failing, settle, texts, words } from './gateway-chat-bench';
 import type { Attachment } from './types';
 import type { Unfinished } from './unfinished';
@@ -113,7 +114,7 @@ describe('what waits for the network', () => {
 
   it('is not sent by another tab as well, but may be by the person', async () => {
     await closedOver('Hi');
-    sessionStorage.clear();
+    anotherTab();
     const { engine, asked } = bench();
     engine.start();
     await settle();
@@ -122,6 +123,42 @@ describe('what waits for the network', () => {
     engine.retry(engine.state().messages[0]?.id ?? '');
     await settle();
     expect(texts(engine)).toEqual(['user sent Hi', 'assistant done Hello']);
+    engine.destroy();
+  });
+
+  /** As a page finds it that was just opened beside this one, in its place or not. */
+  async function foundByNewPage(conversation: string | null) {
+    vi.resetModules();
+    const { localThreads } = await import('../local-threads');
+    return localThreads('user', 'inst').messages(conversation);
+  }
+
+  it.each([
+    ['is its own again for a tab that was reloaded', 'pagehide', 'queued'],
+    ['is not taken for its own by a tab that was duplicated', 'focus', 'failed'],
+  ])('%s', async (_name, event, status) => {
+    const { engine } = bench();
+    engine.start();
+    await settle();
+    window.dispatchEvent(new Event('offline'));
+    engine.send('Hi');
+    window.dispatchEvent(new Event(event));
+    expect(await foundByNewPage(engine.state().conversation)).toMatchObject([{ status }]);
+    engine.destroy();
+  });
+
+  it('is read anew by a page that the browser had put away: another may have sent it', async () => {
+    const { engine, asked } = bench();
+    engine.start();
+    await settle();
+    window.dispatchEvent(new Event('offline'));
+    engine.send('Hi');
+    window.dispatchEvent(new Event('pagehide'));
+    anotherTab();
+    engine.reconnect();
+    await settle();
+    expect(asked).toHaveLength(0);
+    expect(engine.state().messages).toMatchObject([{ status: 'failed', failure: { code: 'unsure' } }]);
     engine.destroy();
   });
 

@@ -311,6 +311,21 @@ describe('gateway chat', () => {
     engine.destroy();
   });
 
+  it('keeps what waits behind a reply that is stopped before its first word', async () => {
+    const { engine, next } = bench();
+    engine.start();
+    await settle();
+    next(hanging());
+    engine.send('long');
+    await settle();
+    engine.send('next');
+    next(answering(...words('Short')));
+    engine.stop();
+    await settle();
+    expect(texts(engine)).toEqual(['user sent long', 'user sent next', 'assistant done Short']);
+    engine.destroy();
+  });
+
   it('ends the stream of a reply whose prompt is changed, whatever stands after it', async () => {
     const { engine, next } = bench();
     engine.start();

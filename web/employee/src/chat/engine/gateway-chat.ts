@@ -17,6 +17,7 @@ import {
   type EngineEvents,
   type Failure,
   type Message,
+  type Older,
 } from './types';
 import type { Prompt, Unfinished } from './unfinished';
 
@@ -48,6 +49,8 @@ export class GatewayChat implements ChatEngine {
   private elsewhere: Conversation[] = [];
   /** The server's id of the oldest message that was asked of it; what this browser kept has ids of its own. */
   private oldest: string | undefined;
+  /** The messages as they were read: what did not change here is not written back, as another tab may have gone on with it. */
+  private read: readonly Message[] | null = null;
 
   constructor(
     private readonly api: GatewayApi,
@@ -141,7 +144,7 @@ export class GatewayChat implements ChatEngine {
       ({ messages, oldest, more }) => {
         if (!this.alive || this.state().conversation !== conversation) return;
         this.oldest = oldest;
-        this.thread.addBefore(messages, more ? 'more' : 'beginning');
+        this.readBefore(messages, more ? 'more' : 'beginning');
       },
       () => {
         if (this.alive && this.state().conversation === conversation) this.thread.set({ older: 'failed' });
@@ -214,6 +217,7 @@ export class GatewayChat implements ChatEngine {
     // Fewer than a page were never cut off.
     const older = (kept?.length ?? 0) >= HISTORY_SIZE ? 'more' : 'nothing';
     this.thread.set({ conversation: key, messages, older, loaded: kept !== null });
+    this.read = messages.length === (kept?.length ?? 0) ? messages : null;
     const last = kept?.at(-1);
     // What waited for a connection when the page was closed, or was typed before it was open, goes out now.
     this.pump();
@@ -225,7 +229,7 @@ export class GatewayChat implements ChatEngine {
       const messages = storedMessages(rest);
       this.oldest = rest[0]?.id;
       // What was typed meanwhile comes after.
-      this.thread.addBefore(messages, rest.length === HISTORY_SIZE ? 'more' : 'nothing');
+      this.readBefore(messages, rest.length === HISTORY_SIZE ? 'more' : 'nothing');
       this.thread.set({ loaded: true });
       // Somebody's very first conversation is one like all later ones.
       if (key === null && messages.length === 0) this.thread.set({ conversation: newId() });
@@ -234,6 +238,12 @@ export class GatewayChat implements ChatEngine {
     const whole = rest.findLast((one) => one.role === 'assistant');
     if (last?.text && whole && whole.content.length > last.text.length && whole.content.startsWith(last.text))
       this.thread.patch(last.id, { text: whole.content, status: 'done' });
+  }
+
+  private readBefore(messages: readonly Message[], older: Older) {
+    const unchanged = this.state().messages === this.read;
+    this.thread.addBefore(messages, older);
+    if (unchanged) this.read = this.state().messages;
   }
 
   private pump() {
@@ -297,7 +307,7 @@ export class GatewayChat implements ChatEngine {
     this.thread.patch(run.reply, change);
     const reply = this.thread.find(run.reply);
     if (reply === undefined) return;
-    if (reply.text === '' && change.status === 'stopped') this.thread.cutAt(run.reply);
+    if (reply.text === '' && change.status === 'stopped') this.thread.remove(run.reply);
     if (reply.text !== '') this.events.onFinal(reply, conversation);
     const { usage } = reply;
     if (usage === undefined || !this.alive) return;
@@ -391,14 +401,16 @@ export class GatewayChat implements ChatEngine {
     this.hidden = true;
   };
 
-  /** Also when the browser brings back a page that it had put away. */
-  private show = () => {
+  private show = ({ persisted }: PageTransitionEvent) => {
     this.hidden = false;
-    this.pump();
+    // The browser had put this page away: another may have gone on with the thread, and sent what waited.
+    if (persisted) void this.load(this.state().conversation);
+    else this.pump();
   };
 
   private keep = () => {
     const { conversation, messages } = this.state();
+    if (messages === this.read) return;
     this.local.keep(conversation, messages);
     this.thread.set({ conversations: this.conversations() });
   };

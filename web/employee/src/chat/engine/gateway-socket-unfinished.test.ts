@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { forgetThreads } from '../local-threads';
 import { promptStore } from '../prompt-store';
+import { anotherTab } from './another-tab';
 import { Refused } from './fake-gateway';
 import {
   chat,
@@ -187,12 +188,121 @@ describe('a prompt', () => {
     const store = promptStore('user', 'inst');
     useEngine(undefined, new Unfinished(store));
     engine.send('waits');
-    sessionStorage.clear();
+    anotherTab();
     expect(new Unfinished(store).waiting()).toMatchObject([{ tried: true }]);
+  });
+
+  it('of another tab is not sent once that one has changed it or had it delivered', async () => {
+    const store = promptStore('user', 'inst');
+    const first = new Unfinished(store);
+    useEngine(undefined, first);
+    engine.send('waits');
+    engine.send('too');
+    const [changed = '', kept = ''] = engine.state().messages.map(({ id }) => id);
+    engine.destroy();
+    anotherTab();
+    useEngine(undefined, new Unfinished(store));
+    first.drop(changed);
+    engine.start();
+    await until(() => expect(sent().map(({ params }) => params.idempotencyKey)).toEqual([kept]));
+    expect(seen()[0]).toContain('too');
+    // And the first tab does not have it delivered another way, as if nobody had.
+    await until(() => expect(prompts).toHaveLength(1));
+    expect(first.handOver(SESSION)).toMatchObject([{ message: { text: 'too' }, tried: true }]);
+  });
+
+  it('that may stand before what was read is left to the person', async () => {
+    const at = Date.now() - 60_000;
+    unfinished.add({
+      message: { id: 'p', role: 'user', text: 'long ago', at, status: 'queued' },
+      session: SESSION,
+      files: [],
+      tried: true,
+    });
+    const newer = { role: 'user', content: 'newer', timestamp: at + 1000 };
+    gateway.answers.set('chat.history', () => ({ messages: Array(200).fill(newer) as object[] }));
+    engine.start();
+    await live();
+    expect(engine.state().messages.find(({ id }) => id === 'p')).toMatchObject({
+      status: 'failed',
+      failure: { code: 'unsure' },
+    });
+    expect(sent()).toEqual([]);
+  });
+});
+
+describe('a prompt on its way', () => {
+  /** The gateway takes it, and its answer to that is held back. */
+  async function unanswered() {
+    let answer = (): unknown => null;
+    gateway.answers.set('chat.send', ({ params }) => {
+      return new Promise((resolve) => (answer = () => resolve({ runId: params.idempotencyKey })));
+    });
+    engine.start();
+    await live();
+    engine.send('count');
+    await until(() => expect(sent()).toHaveLength(1));
+    return () => answer();
+  }
+  const aborted = () => gateway.requests.filter(({ method }) => method === 'chat.abort');
+
+  it('can be stopped: its run is, once there is one', async () => {
+    const answer = await unanswered();
+    expect(isRunning(engine.state())).toBe(true);
+    engine.stop();
+    expect(aborted()).toEqual([]);
+    answer();
+    await until(() => expect(aborted()).toMatchObject([{ params: { runId: lastRun() } }]));
+  });
+
+  it('was taken when its reply is heard, answer or not', async () => {
+    await unanswered();
+    chat(lastRun(), { state: 'delta', message: reply('one') });
+    await until(() => expect(seen()).toEqual(['user sent count', 'assistant streaming one']));
+    expect(prompts).toHaveLength(1);
+  });
+
+  it('to which no answer came may have arrived: changed, it is not replaced', async () => {
+    gateway.answers.set('chat.send', () => new Refused({ code: '5040', message: 'no answer' }));
+    engine.start();
+    await live();
+    engine.send('count');
+    await until(() => expect(seen()).toEqual(['user failed count']));
+    expect(engine.state().messages[0]?.failure?.code).toBe('unsure');
+    engine.edit(engine.state().messages[0]?.id ?? '', 'count to ten');
+    expect(seen()).toEqual(['user failed count', 'user sending count to ten']);
+  });
+
+  it('has its files with it when it was refused and its words are changed', async () => {
+    gateway.answers.set('chat.send', () => new Refused({ code: 'UNAVAILABLE', message: 'busy' }));
+    engine.start();
+    await live();
+    engine.send('look', [{ name: 'a.txt', type: 'text/plain', size: 3, content: 'AAAA' }]);
+    await until(() => expect(seen()).toEqual(['user failed look']));
+    engine.edit(engine.state().messages[0]?.id ?? '', 'look here', []);
+    expect(engine.state().messages).toMatchObject([{ text: 'look here', files: [{ name: 'a.txt' }] }]);
+    await until(() => expect(sent().at(-1)?.params.attachments).toHaveLength(1));
   });
 });
 
 describe('a new conversation', () => {
+  it('has what is said in it sent, if it was begun while another was being read', async () => {
+    let answer = (): unknown => null;
+    gateway.answers.set(
+      'chat.history',
+      () => new Promise((resolve) => (answer = () => resolve({ messages: [] }))),
+    );
+    gateway.answers.set('sessions.create', ({ params }) => ({ ok: true, key: params.key }));
+    engine.start();
+    await until(() => expect(gateway.requests.map(({ method }) => method)).toContain('chat.history'));
+    engine.newConversation();
+    engine.send('first');
+    answer();
+    await live();
+    await until(() => expect(sent()).toHaveLength(1));
+    expect(sent()[0]?.params.sessionKey).toBe(engine.state().conversation);
+  });
+
   it('takes what is said in it even if the gateway says that it cannot be made: it may have been before', async () => {
     gateway.answers.set('sessions.create', () => new Refused({ code: 'INVALID_REQUEST', message: 'exists' }));
     engine.start();

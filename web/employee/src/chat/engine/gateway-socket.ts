@@ -2,7 +2,6 @@
 // break or a reload the running reply is picked up where it is; a prompt sent twice never runs twice.
 import { newId } from './ids';
 import {
-  conversationsOf,
   isIdle,
   MAIN_SESSION,
   messagesOf,
@@ -17,14 +16,15 @@ import {
   type WireAgent,
   type WireChat,
   type WireHistory,
-  type WireSessions,
 } from './openclaw';
 import { Pricing } from './pricing';
 import type { Costs } from './request-costs';
-import { RequestError, SocketLink, type Hello, type LinkParts } from './socket-link';
+import { Sessions } from './sessions';
+import { failureOf, NO_ANSWER, SocketLink, TOO_LONG, type Hello, type LinkParts } from './socket-link';
 import { Thread } from './thread';
 import {
   isRunning,
+  UNSURE,
   type Attachment,
   type AttachmentPolicy,
   type ChatEngine,
@@ -38,8 +38,6 @@ import { withOpen, type Prompt, type Unfinished } from './unfinished';
 const HISTORY_SIZE = 200;
 /** Enough for a reply without tools and its prompt. */
 const LAST_SIZE = 4;
-const SESSIONS_SIZE = 60;
-const TITLE_LENGTH = 60;
 /** A request is in the log a moment after its answer. */
 const COST_AFTER_MS = 2500;
 
@@ -52,8 +50,9 @@ export class GatewaySocket implements ChatEngine {
   private readonly pricing: Pricing;
   /** As much of the open conversation as is asked for. */
   private depth = HISTORY_SIZE;
-  /** The conversations that the gateway is just asked to make. */
-  private readonly making = new Map<string, Promise<unknown>>();
+  private readonly sessions: Sessions;
+  /** Prompts to which nobody wants a reply any more, although they may have arrived. */
+  private readonly unwanted = new Set<string>();
 
   constructor(
     ways: Pick<LinkParts, 'dial' | 'open' | 'diagnose'>,
@@ -64,16 +63,13 @@ export class GatewaySocket implements ChatEngine {
     this.pricing = new Pricing(this.thread, costs);
     this.link = new SocketLink({
       ...ways,
-      greet: async () => {
-        await this.catchUp();
-        this.thread.set({ attachable: this.policy });
-        void this.catchUpElsewhere();
-      },
+      greet: () => this.greet(),
       onHello: (hello) => (this.policy = policyOf(hello)),
       onEvent: (event, payload) => this.take(event, payload),
       onConnection: (connection) => this.thread.set({ connection }),
       onHopeless: (hop) => this.events.onUnusable(hop),
     });
+    this.sessions = new Sessions(this.link, this.thread, unfinished);
     this.thread.set({ messages: this.open(MAIN_SESSION) });
   }
 
@@ -116,17 +112,21 @@ export class GatewaySocket implements ChatEngine {
   retry(id: string) {
     const prompt = this.unfinished.prompt(id);
     if (prompt === undefined) return;
+    this.unwanted.delete(id);
     this.change(id, { status: 'queued', failure: undefined });
     if (this.state().connection.state === 'live') void this.ask(prompt);
     else this.reconnect();
   }
 
   stop() {
-    const run = this.running();
-    if (run !== undefined)
-      void this.link
-        .request('chat.abort', { sessionKey: this.sessionKey(), runId: run.run })
-        .catch(() => null);
+    const run = this.running()?.run;
+    if (run !== undefined) this.abort(this.sessionKey(), run);
+    // What is on its way has no reply yet that could be ended.
+    for (const { id, status } of this.state().messages) if (status === 'sending') this.unwanted.add(id);
+  }
+
+  private abort(sessionKey: string, runId: string) {
+    void this.link.request('chat.abort', { sessionKey, runId }).catch(() => null);
   }
 
   /** The gateway keeps what was said: asking again is saying it again. */
@@ -136,15 +136,18 @@ export class GatewaySocket implements ChatEngine {
   }
 
   /** What the assistant does not have is replaced; what it has been told is said anew. */
-  edit(id: string, text: string, files?: readonly Attachment[]) {
+  edit(id: string, text: string, files: readonly Attachment[] = []) {
     if (isRunning(this.state())) this.stop();
     const prompt = this.unfinished.prompt(id);
-    const { status } = prompt?.message ?? {};
-    if (status === 'failed' || (status === 'queued' && prompt?.tried === false)) {
+    let goes = files;
+    if (prompt !== undefined && isMissing(prompt)) {
       this.unfinished.drop(id);
       this.thread.remove(id);
+      // Its files go along, unless they were what was too much.
+      const wasTooLong = prompt.message.failure?.code === TOO_LONG;
+      if (goes.length === 0 && !wasTooLong) goes = prompt.files;
     }
-    this.send(text, files);
+    this.send(text, goes);
   }
 
   loadOlder() {
@@ -167,23 +170,7 @@ export class GatewaySocket implements ChatEngine {
     // It is open at once: what is typed from now on is meant for it.
     this.unfinished.begin(key);
     this.show(key);
-    if (this.state().connection.state === 'live') void this.make(key).catch(() => null);
-  }
-
-  /** A conversation that was begun here is made before anything is said in it. */
-  private make(key: string): Promise<unknown> {
-    const under = this.making.get(key);
-    if (under !== undefined) return under;
-    const made = this.link
-      .request('sessions.create', { key })
-      .catch((error: unknown) => {
-        // It may have been made before; what is said in it tells.
-        if (failureOf(error).code === 'network') throw error;
-      })
-      .then(() => this.unfinished.made(key))
-      .finally(() => this.making.delete(key));
-    this.making.set(key, made);
-    return made;
+    if (this.state().connection.state === 'live') void this.sessions.make(key).catch(() => null);
   }
 
   openConversation(key: string | null) {
@@ -220,6 +207,16 @@ export class GatewaySocket implements ChatEngine {
     return (await this.link.request('chat.history', { sessionKey, limit })) as WireHistory;
   }
 
+  private async greet() {
+    // Another conversation may be opened while one is read: it is live with the one that is open.
+    for (let read: string | null = null; read !== this.sessionKey();) {
+      read = this.sessionKey();
+      await this.catchUp();
+    }
+    this.thread.set({ attachable: this.policy });
+    void this.catchUpElsewhere();
+  }
+
   /** What the gateway knows, then what it does not know yet. */
   private async catchUp() {
     const sessionKey = this.sessionKey();
@@ -230,8 +227,8 @@ export class GatewaySocket implements ChatEngine {
     const messages = withOpen(known, this.open(sessionKey));
     this.thread.set({ messages, older: this.olderThan(history), loaded: true });
     this.pricing.look(0);
-    this.askWaiting(sessionKey, known);
-    void this.listSessions();
+    this.askWaiting(sessionKey, known, isWhole(history, this.depth));
+    void this.sessions.list();
   }
 
   /** What was written in other conversations than the open one, and what was answered there. */
@@ -242,7 +239,7 @@ export class GatewaySocket implements ChatEngine {
       if (history === null) continue;
       const known = messagesOf(history);
       this.compare(session, known, history);
-      this.askWaiting(session, known);
+      this.askWaiting(session, known, isWhole(history, HISTORY_SIZE));
     }
   }
 
@@ -270,10 +267,21 @@ export class GatewaySocket implements ChatEngine {
     }
   }
 
-  private askWaiting(session: string, known: readonly Message[]) {
+  private askWaiting(session: string, known: readonly Message[], whole: boolean) {
     const prompts = this.unfinished.promptsOf(session);
     const first = prompts.length === 1 && !known.some(({ role }) => role === 'user');
-    for (const prompt of prompts) if (prompt.message.status === 'queued') void this.ask(prompt, first);
+    const since = whole ? 0 : (known[0]?.at ?? 0);
+    for (const prompt of prompts) {
+      const { id, status, at } = prompt.message;
+      if (status !== 'queued') continue;
+      if (this.unfinished.isGone(prompt)) {
+        this.unfinished.drop(id);
+        this.thread.remove(id);
+      } else if (prompt.tried && at < since) {
+        // It may stand before what was read, and a key is not known to the assistant for ever.
+        this.change(id, { status: 'failed', failure: UNSURE });
+      } else void this.ask(prompt, first);
+    }
   }
 
   /** The prompts of a conversation that the gateway has not written down. */
@@ -290,14 +298,13 @@ export class GatewaySocket implements ChatEngine {
     // Its answer and the history may both say so.
     if (!this.unfinished.taken(message.id, run)) return;
     this.unfinished.begun({ id: run, session, asked: run === message.id });
-    this.thread.patch(message.id, { status: 'sent' });
+    this.thread.patch(message.id, { status: 'sent', failure: undefined });
     this.events.onPrompt(message, session);
+    if (this.unwanted.delete(message.id)) this.abort(session, run);
   }
 
-  /** As many as were asked for may not be all. */
   private olderThan(history: WireHistory): Older {
-    const whole = (history.messages?.length ?? 0) < this.depth;
-    if (whole) return this.depth === HISTORY_SIZE ? 'nothing' : 'beginning';
+    if (isWhole(history, this.depth)) return this.depth === HISTORY_SIZE ? 'nothing' : 'beginning';
     return this.depth === MOST_HISTORY ? 'history' : 'more';
   }
 
@@ -310,27 +317,12 @@ export class GatewaySocket implements ChatEngine {
     this.pricing.look(0);
   }
 
-  private async listSessions() {
-    try {
-      const list = (await this.link.request('sessions.list', { limit: SESSIONS_SIZE })) as WireSessions;
-      const conversations = conversationsOf(list);
-      const open = this.state().conversation ?? MAIN_SESSION;
-      this.thread.set({
-        conversations,
-        // The first conversation has a name once it exists.
-        conversation: conversations.some((one) => one.key === open) ? open : this.state().conversation,
-      });
-    } catch {
-      return;
-    }
-  }
-
   private async ask(prompt: Prompt, first = this.isFirst(prompt.session)) {
     const { session, files } = prompt;
     const { id, text } = prompt.message;
     this.change(id, { status: 'sending' });
     try {
-      if (this.unfinished.isUnmade(session)) await this.make(session);
+      if (this.unfinished.isUnmade(session)) await this.sessions.make(session);
       this.unfinished.trying(prompt);
       const params = {
         sessionKey: session,
@@ -342,11 +334,11 @@ export class GatewaySocket implements ChatEngine {
       this.taken(prompt, runId);
       // Another conversation may have been opened meanwhile.
       if (session === this.sessionKey()) this.reply(runId);
-      if (first ?? this.isFirst(session)) this.name(session, text);
+      if (first ?? this.isFirst(session)) this.sessions.name(session, text);
     } catch (error) {
-      const failure = failureOf(error);
-      // A lost connection has not lost the prompt: it goes out again with the same key.
-      this.change(id, failure.code === 'network' ? { status: 'queued' } : { status: 'failed', failure });
+      // Its reply may have told meanwhile that it was taken.
+      if (this.unfinished.prompt(id)?.message.status === 'sending')
+        this.change(id, notTaken(failureOf(error)));
     }
   }
 
@@ -355,18 +347,6 @@ export class GatewaySocket implements ChatEngine {
     const { loaded, messages } = this.state();
     if (session !== this.sessionKey() || !loaded) return undefined;
     return messages.filter(({ role }) => role === 'user').length === 1;
-  }
-
-  /** A conversation is called after its first words. */
-  private name(key: string, text: string) {
-    if (key === MAIN_SESSION) return;
-    const label = Array.from(text.split('\n')[0] ?? '')
-      .slice(0, TITLE_LENGTH)
-      .join('');
-    void this.link.request('sessions.patch', { key, label }).then(
-      () => this.listSessions(),
-      () => null,
-    );
   }
 
   /** The reply of a run; made when the first news of it comes. */
@@ -382,6 +362,9 @@ export class GatewaySocket implements ChatEngine {
   private take(event: string, payload: unknown) {
     const { sessionKey, runId } = payload as { sessionKey?: string; runId?: string };
     if (runId === undefined) return;
+    // A reply says as well as the answer, which may be late or lost, that its prompt was taken.
+    const prompt = this.unfinished.prompt(runId);
+    if (prompt !== undefined) this.taken(prompt, runId);
     if (sessionKey !== this.sessionKey()) {
       if (event === 'chat') this.takeElsewhere(runId, payload as WireChat);
       return;
@@ -477,7 +460,7 @@ export class GatewaySocket implements ChatEngine {
       // Numbers are a kindness; the reply is there without them.
     }
     if (reply.text !== '') this.events.onFinal({ ...reply, ...used }, session);
-    void this.listSessions();
+    void this.sessions.list();
   }
 }
 
@@ -485,13 +468,24 @@ function begunReply(run: string): Message {
   return { id: replyId(run), role: 'assistant', text: '', at: Date.now(), status: 'streaming', run };
 }
 
+/** As many as were asked for may not be all. */
+function isWhole({ messages }: WireHistory, limit: number): boolean {
+  return (messages?.length ?? 0) < limit;
+}
+
+/** Whether the assistant has not got it: it was refused, or never went out. */
+function isMissing({ message: { status, failure }, tried }: Prompt): boolean {
+  if (status === 'failed') return failure?.code !== UNSURE.code;
+  return status === 'queued' && !tried;
+}
+
+function notTaken(failure: Failure): Partial<Message> {
+  // A lost connection has not lost the prompt: it goes out again with the same key.
+  if (failure.code === 'network') return { status: 'queued' };
+  return { status: 'failed', failure: failure.code === NO_ANSWER ? UNSURE : failure };
+}
+
 function policyOf({ policy }: Hello): AttachmentPolicy | null {
   const { maxBytes = 0, maxImageBytes = maxBytes } = policy?.attachments ?? {};
   return maxBytes > 0 ? { maxBytes, maxImageBytes, maxPayload: policy?.maxPayload ?? maxBytes } : null;
-}
-
-function failureOf(error: unknown): Failure {
-  return error instanceof RequestError
-    ? { code: error.code, msg: error.message }
-    : { code: 'malformed', msg: String(error) };
 }

@@ -2,7 +2,7 @@
 // by itself after a break, later each time; what a break means is told by where it happened.
 import { backoff } from './backoff';
 import { hopOfClose } from './hops';
-import type { Connection, Hop } from './types';
+import type { Connection, Failure, Hop } from './types';
 
 export interface Frame {
   type: string;
@@ -85,6 +85,7 @@ const FIRST_TRIES = 2;
 const HOPELESS: ReadonlySet<Hop> = new Set(['no-upgrade', 'origin', 'crowded', 'instance', 'refused']);
 /** Said by the relay itself for what it does not pass on. */
 export const TOO_LONG = '4130';
+export const NO_ANSWER = '5040';
 
 export class SocketLink {
   private socket: WebSocket | null = null;
@@ -140,10 +141,15 @@ export class SocketLink {
     if (isLonger(frame, this.maxPayload))
       return Promise.reject(new RequestError(TOO_LONG, 'longer than the assistant takes'));
     return new Promise((resolve, reject) => {
-      const late = setTimeout(
-        () => this.settle(id)?.reject(new RequestError('5040', 'no answer')),
-        ANSWER_MS,
-      );
+      let late: ReturnType<typeof setTimeout>;
+      const wait = () => {
+        late = setTimeout(() => {
+          // A large file takes its time to leave; what has not left cannot be answered.
+          if (socket.bufferedAmount > 0) wait();
+          else this.settle(id)?.reject(new RequestError(NO_ANSWER, 'no answer'));
+        }, ANSWER_MS);
+      };
+      wait();
       this.waiters.set(id, {
         resolve: (payload) => {
           clearTimeout(late);
@@ -346,6 +352,12 @@ export class SocketLink {
     this.waiters.delete(id);
     return waiter;
   }
+}
+
+export function failureOf(error: unknown): Failure {
+  return error instanceof RequestError
+    ? { code: error.code, msg: error.message }
+    : { code: 'malformed', msg: String(error) };
 }
 
 function isLonger(text: string, bytes: number): boolean {

@@ -11,6 +11,8 @@ export interface Prompt {
   files: readonly Attachment[];
   /** It was on its way once: the assistant may have it. */
   tried: boolean;
+  /** Another tab's, as it stood when this page was opened. */
+  foreign?: boolean;
   /** What answers it, once it is taken. */
   run?: string;
 }
@@ -123,10 +125,19 @@ export class Unfinished {
     );
   }
 
+  /** Its own tab has changed it, or had it delivered. */
+  isGone({ message, foreign }: Prompt): boolean {
+    return foreign === true && !this.store.has(message.id);
+  }
+
   /** Gives what waits in a conversation to another way; from then on it is that one's to deliver. */
   handOver(session: string): Prompt[] {
-    const waiting = this.waiting().filter((prompt) => prompt.session === session);
-    for (const { message } of waiting) this.drop(message.id);
+    const waiting = this.waiting().filter((prompt) => prompt.session === session && !this.isGone(prompt));
+    for (const prompt of waiting) {
+      // One that is not in the store any more was delivered by another tab; files are never kept there.
+      prompt.tried ||= prompt.files.length === 0 && !this.store.has(prompt.message.id);
+      this.drop(prompt.message.id);
+    }
     return waiting;
   }
 
