@@ -1,6 +1,6 @@
 // The frame around every signed-in page of the console: navigation, search, live state, and what may open over any page.
 import { SideShell } from '@tidepool/shared/shell/shell';
-import { useCommandKey } from '@tidepool/shared/ui/command-palette';
+import { useCommandKey } from '@tidepool/shared/ui/command-key';
 import { Toaster } from '@tidepool/shared/ui/toast';
 import { Search } from 'lucide-react';
 import { lazy, Suspense, useCallback, useState, type ReactNode } from 'react';

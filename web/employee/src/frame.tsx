@@ -1,6 +1,6 @@
 // The frame around every signed-in page of the employee app; the list names the pages that exist.
 import { HeaderShell } from '@tidepool/shared/shell/shell';
-import { useCommandKey } from '@tidepool/shared/ui/command-palette';
+import { useCommandKey } from '@tidepool/shared/ui/command-key';
 import { Toaster } from '@tidepool/shared/ui/toast';
 import { Search } from 'lucide-react';
 import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';

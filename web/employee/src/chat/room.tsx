@@ -2,9 +2,8 @@
 import * as Dialog from '@radix-ui/react-dialog';
 import { PageTitle } from '@tidepool/shared/shell/page';
 import { readStored, writeStored } from '@tidepool/shared/storage';
-import { useCallback, useEffect, useState, type ReactNode } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useState, type ReactNode } from 'react';
 import { useSetup } from '../claim/setups';
-import { SetupView } from '../claim/setup-view';
 import type { Instance } from '../instances-query';
 import { useText } from '../messages';
 import { onNewChat } from '../shortcuts';
@@ -12,6 +11,9 @@ import './chat.css';
 import { useChat, type Chat } from './use-chat';
 import { Column } from './view/column';
 import { Pane } from './view/pane';
+
+/** Only a freshly claimed assistant is set up. */
+const SetupView = lazy(() => import('../claim/setup-view'));
 
 const COLLAPSED = 'tidepool.column.collapsed';
 
@@ -29,7 +31,11 @@ export function Room(props: RoomProps) {
     <ChatRoom {...props} />
   ) : (
     <Layout {...props} chat={null}>
-      {() => <SetupView instance={props.selected} task={setup} />}
+      {() => (
+        <Suspense fallback={null}>
+          <SetupView instance={props.selected} task={setup} />
+        </Suspense>
+      )}
     </Layout>
   );
 }

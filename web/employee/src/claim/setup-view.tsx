@@ -7,7 +7,7 @@ import { useText } from '../messages';
 import { setSetup } from './setups';
 import { TaskProgress } from './task-progress';
 
-export function SetupView({ instance, task }: { instance: Instance; task: string }) {
+export default function SetupView({ instance, task }: { instance: Instance; task: string }) {
   const { t } = useText();
   const leave = useCallback(() => setSetup(instance.id, null), [instance.id]);
   return (

@@ -27,19 +27,6 @@ interface PaletteProps {
   busy?: boolean;
 }
 
-/** Calls back on Ctrl/⌘K, wherever the focus is. */
-export function useCommandKey(onPress: () => void) {
-  useEffect(() => {
-    const press = (event: globalThis.KeyboardEvent) => {
-      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
-      event.preventDefault();
-      onPress();
-    };
-    window.addEventListener('keydown', press);
-    return () => window.removeEventListener('keydown', press);
-  }, [onPress]);
-}
-
 export function CommandPalette(props: PaletteProps) {
   const { open, onClose, placeholder, text, onText, groups, busy = false } = props;
   const { t } = useI18n();

@@ -2,10 +2,12 @@
 // browser can reach it.
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { api } from '../../api';
-import { deviceId, deviceProof } from './device';
 import { hopOfTicket } from './hops';
 import { HopError, type Dialled } from './socket-link';
 import type { Hop } from './types';
+
+/** Few browsers reach a gateway straight: the others need no keys. */
+const device = () => import('./device');
 
 export async function dialRelay(instance: string): Promise<Dialled> {
   try {
@@ -47,7 +49,7 @@ export function directUrl(gatewayUrl: string, page: string = window.location.hre
 
 /** A gateway takes a browser from elsewhere only once its device is approved; the platform does that for the instance's owner. */
 async function approveDevice(instance: string, request: string): Promise<void> {
-  const body = { request_id: request, device_id: await deviceId() };
+  const body = { request_id: request, device_id: await (await device()).deviceId() };
   await unwrap(api.POST('/me/instances/{id}/devices', { params: { path: { id: instance } }, body }));
 }
 
@@ -60,7 +62,7 @@ export function dialler(instance: { id: string; gateway_url: string; gateway_tok
     if (direct === null) return dialRelay(instance.id);
     const straight: Dialled = {
       url: direct,
-      introduce: (challenge) => deviceProof(challenge, instance.gateway_token),
+      introduce: async (challenge) => (await device()).deviceProof(challenge, instance.gateway_token),
       detour: () => (direct = null),
     };
     if (!asked)
