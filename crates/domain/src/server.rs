@@ -128,6 +128,11 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         .field("status", &old.status, &new.status)
         .field("notes", &old.notes, &new.notes);
     server::update(&mut tx, &new).await?;
+    if new.status != "active" {
+        // Nobody looks at it any more, so nobody else would end it.
+        let subject = subject(id.as_str());
+        crate::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
+    }
     audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, &new.id, &changes.text())).await?;
     tx.commit().await?;
     Ok(new)

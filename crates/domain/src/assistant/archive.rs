@@ -70,7 +70,6 @@ done
 /// Copies the state of a stopped instance, with what it ran and how, to go back to.
 pub async fn snapshot(assistant: &Assistant, name: &str, version: &str, unit: &str) -> Result<()> {
     const DEED: &str = r#"
-[ ! -e "$archive/$name/complete" ] || exit 0
 rm -rf -- "$archive/$name"
 mkdir -m 700 -- "$archive/$name"
 cp -a --reflink=auto -- "$5" "$archive/$name/state"
@@ -81,6 +80,21 @@ sync -f -- "$archive/$name"
 : >"$archive/$name/complete"
 "#;
     let command = script(DEED, assistant, name).arg(version).stdin(unit).limit(COPY);
+    assistant.host.succeed(&command).await?;
+    Ok(())
+}
+
+/// Takes a snapshot away that is not to be gone back to. Nobody is waited for: a copy that is still being made, by a command whose
+/// connection was cut, does not find its folder any more and ends without having become whole.
+pub async fn discard(assistant: &Assistant, name: &str) -> Result<()> {
+    const SCRIPT: &str = r#"
+        set -eu
+        [ -e "$1/$2" ] || exit 0
+        gone=$(mktemp -d -- "$1/gone.XXXXXX")
+        mv -T -- "$1/$2" "$gone/snapshot"
+        rm -rf -- "$gone"
+    "#;
+    let command = Command::script(SCRIPT).args([assistant.place.archive(), name.to_owned()]).limit(REMOVE);
     assistant.host.succeed(&command).await?;
     Ok(())
 }

@@ -140,15 +140,22 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
             require_valid(assistant, version, &after).await?;
         }
         let told = format!("configuration: {}", describe(&changes, TOLD));
-        let told = debt::writing(app, assistant, &changes, &told).await?;
+        let debt = debt::of(app, assistant).await?;
+        let told = debt::writing(app, assistant, &debt, &changes, &told).await?;
         let (path, text) = (assistant.place.config_path(), after.text().as_bytes().to_vec());
         match assistant.host.write(&Write::new(path, text, expect).by(assistant.place.actor())).await {
             Ok(_) => {
                 instance::set_config_hash(&app.db, &assistant.id(), &after.hash()).await?;
                 return Ok(Edited { told, written: true });
             }
-            Err(remote::host::Error::ChangedMeanwhile { .. }) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                if error.is_undone() {
+                    store::debt::set(&app.db, &assistant.id(), &debt).await?;
+                }
+                if !matches!(error, remote::host::Error::ChangedMeanwhile { .. }) {
+                    return Err(error.into());
+                }
+            }
         }
     }
     Err(Error::conflict("somebody else keeps changing the configuration"))

@@ -27,9 +27,14 @@ pub async fn owe_start(app: &App, assistant: &Assistant) -> Result<()> {
 }
 
 /// The configuration is about to be written: a running gateway is to take it over, and the audit log to tell of it. Answers what
-/// there is to tell.
-pub async fn writing(app: &App, assistant: &Assistant, changes: &[Change], told: &str) -> Result<String> {
-    let before = of(app, assistant).await?;
+/// there is to tell. Where it surely was not written, what was owed `before` is owed again.
+pub async fn writing(
+    app: &App,
+    assistant: &Assistant,
+    before: &Debt,
+    changes: &[Change],
+    told: &str,
+) -> Result<String> {
     // One that does not run reads it when it starts; there may be no unit yet.
     let runs = systemd::state(&assistant.host, &assistant.place.unit).await?.is_running();
     let owed = match before.owed {

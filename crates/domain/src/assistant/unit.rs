@@ -22,6 +22,12 @@ pub fn is_ours(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
+/// Whether the unit on the server is ours and starts this version.
+pub async fn starts(assistant: &Assistant, version: &Version) -> Result<bool> {
+    let program = install::program(version);
+    Ok(read(assistant).await?.is_some_and(|text| is_ours(&text) && text.contains(&program)))
+}
+
 /// Writes the unit for a version; says whether it changed. A unit of somebody else's is refused.
 pub async fn write(assistant: &Assistant, version: &Version) -> Result<bool> {
     let place = &assistant.place;

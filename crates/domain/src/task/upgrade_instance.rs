@@ -58,16 +58,26 @@ impl Run for UpgradeInstance {
         }
         let name = format!("upgrade-{}", context.task.id);
         if let Some(kept) = archive::find(&assistant, &name).await? {
-            // An attempt of this very task. One that was taken back is not made again: it would only be down again.
+            // An attempt of this very task. What its unit starts tells how far that came; what is owed may have been paid since.
+            let before: Version = kept.version.parse().map_err(|why: String| Error::internal(why))?;
+            if !unit::starts(&assistant, &before).await? {
+                context.log("an attempt was broken off: back to before it").await?;
+                back(&context, &assistant, &name).await?;
+                return Err(Error::conflict("the upgrade was broken off and taken back"));
+            }
+            // One that was taken back is not made again: it would only be down again.
             if kept.used {
                 if debt::of(app, &assistant).await?.owed.is_start() {
                     run_again(&context, &assistant, &kept).await?;
                 }
                 return Err(Error::conflict("this upgrade failed and was taken back; see the first attempt"));
             }
-            context.log("an attempt was broken off: back to before it").await?;
-            back(&context, &assistant, &name).await?;
-            return Err(Error::conflict("the upgrade was broken off and taken back"));
+            // It may have run since the copy was begun: there is nothing to go back to, and the copy may be torn.
+            archive::discard(&assistant, &name).await?;
+        }
+        // What an attempt or a task before this had stopped runs, whatever becomes of this one; unless it is the cure.
+        if let Err(down) = config::settle(&context, &assistant).await {
+            context.log(&format!("it does not start as it is: {}", down.client)).await?;
         }
         let said = install::ensure(app, &assistant.server, &assistant.host, &target).await?;
         context.log(&said).await?;
@@ -78,8 +88,8 @@ impl Run for UpgradeInstance {
             old_unit.ok_or_else(|| Error::conflict("its unit is not ours: it cannot be upgraded from here"))?;
 
         if let Err(error) = take_snapshot(&context, &assistant, &name, &current, &old_unit).await {
-            // Nothing was changed yet: it goes on as it was.
-            if let Err(down) = service::start(&context, &assistant).await {
+            // Nothing was changed yet: it goes on as it was, once no copy can become whole that it changes meanwhile.
+            if let Err(down) = go_on(&context, &assistant, &name).await {
                 context.log(&format!("it could not be started again: {}", down.client)).await?;
             }
             return Err(error);
@@ -112,6 +122,11 @@ async fn take_snapshot(
     service::stop(context, assistant).await?;
     archive::snapshot(assistant, name, &current.to_string(), unit).await?;
     context.log(&format!("snapshot {name} of {current} taken")).await
+}
+
+async fn go_on(context: &Context, assistant: &Assistant, name: &str) -> Result<()> {
+    archive::discard(assistant, name).await?;
+    service::start(context, assistant).await
 }
 
 async fn switch(context: &Context, assistant: &Assistant, target: &Version) -> Result<()> {

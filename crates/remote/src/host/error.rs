@@ -101,6 +101,22 @@ impl Error {
         )
     }
 
+    /// Whether nothing at all came of a write.
+    pub fn is_undone(&self) -> bool {
+        self.is_unreachable()
+            || matches!(
+                self,
+                Error::Busy
+                    | Error::ChangedMeanwhile { .. }
+                    | Error::DiskFull { .. }
+                    | Error::ReadOnly { .. }
+                    | Error::Denied { .. }
+                    | Error::NotAFile { .. }
+                    | Error::NoFolder { .. }
+                    | Error::Locked { .. }
+            )
+    }
+
     pub(super) fn odd(what: impl Into<String>, why: impl fmt::Display) -> Error {
         Error::Odd { what: what.into(), why: why.to_string() }
     }

@@ -31,7 +31,7 @@ pub enum Power {
 pub(super) enum Obstacle {
     None,
     Held(String),
-    Refused(String),
+    Refused(String, String),
 }
 
 /// A machine. It is reached through `host::Hosts`.
@@ -189,9 +189,9 @@ impl Machine {
         self.obstacle.send_replace(Obstacle::Held(words.to_owned()));
     }
 
-    /// Commands with these words in them fail, until `go_on`.
-    pub fn refuse(&self, words: &str) {
-        self.obstacle.send_replace(Obstacle::Refused(words.to_owned()));
+    /// Commands with these words in them fail, and say why, until `go_on`.
+    pub fn refuse(&self, words: &str, why: &str) {
+        self.obstacle.send_replace(Obstacle::Refused(words.to_owned(), why.to_owned()));
     }
 
     pub fn go_on(&self) {
@@ -203,7 +203,7 @@ impl Machine {
         let mut obstacle = self.obstacle.subscribe();
         let found = obstacle.borrow().clone();
         let words = match &found {
-            Obstacle::Held(words) | Obstacle::Refused(words) => words,
+            Obstacle::Held(words) | Obstacle::Refused(words, _) => words,
             Obstacle::None => return Obstacle::None,
         };
         if !argv.iter().any(|word| word.contains(words)) {

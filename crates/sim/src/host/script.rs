@@ -43,6 +43,7 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("each() { signal=", end),
     ("find \"$archive\" -mindepth 1", archive),
     ("[ -e complete ] || exit 3", kept),
+    ("mktemp -d -- \"$1/gone.XXXXXX\"", discard),
     ("config validate --json", validate),
     ("useradd --system", make_home),
     (".openclaw/workspace .openclaw/logs", make_folders),
@@ -267,14 +268,12 @@ fn archive(state: &mut State, call: &Call<'_>) -> Answer {
         state.files.copy(&format!("{place}/state"), state_dir);
         state.files.write(&format!("{place}/used"), "", "root");
     } else if call.text.contains("reflink=auto -- \"$5\"") {
-        if state.files.get(&format!("{place}/complete")).is_none() {
-            state.files.remove(&place);
-            state.files.folder(&place, "root");
-            state.files.copy(state_dir, &format!("{place}/state"));
-            state.files.write(&format!("{place}/version"), format!("{}\n", call.arg(6)), "root");
-            state.files.write(&format!("{place}/unit"), call.stdin, "root");
-            state.files.write(&format!("{place}/complete"), "", "root");
-        }
+        state.files.remove(&place);
+        state.files.folder(&place, "root");
+        state.files.copy(state_dir, &format!("{place}/state"));
+        state.files.write(&format!("{place}/version"), format!("{}\n", call.arg(6)), "root");
+        state.files.write(&format!("{place}/unit"), call.stdin, "root");
+        state.files.write(&format!("{place}/complete"), "", "root");
     } else {
         let what = if call.text.contains("-e \"$4\"") { home } else { state_dir };
         if state.files.get(&place).is_none() && state.files.get(what).is_some() {
@@ -294,6 +293,11 @@ fn kept(state: &mut State, call: &Call<'_>) -> Answer {
     let text = |name: &str| state.files.text(&format!("{place}/{name}")).unwrap_or_default();
     let used = if has("used") { "used" } else { "fresh" };
     Answer::said(format!("{used}\n{}{}", text("version"), text("unit")))
+}
+
+fn discard(state: &mut State, call: &Call<'_>) -> Answer {
+    state.files.remove(&format!("{}/{}", call.arg(1), call.arg(2)));
+    Answer::nothing()
 }
 
 // ── programs ──

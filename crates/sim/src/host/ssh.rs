@@ -124,7 +124,7 @@ async fn session(machine: &Arc<Machine>, user: &str, mut read: ChannelReadHalf, 
     match obstacle {
         Obstacle::None => {}
         Obstacle::Held(_) => return,
-        Obstacle::Refused(_) => return say(write, Answer::failed(1, "there was an obstacle")).await,
+        Obstacle::Refused(_, why) => return say(write, Answer::failed(1, &why)).await,
     }
     let answer = match &invocation {
         Some(invocation) => command::run(machine, invocation, &stdin).await,

@@ -7,7 +7,7 @@ use base::id::{InstanceId, TaskId};
 use domain::task::Status;
 use serde_json::{Value, json};
 use sim::host::Power;
-use store::debt::Debt;
+use store::debt::{Debt, Owed};
 use store::instance::Health;
 
 use crate::kit::simulated::Simulated;
@@ -42,13 +42,89 @@ async fn a_changed_port_is_where_it_listens() {
 async fn an_upgrade_whose_snapshot_fails_leaves_it_running() {
     let ground = Simulated::new().await;
     let unit = ground.provisioned("a").await;
-    ground.machine.refuse("reflink=auto -- \"$5\"");
+    ground.machine.refuse("reflink=auto -- \"$5\"", "the disk is gone");
     let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
     let working = ground.work();
     let task = ground.ended(&asked).await;
     assert_eq!(task.status, Status::Failed, "{}", task.result);
     assert!(ground.machine.is_well(&unit), "{:#?}", ground.log(&asked).await);
     working.stop().await;
+    ground.site.check().await;
+}
+
+/// The phrase of what writes a unit or a configuration on a server.
+const WRITE: &str = ".tidepool-new.";
+
+fn unit_of(ground: &Simulated, unit: &str) -> String {
+    String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap()
+}
+
+/// A copy from before the switch is not gone back to: it may have run since, or while it was being made.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_was_broken_off_before_the_switch_loses_nothing() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
+    let snapshot = format!("{HOME}.archive/upgrade-{}", asked.as_str());
+    let other = std::cell::OnceCell::new();
+    let is_copied = async || {
+        let is_copied = ground.machine.read(&format!("{snapshot}/complete")).is_some();
+        if is_copied {
+            other.set(ground.enqueue("write_config", json!({"instance_id": "a"})).await).unwrap();
+            ground.site.wait(Duration::from_secs(1));
+        }
+        is_copied
+    };
+    ground.broken_off(WRITE, is_copied).await;
+    ground.machine.restart(&unit);
+    let since = format!("{HOME}/.openclaw/workspace/since.md");
+    ground.machine.write(&since, "said since");
+    ground.settle().await;
+    let (upgraded, written) = (ground.done(&asked).await, ground.done(other.get().unwrap()).await);
+    assert!(upgraded.result.ends_with("to 2026.5.28"), "{}: {:#?}", upgraded.result, ground.log(&asked).await);
+    // What was asked for meanwhile has begun when the upgrade was over, and found nothing to pay.
+    assert_eq!(written.result, "the configuration is as it should be", "{:#?}", ground.log(&asked).await);
+    assert_eq!(ground.machine.read(&since).as_deref(), Some(&b"said since"[..]));
+    assert!(ground.machine.is_well(&unit));
+    ground.site.check().await;
+}
+
+/// Between a restored state and the unit that belongs to it somebody else starts the assistant: it is gone back all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let before = unit_of(&ground, &unit);
+    let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
+    let snapshot = format!("{HOME}.archive/upgrade-{}", asked.as_str());
+    ground.broken_off("systemctl start", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
+    ground.broken_off(WRITE, async || ground.machine.read(&format!("{snapshot}/used")).is_some()).await;
+    ground.machine.restart(&unit);
+    store::debt::set(&ground.site.app.db, &InstanceId::named("a"), &Debt::NONE).await.unwrap();
+    let working = ground.work();
+    let task = ground.ended(&asked).await;
+    working.stop().await;
+    assert!(task.error.contains("taken back"), "{}", task.error);
+    assert_eq!(unit_of(&ground, &unit), before, "{:#?}", ground.log(&asked).await);
+    assert!(ground.machine.is_well(&unit));
+    ground.site.check().await;
+}
+
+/// What was surely not written is neither told as written, nor a reason to restart anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_found_no_room_was_not_written() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let starts = ground.machine.starts(&unit);
+    ground.machine.refuse(WRITE, "No space left on device");
+    let task = wish(&ground, json!({"gateway": {"controlUi": {"basePath": "/never"}}})).await;
+    let working = ground.work();
+    assert_eq!(ground.ended(&task).await.status, Status::Failed);
+    working.stop().await;
+    ground.machine.go_on();
+    let debt = store::debt::find(&ground.site.app.db, &InstanceId::named("a")).await.unwrap();
+    assert_eq!((debt.owed, debt.told.as_str()), (Owed::Nothing, ""));
+    assert_eq!((audited(&ground, "/never").await, ground.machine.starts(&unit)), (0, starts));
     ground.site.check().await;
 }
 
