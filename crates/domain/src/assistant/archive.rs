@@ -38,10 +38,12 @@ fn script(deed: &str, assistant: &Assistant, name: &str) -> Command {
 }
 
 /// Moves everything away that whoever had the instance may have left: the home where it is the instance's alone, else its state.
+/// From then on no upgrade goes back to it.
 pub async fn put_away(assistant: &Assistant, name: &str) -> Result<()> {
     let what = if assistant.place.is_own { "$4" } else { "$5" };
     let deed = format!(
         r#"
+rm -f -- "$archive"/upgrade-*/complete
 if [ ! -e "$archive/$name" ] && [ -e "{what}" ]; then
   mv -T -- "{what}" "$archive/$name"
   touch -h -- "$archive/$name"
@@ -90,9 +92,8 @@ pub async fn discard(assistant: &Assistant, name: &str) -> Result<()> {
     const SCRIPT: &str = r#"
         set -eu
         [ -e "$1/$2" ] || exit 0
-        gone=$(mktemp -d -- "$1/gone.XXXXXX")
-        mv -T -- "$1/$2" "$gone/snapshot"
-        rm -rf -- "$gone"
+        mv -T -- "$1/$2" "$1/gone.$$"
+        rm -rf -- "$1/gone.$$"
     "#;
     let command = Command::script(SCRIPT).args([assistant.place.archive(), name.to_owned()]).limit(REMOVE);
     assistant.host.succeed(&command).await?;

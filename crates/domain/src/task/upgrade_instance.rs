@@ -60,6 +60,10 @@ impl Run for UpgradeInstance {
         if let Some(kept) = archive::find(&assistant, &name).await? {
             // An attempt of this very task. What its unit starts tells how far that came; what is owed may have been paid since.
             let before: Version = kept.version.parse().map_err(|why: String| Error::internal(why))?;
+            if current != before {
+                // Until it is accepted the record says what was before; another upgrade was, since this one was taken back.
+                return Err(Error::conflict(format!("another upgrade, to {current}, was made since")));
+            }
             if !unit::starts(&assistant, &before).await? {
                 context.log("an attempt was broken off: back to before it").await?;
                 back(&context, &assistant, &name).await?;
@@ -83,14 +87,20 @@ impl Run for UpgradeInstance {
         context.log(&said).await?;
         let found = config::read(&assistant).await?.ok_or_else(|| Error::conflict("the configuration is gone"))?;
         config::require_valid(&assistant, &target, &found.document).await?;
+        if !unit::starts(&assistant, &current).await? {
+            // A cleaning came into the middle of an attempt: nothing is left of that but its unit.
+            unit::write(&assistant, &current).await?;
+        }
         let old_unit = unit::read(&assistant).await?.filter(|text| unit::is_ours(text));
         let old_unit =
             old_unit.ok_or_else(|| Error::conflict("its unit is not ours: it cannot be upgraded from here"))?;
 
         if let Err(error) = take_snapshot(&context, &assistant, &name, &current, &old_unit).await {
-            // Nothing was changed yet: it goes on as it was, once no copy can become whole that it changes meanwhile.
-            if let Err(down) = go_on(&context, &assistant, &name).await {
-                context.log(&format!("it could not be started again: {}", down.client)).await?;
+            // Nothing was changed yet: it goes on as it was. What is left of the copy is in nobody's way, but for its size.
+            for done in [archive::discard(&assistant, &name).await, service::start(&context, &assistant).await] {
+                if let Err(why) = done {
+                    context.log(&format!("what was begun could not be undone: {}", why.client)).await?;
+                }
             }
             return Err(error);
         }
@@ -122,11 +132,6 @@ async fn take_snapshot(
     service::stop(context, assistant).await?;
     archive::snapshot(assistant, name, &current.to_string(), unit).await?;
     context.log(&format!("snapshot {name} of {current} taken")).await
-}
-
-async fn go_on(context: &Context, assistant: &Assistant, name: &str) -> Result<()> {
-    archive::discard(assistant, name).await?;
-    service::start(context, assistant).await
 }
 
 async fn switch(context: &Context, assistant: &Assistant, target: &Version) -> Result<()> {

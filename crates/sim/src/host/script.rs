@@ -43,7 +43,7 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("each() { signal=", end),
     ("find \"$archive\" -mindepth 1", archive),
     ("[ -e complete ] || exit 3", kept),
-    ("mktemp -d -- \"$1/gone.XXXXXX\"", discard),
+    ("mv -T -- \"$1/$2\" \"$1/gone.$$\"", discard),
     ("config validate --json", validate),
     ("useradd --system", make_home),
     (".openclaw/workspace .openclaw/logs", make_folders),
@@ -275,6 +275,12 @@ fn archive(state: &mut State, call: &Call<'_>) -> Answer {
         state.files.write(&format!("{place}/unit"), call.stdin, "root");
         state.files.write(&format!("{place}/complete"), "", "root");
     } else {
+        let forgets = call.text.contains("rm -f -- \"$archive\"/upgrade-*/complete");
+        for file in state.files.beginning(&format!("{folder}/upgrade-")) {
+            if forgets && file.ends_with("/complete") {
+                state.files.remove(&file);
+            }
+        }
         let what = if call.text.contains("-e \"$4\"") { home } else { state_dir };
         if state.files.get(&place).is_none() && state.files.get(what).is_some() {
             state.files.rename(what, &place);

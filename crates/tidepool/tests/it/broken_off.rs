@@ -107,7 +107,45 @@ async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     assert!(task.error.contains("taken back"), "{}", task.error);
     assert_eq!(unit_of(&ground, &unit), before, "{:#?}", ground.log(&asked).await);
     assert!(ground.machine.is_well(&unit));
+
+    // Once another upgrade was made, nothing is left to be taken back.
+    let other = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.8.2"})).await;
+    ground.settle().await;
+    ground.done(&other).await;
+    ground.site.wait(Duration::from_secs(60));
+    let (working, began) = (ground.work(), Instant::now());
+    while domain::task::show(&ground.site.app, &asked).await.unwrap().failures == task.failures {
+        assert!(began.elapsed() < Duration::from_secs(60), "it was not tried again");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    working.stop().await;
+    assert!(unit_of(&ground, &unit).contains("2026.8.2"), "{:#?}", ground.log(&asked).await);
     ground.site.check().await;
+}
+
+/// A cleaning that comes into the middle of an upgrade is not undone by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_brings_nobodys_traces_back() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let site = &ground.site;
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    ground.settle().await;
+    let diary = format!("{HOME}/.openclaw/workspace/diary.md");
+    ground.machine.write(&diary, "mine alone");
+    let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
+    ground.broken_off("systemctl start", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
+    let (next, _) = site.quick_employee("bob@example.com").await;
+    for user in [Value::Null, json!(next)] {
+        site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    }
+    ground.settle().await;
+    let upgraded = ground.done(&asked).await;
+    assert!(upgraded.result.ends_with("to 2026.5.28"), "{}: {:#?}", upgraded.result, ground.log(&asked).await);
+    assert_eq!(ground.machine.read(&diary), None, "{:#?}", ground.log(&asked).await);
+    assert!(ground.machine.is_well(&unit));
+    site.check().await;
 }
 
 /// What was surely not written is neither told as written, nor a reason to restart anything.

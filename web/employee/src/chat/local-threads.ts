@@ -69,18 +69,25 @@ window.addEventListener('pagehide', () => {
 });
 window.addEventListener('pageshow', ({ persisted }) => {
   // The page that came in its place may have sent it.
-  if (persisted) waitingInTab.clear();
+  if (persisted) takeOver();
 });
+takeOver();
+
+/** What the page before this one left to this tab, for every instance. */
+function takeOver() {
+  waitingInTab.clear();
+  for (const key of storedKeys(tab).filter((key) => key.startsWith(PREFIX))) {
+    waitingInTab.set(key, new Set((parse(readStored(key, tab)) as string[] | null) ?? []));
+    writeStored(key, null, tab);
+  }
+}
 
 /** The prompts that wait in this tab: every tab reads the same threads, and each prompt is one tab's to send. */
 export function waitingHere(key: string) {
   const ids = () => {
-    const known = waitingInTab.get(key);
-    if (known !== undefined) return known;
-    const stored = new Set((parse(readStored(key, tab)) as string[] | null) ?? []);
-    waitingInTab.set(key, stored);
-    writeStored(key, null, tab);
-    return stored;
+    const known = waitingInTab.get(key) ?? new Set<string>();
+    waitingInTab.set(key, known);
+    return known;
   };
   return {
     ids,

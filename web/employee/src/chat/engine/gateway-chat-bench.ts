@@ -106,4 +106,4 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
-export const settle = () => vi.advanceTimersByTimeAsync(100);
+export const settle = () => vi.advanceTimersByTimeAsync(300);

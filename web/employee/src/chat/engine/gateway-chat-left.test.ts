@@ -1,8 +1,9 @@
 // What a gateway-chat engine does once it is left, and what it leaves on the machine.
-import { afterEach, describe, expect, it } from 'vitest';
+import { ApiError } from '@tidepool/shared/api/envelope';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { session } from '../../api';
 import { forgetThreads } from '../local-threads';
-import { bench, hanging, settle, texts } from './gateway-chat-bench';
+import { bench, hanging, settle, texts, words } from './gateway-chat-bench';
 
 async function streaming(text = 'Go') {
   const made = bench();
@@ -35,6 +36,34 @@ describe('a gateway chat that is left', () => {
       'assistant done Hello',
     ]);
     second.engine.destroy();
+  });
+
+  it('has half a reply, and no failure, where the stream ends just before the page goes', async () => {
+    const first = bench();
+    first.engine.start();
+    await settle();
+    let cut = (): unknown => null;
+    first.next((_turns, on) => {
+      on.open();
+      for (const chunk of words('Half')) on.chunk(chunk);
+      return new Promise((_resolve, reject) => {
+        cut = () => reject(new ApiError({ code: 'cut', msg: '', status: 0 }));
+      });
+    });
+    first.engine.send('Go');
+    await settle();
+    cut();
+    await vi.advanceTimersByTimeAsync(30);
+    window.dispatchEvent(new Event('pagehide'));
+    const second = bench();
+    second.engine.start();
+    await settle();
+    expect(second.engine.state().messages).toMatchObject([
+      { text: 'Go', status: 'sent' },
+      { text: 'Half', status: 'broken', failure: undefined },
+    ]);
+    second.engine.destroy();
+    first.engine.destroy();
   });
 
   it('writes nothing over what the engine after it has kept', async () => {

@@ -144,6 +144,7 @@ describe('what waits for the network', () => {
     engine.send('Hi');
     window.dispatchEvent(new Event(event));
     expect(await foundByNewPage(engine.state().conversation)).toMatchObject([{ status }]);
+    expect(sessionStorage).toHaveLength(0);
     engine.destroy();
   });
 
@@ -159,6 +160,22 @@ describe('what waits for the network', () => {
     await settle();
     expect(asked).toHaveLength(0);
     expect(engine.state().messages).toMatchObject([{ status: 'failed', failure: { code: 'unsure' } }]);
+    engine.destroy();
+  });
+
+  it('is held by its page where the browser has no room for it', async () => {
+    const { engine, asked } = bench();
+    engine.start();
+    await settle();
+    vi.stubGlobal('localStorage', { getItem: () => null });
+    window.dispatchEvent(new Event('offline'));
+    engine.send('Hi');
+    window.dispatchEvent(new Event('pagehide'));
+    anotherTab();
+    engine.reconnect();
+    await settle();
+    vi.unstubAllGlobals();
+    expect(asked).toHaveLength(1);
     engine.destroy();
   });
 

@@ -25,6 +25,7 @@ import type { Prompt, Unfinished } from './unfinished';
 const MOST_TURNS = 40;
 const MOST_CHARACTERS = 200_000;
 const COST_AFTER_MS = 2500;
+const LEAVING_MS = 250;
 
 interface Run {
   prompt: string;
@@ -41,6 +42,8 @@ export class GatewayChat implements ChatEngine {
   private alive = false;
   /** The page is about to go: what breaks off now does so because of that. */
   private hidden = false;
+  /** The thread could be written down as it was then: not every browser has room. */
+  private stored = false;
   /** The server answered while the browser said that there is no network: it is not to be believed. */
   private reached = false;
   /** It is known which conversation is open: before that nothing goes out. */
@@ -97,6 +100,7 @@ export class GatewayChat implements ChatEngine {
     if (prompt?.role !== 'user') return;
     // Files that could not go this way do not go with it now.
     this.thread.patch(id, { status: 'queued', failure: undefined, files: undefined });
+    this.keep();
     if (this.state().connection.state === 'live') this.pump();
     else this.reconnect();
   }
@@ -111,6 +115,7 @@ export class GatewayChat implements ChatEngine {
     this.thread.cutAt(prompt.id);
     // Asked twice it is said twice, to the server's history as well.
     this.thread.add({ ...prompt, id: newId(), status: 'queued', failure: undefined });
+    this.keep();
     this.pump();
   }
 
@@ -287,6 +292,8 @@ export class GatewayChat implements ChatEngine {
       this.finish(run, { status: 'done', latencyMs: Date.now() - began }, conversation, began);
     } catch (error) {
       writer.flush();
+      // A page that goes may hear of its streams' end before it hears that it goes.
+      if (!run.abort.signal.aborted) await new Promise((resolve) => setTimeout(resolve, LEAVING_MS));
       if (!this.alive || this.hidden) this.thread.patch(reply, { status: 'broken' });
       else if (run.abort.signal.aborted) {
         if (!arrival.opened) taken();
@@ -399,12 +406,14 @@ export class GatewayChat implements ChatEngine {
   private hide = () => {
     this.keep();
     this.hidden = true;
+    const { conversation, messages } = this.state();
+    this.stored = this.local.messages(conversation)?.at(-1)?.id === messages.at(-1)?.id;
   };
 
   private show = ({ persisted }: PageTransitionEvent) => {
     this.hidden = false;
     // The browser had put this page away: another may have gone on with the thread, and sent what waited.
-    if (persisted) void this.load(this.state().conversation);
+    if (persisted && this.stored) void this.load(this.state().conversation);
     else this.pump();
   };
 

@@ -211,6 +211,13 @@ describe('a prompt', () => {
     expect(first.handOver(SESSION)).toMatchObject([{ message: { text: 'too' }, tried: true }]);
   });
 
+  it('never went out, where the browser has no room for what waits', () => {
+    const full = new Unfinished({ read: () => [], has: () => false, keep: () => null, drop: () => null });
+    useEngine(undefined, full);
+    engine.send('waits');
+    expect(full.handOver(SESSION)).toMatchObject([{ message: { text: 'waits' }, tried: false }]);
+  });
+
   it('that may stand before what was read is left to the person', async () => {
     const at = Date.now() - 60_000;
     unfinished.add({
@@ -253,6 +260,22 @@ describe('a prompt on its way', () => {
     expect(aborted()).toEqual([]);
     answer();
     await until(() => expect(aborted()).toMatchObject([{ params: { runId: lastRun() } }]));
+  });
+
+  it('goes on when the reply before it is stopped', async () => {
+    const [run = ''] = await asked('count');
+    chat(run, { state: 'delta', message: reply('one') });
+    await until(() => expect(seen().at(-1)).toBe('assistant streaming one'));
+    let answer = (): unknown => null;
+    gateway.answers.set('chat.send', ({ params }) => {
+      return new Promise((resolve) => (answer = () => resolve({ runId: params.idempotencyKey })));
+    });
+    engine.send('and then');
+    await until(() => expect(sent()).toHaveLength(2));
+    engine.stop();
+    answer();
+    await until(() => expect(prompts).toHaveLength(2));
+    await until(() => expect(aborted()).toMatchObject([{ params: { runId: run } }]));
   });
 
   it('was taken when its reply is heard, answer or not', async () => {

@@ -120,7 +120,10 @@ export class GatewaySocket implements ChatEngine {
 
   stop() {
     const run = this.running()?.run;
-    if (run !== undefined) this.abort(this.sessionKey(), run);
+    if (run !== undefined) {
+      this.abort(this.sessionKey(), run);
+      return;
+    }
     // What is on its way has no reply yet that could be ended.
     for (const { id, status } of this.state().messages) if (status === 'sending') this.unwanted.add(id);
   }
@@ -140,6 +143,7 @@ export class GatewaySocket implements ChatEngine {
     if (isRunning(this.state())) this.stop();
     const prompt = this.unfinished.prompt(id);
     let goes = files;
+    if (prompt?.message.status === 'sending') this.unwanted.add(id);
     if (prompt !== undefined && isMissing(prompt)) {
       this.unfinished.drop(id);
       this.thread.remove(id);

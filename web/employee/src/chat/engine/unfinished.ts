@@ -13,6 +13,8 @@ export interface Prompt {
   tried: boolean;
   /** Another tab's, as it stood when this page was opened. */
   foreign?: boolean;
+  /** It was seen in the store, which not every browser has room for. */
+  stored?: boolean;
   /** What answers it, once it is taken. */
   run?: string;
 }
@@ -35,7 +37,7 @@ export class Unfinished {
 
   constructor(private readonly store: PromptStore = NO_STORE) {
     for (const { unmade, ...prompt } of store.read()) {
-      this.prompts.set(prompt.message.id, prompt);
+      this.prompts.set(prompt.message.id, { ...prompt, stored: true });
       if (unmade) this.unmade.add(prompt.session);
     }
   }
@@ -134,8 +136,8 @@ export class Unfinished {
   handOver(session: string): Prompt[] {
     const waiting = this.waiting().filter((prompt) => prompt.session === session && !this.isGone(prompt));
     for (const prompt of waiting) {
-      // One that is not in the store any more was delivered by another tab; files are never kept there.
-      prompt.tried ||= prompt.files.length === 0 && !this.store.has(prompt.message.id);
+      // One that is not in the store any more was delivered by another tab.
+      prompt.tried ||= prompt.stored === true && !this.store.has(prompt.message.id);
       this.drop(prompt.message.id);
     }
     return waiting;
@@ -146,7 +148,10 @@ export class Unfinished {
     const { message, session, files, tried } = prompt;
     const waits = message.status === 'queued' || message.status === 'sending';
     if (!waits || files.length > 0) this.store.drop(message.id);
-    else this.store.keep({ message, session, tried, unmade: this.unmade.has(session) });
+    else {
+      this.store.keep({ message, session, tried, unmade: this.unmade.has(session) });
+      prompt.stored = this.store.has(message.id);
+    }
   }
 }
 
