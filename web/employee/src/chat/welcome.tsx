@@ -13,7 +13,7 @@ function greeting(hour: number): Key {
   return hour >= 12 && hour < 18 ? 'home.afternoon' : 'home.evening';
 }
 
-export default function Welcome() {
+export function Welcome() {
   const { t } = useText();
   const profile = useProfile();
   const { name, email } = profile.data ?? {};

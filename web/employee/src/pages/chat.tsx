@@ -1,15 +1,12 @@
 // The chat page: first the instance list, then today's sums, then the first instance or the one named in the URL.
 import { PageTitle } from '@tidepool/shared/shell/page';
 import { ErrorState, Skeleton } from '@tidepool/shared/ui/states';
-import { lazy, Suspense } from 'react';
 import { useSearchParams } from 'wouter';
 import { Room } from '../chat/room';
+import { Welcome } from '../chat/welcome';
 import { useInstances, useSummary } from '../instances-query';
 import { useText } from '../messages';
 import { useProfile } from '../profile-query';
-
-/** For whoever has no assistant yet: seen once. */
-const Welcome = lazy(() => import('../chat/welcome'));
 
 export default function ChatPage() {
   const { t } = useText();
@@ -26,14 +23,11 @@ export default function ChatPage() {
         <ErrorState error={instances.error} onRetry={() => void instances.refetch()} />
       </Centred>
     ) : (
-      <Waiting title={t('nav.chat')} />
+      <Centred title={t('nav.chat')}>
+        <Skeleton lines={4} />
+      </Centred>
     );
-  if (list.length === 0)
-    return (
-      <Suspense fallback={<Waiting title={t('nav.chat')} />}>
-        <Welcome />
-      </Suspense>
-    );
+  if (list.length === 0) return <Welcome />;
   const selected = list.find((one) => one.id === wanted) ?? list[0];
   // Sums that cannot be had do not hold up the chat; a profile must name the account that drafts belong to.
   const ready = (summary.isSuccess || summary.isError) && (profile.data ?? null) !== null;
@@ -54,14 +48,6 @@ export default function ChatPage() {
       selected={selected}
       onSelect={(id) => setSearch({ instance: id })}
     />
-  );
-}
-
-function Waiting({ title }: { title: string }) {
-  return (
-    <Centred title={title}>
-      <Skeleton lines={4} />
-    </Centred>
   );
 }
 
