@@ -87,13 +87,7 @@ impl Run for UpgradeInstance {
         context.log(&said).await?;
         let found = config::read(&assistant).await?.ok_or_else(|| Error::conflict("the configuration is gone"))?;
         config::require_valid(&assistant, &target, &found.document).await?;
-        if !unit::starts(&assistant, &current).await? {
-            // A cleaning came into the middle of an attempt: nothing is left of that but its unit.
-            unit::write(&assistant, &current).await?;
-        }
-        let old_unit = unit::read(&assistant).await?.filter(|text| unit::is_ours(text));
-        let old_unit =
-            old_unit.ok_or_else(|| Error::conflict("its unit is not ours: it cannot be upgraded from here"))?;
+        let old_unit = own_unit(&assistant, &current).await?;
 
         if let Err(error) = take_snapshot(&context, &assistant, &name, &current, &old_unit).await {
             // Nothing was changed yet: it goes on as it was. What is left of the copy is in nobody's way, but for its size.
@@ -119,6 +113,19 @@ impl Run for UpgradeInstance {
             }
         }
     }
+}
+
+/// The unit that starts what it runs now.
+async fn own_unit(assistant: &Assistant, current: &Version) -> Result<String> {
+    let ours = async || Ok::<_, Error>(unit::read(assistant).await?.filter(|text| unit::is_ours(text)));
+    let foreign = || Error::conflict("its unit is not ours: it cannot be upgraded from here");
+    let there = ours().await?.ok_or_else(foreign)?;
+    if unit::starts(assistant, current).await? {
+        return Ok(there);
+    }
+    // A cleaning came into the middle of an attempt: nothing is left of that but its unit.
+    unit::write(assistant, current).await?;
+    ours().await?.ok_or_else(foreign)
 }
 
 /// What is gone back to, of the stopped instance.
