@@ -5,6 +5,7 @@ import {
   expect,
   expectAccessible,
   expectNoOverflow,
+  logIn,
   openSignedIn,
   SIDES,
   test,
@@ -81,6 +82,19 @@ for (const side of SIDES) {
       await expect(page.getByRole('menuitem', { name: 'Sign out' })).toBeFocused();
       await keyboard.press('Enter');
       await expect(page).toHaveURL(`${app.url}/login`);
+    });
+
+    test('the next page has the focus although the first never came', async ({ page, server }) => {
+      const app = await appOf(side, server);
+      let held = 0;
+      await page.route(/\/assets\/(chat|overview)-[^/]*\.js$/, () => {
+        held += 1;
+      });
+      await page.goto(app.url);
+      await logIn(page, app.account);
+      await page.getByRole('link', { name: 'Profile', exact: true }).click();
+      await expect(page.getByRole('heading', { name: 'Profile', level: 1 })).toBeFocused();
+      expect(held).toBe(1);
     });
 
     test('the focus is visible on every control', async ({ page, server }) => {

@@ -1,10 +1,11 @@
 // One page inside the shell: its title in the tab and as the heading. After a navigation the heading takes the focus,
 // so that a screen reader announces where one is and the keyboard goes on from there.
-import { useEffect, useRef, type ReactNode } from 'react';
+import { createContext, useContext, useEffect, useRef, type ReactNode } from 'react';
 import { ErrorBoundary } from '../ui/error-boundary';
 import { PageFailure } from './page-failure';
 
-let opened = false;
+/** Whether one has moved since the frame stands; the shell tells. */
+export const Moved = createContext(false);
 
 export function PageTitle({ title }: { title: string }) {
   useEffect(() => {
@@ -27,10 +28,10 @@ interface PageProps {
 
 export function Page({ title, heading = title, lead, action, wide = false, children }: PageProps) {
   const headline = useRef<HTMLHeadingElement>(null);
+  // The first address keeps the browser's own start of the focus, whether or not its page was ever there.
+  const arrived = useRef(useContext(Moved));
   useEffect(() => {
-    // The document's first page keeps the browser's own start of the focus.
-    if (opened) headline.current?.focus();
-    opened = true;
+    if (arrived.current) headline.current?.focus();
   }, []);
   return (
     <div

@@ -1,6 +1,6 @@
 // The frame around every signed-in page. The employee app has its navigation in a header, which leaves the width to the
 // chat; the console has a side bar, which leaves room for many pages. Under 768 px both have a header with a drawer.
-import { Suspense, type MouseEvent, type ReactNode } from 'react';
+import { Suspense, useState, type MouseEvent, type ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useI18n } from '../i18n/i18n';
 import { ErrorBoundary } from '../ui/error-boundary';
@@ -9,6 +9,7 @@ import { Skeleton } from '../ui/states';
 import { AccountMenu, type Account } from './account-menu';
 import { Drawer } from './drawer';
 import { Nav, type NavItem } from './nav';
+import { Moved } from './page';
 import { PageFailure } from './page-failure';
 import { NewVersion, VersionTag } from './version';
 
@@ -123,6 +124,9 @@ function SkipLink() {
 
 function Main({ fill = false, children }: { fill?: boolean; children: ReactNode }) {
   const [location] = useLocation();
+  const [entry] = useState(location);
+  const [moved, setMoved] = useState(false);
+  if (!moved && location !== entry) setMoved(true);
   return (
     <main id="main" tabIndex={-1} className={`min-w-0 flex-1 ${fill ? 'min-h-0' : ''}`}>
       <ErrorBoundary resetOn={location} fallback={() => <PageFailure />}>
@@ -133,7 +137,7 @@ function Main({ fill = false, children }: { fill?: boolean; children: ReactNode 
             </div>
           }
         >
-          {children}
+          <Moved value={moved}>{children}</Moved>
         </Suspense>
       </ErrorBoundary>
     </main>
