@@ -109,7 +109,8 @@ test.describe('with a small fleet', () => {
 
   test('a deletion says what it touches and asks for the name', async ({ page }) => {
     await openSignedIn(page, app, small, '/instances?open=a-0006');
-    await page.getByRole('button', { name: 'Actions for Assistant a 6' }).last().click();
+    const panel = page.getByRole('dialog', { name: 'Assistant a 6' });
+    await panel.getByRole('button', { name: 'Actions for Assistant a 6' }).click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete Assistant a 6?' });
     await expect(dialog.getByText('It is stopped and removed on Server quay')).toBeVisible();
@@ -263,6 +264,7 @@ test.describe('with a small fleet', () => {
   test('a plain administrator sees no action of super administrators', async ({ page, watch }) => {
     // Nobody has given this server a key to log in with.
     watch.allow(/status of 409 .*\/containers/);
+    test.slow();
     const account = { email: 'plain@example.test', password: 'plain-sailing-12' };
     await small.asAdmin('POST', '/admin-users', { ...account, name: 'Plain', role: 'admin' });
     const plain = { ...app, account };

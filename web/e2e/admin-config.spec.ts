@@ -6,10 +6,15 @@ interface Versions {
   list: { version: string }[];
 }
 
-/** Saves a document, and waits until the server has it and kept as many older ones. */
+/** Saves a document, and waits until the server has it and kept as many older ones, and the task that did it is over. */
 async function save(demo: Server, id: string, document: unknown, kept: number) {
-  await demo.asAdmin('PATCH', `/instances/${id}/config`, { config_json: JSON.stringify(document) });
+  const config_json = JSON.stringify(document);
+  const { task_id } = (await demo.asAdmin('PATCH', `/instances/${id}/config`, { config_json })) as {
+    task_id: string;
+  };
   await expect(async () => {
+    const { status } = (await demo.asAdmin('GET', `/tasks/${task_id}`)) as { status: string };
+    expect(status).toBe('done');
     const { list } = (await demo.asAdmin('GET', `/instances/${id}/config/versions`)) as Versions;
     expect(list).toHaveLength(kept);
   }).toPass({ timeout: 30_000 });
@@ -85,6 +90,7 @@ test('a secret that differs stays as it is, and that is said', async ({ page, de
     .click();
   await expect(panel.getByText('1 of these places stay as they are today')).toBeVisible();
   await expect(panel.getByRole('button', { name: 'Take these values over' })).toBeDisabled();
+  await page.unrouteAll({ behavior: 'wait' });
 });
 
 test('a server that cannot be asked for them leaves the rest standing', async ({

@@ -38,7 +38,8 @@ test('on a phone what can be done with chosen rows stays in sight', async ({ pag
 test('on a phone a preview breaks no name in the middle of a word', async ({ page, demo, app }) => {
   await page.setViewportSize({ width: 375, height: 812 });
   await openSignedIn(page, app, demo, '/instances?open=fra-1-a');
-  await page.getByRole('button', { name: 'Actions for Frankfurt 1 A' }).last().click();
+  const panel = page.getByRole('dialog', { name: 'Frankfurt 1 A' });
+  await panel.getByRole('button', { name: 'Actions for Frankfurt 1 A' }).click();
   await page.getByRole('menuitem', { name: 'Restart' }).click();
   const name = page.getByRole('dialog', { name: 'Restart' }).getByText('Frankfurt 1 A (fra-1-a)');
   const box = await name.boundingBox();
@@ -54,7 +55,8 @@ test('an address that has no room goes on after its "@"', async ({ page, demo, a
 
 test('what opens over a panel dims it', async ({ page, demo, app }) => {
   await openSignedIn(page, app, demo, '/instances?open=fra-1-a');
-  await page.getByRole('button', { name: 'Actions for Frankfurt 1 A' }).last().click();
+  const panel = page.getByRole('dialog', { name: 'Frankfurt 1 A' });
+  await panel.getByRole('button', { name: 'Actions for Frankfurt 1 A' }).click();
   await page.getByRole('menuitem', { name: 'Delete' }).click();
   await expect(page.getByRole('dialog', { name: 'Delete Frankfurt 1 A?' })).toBeVisible();
   const top = await page.evaluate(() => {

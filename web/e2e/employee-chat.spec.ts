@@ -66,6 +66,7 @@ test('Esc stops a reply, what has come stays, and asking again replaces it', asy
   await page.keyboard.press('Escape');
   await expect(replies(page).last()).toContainText('Stopped');
   await expect.poll(() => place.model.left).toBe(left + 1);
+  await expect(replies(page).last().locator('.prose-chat')).toBeVisible();
   const text = await replies(page).last().innerText();
   await page.waitForTimeout(500);
   expect(await replies(page).last().innerText()).toBe(text);

@@ -64,19 +64,15 @@ const topOf = (page: Page, message: string) =>
       : Math.round(row.getBoundingClientRect().top - element.getBoundingClientRect().top);
   }, message);
 
-/** The browser moves over several frames. */
+/** The browser moves over several frames, however long each takes. */
 async function settled(page: Page) {
-  let before = -1;
-  await expect
-    .poll(
-      async () => {
-        const last = before;
-        before = await thread(page).evaluate((element) => element.scrollTop);
-        return before === last;
-      },
-      { intervals: [120] },
-    )
-    .toBe(true);
+  await thread(page).evaluate(async (element) => {
+    for (let [still, before] = [0, -1]; still < 10;) {
+      await new Promise(requestAnimationFrame);
+      still = element.scrollTop === before ? still + 1 : 0;
+      before = element.scrollTop;
+    }
+  });
 }
 
 /** Scrolls back by the wheel: what was first in view moves by as much and stays there. */

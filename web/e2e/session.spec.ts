@@ -19,6 +19,9 @@ for (const side of SIDES) {
       await page.reload();
       await expect(page).toHaveURL(`${app.url}/login?next=%2Fprofile%3Ffrom%3Dtest`);
       await expect(page.getByText('Your session has ended.')).toBeVisible();
+      // It may have known before the reload: that does not make it forget.
+      await page.reload();
+      await expect(page.getByText('Your session has ended.')).toBeVisible();
       await logIn(page, app.account);
       await expect(page).toHaveURL(`${app.url}/profile?from=test`);
       await expect(page.getByRole('heading', { name: 'Profile', level: 1 })).toBeVisible();

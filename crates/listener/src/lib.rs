@@ -164,7 +164,9 @@ async fn speaks(stream: &TcpStream, head: Duration, mut stop: watch::Receiver<bo
         stop.wait_for(|stop| *stop).await.ok();
         tokio::time::sleep(LAST_WORD).await;
     };
+    // What came while nothing here ran counts, however late it is.
     tokio::select! {
+        biased;
         first = stream.peek(&mut byte) => first.is_ok_and(|bytes| bytes > 0),
         () = tokio::time::sleep(head) => false,
         () = stopped => false,

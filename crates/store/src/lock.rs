@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
 
@@ -23,6 +24,8 @@ enum Held {
 
 /// "tidepool is in use", among PostgreSQL's advisory locks.
 const IN_USE: i64 = 0x7469_6465_0010;
+/// PostgreSQL notices a moment later that a process has ended, and holds its lock until then.
+const LEAVING: Duration = Duration::from_secs(3);
 
 /// Says "this PostgreSQL database is being served". The lock ends with its connection: a database that was
 /// restarted under a running server is not marked any more.
@@ -38,9 +41,12 @@ pub async fn alone_postgres(db: &Db) -> Result<Option<InUse>> {
 async fn hold(db: &Db, sql: &'static str, refusal: &str) -> Result<Option<InUse>> {
     let Some(pool) = db.postgres() else { return Ok(None) };
     let mut connection = pool.acquire().await?.detach();
-    let got: bool = sqlx::query_scalar(sql).bind(IN_USE).fetch_one(&mut connection).await?;
-    if !got {
-        return Err(Error::Refused(refusal.to_owned()));
+    let asked = Instant::now();
+    while !sqlx::query_scalar::<_, bool>(sql).bind(IN_USE).fetch_one(&mut connection).await? {
+        if asked.elapsed() > LEAVING {
+            return Err(Error::Refused(refusal.to_owned()));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(Some(InUse(Held::Connection(Box::new(connection)))))
 }

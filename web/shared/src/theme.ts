@@ -28,6 +28,8 @@ export function setTheme(theme: Theme) {
 }
 
 dark.addEventListener('change', apply);
+// The system may have changed its mind since boot.js ran.
+apply();
 window.addEventListener('storage', (event) => {
   if (event.key !== KEY && event.key !== null) return;
   chosen = stored();

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use base::id::UserId;
 use domain::audit::By;
+use store::Dialect;
 use store::gateway_key::Status;
+use store::notice::Topic;
 
 use crate::kit::{Client, Database, Options, Site, ask};
 use crate::on_both;
@@ -41,9 +43,9 @@ on_both! {
     async fn what_changes_takes_hold_at_once_when_it_is_told_and_soon_when_not(database: Database) {
         let site = Site::start(database, Options::echo()).await;
         // In the product one task listens for every process.
-        let db = site.app.db.clone();
+        let (db, mut heard) = (site.app.db.clone(), site.app.db.listen());
         tokio::spawn(async move { db.relay_notices().await });
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        while site.app.db.dialect() == Dialect::Postgres && heard.recv().await.unwrap().topic != Topic::Anything {}
         let client = site.free().await;
         assert_eq!(status(&client).await, 200);
         site.change("free", true, |key| key.status = Status::Disabled).await;

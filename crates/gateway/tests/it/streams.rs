@@ -78,7 +78,9 @@ async fn a_stream_cut_into_any_pieces_is_the_same_stream() {
 #[tokio::test(flavor = "multi_thread")]
 async fn words_reach_the_client_as_they_come() {
     let pieces = stream_of(&["one", "two"], None);
-    let (_openai, site, client) = with_openai(Act::Stream(pieces, Duration::from_millis(600))).await;
+    let openai = Provider::start(Act::Stream(pieces, Duration::from_millis(600))).await;
+    let site = Site::start(Database::sqlite(), Options::with(None, Some(&openai), None)).await;
+    let client = site.free().await;
     let began = Instant::now();
     let mut stream = client.open(&streamed("gpt-4o")).await;
     stream.until("one").await;

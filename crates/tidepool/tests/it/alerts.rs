@@ -162,10 +162,6 @@ async fn events(
 
 on_both! {
     async fn changes_are_heard_and_what_was_missed_comes_first(site: Site) {
-        // As `serve` does, for PostgreSQL.
-        let db = site.app.db.clone();
-        let relay = tokio::spawn(async move { db.relay_notices().await });
-        tokio::time::sleep(Duration::from_millis(300)).await;
         site.admin.get("/events").refused("4010").await;
         let mut stream = events(site, None).await;
         site.admin.patch("/jobs/server_metrics", json!({"paused": true})).token(&site.root).ok().await;
@@ -183,7 +179,6 @@ on_both! {
         // Too long away: everything is to be looked at.
         let mut stream = events(site, Some("1")).await;
         until(&mut stream, "reset").await;
-        relay.abort();
     }
 }
 
@@ -252,9 +247,6 @@ on_both! {
 async fn another_process_is_heard_too() {
     let Some(database) = Database::postgres("alerts::another_process_is_heard_too").await else { return };
     let site = Site::start(database).await;
-    let db = site.app.db.clone();
-    let relay = tokio::spawn(async move { db.relay_notices().await });
-    tokio::time::sleep(Duration::from_millis(500)).await;
     let mut stream = events(&site, None).await;
     let other = store::Db::open(&site.database_url).await.unwrap();
     let mut tx = other.begin().await.unwrap();
@@ -262,5 +254,4 @@ async fn another_process_is_heard_too() {
     tx.commit().await.unwrap();
     let (_, data) = until(&mut stream, "metric").await;
     assert_eq!(serde_json::from_str::<Value>(&data).unwrap()["id"], "srv-9");
-    relay.abort();
 }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::kit::{PASSWORD, Process, run};
 
@@ -130,18 +132,27 @@ async fn sigterm_finishes_what_was_begun_and_ends_in_time() {
     server.ready().await;
     // A connection that stays open and idle must not hold the end up.
     server.admin.raw(Method::GET, "/healthz").ok().await;
-    let logins: Vec<_> = (0..8)
-        .map(|_| {
-            tokio::spawn(
-                server.admin.post("/auth/login", json!({"email": "root@example.com", "password": PASSWORD})).send(),
-            )
-        })
-        .collect();
+    let address = server.admin.url.strip_prefix("http://").unwrap();
+    let login = json!({"email": "root@example.com", "password": PASSWORD}).to_string();
+    let length = login.len();
+    let request = format!(
+        "POST /api/v1/auth/login HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{login}"
+    );
+    // All of them are sent before it is told to stop; some it has begun by then.
+    let mut logins = vec![];
+    for _ in 0..8 {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        connection.write_all(request.as_bytes()).await.unwrap();
+        logins.push(connection);
+    }
     tokio::time::sleep(Duration::from_millis(100)).await;
     server.terminate();
     let began = Instant::now();
-    for login in logins {
-        login.await.unwrap().ok();
+    for mut login in logins {
+        let mut answer = String::new();
+        login.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"token\""), "{answer}");
     }
     let (status, _) = server.end();
     assert!(status.success());

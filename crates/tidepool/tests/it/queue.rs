@@ -97,14 +97,7 @@ struct Working {
 fn work(site: &Site, timing: Timing) -> Working {
     let (stop, stopped) = watch::channel(false);
     let worker = Worker::new(site.app.clone(), TYPES, timing);
-    let db = site.app.db.clone();
-    let ended = tokio::spawn(async move {
-        tokio::select! {
-            () = db.relay_notices() => {}
-            () = worker.run(stopped) => {}
-        }
-    });
-    Working { stop, ended }
+    Working { stop, ended: tokio::spawn(async move { worker.run(stopped).await }) }
 }
 
 impl Working {

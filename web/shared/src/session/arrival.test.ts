@@ -142,6 +142,16 @@ describe('session', () => {
     expect(calls).toBe(1);
   });
 
+  it('says after a reload, too, that the server ended it, until there is another', () => {
+    const session = createSession(KEY);
+    session.start('a');
+    session.end('ended');
+    expect(createSession(KEY).state()).toMatchObject({ token: null, endReason: 'ended' });
+    session.start('b');
+    session.end('signed-out');
+    expect(createSession(KEY).state()).toMatchObject({ token: null, endReason: null });
+  });
+
   it('counts accounts, not tokens', () => {
     const session = createSession(KEY);
     session.start('a');

@@ -7,7 +7,7 @@ export type EndReason = 'signed-out' | 'elsewhere' | 'ended';
 
 export interface SessionState {
   readonly token: string | null;
-  /** Set only after a session that this page has seen ended. */
+  /** Set only after a session that this tab has seen ended; that the server ended it is told after a reload, too. */
   readonly endReason: EndReason | null;
   /** Grows when the signed-in account may have changed, not when a token is merely renewed. */
   readonly epoch: number;
@@ -25,10 +25,14 @@ export interface Session {
 
 export function createSession(storageKey: string): Session {
   const listeners = new Set<() => void>();
-  let current: SessionState = { token: readStored(storageKey), endReason: null, epoch: 0 };
+  const endedKey = `${storageKey}.ended`;
+  const token = readStored(storageKey);
+  const ended = token === null && readStored(endedKey, () => sessionStorage) !== null;
+  let current: SessionState = { token, endReason: ended ? 'ended' : null, epoch: 0 };
 
   function change(next: SessionState) {
     current = next;
+    writeStored(endedKey, next.endReason === 'ended' ? 'yes' : null, () => sessionStorage);
     for (const listener of listeners) listener();
   }
 

@@ -24,8 +24,9 @@ use remote::bot::Platform;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
 use store::gateway_key::{self, GatewayKey};
+use store::notice::Topic;
 use store::seal::Sealer;
-use store::{Db, migrate};
+use store::{Db, Dialect, migrate};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -227,13 +228,15 @@ impl Site {
             }
             tokio::spawn(server::serve(listener, server::router(api), stopped.clone()));
         }
-        let (db, mut over) = (app.db.clone(), stopped.clone());
+        let (db, mut over, mut heard) = (app.db.clone(), stopped.clone(), app.db.listen());
         tokio::spawn(async move {
             tokio::select! {
                 () = db.relay_notices() => {}
                 _ = over.wait_for(|stop| *stop) => {}
             }
         });
+        // What is told before it listens nobody hears.
+        while app.db.dialect() == Dialect::Postgres && heard.recv().await.unwrap().topic != Topic::Anything {}
         let [employee, admin] = urls.map(Origin::new);
         let root_email = Some(ROOT.parse().unwrap());
         domain::bootstrap::first_admin(&app, root_email, Some(Secret::new(PASSWORD))).await.unwrap();
