@@ -17,7 +17,6 @@ for (const side of SIDES) {
   test.describe(side, () => {
     for (const theme of ['light', 'dark'] as const) {
       test(`axe finds nothing in the ${theme} theme`, async ({ page, server, watch }) => {
-        test.slow();
         watch.allow(/status of 401/);
         await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
         const app = await appOf(side, server);

@@ -264,7 +264,6 @@ test.describe('with a small fleet', () => {
   test('a plain administrator sees no action of super administrators', async ({ page, watch }) => {
     // Nobody has given this server a key to log in with.
     watch.allow(/status of 409 .*\/containers/);
-    test.slow();
     const account = { email: 'plain@example.test', password: 'plain-sailing-12' };
     await small.asAdmin('POST', '/admin-users', { ...account, name: 'Plain', role: 'admin' });
     const plain = { ...app, account };

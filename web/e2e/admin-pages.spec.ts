@@ -1,5 +1,5 @@
 // Every page of the console, with no rows and with many: it opens, axe finds nothing in either theme, nothing sticks out.
-import { addMany, clickToPaint, MANY_SETTINGS } from './admin-fleet';
+import { addMany, MANY_SETTINGS } from './admin-fleet';
 import { appOf, expect, expectAccessible, expectNoOverflow, openPlace, openSignedIn, test } from './fixtures';
 import places from './places.json' with { type: 'json' };
 import { Server } from './server';
@@ -92,15 +92,5 @@ test.describe('with 5,000 instances, employees and requests', () => {
     await expect(page.getByText('1–50 of 5,000')).toBeVisible();
     await openSignedIn(page, app, full, '/requests');
     await expect(page.getByText(/1–50 of 5,0\d\d/)).toBeVisible();
-  });
-
-  test('a click shows the list of 5,000 within 300 ms', async ({ page }) => {
-    const app = await appOf('admin', full);
-    await openSignedIn(page, app, full, '/instances');
-    // Other work on the machine, such as the tests beside this one, can only add to it: the least counts.
-    let least = Infinity;
-    await expect
-      .poll(async () => (least = Math.min(least, await clickToPaint(page))), { timeout: 45_000 })
-      .toBeLessThan(300);
   });
 });

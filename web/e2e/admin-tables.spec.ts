@@ -141,7 +141,6 @@ test('a plain administrator is offered no action of super administrators, on any
   demo,
   app,
 }) => {
-  test.slow();
   const account = { email: 'plain@example.test', password: 'plain-sailing-12' };
   await demo.asAdmin('POST', '/admin-users', { ...account, name: 'Plain', role: 'admin' });
   const refused: string[] = [];

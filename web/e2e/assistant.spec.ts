@@ -100,6 +100,7 @@ test('the assistant’s own window opens in its frame, and goes when another is 
 }) => {
   watch.allowOrigin(house.server.embedUrl);
   await openAs(page, house.server, house.employee, '/?instance=pearl');
+  await expect(composer(page)).toBeVisible();
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
   await page.getByRole('button', { name: 'More about this chat' }).click();
   const framed = page.waitForResponse((answer) => answer.url().startsWith(`${house.server.embedUrl}/e/`));

@@ -4,10 +4,12 @@ import { defineConfig, devices } from '@playwright/test';
 const { CI, CHROMIUM, TIDEPOOL_TEST_CHROMIUM, TIDEPOOL_TEST_REAL_URL, TIDEPOOL_TEST_REAL_NAMES } =
   process.env;
 
+const ALONE = /\.alone\.spec\.ts$/;
+/** Only where the real OpenClaw runs. */
+const REAL = TIDEPOOL_TEST_REAL_URL === undefined ? ['real.spec.ts'] : [];
+
 export default defineConfig({
   testDir: '.',
-  // Only where the real OpenClaw runs.
-  testIgnore: TIDEPOOL_TEST_REAL_URL === undefined ? ['real.spec.ts'] : [],
   outputDir: '../test-results',
   workers: 2,
   timeout: 60_000,
@@ -34,5 +36,8 @@ export default defineConfig({
       ],
     },
   },
-  projects: [{ name: 'chromium' }],
+  projects: [
+    { name: 'chromium', testIgnore: [ALONE, ...REAL] },
+    { name: 'alone', testMatch: ALONE, dependencies: ['chromium'] },
+  ],
 });
