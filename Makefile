@@ -6,7 +6,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tidepool
 # Where cargo puts what it builds; CI keeps it outside the clone, so that the next run starts warm.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-real torture fuzz lint fmt build release package openapi bench fresh clean
+.PHONY: help demo test unit flaky test-real torture fuzz lint fmt build release package openapi bench fresh clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -14,8 +14,14 @@ help: ## this list
 demo: build ## build, then run the product with example data and simulated parts; Ctrl-C ends it (needs: Rust, Node)
 	@exec $(TARGET)/debug/tidepool demo
 
-test: ## every test; PART="rust browser" for some of: setup web rust api docs scaleout torture browser secrets (needs: Rust, Node, Python, apt; root for databases and the browser)
-	@exec testbed/run.py $(PART)
+test: ## every test; PART="rust browser" for some of: setup web rust api docs scaleout torture browser secrets; TEST=name for one (needs: Rust, Node, Python, apt; root for databases and the browser)
+	@exec testbed/run.py $(if $(TEST),--test "$(TEST)",$(PART))
+
+unit: ## the tests that need no root, no apt, no network and no browser, in two minutes once it is built (needs: Rust, Node)
+	@exec testbed/run.py unit
+
+flaky: ## the whole suite N=3 times, the first time beside a load; appends a line per run to testbed/flaky.md (needs what `make test` needs)
+	@exec testbed/flaky.py $(N)
 
 torture: build ## kills, restarts, full disks, clock jumps, host crashes and pulled cables under load, then whether anything is lost; MINUTES=10; then a day of 2,000 simulated assistants, optimised; FLEET=2000x24 (needs: Rust, Node, root)
 	testbed/install.sh netns postgres faketime hosts nextest

@@ -20,6 +20,8 @@ EXEMPT = re.compile(r"(^LICENSE|\.lock|package-lock\.json|^openapi/.*\.json|\.sv
 # Written in pieces, so that this file does not find itself.
 MACHINE_PATH = re.compile(r"(?<![\w})])/(?:wor" r"k/(?:main|shared|repo)|home/[a-z]\w*/|Users/\w+/|root/\.)")
 OPEN_END = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b(?!\(#\d+\))")
+# The runner would not count it as skipped.
+IGNORED = re.compile(r"^\s*#\[ign" r"ore\b")
 
 
 def files() -> list[Path]:
@@ -46,6 +48,8 @@ def bad_lines(text: str) -> Iterator[str]:
             yield f"{number}: a path of one machine: {found[0]}"
         if found := OPEN_END.search(line):
             yield f"{number}: {found[0]} without an issue; write {found[0]}(#123)"
+        if IGNORED.search(line):
+            yield f"{number}: an ignored test; delete it, or let it say why it cannot run here (testkit::skip)"
 
 
 def bad_packaging() -> Iterator[str]:

@@ -13,11 +13,11 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _VITEST_FAILED = re.compile(r"^\s*FAIL\s+(.+? > .+)$")
 _VITEST_TOTAL = re.compile(r"^\s*Tests\s+(.*\(\d+\))\s*$")
 _PLAYWRIGHT_TOTAL = re.compile(r"^\s+(\d+) (passed|failed|skipped|flaky|interrupted|did not run)\b(?: \([\d.]+\w+\))?\s*$")
+_PLAYWRIGHT_FAILURE = re.compile(r"^\s+\d+\) \[[\w-]+\] › (.+?)[\s─]*$")  # its error follows
 _PLAYWRIGHT_CASE = re.compile(r"^\s{4}\[[\w-]+\] › (.+?)[\s─]*$")
+# What web/e2e/reporter.ts prints of the slowest.
+_PLAYWRIGHT_SLOW = re.compile(r"^Slow: ([\d.]+)s\s+(.+)$")
 _PLAYWRIGHT_SKIP = re.compile(r"^Skipped: (.+?): (.+)$")
-_NEXTEST_IGNORED = re.compile(r"^\s*Summary \[.*\b(\d+) skipped\s*$")
-# What the profile leaves out is no skip: `make test-real` runs it. (nextest counts both together in its summary.)
-_NEXTEST_LEFT_OUT = re.compile(r"^\s*Starting .*\((?:.* skipped, including )?(\d+) tests?(?: and \d+ binar(?:y|ies))?(?: skipped)? via profile\.")
 
 
 def plain(line: str) -> str:
@@ -25,8 +25,11 @@ def plain(line: str) -> str:
     return _ANSI.sub("", line)
 
 
-def count_vitest(lines: Iterable[str], result: Result) -> None:
-    """`Tests  1 failed | 11 passed | 2 skipped | 1 todo (15)`, once for every vitest process."""
+def count_vitest(lines: Iterable[str], result: Result, filtered: bool = False) -> None:
+    """`Tests  1 failed | 11 passed | 2 skipped | 1 todo (15)`, once for every vitest process.
+
+    Where the run was `filtered` to one test, vitest calls all others skipped.
+    """
     failed: dict[str, None] = {}
     for line in map(plain, lines):
         if name := _VITEST_FAILED.match(line):
@@ -37,7 +40,7 @@ def count_vitest(lines: Iterable[str], result: Result) -> None:
         result.passed += counts.get("passed", 0)
         _fail_each(counts.get("failed", 0), list(failed), "a vitest case, named above", result)
         failed.clear()
-        for _ in range(counts.get("skipped", 0) + counts.get("todo", 0)):
+        for _ in range(0 if filtered else counts.get("skipped", 0) + counts.get("todo", 0)):
             result.skip("vitest", "a case is marked as skipped or todo")
 
 
@@ -48,43 +51,45 @@ def count_playwright(lines: Iterable[str], result: Result) -> None:
     """
     totals: dict[str, int] = {}
     cases: dict[str, list[str]] = {}  # the names that follow each total
-    last = ""
+    errors: dict[str, list[str]] = {}  # what each failed test said
+    last, failing = "", ""
     skipped: list[tuple[str, str]] = []
     for line in map(plain, lines):
         if total := _PLAYWRIGHT_TOTAL.match(line):
-            last = total[2]
+            last, failing = total[2], ""
             totals[last] = int(total[1])
+        elif failure := _PLAYWRIGHT_FAILURE.match(line):
+            failing = failure[1]
         elif last and (case := _PLAYWRIGHT_CASE.match(line)):
             cases.setdefault(last, []).append(case[1])
         elif skip := _PLAYWRIGHT_SKIP.match(line):
             skipped.append((skip[1], skip[2]))
+        elif slow := _PLAYWRIGHT_SLOW.match(line):
+            result.tests.append((float(slow[1]), slow[2]))
+        elif failing:
+            errors.setdefault(failing, []).extend([line.strip()] if line.strip() else [])
     result.passed += totals.get("passed", 0)
     for word in ("failed", "flaky", "interrupted"):
-        _fail_each(totals.get(word, 0), cases.get(word, []), f"a browser case ({word}), named above", result)
+        _fail_each(totals.get(word, 0), cases.get(word, []), f"a browser case ({word}), named above", result, errors)
     for number in range(totals.get("skipped", 0) + totals.get("did not run", 0)):
         result.skip(*(skipped[number] if number < len(skipped) else ("a browser case", "did not run")))
 
 
-def count_nextest(junit: Path, lines: Iterable[str], skip_log: Path, result: Result) -> None:
+def count_nextest(junit: Path, skip_log: Path, result: Result) -> None:
     """Counts from nextest's JUnit file. A test that wrote a line to the skip log ended early: it is no pass."""
     skips = [line.partition(": ") for line in skip_log.read_text().splitlines() if line] if skip_log.exists() else []
     skipped_names = {name for name, _, _ in skips}
     if junit.exists():
         for case in ElementTree.parse(junit).iter("testcase"):
             name = case.get("name", "")
-            if case.find("failure") is not None or case.find("error") is not None:
-                result.fail(f"{case.get('classname')} {name}")
+            result.tests.append((float(case.get("time", 0)), f"{case.get('classname')} {name}"))
+            problems = [*case.iter("failure"), *case.iter("error")]
+            if problems:
+                result.fail(f"{case.get('classname')} {name}", [line for line in (problems[0].text or "").splitlines() if line.strip()])
             elif name not in skipped_names and name.rpartition("::")[2] not in skipped_names:
                 result.passed += 1
     for name, _, reason in dict.fromkeys(skips):
         result.skip(name, reason)
-    left_out = 0
-    for line in map(plain, lines):
-        if filtered := _NEXTEST_LEFT_OUT.match(line):
-            left_out = int(filtered[1])
-        if ignored := _NEXTEST_IGNORED.match(line):
-            for _ in range(int(ignored[1]) - left_out):
-                result.skip("nextest", "a test is marked #[ignore]")
 
 
 def count_schemathesis(junit: Path, label: str, result: Result) -> None:
@@ -99,10 +104,11 @@ def count_schemathesis(junit: Path, label: str, result: Result) -> None:
             result.passed += 1
 
 
-def _fail_each(count: int, names: list[str], nameless: str, result: Result) -> None:
+def _fail_each(count: int, names: list[str], nameless: str, result: Result, errors: dict[str, list[str]] | None = None) -> None:
     """`count` failures; the tools name each, but the count is what holds."""
     for number in range(count):
-        result.fail(names[number] if number < len(names) else nameless)
+        name = names[number] if number < len(names) else nameless
+        result.fail(name, (errors or {}).get(name))
 
 
 def _first_lines(problem: ElementTree.Element) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import tempfile
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .load import Load
 from .result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +21,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tide
 CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 _UNAVAILABLE = 69  # install.sh: this machine cannot give it
 _RUNS_KEPT = 5
+_SCRATCH_BYTES = 6 << 30  # what a whole run puts there at most
 
 
 @dataclass
@@ -29,6 +34,9 @@ class Run:
     pids: set[int] = field(default_factory=set)  # servers that live for the whole run
     missing: dict[str, str] = field(default_factory=dict)  # install part -> why it cannot be had
     done: set[str] = field(default_factory=set)  # parts that have run
+    built: bool = False  # whether the Rust code is
+    only: str | None = None  # the one test to run, of `make test TEST=…`
+    load: Load | None = None  # what runs beside the tests, of `make flaky`
 
     @property
     def trace(self) -> Path:
@@ -36,8 +44,17 @@ class Run:
         return self.folder / "trace"
 
     @property
+    def failed(self) -> Path:
+        """What failed tests left: output, databases, screenshots, traces. Not searched for secrets: a database holds them sealed."""
+        return self.folder / "failed"
+
+    @property
     def skip_log(self) -> Path:
         return self.folder / "skips.txt"
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """For tests whose subject is speed: nothing runs beside them."""
+        return self.load.paused() if self.load else nullcontext()
 
     @property
     def binary(self) -> Path:
@@ -92,6 +109,24 @@ def _target() -> Path:
     return Path(given) if given else (CACHE / "target" if CI else ROOT / "target")
 
 
+def scratch() -> Path:
+    """Where tests and their servers keep what they throw away: memory, where there is plenty of it. Removing the thousands of files of
+    a hundred databases takes a disk minutes."""
+    memory = Path("/dev/shm")
+    try:
+        size = os.statvfs(memory)
+        if os.access(memory, os.W_OK) and size.f_bavail * size.f_frsize >= _SCRATCH_BYTES and _memory_available() >= 2 * _SCRATCH_BYTES:
+            return memory
+    except OSError:
+        pass
+    return Path(tempfile.gettempdir())
+
+
+def _memory_available() -> int:
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
+
+
 def _environment(folder: Path) -> dict[str, str]:
     env = dict(os.environ)
     # Settings of somebody's own installation must not reach the tests.
@@ -103,6 +138,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "CARGO_TERM_PROGRESS_WHEN": "never",
         "NO_COLOR": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(scratch()),
         "TIDEPOOL_TEST_SKIP_LOG": str(folder / "skips.txt"),
         "TIDEPOOL_TEST_TRACE_DIR": str(folder / "trace"),
     }

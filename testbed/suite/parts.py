@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from . import counting
@@ -30,12 +32,15 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "browser": ("web", "chromium", "idp", "nginx", "caddy", "hosts"),
     "secrets": (),
     "real": ("nextest", "web", "chromium", "openclaw", "older", "hosts"),
+    "unit": ("nextest", "web"),
 }
 
+_NEXTEST = ["cargo", "nextest", "run", "--workspace", "--locked"]
+_ALONE = "test(/(^|::)alone_/)"  # for nextest: the Rust tests whose subject is speed
 _UNAVAILABLE = 69  # a script of ours: this machine cannot give what it takes
 
-# What `make test` leaves out: too slow, or too large to install.
-ONLY_WHEN_NAMED = {"real"}
+# What `make test` leaves out: too slow or too large to install, or a part of what it has.
+ONLY_WHEN_NAMED = {"real", "unit"}
 
 
 def setup(run: Run, chosen: list[str], stack: ExitStack, result: Result) -> None:
@@ -76,20 +81,44 @@ def web(run: Run, result: Result) -> None:
     """Both web apps are built, then their unit tests run."""
     if not _web_built(run, result):
         return
-    code, lines = run_shown(["npm", "run", "test"], run.log("web"), run.env, WEB, timeout=600)
-    counting.count_vitest(lines, result)
+    _vitest(run, result)
+
+
+def _vitest(run: Run, result: Result) -> None:
+    only = ["--", "--testNamePattern", run.only] if run.only else []
+    code, lines = _step(run, result, ["npm", "run", "test", *only], WEB, timeout=600)
+    counting.count_vitest(lines, result, filtered=bool(run.only))
     result.settle(code, "npm run test")
 
 
 def rust(run: Run, result: Result) -> None:
     """Every Rust test of the workspace, with the real databases, the real OpenID provider and real hosts."""
+    _nextest(run, result, "default", run.env)
+
+
+def unit(run: Run, result: Result) -> None:
+    """What needs no root, no server and no browser: the web apps' unit tests, and the Rust tests that stand on SQLite alone."""
+    _vitest(run, result)
+    _nextest(run, result, "unit", run.env)
+
+
+def _nextest(run: Run, result: Result, profile: str, env: dict[str, str]) -> None:
+    """Builds every Rust test, then runs those of a profile of .config/nextest.toml."""
     # nextest keeps its reports in the clone, wherever cargo builds (`store.dir` of its configuration).
-    junit = ROOT / "target" / "nextest" / "default" / "junit.xml"
-    junit.unlink(missing_ok=True)
-    code, lines = run_shown(["cargo", "nextest", "run", "--workspace", "--locked"], run.log("rust"), run.env, ROOT)
-    counting.count_nextest(junit, lines, run.skip_log, result)
-    run.skip_log.unlink(missing_ok=True)
-    result.settle(code, "cargo nextest")
+    junit = ROOT / "target" / "nextest" / profile / "junit.xml"
+    command = [*_NEXTEST, "--profile", profile]
+    only = ["-E", f"test({run.only})"] if run.only else []
+    if not _built(run, result):
+        return
+    # Tests whose subject is speed come last, with nothing beside them.
+    selections = [(f"test({run.only})", True)] if run.only else [(f"not {_ALONE}", False), (_ALONE, True)]
+    for selection, quiet in selections:
+        junit.unlink(missing_ok=True)
+        with run.quiet() if quiet else nullcontext():
+            code, _ = _step(run, result, [*command, "--no-tests", "pass", "-E", selection], env=env)
+        counting.count_nextest(junit, run.skip_log, result)
+        run.skip_log.unlink(missing_ok=True)
+        result.settle(code, "cargo nextest")
 
 
 def real(run: Run, result: Result) -> None:
@@ -98,13 +127,7 @@ def real(run: Run, result: Result) -> None:
         return
     if "web" not in run.done and not _web_built(run, result):
         return
-    junit = ROOT / "target" / "nextest" / "real" / "junit.xml"
-    junit.unlink(missing_ok=True)
-    env = run.env | {"TIDEPOOL_TEST_OPENCLAW": str(CACHE / "openclaw")}
-    code, lines = run_shown(["cargo", "nextest", "run", "--workspace", "--locked", "--profile", "real"], run.log("real"), env, ROOT)
-    counting.count_nextest(junit, lines, run.skip_log, result)
-    run.skip_log.unlink(missing_ok=True)
-    result.settle(code, "cargo nextest --profile real")
+    _nextest(run, result, "real", run.env | {"TIDEPOOL_TEST_OPENCLAW": str(CACHE / "openclaw")})
 
 
 def api(run: Run, result: Result) -> None:
@@ -115,12 +138,12 @@ def api(run: Run, result: Result) -> None:
     unshare = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--net"]
     if (denied := subprocess.run([*unshare, "true"], capture_output=True, text=True, check=False)).returncode != 0:
         return result.skip("the whole part needs a network namespace", denied.stderr.strip() or "not allowed here")
-    if not _binary_built(run, result):
+    if not _built(run, result):
         return None
     folder = run.folder / "api"
     folder.mkdir()
     inside = [*unshare, sys.executable, "-m", "suite.fuzz", str(run.binary), str(folder)]
-    code, _ = run_shown(inside, run.log("api"), run.env | {"PYTHONPATH": str(TESTBED)}, folder, timeout=900)
+    code, _ = _step(run, result, inside, folder, run.env | {"PYTHONPATH": str(TESTBED)}, timeout=900)
     for line in (folder / "notes.txt").read_text().splitlines() if (folder / "notes.txt").exists() else []:
         result.notes.append(line)
     for line in (folder / "failures.txt").read_text().splitlines() if (folder / "failures.txt").exists() else []:
@@ -132,9 +155,9 @@ def api(run: Run, result: Result) -> None:
 
 def docs(run: Run, result: Result) -> None:
     """The blocks of docs/ that say that they are tests, and what those pages name."""
-    if not run.install_or_skip(result, "docs") or not _binary_built(run, result):
+    if not run.install_or_skip(result, "docs") or not _built(run, result):
         return
-    code, lines = run_shown([sys.executable, str(TESTBED / "docs_check.py"), str(run.binary)], run.log("docs"), run.env, timeout=600)
+    code, lines = _step(run, result, [sys.executable, str(TESTBED / "docs_check.py"), str(run.binary)], timeout=600)
     if code == _UNAVAILABLE:
         return result.skip("the whole part needs a network namespace", "not allowed here")
     if told := next((match for line in lines if (match := re.match(r"docs: (\d+) passed, \d+ failed$", line))), None):
@@ -160,9 +183,9 @@ def torture(run: Run, result: Result) -> None:
 def _against_binary(run: Run, result: Result, command: list[str]) -> None:
     """A script of the testbed that takes the binary, and prints a line that begins with ok, FAIL or `left out:` for all it did."""
     name = command[0].removesuffix(".py")
-    if not run.install_or_skip(result, *NEEDS[name]) or not _binary_built(run, result):
+    if not run.install_or_skip(result, *NEEDS[name]) or not _built(run, result):
         return
-    code, lines = run_shown([sys.executable, str(TESTBED / command[0]), str(run.binary), *command[1:]], run.log(name), run.env, timeout=900)
+    code, lines = _step(run, result, [sys.executable, str(TESTBED / command[0]), str(run.binary), *command[1:]], timeout=900)
     if code == _UNAVAILABLE:
         return result.skip("the whole part needs a network namespace", lines[-1] if lines else "not allowed here")
     result.passed += sum(line.startswith("ok ") for line in lines)
@@ -180,12 +203,7 @@ def browser(run: Run, result: Result) -> None:
         return
     if "web" not in run.done and not _web_built(run, result):
         return
-    if not _binary_built(run, result):
-        return
-    # With the features of the whole workspace, as the Rust tests build it.
-    code, _ = run_shown(["cargo", "build", "--locked", "--workspace", "--example", "assistant"], run.log("build"), run.env, ROOT)
-    if code != 0:
-        result.fail(f"cargo build --example assistant ended with exit code {code}")
+    if not _built(run, result):
         return
     assistant = run.binary.parent / "examples" / "assistant"
     env = run.env | {
@@ -193,9 +211,15 @@ def browser(run: Run, result: Result) -> None:
         "TIDEPOOL_TEST_ASSISTANT": str(assistant),
         "TIDEPOOL_TEST_CHROMIUM": "/usr/bin/chromium",
     }
-    code, lines = run_shown(["npm", "run", "e2e"], run.log("browser"), env, WEB, timeout=1800)
-    counting.count_playwright(lines, result)
-    result.settle(code, "npm run e2e")
+    # Tests whose subject is speed are a project of their own, and come last, with nothing beside them.
+    selections = [(["--grep", run.only], True)] if run.only else [(["--project", "chromium"], False), (["--project", "alone"], True)]
+    for selection, quiet in selections:
+        with run.quiet() if quiet else nullcontext():
+            code, lines = _step(run, result, ["npm", "run", "e2e", "--", "--no-deps", *selection], WEB, env, timeout=1800)
+        counting.count_playwright(lines, result)
+        result.settle(code, "npm run e2e")
+    if result.failed and (kept := WEB / "test-results").exists():
+        shutil.copytree(kept, run.failed / "browser", dirs_exist_ok=True)
 
 
 def secrets(run: Run, result: Result) -> None:
@@ -220,11 +244,11 @@ def search_secrets(folder: Path, known: Path) -> tuple[list[str], int]:
     """Places where a secret stands, as file:line and the secret's number (never the secret), and how many files were read."""
     wanted = {line.encode(): number for number, line in enumerate(known.read_text().splitlines(), 1) if line}
     hits = [f"secret number {number} is too short to be searched for" for secret, number in wanted.items() if len(secret) < 6]
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != known]
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != known and path.relative_to(folder).parts[0] != "failed"]
     if wanted and not hits:
         # grep looks for all of them at once, in a second; a pattern of hundreds of words takes Python minutes.
         # What it prints holds the secrets: it stays in this process.
-        command = ["grep", "-raFnoZ", f"--exclude={known.name}", "-f", "-", "."]
+        command = ["grep", "-raFnoZ", f"--exclude={known.name}", "--exclude-dir=failed", "-f", "-", "."]
         found = subprocess.run(command, input=b"\n".join(wanted), cwd=folder, capture_output=True, timeout=600, check=False)
         if found.returncode > 1:
             raise OSError(f"grep ended with exit code {found.returncode}")
@@ -235,22 +259,38 @@ def search_secrets(folder: Path, known: Path) -> tuple[list[str], int]:
     return hits, len(files)
 
 
+def _step(
+    run: Run, result: Result, command: list[str], cwd: Path = ROOT, env: dict[str, str] | None = None, timeout: float = 3600,
+) -> tuple[int, list[str]]:
+    """Runs a command of a part; its output goes to the part's log, its time into the table at the end."""
+    start = time.monotonic()
+    code, lines = run_shown(command, run.log(result.part), env or run.env, cwd, timeout)
+    name = " ".join(word.removeprefix(f"{ROOT}/") for word in command if word != sys.executable)
+    result.steps.append((name, time.monotonic() - start))
+    return code, lines
+
+
 def _web_built(run: Run, result: Result) -> bool:
-    code, _ = run_shown(["npm", "run", "build"], run.log("web"), run.env, WEB, timeout=600)
+    code, _ = _step(run, result, ["npm", "run", "build"], WEB, timeout=600)
     if code != 0:
         result.fail(f"npm run build ended with exit code {code}")
     return code == 0
 
 
-def _binary_built(run: Run, result: Result) -> bool:
-    """The real binary, as `make build` makes it. Nothing is compiled twice: cargo knows what is fresh."""
-    code, _ = run_shown(["cargo", "build", "--locked", "-p", "tidepool"], run.log("build"), run.env, ROOT)
-    if code != 0:
-        result.fail(f"cargo build -p tidepool ended with exit code {code}")
-    return code == 0
+def _built(run: Run, result: Result) -> bool:
+    """Every Rust test with the binary and the example that they and the other parts start: one build, whatever part asks first.
+
+    A build of the binary alone would be another one, since its dependencies have other features then.
+    """
+    if not run.built:
+        code, _ = _step(run, result, [*_NEXTEST, "--no-run"])
+        run.built = code == 0
+        if code != 0:
+            result.fail(f"the Rust code does not build: exit code {code}")
+    return run.built
 
 
 PARTS: dict[str, Callable[[Run, Result], None]] = {
     "web": web, "rust": rust, "api": api, "docs": docs, "scaleout": scaleout, "torture": torture, "browser": browser, "secrets": secrets,
-    "real": real,
+    "real": real, "unit": unit,
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+_LINES_OF_A_FAILURE = 15
+
 
 @dataclass
 class Result:
@@ -17,14 +19,19 @@ class Result:
     skips: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    seen: dict[str, list[str]] = field(default_factory=dict)  # what a failed test said, by its line in `failures`
+    steps: list[tuple[str, float]] = field(default_factory=list)  # what the part's time went to: a command and its seconds
+    tests: list[tuple[float, str]] = field(default_factory=list)  # seconds and name of each test that its tool timed
 
     def skip(self, name: str, reason: str) -> None:
         self.skipped += 1
         self.skips.append(f"{name}: {reason}")
 
-    def fail(self, what: str) -> None:
+    def fail(self, what: str, seen: list[str] | None = None) -> None:
         self.failed += 1
         self.failures.append(what)
+        if seen:
+            self.seen[what] = seen
 
     def settle(self, exit_code: int, command: str) -> None:
         """A command's exit code and its counts must tell the same story."""
@@ -42,16 +49,31 @@ def exit_status(results: list[Result], ci: bool) -> int:
     return 1 if failed or nothing_ran or (ci and skipped) else 0
 
 
+def times(results: list[Result]) -> list[str]:
+    """Where the time went: each part with its commands, then the ten slowest tests."""
+    lines = ["", "Seconds:"]
+    for result in results:
+        lines.append(f"{result.seconds:>9.1f}  {result.part}")
+        lines += [f"{'':>9}  {seconds:>9.1f}  {name}" for name, seconds in result.steps if seconds >= 1]
+    slowest = sorted(((seconds, f"{result.part}: {name}") for result in results for seconds, name in result.tests), reverse=True)
+    lines += ["", "The ten slowest tests:", *(f"{seconds:>9.1f}  {name}" for seconds, name in slowest[:10])] if slowest else []
+    return lines
+
+
 def summary(results: list[Result], ci: bool) -> str:
     """The table, the named skips and failures, and the plain closing line that CI reads."""
     lines = ["", f"{'part':<10}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}"]
     for result in results:
         lines.append(f"{result.part:<10}{result.seconds:>9.1f}{result.passed:>9}{result.failed:>9}{result.skipped:>9}")
     lines.append(f"{'all':<10}{sum(result.seconds for result in results):>9.1f}")
+    lines += times(results)
     for title, kind in (("Notes", "notes"), ("Skipped", "skips"), ("Failed", "failures")):
-        named = [f"  {result.part}: {line}" for result in results for line in getattr(result, kind)]
-        if named:
-            lines += ["", f"{title}:", *named]
+        named = [(result, line) for result in results for line in getattr(result, kind)]
+        lines += ["", f"{title}:"] if named else []
+        for result, line in named:
+            lines.append(f"  {result.part}: {line}")
+            if kind == "failures":  # CI keeps the end of the output: the reason must stand there, not only the name
+                lines += [f"      {seen}" for seen in result.seen.get(line, [])[:_LINES_OF_A_FAILURE]]
     if ci and any(result.skipped for result in results):
         lines += ["", "CI is set: a skip counts as a failure of the run."]
     passed, failed, skipped = (sum(getattr(result, name) for result in results) for name in ("passed", "failed", "skipped"))

@@ -12,7 +12,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from .machine import CACHE, TESTBED, Run
+from .machine import CACHE, TESTBED, Run, scratch
 from .processes import die_with_parent, end_group, wait_until
 
 _PORT_TRIES = 5
@@ -54,10 +54,10 @@ def start_mariadb(run: Run, stack: ExitStack) -> str:
 
 def _start_database(run: Run, stack: ExitStack, name: str, command: str, ready: bytes, stop: signal.Signals) -> str:
     # Not in the cache folder: the database's user must reach it, and root's home is closed to others.
-    for dead in Path(tempfile.gettempdir()).glob(f"tidepool-{name}-*-*"):  # of a runner that was killed
+    for dead in scratch().glob(f"tidepool-{name}-*-*"):  # of a runner that was killed
         if not Path("/proc", dead.name.split("-")[2]).exists():
             shutil.rmtree(dead, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-{name}-{os.getpid()}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-{name}-{os.getpid()}-", dir=scratch()))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     log = run.log(name)
     for _ in range(_PORT_TRIES):  # another process may take the port between our look and the database's start
@@ -81,7 +81,7 @@ def start_idp(run: Run, stack: ExitStack) -> str:
 def start_hosts(run: Run, stack: ExitStack) -> str:
     """Returns their folder; its hosts.json lists them."""
     # Their disks are overlays: the folder must not be on one, and a cache folder may be.
-    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-hosts-{os.getpid()}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"tidepool-hosts-{os.getpid()}-", dir=scratch()))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     log = run.log("hosts")
     command: list[str | Path] = [TESTBED / "hosts.sh", "run", str(_HOSTS), folder]

@@ -8,18 +8,22 @@ import sys
 import tempfile
 import time
 import unittest
+from contextlib import ExitStack
 from pathlib import Path
 
 from . import counting, invariants
 from .fuzz import left_out
+from .load import Load
 from .machine import ROOT
+from .one import part_of
 from .parts import search_secrets
 from .processes import run_shown
 from .result import Result, exit_status, summary
 
 NEXTEST_JUNIT = """<testsuites><testsuite name="store">
-<testcase name="user::makes_one" classname="store"/><testcase name="user::on_postgres" classname="store"/>
-<testcase name="user::breaks" classname="store"><failure type="test failure"/></testcase></testsuite></testsuites>"""
+<testcase name="user::makes_one" classname="store" time="2.5"/><testcase name="user::on_postgres" classname="store"/>
+<testcase name="user::breaks" classname="store"><failure type="test failure">thread 'user::breaks' panicked:
+left: 1</failure></testcase></testsuite></testsuites>"""
 
 
 class Counting(unittest.TestCase):
@@ -30,11 +34,12 @@ class Counting(unittest.TestCase):
         junit, skips, result = self.folder / "junit.xml", self.folder / "skips.txt", Result("rust")
         junit.write_text(NEXTEST_JUNIT)
         skips.write_text("user::on_postgres: no PostgreSQL: not root\n")
-        summary_line = "     Summary [   0.1s] 3 tests run: 2 passed, 1 failed, 2 skipped"
-        counting.count_nextest(junit, [summary_line], skips, result)
-        self.assertEqual((result.passed, result.failed, result.skipped), (1, 1, 3))
+        counting.count_nextest(junit, skips, result)
+        self.assertEqual((result.passed, result.failed, result.skipped), (1, 1, 1))
         self.assertIn("user::on_postgres: no PostgreSQL: not root", result.skips)
         self.assertEqual(result.failures, ["store user::breaks"])
+        self.assertEqual(result.seen["store user::breaks"], ["thread 'user::breaks' panicked:", "left: 1"])
+        self.assertEqual([name for _, name in sorted(result.tests)][-1], "store user::makes_one")
 
     def test_vitest_adds_up_several_processes(self) -> None:
         result = Result("web")
@@ -45,11 +50,14 @@ class Counting(unittest.TestCase):
 
     def test_playwright_counts_flaky_as_failed_and_names_skips(self) -> None:
         result = Result("browser")
-        lines = ["Skipped: chromium › sso.spec.ts › signs in: no OpenID provider", "  1 flaky",
+        lines = ["  1) [chromium] › e2e/login.spec.ts:18:7 › signs in ─────", "", "    Error: no such button", "",
+                 "Slow: 12.3s  e2e/login.spec.ts › signs in", "Skipped: chromium › sso.spec.ts › signs in: no OpenID provider", "  1 flaky",
                  "    [chromium] › e2e/login.spec.ts:18:7 › signs in ─────", "  1 skipped", "  12 passed (30.1s)"]
         counting.count_playwright(lines, result)
         self.assertEqual((result.passed, result.failed, result.skipped), (12, 1, 1))
         self.assertEqual(result.failures, ["e2e/login.spec.ts:18:7 › signs in"])
+        self.assertEqual(result.seen[result.failures[0]], ["Error: no such button"])
+        self.assertEqual(result.tests, [(12.3, "e2e/login.spec.ts › signs in")])
         self.assertEqual(result.skips, ["chromium › sso.spec.ts › signs in: no OpenID provider"])
 
     def test_schemathesis_counts_operations(self) -> None:
@@ -72,8 +80,35 @@ class Verdict(unittest.TestCase):
         broken.settle(1, "npm run test")
         self.assertEqual((silent.failed, broken.failed), (1, 1))
 
+    def test_the_table_says_where_the_time_went_and_why_a_test_failed(self) -> None:
+        result = Result("rust", seconds=61, passed=1, steps=[("cargo nextest run", 60.0)], tests=[(0.1, "quick"), (59.0, "slow")])
+        result.fail("store breaks", ["left: 1"])
+        text = summary([result], ci=False)
+        self.assertLess(text.index("59.0  rust: slow"), text.index("0.1  rust: quick"))
+        self.assertIn("60.0  cargo nextest run", text)
+        self.assertIn("  rust: store breaks\n      left: 1", text)
+
     def test_the_closing_line_stands_alone(self) -> None:
         self.assertEqual(summary([Result("web", passed=2, failed=1)], ci=False).splitlines()[-1], "2 passed, 1 failed, 0 skipped")
+
+
+class Choosing(unittest.TestCase):
+    def test_one_test_is_found_in_its_part(self) -> None:
+        self.assertEqual(part_of("keeps theme and language over a reload"), "browser")
+        self.assertEqual(part_of("wait::tests::it_gives_up_and_shows_what_it_saw"), "rust")
+        self.assertIsNone(part_of("nobody_has_written_this_test"))
+
+
+class Loading(unittest.TestCase):
+    def test_a_load_pauses_and_ends(self) -> None:
+        folder, pids = Path(self.enterContext(tempfile.TemporaryDirectory())), set[int]()
+        with ExitStack() as stack:
+            load = Load(folder, stack, pids)
+            self.assertGreaterEqual(len(pids), 2)
+            with load.paused():
+                states = {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids}
+                self.assertEqual(states, {"T"})
+        self.assertFalse([pid for pid in pids if Path(f"/proc/{pid}").exists()])
 
 
 class Searching(unittest.TestCase):
