@@ -1,12 +1,13 @@
 //! Server-sent events: the answer that carries them, and the look at whether whoever listens for long still may.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use domain::{App, session};
 use futures_util::{Stream, StreamExt as _};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::extract::bearer;
 
@@ -26,7 +27,7 @@ pub fn response(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Response 
 /// An administrator's session that a long answer outlives, unless it looks.
 pub struct Watched {
     token: String,
-    looked: Instant,
+    looked: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +41,18 @@ pub enum Session {
 
 impl Watched {
     /// The session by which a request came that was let in just now.
-    pub fn of(headers: &HeaderMap) -> Watched {
-        Watched { token: bearer(headers).unwrap_or_default().to_owned(), looked: Instant::now() }
+    pub fn of(headers: &HeaderMap, app: &App) -> Watched {
+        Watched { token: bearer(headers).unwrap_or_default().to_owned(), looked: app.clock.now() }
     }
 
     pub async fn look(&mut self, app: &App) -> Session {
-        if self.looked.elapsed() < LOOK {
+        let now = app.clock.now();
+        // A clock that was set back is a reason to look, too.
+        let since = now.duration_since(self.looked);
+        if !since.is_negative() && since < SignedDuration::try_from(LOOK).unwrap_or(SignedDuration::MAX) {
             return Session::Stands;
         }
-        self.looked = Instant::now();
+        self.looked = now;
         match session::admin(app, &self.token).await {
             Ok(_) => Session::Seen,
             Err(_) => Session::Ended,

@@ -108,6 +108,7 @@ async fn metrics(State(api): State<Shared>, request: Request) -> Result<Response
     let (open, idle) = api.app.db.connections();
     metrics::gauge!("tidepool_db_connections", "state" => "open").set(f64::from(open));
     metrics::gauge!("tidepool_db_connections", "state" => "idle").set(idle as f64);
+    metrics::gauge!("tidepool_db_writers_waiting").set(api.app.db.writers_waiting() as f64);
     let kind = header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], (api.metrics)()).into_response())
 }

@@ -5,12 +5,24 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use base::Clock;
 use tokio::sync::watch;
 
 /// Does the work until it ends; `None` where the lease was neither `claimed` nor `renewed` within `length`, or nobody is left who
 /// renews. The clock is looked at before each step: a process that was frozen, and wakes when somebody else is at it, takes not
 /// one step more.
 pub(crate) async fn work<W: Future>(
+    work: W,
+    renewed: watch::Receiver<Instant>,
+    claimed: Instant,
+    length: Duration,
+) -> Option<W::Output> {
+    work_by(&Clock::default(), work, renewed, claimed, length).await
+}
+
+/// The same by any clock.
+async fn work_by<W: Future>(
+    clock: &Clock,
     work: W,
     mut renewed: watch::Receiver<Instant>,
     claimed: Instant,
@@ -24,7 +36,7 @@ pub(crate) async fn work<W: Future>(
         if at < until {
             until = until.max(at + length);
         }
-        let step = poll_fn(|context| match Instant::now() < until {
+        let step = poll_fn(|context| match clock.instant() < until {
             true => work.as_mut().poll(context).map(Some),
             false => Poll::Ready(None),
         });
@@ -32,7 +44,8 @@ pub(crate) async fn work<W: Future>(
             biased;
             changed = renewed.changed() => if changed.is_err() { return None },
             ended = step => return ended,
-            () = tokio::time::sleep_until(until.into()) => return None,
+            // The next step sees whether the lease is over by the clock.
+            () = tokio::time::sleep(until.saturating_duration_since(clock.instant())) => {}
         }
     }
 }
@@ -42,53 +55,80 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use jiff::{SignedDuration, Timestamp};
+    use tokio::sync::oneshot;
+
     use super::*;
 
+    const LENGTH: Duration = Duration::from_secs(3600);
+
+    fn clock() -> Clock {
+        Clock::manual(Timestamp::from_second(1_800_000_000).unwrap())
+    }
+
     #[tokio::test]
-    async fn what_is_renewed_goes_on_and_what_is_not_ends() {
-        let began = Instant::now();
-        let (renewed, renewal) = watch::channel(began);
-        let length = Duration::from_secs(2);
+    async fn what_is_renewed_goes_on_beyond_its_first_lease() {
+        let clock = clock();
+        let (renewed, renewal) = watch::channel(clock.instant());
+        let (finish, finished) = oneshot::channel();
         let renew = async {
-            for _ in 0..20 {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                renewed.send_replace(Instant::now());
+            for _ in 0..3 {
+                clock.advance(SignedDuration::from_mins(40));
+                renewed.send_replace(clock.instant());
+                // The guard learns of each renewal before the next: it is polled first.
+                tokio::task::yield_now().await;
             }
-            std::future::pending::<()>().await;
+            finish.send("two hours later").unwrap();
         };
-        let long = tokio::time::sleep(Duration::from_secs(3));
-        tokio::select! {
-            ended = work(long, renewal.clone(), began, length) => assert!(ended.is_some()),
-            () = renew => {}
-        }
-        tokio::time::sleep(length).await;
-        assert!(
-            work(std::future::ready(()), renewal.clone(), Instant::now() - length, length).await.is_none(),
-            "it is over"
-        );
-        let late = watch::channel(Instant::now()).1;
-        assert!(work(std::future::ready(()), late, began, length).await.is_none(), "renewed when it was over");
+        let work = async { finished.await.unwrap() };
+        let (ended, ()) = tokio::join!(biased; work_by(&clock, work, renewal, clock.instant(), LENGTH), renew);
+        assert_eq!(ended, Some("two hours later"));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_renewed_in_time_ends() {
+        let clock = clock();
+        let claimed = clock.instant();
+        let (renewed, renewal) = watch::channel(claimed);
+        clock.advance(SignedDuration::from_mins(60));
+        let ready = || std::future::ready(());
+        assert_eq!(work_by(&clock, ready(), renewal.clone(), claimed, LENGTH).await, None, "it is over");
+        renewed.send_replace(clock.instant());
+        assert_eq!(work_by(&clock, ready(), renewal, claimed, LENGTH).await, None, "renewed when it was over");
+        // Work that nobody wakes ends, too.
+        let (_renewed, renewal) = watch::channel(Instant::now());
+        let soon = Duration::from_millis(20);
+        assert_eq!(work(std::future::pending::<()>(), renewal, Instant::now(), soon).await, None);
+    }
+
+    #[tokio::test]
+    async fn work_ends_when_nobody_is_left_who_renews() {
+        let clock = clock();
+        let (renewed, renewal) = watch::channel(clock.instant());
+        let ended = work_by(&clock, std::future::pending::<()>(), renewal, clock.instant(), LENGTH);
+        let (ended, ()) = tokio::join!(biased; ended, async move { drop(renewed) });
+        assert_eq!(ended, None);
     }
 
     #[tokio::test]
     async fn who_was_frozen_takes_not_one_step_more() {
-        let began = Instant::now();
-        let (_renewed, renewal) = watch::channel(began);
+        let clock = clock();
+        let (_renewed, renewal) = watch::channel(clock.instant());
         let steps = Arc::new(AtomicUsize::new(0));
         let counted = steps.clone();
-        let (say, heard) = tokio::sync::oneshot::channel();
+        let (send, answer) = oneshot::channel();
         let task = async move {
             counted.fetch_add(1, Ordering::SeqCst);
-            let answer: Result<(), _> = heard.await;
+            let answer: Result<(), _> = answer.await;
             counted.fetch_add(1, Ordering::SeqCst);
             answer.unwrap();
         };
         let frozen = async {
             // The answer comes, and nothing runs for longer than the lease.
-            say.send(()).unwrap();
-            std::thread::sleep(Duration::from_millis(600));
+            send.send(()).unwrap();
+            clock.advance(SignedDuration::from_mins(61));
         };
-        let (ended, ()) = tokio::join!(work(task, renewal, began, Duration::from_millis(500)), frozen);
+        let (ended, ()) = tokio::join!(biased; work_by(&clock, task, renewal, clock.instant(), LENGTH), frozen);
         assert!(ended.is_none());
         assert_eq!(steps.load(Ordering::SeqCst), 1);
     }

@@ -104,6 +104,7 @@ pub struct Quotas {
 }
 
 struct Account {
+    clock: Clock,
     overdrawn: Arc<Notify>,
     state: Mutex<State>,
     /// Held while the database is asked: those who come meanwhile find the block.
@@ -128,8 +129,8 @@ struct State {
 }
 
 impl Account {
-    fn new(overdrawn: Arc<Notify>) -> Account {
-        let now = Instant::now();
+    fn new(clock: Clock, overdrawn: Arc<Notify>) -> Account {
+        let now = clock.instant();
         let state = State {
             free: 0,
             beyond: 0,
@@ -140,7 +141,7 @@ impl Account {
             touched: now,
             refused: None,
         };
-        Account { overdrawn, state: Mutex::new(state), asking: tokio::sync::Mutex::new(()) }
+        Account { clock, overdrawn, state: Mutex::new(state), asking: tokio::sync::Mutex::new(()) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -152,7 +153,7 @@ impl Account {
         let mut state = self.state();
         state.free += amount;
         state.reserved -= 1;
-        state.touched = Instant::now();
+        state.touched = self.clock.instant();
         state.refused = None;
         let overdrawn = state.free < 0;
         if overdrawn {
@@ -204,19 +205,20 @@ impl Quotas {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn account(&self, subject: &str) -> Arc<Account> {
+    fn account(&self, clock: &Clock, subject: &str) -> Arc<Account> {
         let mut accounts = self.accounts();
         if let Some(account) = accounts.get(subject) {
             return account.clone();
         }
-        accounts.entry(subject.to_owned()).or_insert_with(|| Arc::new(Account::new(self.overdrawn.clone()))).clone()
+        let new = || Arc::new(Account::new(clock.clone(), self.overdrawn.clone()));
+        accounts.entry(subject.to_owned()).or_insert_with(new).clone()
     }
 
     /// Reserves an estimate, or says that the quota is used up.
     pub async fn reserve(&self, app: &App, subject: &Subject, estimate: i64) -> Result<Reservation> {
         let name = subject.name();
         let asked = Asked {
-            account: self.account(&name),
+            account: self.account(&app.clock, &name),
             name: name.into(),
             subject: subject.clone(),
             estimate: estimate.max(1),
@@ -245,7 +247,7 @@ impl Quotas {
         let accounts: Vec<(String, Arc<Account>)> =
             self.accounts().iter().map(|(name, account)| (name.clone(), account.clone())).collect();
         for (name, account) in accounts {
-            if !all && !account.state().is_to_go_back() {
+            if !all && !account.state().is_to_go_back(app.clock.instant()) {
                 continue;
             }
             let asking = account.asking.lock().await;
@@ -294,8 +296,8 @@ impl Quotas {
 impl State {
     /// Idle; or more was used than granted, which others must know; or left over by a request that crossed the limit,
     /// which makes others believe that all is used.
-    fn is_to_go_back(&self) -> bool {
-        let idle = self.reserved == 0 && self.touched.elapsed() >= IDLE;
+    fn is_to_go_back(&self, now: Instant) -> bool {
+        let idle = self.reserved == 0 && now.saturating_duration_since(self.touched) >= IDLE;
         idle || self.free < 0 || (self.reserved == 0 && self.beyond > 0 && self.free > 0)
     }
 }
@@ -323,9 +325,9 @@ impl Asked {
         if state.limit != self.subject.limit() {
             return Known::Nothing;
         }
-        state.touched = Instant::now();
+        state.touched = self.account.clock.instant();
         if let Some((at, used)) = state.refused
-            && at.elapsed() < REFUSED
+            && self.account.clock.since(at) < REFUSED
         {
             return Known::UsedUp(used);
         }
@@ -354,7 +356,7 @@ impl Asked {
         let decided = self.grant(&db, &clock, &zone, free).await;
         let mut state = self.account.state();
         state.free += free;
-        state.touched = Instant::now();
+        state.touched = clock.instant();
         match decided? {
             Decided::Granted { more, block, beyond } => {
                 state.free += more;
@@ -368,7 +370,7 @@ impl Asked {
                 state.limit = self.subject.limit();
                 // Whatever is free was granted by another limit, or lies beyond this one.
                 state.beyond = i64::MAX / 2;
-                state.refused = Some((Instant::now(), used));
+                state.refused = Some((clock.instant(), used));
                 Err(self.subject.used_up(&clock, &zone, used))
             }
         }
@@ -398,7 +400,7 @@ impl Asked {
     fn begins_refill(&self) -> bool {
         let mut state = self.account.state();
         let is_low = state.free - state.beyond < state.block / 2;
-        let begins = self.ahead && is_low && state.refill_at.is_some_and(|at| at <= Instant::now());
+        let begins = self.ahead && is_low && state.refill_at.is_some_and(|at| at <= self.account.clock.instant());
         if begins {
             state.refill_at = None;
         }
@@ -414,7 +416,7 @@ impl Asked {
             tracing::warn!(%error, "no quota was granted ahead");
             0
         });
-        let now = Instant::now();
+        let now = clock.instant();
         state.refill_at = Some(if more > 0 { now } else { now + REFILL });
         state.free += more;
         state.block = more;

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use base::Clock;
 use http::header::{HeaderMap, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use store::model::ProviderKind;
-use tokio::time::Instant;
 
 use crate::error::Refusal;
 use crate::log::record::shortened;
@@ -29,14 +29,15 @@ const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 /// Until when each provider asked not to be asked.
 pub struct Waits {
+    clock: Clock,
     zero: Instant,
     /// Milliseconds since `zero`, by kind.
     until: [AtomicU64; ProviderKind::ALL.len()],
 }
 
 impl Waits {
-    pub fn new() -> Waits {
-        Waits { zero: Instant::now(), until: Default::default() }
+    pub fn new(clock: Clock) -> Waits {
+        Waits { zero: clock.instant(), clock, until: Default::default() }
     }
 
     fn of(&self, kind: ProviderKind) -> &AtomicU64 {
@@ -49,12 +50,12 @@ impl Waits {
         if until == 0 {
             return None;
         }
-        let left = (self.zero + Duration::from_millis(until)).saturating_duration_since(Instant::now());
+        let left = Duration::from_millis(until).saturating_sub(self.clock.since(self.zero));
         (!left.is_zero()).then_some(left)
     }
 
     fn wait(&self, kind: ProviderKind, wait: Duration) {
-        let until = (self.zero.elapsed() + wait.min(MOST_WAIT)).as_millis();
+        let until = (self.clock.since(self.zero) + wait.min(MOST_WAIT)).as_millis();
         self.of(kind).fetch_max(u64::try_from(until).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
     }
 }
@@ -118,7 +119,7 @@ pub struct Passed {
 pub struct Question<'a> {
     pub asked: &'a Asked,
     pub headers: &'a HeaderMap,
-    pub deadline: Instant,
+    pub deadline: tokio::time::Instant,
     pub echo: &'a Arc<str>,
 }
 
@@ -179,7 +180,7 @@ async fn once(
     };
     match response.status() {
         StatusCode::TOO_MANY_REQUESTS => {
-            let wait = retry_after(response.headers());
+            let wait = retry_after(response.headers(), waits.clock.now());
             if let Some(wait) = wait {
                 waits.wait(turn.route.kind, wait);
             }
@@ -221,13 +222,13 @@ fn refusal(failures: &[Failure]) -> (Refusal, String) {
 }
 
 /// How long a provider asks to wait: seconds, or a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    let wait = at.duration_since(jiff::Timestamp::now());
+    let wait = at.duration_since(now);
     Duration::try_from(wait).ok()
 }
 
@@ -263,32 +264,35 @@ mod tests {
 
     #[test]
     fn a_wait_is_seconds_or_a_date() {
+        let now: jiff::Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let of = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, text.parse().unwrap());
-            retry_after(&headers)
+            retry_after(&headers, now)
         };
         assert_eq!(of("30"), Some(Duration::from_secs(30)));
         assert_eq!(of("0.5"), Some(Duration::from_millis(500)));
         assert_eq!(of("-1"), None);
         assert_eq!(of("soon"), None);
         assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT"), None, "past");
-        let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
-        let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&soon).unwrap();
-        let wait = of(&date).unwrap();
-        assert!((Duration::from_secs(55)..=Duration::from_secs(60)).contains(&wait), "{wait:?}");
+        assert_eq!(of("Sun, 15 Nov 2026 12:01:00 GMT"), Some(Duration::from_secs(60)));
     }
 
     #[test]
     fn a_longer_wait_is_not_cut_by_a_shorter_one() {
-        let waits = Waits::new();
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        let waits = Waits::new(clock.clone());
         assert_eq!(waits.left(ProviderKind::Openai), None);
         waits.wait(ProviderKind::Openai, Duration::from_secs(30));
         waits.wait(ProviderKind::Openai, Duration::from_secs(1));
-        assert!(waits.left(ProviderKind::Openai).unwrap() > Duration::from_secs(29));
+        assert_eq!(waits.left(ProviderKind::Openai), Some(Duration::from_secs(30)));
         assert_eq!(waits.left(ProviderKind::Google), None);
         waits.wait(ProviderKind::Google, Duration::MAX);
-        assert!(waits.left(ProviderKind::Google).unwrap() <= MOST_WAIT);
+        assert_eq!(waits.left(ProviderKind::Google), Some(MOST_WAIT));
+        clock.advance(jiff::SignedDuration::from_secs(29));
+        assert_eq!(waits.left(ProviderKind::Openai), Some(Duration::from_secs(1)));
+        clock.advance(jiff::SignedDuration::from_secs(1));
+        assert_eq!(waits.left(ProviderKind::Openai), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::id::{KeyId, UserId};
-use base::{Secret, Zone};
+use base::{Clock, Secret, Zone};
 use domain::quota::Subject;
 use jiff::Timestamp;
 use store::gateway_key::{self, Holder, Status};
@@ -135,6 +135,7 @@ struct Known {
 
 pub struct Keys {
     db: Db,
+    clock: Clock,
     sealer: Arc<Sealer>,
     timing: Timing,
     known: Mutex<HashMap<String, Known>>,
@@ -147,8 +148,8 @@ pub struct Keys {
 pub struct NotNow;
 
 impl Keys {
-    pub fn new(db: Db, sealer: Arc<Sealer>, timing: Timing) -> Arc<Keys> {
-        Arc::new(Keys { db, sealer, timing, known: Mutex::default(), changes: AtomicU64::new(0) })
+    pub fn new(db: Db, clock: Clock, sealer: Arc<Sealer>, timing: Timing) -> Arc<Keys> {
+        Arc::new(Keys { db, clock, sealer, timing, known: Mutex::default(), changes: AtomicU64::new(0) })
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
@@ -169,7 +170,7 @@ impl Keys {
                 read_at: None,
                 reading: Arc::new(tokio::sync::Mutex::new(())),
             });
-            let age = read_at.map(|at| at.elapsed());
+            let age = read_at.map(|at| self.clock.since(at));
             if let Some(age) = age.filter(|age| *age < self.timing.hard) {
                 if age >= self.timing.soft
                     && let Ok(reading) = reading.clone().try_lock_owned()
@@ -195,7 +196,7 @@ impl Keys {
     async fn read_by_one(&self, hash: &str, reading: &tokio::sync::Mutex<()>) -> Result<Option<Arc<Caller>>, Error> {
         let _reading = reading.lock().await;
         if let Some(known) = self.known().get(hash)
-            && known.read_at.is_some_and(|at| at.elapsed() < self.timing.hard)
+            && known.read_at.is_some_and(|at| self.clock.since(at) < self.timing.hard)
         {
             return Ok(known.caller.clone());
         }
@@ -205,7 +206,7 @@ impl Keys {
     async fn read(&self, hash: &str) -> Result<Option<Arc<Caller>>, Error> {
         let mut last = None;
         for _ in 0..READS {
-            let (began, changes) = (Instant::now(), self.changes.load(Ordering::Acquire));
+            let (began, changes) = (self.clock.instant(), self.changes.load(Ordering::Acquire));
             let read = gateway_key::holder(&self.db, hash).await;
             if let Err(error) = &read {
                 tracing::warn!(%error, "a key could not be read");
@@ -228,7 +229,9 @@ impl Keys {
     fn believed(&self, hash: &str) -> Result<Option<Arc<Caller>>, NotNow> {
         let known = self.known();
         match known.get(hash) {
-            Some(Known { caller: Some(caller), read_at: Some(at), .. }) if at.elapsed() < self.timing.stale => {
+            Some(&Known { caller: Some(ref caller), read_at: Some(at), .. })
+                if self.clock.since(at) < self.timing.stale =>
+            {
                 Ok(Some(caller.clone()))
             }
             _ => Err(NotNow),

@@ -58,6 +58,8 @@ pub struct Timing {
     pub silence: Duration,
     /// Answers under way, when the gateway stops.
     pub drain: Duration,
+    /// The table of models is read again after this.
+    pub models: Duration,
     pub keys: keys::Timing,
 }
 
@@ -71,6 +73,7 @@ impl Default for Timing {
             answer: Duration::from_secs(600),
             silence: Duration::from_secs(300),
             drain: Duration::from_secs(6),
+            models: Duration::from_secs(2),
             keys: keys::Timing::default(),
         }
     }
@@ -102,10 +105,10 @@ impl Gateway {
         timing: Timing,
     ) -> Result<Arc<Gateway>> {
         Ok(Arc::new(Gateway {
-            keys: Keys::new(app.db.clone(), app.sealer.clone(), timing.keys),
+            keys: Keys::new(app.db.clone(), app.clock.clone(), app.sealer.clone(), timing.keys),
             models: Models::open(app.db.clone()).await?,
             providers: Providers::new(providers, timing.connect)?,
-            waits: Waits::new(),
+            waits: Waits::new(app.clock.clone()),
             live: Live::new(),
             ids: Ids::new(log.replica()),
             room: Semaphore::new(forward::ROOM),
@@ -128,7 +131,7 @@ impl Gateway {
         let gateway = self.clone();
         beside.spawn(async move { gateway.keys.keep(notices).await });
         let gateway = self.clone();
-        beside.spawn(async move { gateway.models.keep().await });
+        beside.spawn(async move { gateway.models.keep(gateway.timing.models).await });
         let gateway = self.clone();
         beside.spawn(async move { gateway.log.keep().await });
         let gateway = self.clone();

@@ -1,4 +1,4 @@
-//! The table of models as the hot path knows it: read every two seconds, and kept while the database is away.
+//! The table of models as the hot path knows it: read again every few seconds, and kept while the database is away.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,8 +10,6 @@ use store::Db;
 use store::model::{self, ProviderKind};
 
 use crate::metrics::OfModel;
-
-const EVERY: Duration = Duration::from_secs(2);
 
 /// A model with what is counted of it.
 pub struct Model {
@@ -92,10 +90,10 @@ impl Models {
         Ok(())
     }
 
-    /// Reads the table again and again, for as long as it runs.
-    pub async fn keep(&self) {
+    /// Reads the table again after each pause, for as long as it runs.
+    pub async fn keep(&self, pause: Duration) {
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(pause).await;
             if let Err(error) = self.read().await {
                 tracing::warn!(%error, "the models are the ones known last");
             }

@@ -15,11 +15,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 /// Connections of one listener; more wait until one closes.
 const MOST_CONNECTIONS: usize = 10_000;
 
-/// How long a listener that stops goes on taking who is in its queue: the kernel has told them that we are there.
-const LINGER: Duration = Duration::from_millis(50);
+#[derive(Clone, Copy)]
+struct Timing {
+    /// How long a connection may take for its first byte.
+    head: Duration,
+    /// How long a listener that stops goes on accepting: the kernel has accepted whoever is in its queue.
+    linger: Duration,
+    /// How long a connection without a first byte stays open when the listener stops: the byte may be on its way.
+    last_word: Duration,
+}
 
-/// How long a connection that was just taken may still say its first word when we stop: it may be on its way.
-const LAST_WORD: Duration = Duration::from_millis(500);
+impl Timing {
+    fn usual(head: Duration) -> Timing {
+        Timing { head, linger: Duration::from_millis(50), last_word: Duration::from_millis(500) }
+    }
+}
 
 type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit);
 
@@ -92,7 +102,20 @@ impl Ending {
 }
 
 /// Takes connections until `stop` says so. `head` bounds the wait for the first byte; hyper's own limit begins with it.
-pub async fn serve<F, C>(listener: TcpListener, head: Duration, mut stop: watch::Receiver<bool>, connected: F) -> Ending
+pub async fn serve<F, C>(listener: TcpListener, head: Duration, stop: watch::Receiver<bool>, connected: F) -> Ending
+where
+    F: Fn(TcpStream, SocketAddr, Turn) -> C + Clone + Send + 'static,
+    C: Future<Output = ()> + Send,
+{
+    serve_with(Timing::usual(head), listener, stop, connected).await
+}
+
+async fn serve_with<F, C>(
+    timing: Timing,
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+    connected: F,
+) -> Ending
 where
     F: Fn(TcpStream, SocketAddr, Turn) -> C + Clone + Send + 'static,
     C: Future<Output = ()> + Send,
@@ -111,7 +134,7 @@ where
         let (until_closed, stop, connected) = ((place, hold.clone()), stopping.clone(), connected.clone());
         tokio::spawn(async move {
             let _until_closed = until_closed;
-            if speaks(&stream, head, stop).await {
+            if speaks(&stream, timing, stop).await {
                 connected(stream, peer, turn).await;
             }
         });
@@ -130,7 +153,7 @@ where
             }
         }
     }
-    let over = tokio::time::Instant::now() + LINGER;
+    let over = tokio::time::Instant::now() + timing.linger;
     while let Ok(Ok(accepted)) = tokio::time::timeout_at(over, accept(&listener, &room)).await {
         begin(accepted);
     }
@@ -158,17 +181,17 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> io::Result<Acc
 }
 
 /// Waits for the client's first byte, and leaves it where it is.
-async fn speaks(stream: &TcpStream, head: Duration, mut stop: watch::Receiver<bool>) -> bool {
+async fn speaks(stream: &TcpStream, timing: Timing, mut stop: watch::Receiver<bool>) -> bool {
     let mut byte = [0];
     let stopped = async {
         stop.wait_for(|stop| *stop).await.ok();
-        tokio::time::sleep(LAST_WORD).await;
+        tokio::time::sleep(timing.last_word).await;
     };
     // What came while nothing here ran counts, however late it is.
     tokio::select! {
         biased;
         first = stream.peek(&mut byte) => first.is_ok_and(|bytes| bytes > 0),
-        () = tokio::time::sleep(head) => false,
+        () = tokio::time::sleep(timing.head) => false,
         () = stopped => false,
     }
 }
@@ -186,53 +209,78 @@ mod tests {
     use super::*;
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
+    const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Answers each request after `takes`.
-    async fn served(takes: Duration) -> (SocketAddr, watch::Sender<bool>, JoinHandle<Ending>) {
+    struct Served {
+        address: SocketAddr,
+        stop: watch::Sender<bool>,
+        serving: JoinHandle<Ending>,
+        /// One answer is given for each permit.
+        answers: Arc<Semaphore>,
+        /// How many requests were begun.
+        begun: watch::Receiver<usize>,
+    }
+
+    async fn served(last_word: Duration) -> Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let connected = move |stream, _, turn: Turn| async move {
-            let requests = turn.requests();
-            let service = service_fn(move |_: http::Request<Incoming>| {
-                requests.begun();
-                async move {
-                    tokio::time::sleep(takes).await;
-                    Ok::<_, std::convert::Infallible>(http::Response::new(Empty::<Bytes>::new()))
-                }
-            });
-            turn.serve(http1::Builder::new().serve_connection(TokioIo::new(stream), service)).await;
+        let answers = Arc::new(Semaphore::new(0));
+        let (count, begun) = watch::channel(0);
+        let (count, permits) = (Arc::new(count), answers.clone());
+        let connected = move |stream, _, turn: Turn| {
+            let (count, permits) = (count.clone(), permits.clone());
+            async move {
+                let requests = turn.requests();
+                let service = service_fn(move |_: http::Request<Incoming>| {
+                    requests.begun();
+                    count.send_modify(|count| *count += 1);
+                    let permits = permits.clone();
+                    async move {
+                        permits.acquire().await.unwrap().forget();
+                        Ok::<_, std::convert::Infallible>(http::Response::new(Empty::<Bytes>::new()))
+                    }
+                });
+                turn.serve(http1::Builder::new().serve_connection(TokioIo::new(stream), service)).await;
+            }
         };
-        (address, stop, tokio::spawn(serve(listener, Duration::from_secs(30), stopped, connected)))
+        let timing = Timing { last_word, ..Timing::usual(HOUR) };
+        let serving = tokio::spawn(serve_with(timing, listener, stopped, connected));
+        Served { address, stop, serving, answers, begun }
     }
 
+    /// What comes until the other side closes the connection.
     async fn rest(client: &mut TcpStream) -> String {
         let mut heard = String::new();
-        tokio::time::timeout(Duration::from_secs(10), client.read_to_string(&mut heard)).await.unwrap().unwrap();
+        tokio::time::timeout(testkit::LIMIT, client.read_to_string(&mut heard)).await.unwrap().unwrap();
         heard
     }
 
     #[tokio::test]
     async fn who_was_let_in_is_answered_and_then_let_go() {
-        let (address, stop, serving) = served(Duration::from_millis(50)).await;
+        let Served { address, stop, serving, answers, mut begun } = served(HOUR).await;
+        answers.add_permits(1);
         let mut fresh = TcpStream::connect(address).await.unwrap();
         let mut idle = TcpStream::connect(address).await.unwrap();
         idle.write_all(REQUEST).await.unwrap();
         let mut first = [0; 8];
         idle.read_exact(&mut first).await.unwrap();
         stop.send_replace(true);
-        tokio::time::sleep(LINGER + Duration::from_millis(100)).await;
+        let mut ending = serving.await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err(), "nobody is let in any more");
+        // Its request was under way when the listener closed.
         fresh.write_all(REQUEST).await.unwrap();
+        begun.wait_for(|begun| *begun == 2).await.unwrap();
+        answers.add_permits(1);
         let heard = rest(&mut fresh).await;
         assert!(heard.starts_with("HTTP/1.1 200") && heard.contains("connection: close"), "{heard}");
         rest(&mut idle).await;
-        serving.await.unwrap().finished().await;
-        assert!(TcpStream::connect(address).await.is_err(), "nobody is let in any more");
+        ending.finished().await;
     }
 
     #[tokio::test]
     async fn who_says_nothing_is_let_go() {
-        let (address, stop, serving) = served(Duration::ZERO).await;
+        let Served { address, stop, serving, .. } = served(Duration::from_millis(20)).await;
         let mut silent = TcpStream::connect(address).await.unwrap();
         stop.send_replace(true);
         assert_eq!(rest(&mut silent).await, "");
@@ -241,14 +289,21 @@ mod tests {
 
     #[tokio::test]
     async fn what_takes_too_long_is_cut() {
-        let (address, stop, serving) = served(Duration::from_secs(3600)).await;
+        let Served { address, stop, serving, answers, mut begun } = served(HOUR).await;
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        answers.add_permits(1);
+        idle.write_all(REQUEST).await.unwrap();
+        idle.read_exact(&mut [0; 8]).await.unwrap();
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(REQUEST).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        begun.wait_for(|begun| *begun == 2).await.unwrap();
         stop.send_replace(true);
         let mut ending = serving.await.unwrap();
-        let patience = Duration::from_millis(200);
-        assert!(tokio::time::timeout(patience, ending.finished()).await.is_err(), "it is not cut by itself");
+        // The connection that has nothing in hand ends. The other was asked to end as well, and goes on: it is not cut by itself.
+        rest(&mut idle).await;
+        let mut byte = [0];
+        assert_eq!(client.try_read(&mut byte).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(ending.ended.try_recv() == Err(mpsc::error::TryRecvError::Empty), "a connection is open");
         ending.cut();
         ending.finished().await;
         assert_eq!(rest(&mut client).await, "");

@@ -12,6 +12,7 @@ use axum::routing::any;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub struct Platform {
@@ -26,8 +27,8 @@ struct Bots {
     calls: Vec<(String, String, Value)>,
     /// Answers 502 to everything.
     broken: bool,
-    /// How long every answer takes.
-    delay: Duration,
+    /// Calls of this method are answered when it is released.
+    held: Option<(String, watch::Receiver<bool>)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -85,8 +86,11 @@ impl Platform {
         self.bots().broken = broken;
     }
 
-    pub fn set_delay(&self, delay: Duration) {
-        self.bots().delay = delay;
+    /// Calls of this method are taken, and answered only when what this returns is dropped.
+    pub fn hold(&self, method: &str) -> watch::Sender<bool> {
+        let (release, held) = watch::channel(false);
+        self.bots().held = Some((method.to_owned(), held));
+        release
     }
 
     /// Somebody else tells it where to deliver.
@@ -146,15 +150,18 @@ async fn call(
         confirmed(&bots, &token, body["offset"].as_i64());
         polled(&bots, &token, Duration::from_secs(body["timeout"].as_u64().unwrap_or_default().min(10))).await;
     }
-    let delay = {
+    let held = {
         let mut bots = bots.lock().unwrap_or_else(PoisonError::into_inner);
         if bots.broken {
             return (StatusCode::BAD_GATEWAY, "<html>bad gateway</html>").into_response();
         }
         bots.calls.push((token.clone(), method.clone(), body.clone()));
-        bots.delay
+        bots.held.clone().filter(|(of, _)| *of == method)
     };
-    tokio::time::sleep(delay).await;
+    if let Some((_, mut held)) = held {
+        // Nobody sends anything: it ends when the sender is dropped.
+        held.changed().await.ok();
+    }
     let mut bots = bots.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(bot) = bots.by_token.get_mut(&token) else { return refused(StatusCode::UNAUTHORIZED, "Unauthorized") };
     let result = match method.as_str() {

@@ -4,13 +4,15 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::Secret;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Connection as _, Postgres, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::notice::{CHANNEL, Notice};
 pub use crate::row::{Column, Number, Record, Row, Value};
@@ -36,6 +38,10 @@ const BUSY: Duration = Duration::from_secs(30);
 pub struct Db {
     pool: Pool,
     pub(crate) notices: broadcast::Sender<Notice>,
+    /// Whether `relay_notices` is connected.
+    pub(crate) relaying: watch::Sender<bool>,
+    /// How many transactions wait for SQLite's one writer.
+    waiting: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +89,12 @@ impl Db {
             }
             _ => return Err(Error::Url),
         };
-        Ok(Db { pool, notices: broadcast::channel(NOTICES).0 })
+        Ok(Db {
+            pool,
+            notices: broadcast::channel(NOTICES).0,
+            relaying: watch::Sender::new(false),
+            waiting: Arc::default(),
+        })
     }
 
     /// Opens a SQLite file that nobody writes, only to look at it: no side files, nothing changed.
@@ -91,7 +102,7 @@ impl Db {
         let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(true);
         let read = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         let pool = Pool::Sqlite { write: read.clone(), read, file: file.to_owned() };
-        Ok(Db { pool, notices: broadcast::channel(1).0 })
+        Ok(Db { pool, notices: broadcast::channel(1).0, relaying: watch::Sender::new(false), waiting: Arc::default() })
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -117,6 +128,11 @@ impl Db {
         }
     }
 
+    /// Transactions that wait for SQLite's one writer, for the metrics; PostgreSQL has none of them.
+    pub fn writers_waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
     pub async fn all<T: Record>(&self, sql: &str, args: Vec<Value>) -> Result<Vec<T>> {
         Conn::from(self).all(sql, args).await
     }
@@ -132,7 +148,10 @@ impl Db {
     pub async fn begin(&self) -> Result<Tx> {
         let on = match &self.pool {
             // A deferred transaction that later writes can fail with SQLITE_BUSY.
-            Pool::Sqlite { write, .. } => On::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?),
+            Pool::Sqlite { write, .. } => {
+                let _until_begun = Waits::count(&self.waiting);
+                On::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?)
+            }
             Pool::Postgres(pool) => On::Postgres(pool.begin().await?),
         };
         Ok(Tx { on, told: vec![], notices: self.notices.clone() })
@@ -155,6 +174,22 @@ impl Db {
             }
             Pool::Postgres(pool) => pool.close().await,
         }
+    }
+}
+
+/// Counts one transaction that waits to begin, until it is dropped.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Waits<'_> {
+    fn count(waiting: &AtomicUsize) -> Waits<'_> {
+        waiting.fetch_add(1, Ordering::SeqCst);
+        Waits(waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

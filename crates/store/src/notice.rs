@@ -98,30 +98,44 @@ impl Db {
                 Ok::<_, sqlx::Error>(listener)
             };
             match listener.await {
-                Ok(mut listener) => {
+                Ok(listener) => {
                     // What was told before nobody here has heard.
                     self.notices.send(Notice::new(Topic::Anything, "")).ok();
-                    loop {
-                        match listener.try_recv().await {
-                            Ok(Some(told)) => {
-                                if let Some(notice) = Notice::from_text(told.payload()) {
-                                    self.notices.send(notice).ok();
-                                }
-                            }
-                            // The connection was lost, and there is another.
-                            Ok(None) => {
-                                self.notices.send(Notice::new(Topic::Anything, "")).ok();
-                            }
-                            Err(error) => {
-                                tracing::warn!(%error, "notices are not heard for a moment");
-                                break;
-                            }
-                        }
-                    }
+                    self.relaying.send_replace(true);
+                    let error = self.relay_from(listener).await;
+                    self.relaying.send_replace(false);
+                    tracing::warn!(%error, "notices are not heard for a moment");
                 }
                 Err(error) => tracing::warn!(%error, "cannot listen for notices"),
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Passes on what this listener hears until it fails.
+    async fn relay_from(&self, mut listener: PgListener) -> sqlx::Error {
+        loop {
+            match listener.try_recv().await {
+                Ok(Some(told)) => {
+                    if let Some(notice) = Notice::from_text(told.payload()) {
+                        self.notices.send(notice).ok();
+                    }
+                }
+                // The connection was lost, and there is another.
+                Ok(None) => {
+                    self.notices.send(Notice::new(Topic::Anything, "")).ok();
+                }
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Returns once `relay_notices` is connected: every notice that another process sends from now on is heard here. With SQLite
+    /// there is nothing to wait for.
+    pub async fn notices_relayed(&self) {
+        if self.postgres().is_some() {
+            // The sender lives in this handle, so the wait cannot fail.
+            self.relaying.subscribe().wait_for(|relaying| *relaying).await.ok();
         }
     }
 }

@@ -38,6 +38,7 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
     metrics::describe_histogram!("tidepool_http_request_seconds", "Time to answer by side, method and route");
     gateway::metrics::describe();
     metrics::describe_gauge!("tidepool_db_connections", "Database connections, open and idle");
+    metrics::describe_gauge!("tidepool_db_writers_waiting", "Transactions that wait for SQLite's one writer");
     metrics::describe_gauge!("tidepool_build_info", "The running build; always 1");
     metrics::gauge!("tidepool_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(Arc::new(move || {

@@ -87,7 +87,8 @@ async fn read_logs(
     let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
     if wanted.follow == Some(true) {
         let following = logs::follow(&api.app, &assistant, lines).await?;
-        return Ok(events(api, Watched::of(&headers), following));
+        let session = Watched::of(&headers, &api.app);
+        return Ok(events(api, session, following));
     }
     let veil = Veil::of(&api.app, &assistant.id()).await?;
     let found = logs::last(&assistant, lines).await?;

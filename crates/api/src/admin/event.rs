@@ -46,7 +46,7 @@ async fn events(_: Admin, api: State, headers: HeaderMap) -> Result<Response, Ap
     // From before the listening: whoever is cut off before the first event misses nothing.
     let hello = last.unwrap_or_else(|| api.app.clock.now().as_millisecond());
     let listener = event::listen(&api.app, last).await?;
-    let session = Watched::of(&headers);
+    let session = Watched::of(&headers, &api.app);
     let begun = Stream { api, listener, session, began: Instant::now(), hello: Some(hello) };
     let pieces = stream::unfold(begun, |mut stream| async move {
         let piece = stream.next().await?;

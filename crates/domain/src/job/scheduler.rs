@@ -110,6 +110,7 @@ impl Scheduler {
             }
             begun += usize::from(self.start(job, slot).await?);
         }
+        tracing::debug!(holder = self.holder, at = now.as_millisecond(), begun, "looked for due jobs");
         Ok(Some(begun))
     }
 

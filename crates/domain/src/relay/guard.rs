@@ -11,7 +11,8 @@ use tokio::time::{Instant, timeout};
 use super::{End, Speech, Visitor};
 use crate::App;
 
-const LOOK: Duration = Duration::from_secs(15);
+/// How long a look may take.
+const CHECK: Duration = Duration::from_secs(15);
 /// How long a socket stays open that nobody can look after.
 const BLIND: Duration = Duration::from_secs(60);
 
@@ -21,7 +22,7 @@ pub async fn ended(app: &App, visitor: &Visitor, speech: Speech) -> End {
     let mut notices = app.db.listen();
     let mut seen = Instant::now();
     loop {
-        match timeout(LOOK, visitor.may_speak(app, speech)).await {
+        match timeout(CHECK, visitor.may_speak(app, speech)).await {
             Ok(Ok(_)) => seen = Instant::now(),
             Ok(Err(error)) if matches!(error.kind, Kind::Unauthorized | Kind::NotFound | Kind::NoAccess) => {
                 return End::from(error);
@@ -34,7 +35,7 @@ pub async fn ended(app: &App, visitor: &Visitor, speech: Speech) -> End {
             return End::new(End::LATER, "the platform cannot check the session at present");
         }
         let left = visitor.token.expires_at.duration_since(app.clock.now());
-        let wait = Duration::try_from(left).unwrap_or_default().clamp(Duration::from_millis(100), LOOK);
+        let wait = Duration::try_from(left).unwrap_or_default().clamp(Duration::from_millis(100), app.sockets.look());
         tokio::select! {
             () = concerning(&mut notices, visitor) => {}
             () = tokio::time::sleep(wait) => {}

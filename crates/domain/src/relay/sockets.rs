@@ -14,10 +14,13 @@ use super::End;
 pub const MOST_OF_A_USER: usize = 16;
 /// Of all people together: descriptors and memory are the process's.
 pub const MOST: usize = 10_000;
+/// How often it is looked at whether whoever opened a socket may still be there, where no notice says so before.
+const LOOK: Duration = Duration::from_secs(15);
 
 pub struct Sockets {
     open: Arc<Open>,
     stop: watch::Sender<bool>,
+    look: Duration,
 }
 
 struct Open {
@@ -36,7 +39,7 @@ impl Open {
 impl Default for Sockets {
     fn default() -> Sockets {
         let open = Open { of: Mutex::default(), all: watch::channel(0).0 };
-        Sockets { open: Arc::new(open), stop: watch::channel(false).0 }
+        Sockets { open: Arc::new(open), stop: watch::channel(false).0, look: LOOK }
     }
 }
 
@@ -47,6 +50,16 @@ pub struct Place {
 }
 
 impl Sockets {
+    /// Sockets whose visitors are looked at by themselves no more often than this.
+    pub fn looked_at_every(mut self, look: Duration) -> Sockets {
+        self.look = look;
+        self
+    }
+
+    pub(super) fn look(&self) -> Duration {
+        self.look
+    }
+
     /// Refuses one more socket where there are enough.
     pub fn check(&self, user: &UserId) -> Result<()> {
         let of = self.open.of();

@@ -87,6 +87,7 @@ impl Log {
             replica: Mutex::new(Some(replica)),
             timing,
             known: Mutex::new(clock.now()),
+            retry_at: Mutex::new(clock.instant()),
             clock,
             loader,
             reading: tokio::sync::Mutex::new(vec![Progress { part: writer.now(), loaded: Some(0) }]),
@@ -94,7 +95,6 @@ impl Log {
             appended: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
             failing: AtomicBool::new(false),
-            retry_at: Mutex::new(Instant::now()),
         }))
     }
 
@@ -127,7 +127,7 @@ impl Log {
         if !self.failing.swap(true, Ordering::Relaxed) {
             tracing::error!(%error, "the gateway's log cannot be written: requests are refused until it can");
         }
-        *lock(&self.retry_at) = Instant::now() + self.timing.retry;
+        *lock(&self.retry_at) = self.clock.instant() + self.timing.retry;
     }
 
     /// Whether a request may begin: what could not be written down must not be answered.
@@ -136,10 +136,11 @@ impl Log {
             return true;
         }
         let mut retry_at = lock(&self.retry_at);
-        if Instant::now() < *retry_at {
+        let now = self.clock.instant();
+        if now < *retry_at {
             return false;
         }
-        *retry_at = Instant::now() + self.timing.retry;
+        *retry_at = now + self.timing.retry;
         drop(retry_at);
         // A blank line: the reader passes over it.
         match lock(&self.writer).append(b"\n") {

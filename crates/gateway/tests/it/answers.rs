@@ -1,10 +1,14 @@
 //! Answers that are no streams, refusals, and what stands around them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use store::request_log::{ERROR, SUCCESS};
+use testkit::{until, until_ok};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
 use crate::kit::{Act, Client, Database, Options, PROVIDER_KEY, Provider, Site, answer, ask, stream_of};
 
@@ -50,7 +54,7 @@ async fn unknown_fields_reach_the_provider_untouched() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_provider_gets_its_own_key_and_nothing_of_the_clients() {
     let (openai, site, client) = with_openai(answer("ok", 1, 1)).await;
-    let mut stream = tokio::net::TcpStream::connect(site.address).await.unwrap();
+    let mut stream = TcpStream::connect(site.address).await.unwrap();
     let body = ask("gpt-4o", "x").to_string();
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: bearer {}\r\ncookie: a=b\r\nx-forwarded-for: 10.0.0.1\r\nuser-agent: curl\r\naccept: application/json\r\nopenai-beta: x=1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -73,7 +77,11 @@ async fn the_provider_gets_its_own_key_and_nothing_of_the_clients() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_are_those_that_somebody_answers_for() {
-    let (_openai, site, client) = with_openai(answer("ok", 1, 1)).await;
+    let openai = Provider::start(answer("ok", 1, 1)).await;
+    let mut options = Options::with(None, Some(&openai), None);
+    options.timing.models = Duration::from_millis(20);
+    let site = Site::start(Database::sqlite(), options).await;
+    let client = site.free().await;
     let list = client.get("/v1/models").await.json();
     let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
     assert_eq!((list["object"].as_str(), ids), (Some("list"), vec!["gpt-4o", "gpt-4o-mini"]));
@@ -86,11 +94,7 @@ async fn models_are_those_that_somebody_answers_for() {
     model.enabled = false;
     store::model::update(&mut tx, &model).await.unwrap();
     tx.commit().await.unwrap();
-    let began = Instant::now();
-    while client.chat(&ask("gpt-4o", "x")).await.status == 200 {
-        assert!(began.elapsed() < Duration::from_secs(5), "switched off, and still answered");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("what is switched off is not answered", async || client.chat(&ask("gpt-4o", "x")).await.status != 200).await;
     let told = client.chat(&ask("gpt-4o", "x")).await.refused(404, "model_not_found");
     assert!(told.contains("switched off"), "{told}");
     site.end().await;
@@ -196,9 +200,7 @@ async fn an_answer_that_breaks_off_is_a_failure_and_nobody_else_is_asked() {
 async fn a_client_that_leaves_before_the_answer_takes_the_provider_with_it() {
     let (openai, site, client) = with_openai(Act::Silence).await;
     let stream = client.post_only(&ask("gpt-4o", "x")).await;
-    while openai.count() == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    openai.asked(1).await;
     drop(stream);
     openai.left(1).await;
     let row = &site.rows_until(1).await[0];
@@ -210,34 +212,42 @@ async fn a_client_that_leaves_before_the_answer_takes_the_provider_with_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_slow_is_not_waited_for_for_ever() {
     let openai = Provider::start(Act::Silence).await;
-    let mut options = Options::with(None, Some(&openai), None);
-    options.timing.body = Duration::from_millis(200);
-    options.timing.head = Duration::from_millis(300);
-    options.timing.answer = Duration::from_millis(400);
-    let site = Site::start(Database::sqlite(), options).await;
+    // One limit is short at a time, and all others are longer than the test may take: it is the short one that ends a wait.
+    let options = |shorten: &dyn Fn(&mut gateway::Timing)| {
+        let mut options = Options::with(None, Some(&openai), None);
+        let long = Duration::from_secs(3600);
+        (options.timing.head, options.timing.body, options.timing.answer) = (long, long, long);
+        shorten(&mut options.timing);
+        options
+    };
+    let short = Duration::from_millis(200);
+    let site = Site::start(Database::sqlite(), options(&|timing| timing.answer = short)).await;
     let client = site.free().await;
     let told = client.chat(&ask("gpt-4o", "x")).await.refused(504, "provider_timeout");
     assert!(told.contains("openai did not begin to answer in time"), "{told}");
     openai.left(1).await;
     // A body that does not come.
-    let mut stream = tokio::net::TcpStream::connect(site.address).await.unwrap();
+    let bodies = site.another(options(&|timing| timing.body = short)).await;
+    let mut stream = TcpStream::connect(bodies.address).await.unwrap();
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-length: 100\r\n\r\n{{",
         client.key
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut text = String::new();
-    stream.read_to_string(&mut text).await.unwrap();
+    tokio::time::timeout(testkit::LIMIT, stream.read_to_string(&mut text)).await.unwrap().unwrap();
     assert!(text.starts_with("HTTP/1.1 408"), "{text}");
     // A head that does not come, and a connection that says nothing.
+    let heads = site.another(options(&|timing| timing.head = short)).await;
     for said in ["POST /v1/chat", ""] {
-        let mut stream = tokio::net::TcpStream::connect(site.address).await.unwrap();
+        let mut stream = TcpStream::connect(heads.address).await.unwrap();
         stream.write_all(said.as_bytes()).await.unwrap();
         let mut byte = vec![];
-        let began = Instant::now();
-        stream.read_to_end(&mut byte).await.ok();
-        assert!(began.elapsed() < Duration::from_secs(3), "{said:?} is waited for");
+        let ended = tokio::time::timeout(testkit::LIMIT, stream.read_to_end(&mut byte)).await;
+        assert!(ended.is_ok(), "{said:?} is waited for");
     }
+    bodies.stop().await;
+    heads.stop().await;
     assert_eq!(site.rows().await.len(), 2);
     site.end().await;
 }
@@ -255,16 +265,13 @@ async fn what_is_under_way_is_listed_for_the_platform_alone() {
     stream.until("two").await;
     openai.then([Act::Silence]);
     let _waiting = client.post_only(&ask("gpt-4o", "y")).await;
-    let began = Instant::now();
-    let live = loop {
+    // One that leaves before the provider has heard of it is not seen to leave.
+    openai.asked(2).await;
+    let live = until_ok("both are under way", async || {
         let live = list(platform.get("/live").await.json());
-        // One that leaves before the provider has heard of it is not seen to leave.
-        if live.len() == 2 && openai.count() == 2 {
-            break live;
-        }
-        assert!(began.elapsed() < Duration::from_secs(5), "{live:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+        if live.len() == 2 { Ok(live) } else { Err(live) }
+    })
+    .await;
     assert_eq!(
         (&live[0]["token_name"], &live[0]["model"], &live[0]["provider"]),
         (&json!("free"), &json!("gpt-4o"), &json!("openai"))
@@ -276,10 +283,11 @@ async fn what_is_under_way_is_listed_for_the_platform_alone() {
     );
     drop((stream, _waiting));
     openai.left(2).await;
-    let began = Instant::now();
-    while !list(platform.get("/live").await.json()).is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(5));
-    }
+    until_ok("nothing is under way any more", async || {
+        let live = list(platform.get("/live").await.json());
+        if live.is_empty() { Ok(()) } else { Err(live) }
+    })
+    .await;
     site.end().await;
 }
 
@@ -329,20 +337,23 @@ async fn echo_repeats_what_was_said() {
 async fn stopping_finishes_what_was_begun_and_cuts_what_takes_too_long() {
     let (openai, site, client) = with_openai(answer("late", 1, 1)).await;
     let pieces = stream_of(&["one", "two", "three"], Some((5, 3)));
-    openai.then([Act::Stream(pieces.clone(), Duration::from_millis(100))]);
+    let gate = Arc::new(Semaphore::new(1));
+    openai.then([Act::GatedStream(pieces.clone(), gate.clone())]);
     let mut question = ask("gpt-4o", "x");
     question["stream"] = json!(true);
     let mut stream = client.open(&question).await;
     stream.until("one").await;
     let address = site.address;
     let stopping = tokio::spawn(site.stop());
+    until("nobody listens any more", async || TcpStream::connect(address).await.is_err()).await;
+    // The answer is still under way then, and goes on to its end.
+    gate.add_permits(pieces.len());
     let (body, whole) = stream.end().await;
     assert!(whole, "cut: {}", String::from_utf8_lossy(&body));
     assert!(String::from_utf8(body).unwrap().ends_with("data: [DONE]\n\n"));
     let stopped = stopping.await.unwrap();
     stopped.check().await;
     assert_eq!(stopped.count("request_log").await, 1);
-    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
 
     let openai = Provider::start(Act::SilentStream(pieces[..1].to_vec())).await;
     let mut options = Options::with(None, Some(&openai), None);
@@ -352,9 +363,8 @@ async fn stopping_finishes_what_was_begun_and_cuts_what_takes_too_long() {
     let mut stream = client.open(&question).await;
     stream.until("one").await;
     let app = site.app.clone();
-    let began = Instant::now();
-    let stopped = site.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(3));
+    // The provider stays silent for as long as anybody listens: only the cut ends this.
+    let stopped = tokio::time::timeout(testkit::LIMIT, site.stop()).await.unwrap();
     let (_, whole) = stream.end().await;
     assert!(!whole, "the client sees that it was cut");
     stopped.check().await;

@@ -1,9 +1,8 @@
 //! Who may ask: keys that there are not, keys that are switched off, keys while the database is away.
 
-use std::time::{Duration, Instant};
-
 use base::id::UserId;
 use domain::audit::By;
+use jiff::SignedDuration;
 use store::Dialect;
 use store::gateway_key::Status;
 use store::notice::Topic;
@@ -15,14 +14,23 @@ async fn status(client: &Client) -> u16 {
     client.chat(&ask("gpt-4o", "hello")).await.status
 }
 
-/// Waits until a key is answered so; answers how long that took.
-async fn becomes(client: &Client, wanted: u16) -> Duration {
-    let began = Instant::now();
-    while status(client).await != wanted {
-        assert!(began.elapsed() < Duration::from_secs(5), "never {wanted}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    began.elapsed()
+/// Waits until a key is answered so, while the clock stands still.
+async fn becomes(client: &Client, wanted: u16) {
+    testkit::until_ok(&format!("the key is answered {wanted}"), async || match status(client).await {
+        status if status == wanted => Ok(()),
+        status => Err(status),
+    })
+    .await;
+}
+
+/// From this age on a key is read again in the background, and from that on before it counts.
+const SOFT: SignedDuration = SignedDuration::from_secs(1);
+const HARD: SignedDuration = SignedDuration::from_secs(2);
+
+#[test]
+fn the_ages_are_those_of_the_product() {
+    let timing = gateway::keys::Timing::default();
+    assert_eq!((timing.soft, timing.hard), (SOFT.unsigned_abs(), HARD.unsigned_abs()));
 }
 
 on_both! {
@@ -49,21 +57,30 @@ on_both! {
         let client = site.free().await;
         assert_eq!(status(&client).await, 200);
         site.change("free", true, |key| key.status = Status::Disabled).await;
-        assert!(becomes(&client, 401).await < Duration::from_millis(800), "told, and still let in");
+        // No time passes on the gateway's clock: the notice alone does it.
+        becomes(&client, 401).await;
         let told = client.chat(&ask("gpt-4o", "x")).await.refused(401, "invalid_api_key");
         assert!(told.contains("administrator"), "{told}");
+        // Without a notice it is what was read last, for a second.
         site.change("free", false, |key| key.status = Status::Active).await;
-        assert!(becomes(&client, 200).await < Duration::from_millis(2500), "not told, and not soon");
-        site.change("free", false, |key| key.user_revoked = true).await;
-        assert!(becomes(&client, 401).await < Duration::from_millis(2500));
-        // Nobody asked for two seconds: the very first who does is refused.
-        site.change("free", false, |key| key.user_revoked = false).await;
+        assert_eq!(status(&client).await, 401);
+        // The next who asks gets that answer for the last time, and lets the key be read in the background.
+        site.app.clock.advance(SOFT);
+        assert_eq!(status(&client).await, 401);
         becomes(&client, 200).await;
         site.change("free", false, |key| key.user_revoked = true).await;
-        tokio::time::sleep(Duration::from_millis(2050)).await;
+        assert_eq!(status(&client).await, 200);
+        site.app.clock.advance(SOFT);
+        becomes(&client, 401).await;
+        // Nobody asked for two seconds: the very first who does is refused.
+        site.change("free", false, |key| key.user_revoked = false).await;
+        site.app.clock.advance(HARD);
+        assert_eq!(status(&client).await, 200);
+        site.change("free", false, |key| key.user_revoked = true).await;
+        site.app.clock.advance(HARD);
         assert_eq!(status(&client).await, 401);
         site.change("free", false, |key| (key.user_revoked, key.quota_spent) = (false, true)).await;
-        assert!(becomes(&client, 429).await < Duration::from_millis(2500));
+        site.app.clock.advance(HARD);
         client.chat(&ask("gpt-4o", "x")).await.refused(429, "insufficient_quota");
         site
     }
@@ -82,8 +99,9 @@ on_both! {
         let sealed = site.app.sealer.seal(store::gateway_key::place(&record.id), &secret).unwrap();
         store::gateway_key::set_secret(&mut tx, &record.id, &sealed, &site.app.sealer.hash(&secret), record.updated_at).await.unwrap();
         tx.commit().await.unwrap();
-        assert!(becomes(&early, 200).await < Duration::from_millis(2500), "rotated, and the new key is not known");
-        assert!(becomes(&client, 401).await < Duration::from_millis(2500), "rotated, and the old key is");
+        site.app.clock.advance(HARD);
+        assert_eq!(status(&early).await, 200, "rotated, and the new key is not known");
+        assert_eq!(status(&client).await, 401, "rotated, and the old key is");
         site
     }
 
@@ -93,7 +111,7 @@ on_both! {
         let client = site.client(&key);
         assert_eq!(status(&client).await, 200);
         revoke(&site, &user).await;
-        assert!(becomes(&client, 401).await < Duration::from_millis(2500));
+        site.app.clock.advance(HARD);
         let told = client.chat(&ask("gpt-4o", "x")).await.refused(401, "invalid_api_key");
         assert!(told.contains("revoked"), "{told}");
         site
@@ -106,24 +124,21 @@ async fn revoke(site: &Site, user: &UserId) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_database_is_away_known_keys_go_on_and_nothing_is_lost() {
-    let mut options = Options::echo();
-    options.timing.keys.stale = Duration::from_secs(4);
-    options.timing.keys.patience = Duration::from_millis(500);
-    let site = Site::start(Database::sqlite(), options).await;
+    let site = Site::start(Database::sqlite(), Options::echo()).await;
     let client = site.free().await;
     let limited = site.client(&site.key("limited", None, Some(1_000_000)).await);
     assert_eq!((status(&client).await, site.rows().await.len()), (200, 1));
     assert_eq!(client.get("/v1/models").await.status, 200);
     assert_eq!(limited.get("/v1/models").await.status, 200);
     site.app.db.close().await;
-    tokio::time::sleep(Duration::from_millis(2200)).await;
-    assert_eq!(status(&client).await, 200, "known a moment ago");
+    site.app.clock.advance(SignedDuration::from_secs(59));
+    assert_eq!(status(&client).await, 200, "known less than a minute ago");
     // Nobody knows what is left of a quota: nothing is spent.
     assert_eq!(status(&limited).await, 503);
     site.client("sk-unknown").chat(&ask("gpt-4o", "x")).await.refused(503, "unavailable");
     let as_of = site.app.feed.pull().await;
     assert!(as_of.stale, "the last known numbers, and they say so");
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    site.app.clock.advance(SignedDuration::from_secs(1));
     assert_eq!(status(&client).await, 503, "known too long ago");
     let corpse = site.die().await;
     let site = corpse.another(Options::echo()).await;

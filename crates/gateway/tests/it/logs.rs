@@ -3,13 +3,18 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gateway::log::Record;
+use jiff::SignedDuration;
 use serde_json::json;
+use testkit::{until, until_ok};
 
-use crate::kit::{Act, Database, Options, Provider, Site, answer, ask, stream_of};
+use crate::kit::{Act, Database, NOON, Options, Provider, Site, answer, ask, stream_of};
 use crate::on_both;
+
+/// How long a log that could not be written waits before it tries again.
+const RETRY: SignedDuration = SignedDuration::from_millis(100);
 
 fn record(n: i64, holds: &[(&str, i64)]) -> Record<'static> {
     Record {
@@ -23,7 +28,7 @@ fn record(n: i64, holds: &[(&str, i64)]) -> Record<'static> {
         completion_tokens: 7,
         quota: 12,
         duration_ms: 340,
-        at_ms: jiff::Timestamp::now().as_millisecond(),
+        at_ms: NOON.parse::<jiff::Timestamp>().unwrap().as_millisecond(),
         estimated: false,
         error: "".into(),
         holds: holds.iter().map(|(subject, used)| ((*subject).to_owned().into(), *used)).collect(),
@@ -52,15 +57,7 @@ fn dead_folder(root: &Path, name: &str, segments: &[(u64, Vec<u8>)]) -> PathBuf 
 
 /// Loads nothing by itself.
 fn only_when_asked() -> gateway::log::Timing {
-    gateway::log::Timing { load: Duration::from_secs(3600), ..gateway::log::Timing::default() }
-}
-
-async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
-    let began = Instant::now();
-    while !is().await {
-        assert!(began.elapsed() < Duration::from_secs(10), "never: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    gateway::log::Timing { load: Duration::from_secs(3600), ..Options::default().log }
 }
 
 on_both! {
@@ -92,9 +89,12 @@ on_both! {
         assert!(rows.iter().all(|row| row.token_name == instance));
         let midnight = site.app.zone.midnight(site.app.clock.now());
         assert_eq!(domain::usage::spent(&site.app, &user, midnight).await.unwrap(), 12 * 4);
-        until("its grants are forgotten", async || {
+        until_ok("its grants are forgotten", async || {
             let sql = "SELECT CAST(COALESCE(SUM(granted), 0) AS BIGINT) AS n FROM quota_grant";
-            site.app.db.first::<store::row::Number>(sql, vec![]).await.unwrap().unwrap().n == 0
+            match site.app.db.first::<store::row::Number>(sql, vec![]).await.unwrap().unwrap().n {
+                0 => Ok(()),
+                granted => Err(granted),
+            }
         }).await;
         until("its folder is gone", async || fs::read_dir(&site.root).unwrap().count() == 1).await;
         site
@@ -163,6 +163,7 @@ on_both! {
             }
             let log = site.log.clone();
             let loading = tokio::spawn(async move { log.load().await.map(drop) });
+            // A pause of another length each time, so that it is broken off in another place each time.
             tokio::time::sleep(Duration::from_micros(i * 40)).await;
             loading.abort();
             loading.await.ok();
@@ -180,18 +181,23 @@ on_both! {
     }
 
     async fn segments_give_way_to_the_next_and_go_when_they_are_loaded(database: Database) {
-        let timing = gateway::log::Timing { rotate_bytes: 2000, ..gateway::log::Timing::default() };
+        let timing = gateway::log::Timing { rotate_bytes: 2000, ..only_when_asked() };
         let site = Site::start(database, Options { log: timing, ..Options::echo() }).await;
         let client = site.free().await;
-        for _ in 0..60 {
-            assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(site.rows().await.len(), 60);
         let folder = site.root.join(site.log.replica());
-        until("old segments are removed", async || fs::read_dir(&folder).unwrap().count() == 2).await;
-        let names: Vec<String> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        assert!(!names.contains(&"00000001.log".to_owned()), "{names:?}");
+        let names = || {
+            let mut names: Vec<String> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        for round in 1..=3 {
+            for _ in 0..20 {
+                assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200);
+            }
+            // Twenty requests are more than two thousand bytes: each load begins the next segment, and removes the one it has loaded.
+            assert_eq!(site.rows().await.len(), 20 * round);
+            assert_eq!(names(), [format!("{:08}.log", round + 1), "lock".to_owned()]);
+        }
         site
     }
 
@@ -237,7 +243,7 @@ async fn a_full_disk_refuses_before_the_first_byte_and_recovers_by_itself() {
     let openai = Provider::start(answer("ok", 1, 1)).await;
     let mut options = Options::with(None, Some(&openai), None);
     // Every load begins the next file.
-    options.log = gateway::log::Timing { rotate_bytes: 1, retry: Duration::from_secs(2), ..only_when_asked() };
+    options.log = gateway::log::Timing { rotate_bytes: 1, ..only_when_asked() };
     let site = Site::start(Database::sqlite(), options).await;
     let client = site.free().await;
     let folder = site.root.join(site.log.replica());
@@ -252,9 +258,11 @@ async fn a_full_disk_refuses_before_the_first_byte_and_recovers_by_itself() {
     assert_eq!(openai.count(), 2, "it was answered, and could not be written down");
     client.chat(&ask("gpt-4o", "x")).await.refused(503, "unavailable");
     assert_eq!(openai.count(), 2, "not asked while nothing can be written");
-    tokio::time::sleep(Duration::from_millis(2100)).await;
+    // The first try after a while ends in the third file, the second in the fourth.
+    site.app.clock.advance(RETRY);
     client.chat(&ask("gpt-4o", "x")).await.refused(503, "unavailable");
-    tokio::time::sleep(Duration::from_millis(2100)).await;
+    assert_eq!(openai.count(), 2);
+    site.app.clock.advance(RETRY);
     assert_eq!(client.chat(&ask("gpt-4o", "x")).await.status, 200, "the fourth file is on a disk");
     assert_eq!(site.rows().await.len(), 2);
     site.end().await;
@@ -274,7 +282,7 @@ async fn a_stream_that_cannot_be_written_down_does_not_end_as_if_it_was() {
     site.rows().await;
     let text = client.chat(&question).await.text();
     assert!(text.contains("request log cannot be written") && !text.contains("[DONE]"), "{text}");
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    site.app.clock.advance(RETRY);
     assert!(client.chat(&question).await.text().ends_with("data: [DONE]\n\n"));
     assert_eq!(site.rows().await.len(), 2);
     site.end().await;

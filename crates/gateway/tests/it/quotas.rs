@@ -3,23 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Clock;
 use base::id::UserId;
 use domain::quota::Subject;
 use jiff::SignedDuration;
-use store::quota_grant;
+use testkit::{until, until_ok};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::kit::{Act, Client, Options, Provider, Reply, Site, answer, ask};
 use crate::on_both;
 
 /// Asks so often at the same moment.
-async fn storm(clients: &[Client], times: usize) -> Vec<Reply> {
-    let mut asking = tokio::task::JoinSet::new();
+fn begin_storm(clients: &[Client], times: usize) -> JoinSet<Reply> {
+    let mut asking = JoinSet::new();
     for i in 0..times {
         let client = clients[i % clients.len()].clone();
         asking.spawn(async move { client.chat(&ask("gpt-4o", "hello")).await });
     }
-    asking.join_all().await
+    asking
+}
+
+async fn storm(clients: &[Client], times: usize) -> Vec<Reply> {
+    begin_storm(clients, times).join_all().await
 }
 
 fn answered(replies: &[Reply]) -> usize {
@@ -31,30 +36,36 @@ fn answered(replies: &[Reply]) -> usize {
     replies.iter().filter(|reply| reply.status == 200).count()
 }
 
-fn slow(act: Act) -> Act {
-    Act::After(Duration::from_millis(100), Box::new(act))
-}
+/// Longer than a key is kept, a refusal is remembered or a refill is put off.
+const LATER: SignedDuration = SignedDuration::from_secs(2);
 
 on_both! {
     async fn two_hundred_at_once_against_a_nearly_spent_quota(database: Database) {
-        let openai = Provider::start(slow(answer("ok", 10, 40))).await;
+        let gate = Arc::new(Semaphore::new(0));
+        let openai = Provider::start(Act::Gated(gate.clone(), Box::new(answer("ok", 10, 40)))).await;
         let site = Site::start(database, Options::with(None, Some(&openai), None)).await;
         let (user, _, key) = site.employee("ada", 10_000).await;
         let client = site.client(&key);
         openai.then([answer("much", 9_000, 990)]);
         assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200);
         assert_eq!(used(&site, &user).await, 9_990);
-        let replies = storm(std::slice::from_ref(&client), 200).await;
+        let storming = begin_storm(std::slice::from_ref(&client), 200);
+        // All others are refused while the one is under way.
+        site.rows_until(1 + 199).await;
+        gate.add_permits(1000);
+        let replies = storming.join_all().await;
         assert_eq!(answered(&replies), 1, "one may cross the limit, no more");
         assert_eq!(openai.count(), 2);
         let refused = replies.iter().find(|reply| reply.status == 429).unwrap();
         let told = refused.refused(429, "insufficient_quota");
         assert!(told.starts_with("daily quota used up: limit 10000 tokens, used ") && told.contains("resets at"), "{told}");
         let wait: i64 = refused.header("retry-after").unwrap().parse().unwrap();
-        assert!((1..=90_000).contains(&wait), "until the next midnight: {wait}");
+        assert_eq!(wait, 11 * 3600, "until Berlin's next midnight");
         // What the one left over of its estimate lies beyond the limit.
         assert_eq!(answered(&storm(std::slice::from_ref(&client), 20).await), 0);
-        tokio::time::sleep(Duration::from_millis(800)).await;
+        // The same when what it left over went back, and when the refusal is no longer remembered.
+        site.app.quotas.hand_back(&site.app, false).await.unwrap();
+        site.app.clock.advance(LATER);
         assert_eq!(answered(&storm(std::slice::from_ref(&client), 20).await), 0);
         assert_eq!(site.rows().await.len(), 1 + 200 + 40, "every refusal has its row");
         site
@@ -73,7 +84,7 @@ on_both! {
         }
         // Refusals while much was reserved are no end: alone, a request gets through as long as anything is left.
         while client.chat(&ask("gpt-4o", "hello")).await.status == 200 {}
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        site.app.clock.advance(LATER);
         while client.chat(&ask("gpt-4o", "hello")).await.status == 200 {}
         let used = used(&site, &user).await;
         assert_eq!(used, 5_000, "fifty requests of a hundred tokens, no more and no less");
@@ -81,7 +92,8 @@ on_both! {
     }
 
     async fn two_processes_share_one_quota(database: Database) {
-        let openai = Provider::start(slow(answer("ok", 60, 40))).await;
+        let gate = Arc::new(Semaphore::new(0));
+        let openai = Provider::start(Act::Gated(gate.clone(), Box::new(answer("ok", 60, 40)))).await;
         let options = || Options::with(None, Some(&openai), None);
         let site = Site::start(database, options()).await;
         let other = site.another(options()).await;
@@ -89,9 +101,16 @@ on_both! {
         openai.then([answer("much", 9_000, 900)]);
         assert_eq!(site.client(&key).chat(&ask("gpt-4o", "hello")).await.status, 200);
         let clients = [site.client(&key), other.client(&key)];
-        let replies = storm(&clients, 100).await;
+        let storming = begin_storm(&clients, 100);
+        until_ok("all but one are refused while it is under way", async || {
+            // What another process appended is loaded by that process.
+            other.rows().await;
+            let rows = site.rows().await.len();
+            if rows >= 100 { Ok(()) } else { Err(rows) }
+        }).await;
+        gate.add_permits(1000);
+        let replies = storming.join_all().await;
         assert_eq!(answered(&replies), 1, "one of both");
-        // What another process appended is loaded by that process.
         other.rows().await;
         assert_eq!(used(&site, &user).await, 10_000);
         let other = other.stop().await;
@@ -105,10 +124,16 @@ on_both! {
         let options = || Options::with(None, Some(&openai), None);
         let site = Site::start(database, options()).await;
         let other = site.another(options()).await;
-        let (_, _, key) = site.employee("kim", 6_000).await;
+        let (user, _, key) = site.employee("kim", 6_000).await;
+        let subject = Subject::user(&site.app, &user, 6_000).unwrap().name();
         // Its estimate crosses the limit; almost nothing of it is used.
         assert_eq!(site.client(&key).chat(&ask("gpt-4o", &"x ".repeat(4000))).await.status, 200);
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        until_ok("what is left over goes back, and what was used is in the log", async || {
+            match site.granted(&subject).await {
+                0 => Ok(()),
+                granted => Err(granted),
+            }
+        }).await;
         assert_eq!(other.client(&key).chat(&ask("gpt-4o", "hello")).await.status, 200);
         other.stop().await;
         site
@@ -132,10 +157,10 @@ on_both! {
         let key = store::gateway_key::named(&site.app.db, "named").await.unwrap().unwrap();
         assert_eq!(key.logged_quota, 3_750);
         site.change("named", false, |key| key.quota = Some(4_000)).await;
-        tokio::time::sleep(Duration::from_millis(2100)).await;
+        site.app.clock.advance(LATER);
         assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200, "raised");
         site.change("named", false, |key| key.quota = Some(100)).await;
-        tokio::time::sleep(Duration::from_millis(2100)).await;
+        site.app.clock.advance(LATER);
         client.chat(&ask("gpt-4o", "hello")).await.refused(429, "insufficient_quota");
         site
     }
@@ -158,10 +183,7 @@ on_both! {
 
     async fn midnight_begins_a_new_day(database: Database) {
         let openai = Provider::start(answer("ok", 600, 400)).await;
-        let clock = Clock::fixed("2026-11-15T12:00:00Z".parse().unwrap());
-        let mut options = Options::with(None, Some(&openai), None);
-        options.clock = clock.clone();
-        let site = Site::start(database, options).await;
+        let site = Site::start(database, Options::with(None, Some(&openai), None)).await;
         let (user, _, key) = site.employee("mia", 1_000).await;
         let client = site.client(&key);
         assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200);
@@ -170,7 +192,7 @@ on_both! {
         assert!(told.ends_with("used 1000, resets at 2026-11-16T00:00:00.000+01:00"), "{told}");
         assert_eq!(reply.header("retry-after").as_deref(), Some("39600"), "eleven hours");
         site.rows().await;
-        clock.advance(SignedDuration::from_hours(11));
+        site.app.clock.advance(SignedDuration::from_hours(11));
         assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200, "the next day");
         assert_eq!(used(&site, &user).await, 1_000, "of the new day alone");
         site
@@ -180,19 +202,20 @@ on_both! {
         let site = Site::start(database, Options::echo()).await;
         let (user, _, _) = site.employee("tom", 1_000_000_000).await;
         let subject = Subject::user(&site.app, &user, 1_000_000_000).unwrap();
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let before = tasks();
         for i in 0..60u64 {
             let (app, subject) = (site.app.clone(), subject.clone());
             // Each more than all before left over, so that the database is asked every time.
             let estimate = 200_000 * (i as i64 + 1);
             let reserving = tokio::spawn(async move { app.quotas.reserve(&app, &subject, estimate).await.map(drop) });
+            // A pause of another length each time, so that it is broken off in another place each time.
             tokio::time::sleep(Duration::from_micros(i * 60)).await;
             reserving.abort();
         }
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        until("whatever was begun for those who left has ended", async || tasks() <= before).await;
         site.app.quotas.hand_back(&site.app, true).await.unwrap();
-        let mut tx = site.app.db.begin().await.unwrap();
-        assert_eq!(quota_grant::granted(&mut tx, &subject.name()).await.unwrap(), 0);
-        tx.commit().await.unwrap();
+        assert_eq!(site.granted(&subject.name()).await, 0);
         site
     }
 
@@ -208,19 +231,21 @@ on_both! {
         let mut tx = site.app.db.begin().await.unwrap();
         tx.run("UPDATE quota_grant SET granted = granted", vec![]).await.unwrap();
         let left = client.post_only(&ask("gpt-4o", "hello")).await;
-        while openai.count() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(800)).await;
+        openai.asked(2).await;
+        until_ok("the second request is written down", async || match site.lines() {
+            2 => Ok(()),
+            lines => Err(lines),
+        }).await;
+        // The database is asked right after that, and the gateway sees right after its client's leave that it left. Nothing
+        // shows either from outside; in whatever order they happen, the sums below must be the same.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         drop(left);
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         tx.commit().await.unwrap();
         assert_eq!(used(&site, &user).await, 50_020);
         site.app.quotas.hand_back(&site.app, true).await.unwrap();
         let subject = Subject::user(&site.app, &user, 100_000).unwrap();
-        let mut tx = site.app.db.begin().await.unwrap();
-        assert_eq!(quota_grant::granted(&mut tx, &subject.name()).await.unwrap(), 0, "the log has all of it");
-        tx.commit().await.unwrap();
+        assert_eq!(site.granted(&subject.name()).await, 0, "the log has all of it");
         site
     }
 
@@ -258,10 +283,8 @@ on_both! {
         drop(reserve(2_000, 1).await.unwrap());
         // Nothing of it was ever logged.
         app.quotas.hand_back(&app, true).await.unwrap();
-        let mut tx = app.db.begin().await.unwrap();
         let name = Subject::user(&app, &user, 1).unwrap().name();
-        assert_eq!(quota_grant::granted(&mut tx, &name).await.unwrap(), 1_999);
-        tx.commit().await.unwrap();
+        assert_eq!(site.granted(&name).await, 1_999);
         site
     }
 }

@@ -1,9 +1,11 @@
 //! Streams: byte for byte, written down before their end, cancelled with their client.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use store::request_log::{ERROR, SUCCESS};
+use tokio::sync::Semaphore;
 
 use crate::kit::{Act, Client, Database, Options, Provider, Site, answer, ask, stream_of};
 
@@ -20,10 +22,13 @@ fn counted(model: &str) -> Value {
 }
 
 async fn with_openai(usual: Act) -> (Provider, Site, Client) {
+    with_timing(usual, |_| ()).await
+}
+
+async fn with_timing(usual: Act, change: fn(&mut gateway::Timing)) -> (Provider, Site, Client) {
     let openai = Provider::start(usual).await;
     let mut options = Options::with(None, Some(&openai), None);
-    options.timing.silence = Duration::from_millis(700);
-    options.timing.reader = Duration::from_millis(700);
+    change(&mut options.timing);
     let site = Site::start(Database::sqlite(), options).await;
     let client = site.free().await;
     (openai, site, client)
@@ -77,17 +82,17 @@ async fn a_stream_cut_into_any_pieces_is_the_same_stream() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_reach_the_client_as_they_come() {
+    let gate = Arc::new(Semaphore::new(0));
     let pieces = stream_of(&["one", "two"], None);
-    let openai = Provider::start(Act::Stream(pieces, Duration::from_millis(600))).await;
-    let site = Site::start(Database::sqlite(), Options::with(None, Some(&openai), None)).await;
-    let client = site.free().await;
-    let began = Instant::now();
+    let (_openai, site, client) = with_openai(Act::GatedStream(pieces, gate.clone())).await;
+    // Not collected and sent together: each word is here before the provider has sent the next.
+    gate.add_permits(1);
     let mut stream = client.open(&streamed("gpt-4o")).await;
     stream.until("one").await;
-    let first = began.elapsed();
+    gate.add_permits(1);
     stream.until("two").await;
-    assert!(began.elapsed() - first > Duration::from_millis(300), "not collected and sent together");
-    stream.end().await;
+    gate.add_permits(1);
+    assert!(stream.end().await.1);
     site.end().await;
 }
 
@@ -132,7 +137,8 @@ async fn a_client_that_leaves_cancels_the_provider_and_pays_for_what_it_got() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_breaks_off_says_so_and_costs_nothing() {
-    let (openai, site, client) = with_openai(Act::CutStream(stream_of(&["one", "two"], None)[..2].to_vec())).await;
+    let cut = Act::CutStream(stream_of(&["one", "two"], None)[..2].to_vec());
+    let (openai, site, client) = with_openai(cut).await;
     let reply = client.chat(&streamed("gpt-4o")).await;
     assert_eq!(reply.status, 200, "the first byte was gone already");
     let text = reply.text();
@@ -142,16 +148,23 @@ async fn a_stream_that_breaks_off_says_so_and_costs_nothing() {
     let row = &site.rows().await[0];
     assert_eq!((row.r#type, row.quota, row.estimated), (ERROR, 0, true));
     assert!(row.error_message.contains("broke off"), "{row:?}");
-    // So does one that falls silent.
-    openai.then([Act::SilentStream(stream_of(&["one"], None)[..1].to_vec())]);
-    let text = client.chat(&streamed("gpt-4o")).await.text();
-    assert!(text.contains("one") && text.contains("\"error\""), "{text}");
-    assert!(site.rows().await[1].error_message.contains("silent"));
-    openai.left(1).await;
-    // And one that tells an error in place of an answer.
+    // So does one that tells an error in place of an answer.
     openai.then([Act::Stream(vec![b"data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_vec()], Duration::ZERO)]);
     assert!(client.chat(&streamed("gpt-4o")).await.text().contains("overloaded"));
-    assert_eq!(site.rows().await[2].r#type, ERROR);
+    assert_eq!(site.rows().await[1].r#type, ERROR);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_falls_silent_says_so() {
+    let silent = Act::SilentStream(stream_of(&["one"], None)[..1].to_vec());
+    let (openai, site, client) = with_timing(silent, |timing| timing.silence = Duration::from_millis(500)).await;
+    let text = client.chat(&streamed("gpt-4o")).await.text();
+    assert!(text.contains("one") && text.contains("\"error\""), "{text}");
+    let row = &site.rows().await[0];
+    assert_eq!((row.r#type, row.quota, row.estimated), (ERROR, 0, true));
+    assert!(row.error_message.contains("silent"), "{row:?}");
+    openai.left(1).await;
     site.end().await;
 }
 
@@ -169,7 +182,8 @@ async fn a_stream_without_usage_is_estimated() {
 async fn a_client_that_does_not_read_is_given_up() {
     let word = "x".repeat(64 * 1024);
     let pieces: Vec<Vec<u8>> = (0..400).map(|_| format!("data: {{\"content\":\"{word}\"}}\n\n").into_bytes()).collect();
-    let (openai, site, client) = with_openai(Act::Stream(pieces, Duration::ZERO)).await;
+    let unread = Act::Stream(pieces, Duration::ZERO);
+    let (openai, site, client) = with_timing(unread, |timing| timing.reader = Duration::from_millis(300)).await;
     let stuck = client.post_only(&streamed("gpt-4o")).await;
     let row = &site.rows_until(1).await[0];
     assert!(row.error_message.contains("client left"), "{row:?}");

@@ -22,7 +22,7 @@ use super::error::Error;
 use super::session::Fault;
 use super::ssh::Connection;
 
-/// Connecting on the server itself is a matter of microseconds; the rest is the way there.
+/// Connecting on this machine itself is a matter of microseconds.
 const OPEN: Duration = Duration::from_secs(5);
 /// How long a gateway may take to hang up, once we did.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -62,7 +62,7 @@ pub(super) async fn open(
     let (opened, wait) = oneshot::channel();
     tokio::spawn(async move {
         let channel = connection.handle.channel_open_direct_tcpip("127.0.0.1", u32::from(port), "127.0.0.1", 0);
-        let channel = match timeout(OPEN, channel).await {
+        let channel = match timeout(connection.timing.open, channel).await {
             Ok(Ok(channel)) => channel,
             Ok(Err(russh::Error::ChannelOpenFailure(why))) => {
                 let told = match why {

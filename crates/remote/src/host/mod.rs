@@ -22,6 +22,7 @@ pub mod probe;
 mod session;
 mod ssh;
 pub mod systemd;
+mod timing;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub use lines::Lines;
 pub use output::Output;
 pub use pool::Hosts;
 pub use ssh::Address;
+pub use timing::Timing;
 
 use command::Login;
 use pool::Remote;
@@ -61,9 +63,14 @@ enum Way {
 impl Host {
     /// A server with connections of its own; `Hosts` gives out those that everybody shares.
     pub fn new(target: Target) -> Host {
+        Host::with(target, Timing::default())
+    }
+
+    /// The same with other time limits.
+    pub fn with(target: Target, timing: Timing) -> Host {
         let way = match &target {
             Target::Local => Way::Local(local::login()),
-            Target::Ssh(address) => Way::Ssh(Remote::new(address.clone())),
+            Target::Ssh(address) => Way::Ssh(Remote::new(address.clone(), timing)),
         };
         Host(Arc::new(Inner { target, way }))
     }

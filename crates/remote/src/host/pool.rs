@@ -19,19 +19,9 @@ use super::lines::Lines;
 use super::output::Output;
 use super::session::{self, Fault};
 use super::ssh::{Address, Connection, QUESTIONS_AT_ONCE, SOCKETS};
+use super::timing::Timing;
 use super::{Host, Target};
 
-/// After a failure nobody tries again for this long.
-const HOLD: Duration = Duration::from_millis(500);
-/// A refused login is counted by the server too, and may lock us out: each in a row doubles the wait, up to this. (The first may only
-/// mean that the server is still booting.)
-const LONGEST_HOLD: Duration = Duration::from_secs(10);
-/// How long a caller waits for a server that was down a moment ago. A connection takes a third of it.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// How long a caller waits for its turn on a server.
-const QUEUE: Duration = Duration::from_secs(60);
-/// The same for somebody who waits before a screen: a place is given back when another one leaves, who may stay for hours.
-const SHORT_QUEUE: Duration = Duration::from_secs(5);
 /// How long until a server that allows fewer sessions than usual is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -116,6 +106,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Remote {
     address: Arc<Address>,
     pub login: Login,
+    timing: Timing,
     commands: Link,
     streams: Link,
     /// For forwarded sockets, on whichever connection: of people, and of short questions.
@@ -127,13 +118,18 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub fn new(address: Address) -> Remote {
+    pub fn new(address: Address, timing: Timing) -> Remote {
         let address = Arc::new(address);
         let pinned = Arc::new(Mutex::new(address.host_key.clone()));
-        let link =
-            || Link { address: address.clone(), pinned: pinned.clone(), state: Arc::new(Mutex::new(State::Idle)) };
+        let link = || Link {
+            address: address.clone(),
+            timing,
+            pinned: pinned.clone(),
+            state: Arc::new(Mutex::new(State::Idle)),
+        };
         Remote {
             login: address.login(),
+            timing,
             commands: link(),
             streams: link(),
             sockets: Arc::new(Semaphore::new(SOCKETS)),
@@ -145,7 +141,7 @@ impl Remote {
 
     /// One that is connected already.
     pub fn connected(address: Address, connection: Connection) -> Remote {
-        let remote = Remote::new(address);
+        let remote = Remote::new(address, connection.timing);
         *lock(&remote.commands.state) = State::Open(Arc::new(connection));
         remote
     }
@@ -171,22 +167,22 @@ impl Remote {
 
     pub async fn run(&self, line: String, command: &Command) -> Result<Output> {
         let work = |connection, permit| session::run(connection, permit, line.clone(), command);
-        self.commands.turn(|connection| connection.sessions.clone(), QUEUE, work).await
+        self.commands.turn(|connection| connection.sessions.clone(), self.timing.queue, work).await
     }
 
     pub async fn feed(&self, line: String, command: &Command) -> Result<Lines> {
         let work = |connection, permit| session::feed(connection, permit, line.clone(), command, &self.login);
-        self.streams.turn(|connection| connection.sessions.clone(), QUEUE, work).await
+        self.streams.turn(|connection| connection.sessions.clone(), self.timing.queue, work).await
     }
 
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
         let work = |connection, permit| forward::open(connection, permit, port);
-        self.streams.turn(|_| self.questions.clone(), QUEUE, work).await
+        self.streams.turn(|_| self.questions.clone(), self.timing.queue, work).await
     }
 
     pub async fn forward_for_long(&self, port: u16) -> Result<Forwarded> {
         let work = |connection, permit| forward::open(connection, permit, port);
-        self.streams.turn(|_| self.sockets.clone(), SHORT_QUEUE, work).await
+        self.streams.turn(|_| self.sockets.clone(), self.timing.short_queue, work).await
     }
 
     pub async fn close(&self) {
@@ -202,6 +198,7 @@ impl Remote {
 /// One connection that is opened when needed, and again when it was lost.
 struct Link {
     address: Arc<Address>,
+    timing: Timing,
     /// What the first connection saw binds all that follow, whether it was stored yet or not.
     pinned: Arc<Mutex<Option<HostKey>>>,
     state: Arc<Mutex<State>>,
@@ -229,8 +226,8 @@ struct Down {
 }
 
 impl Down {
-    fn hold(&self) -> Duration {
-        HOLD.saturating_mul(1 << self.refusals.saturating_sub(1).min(10)).min(LONGEST_HOLD)
+    fn hold(&self, timing: Timing) -> Duration {
+        timing.hold.saturating_mul(1 << self.refusals.saturating_sub(1).min(10)).min(timing.longest_hold)
     }
 }
 
@@ -240,7 +237,7 @@ impl Link {
             let mut state = lock(&self.state);
             match &*state {
                 State::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
-                State::Down(down) if down.since.elapsed() < down.hold() => return Err(down.why.clone()),
+                State::Down(down) if down.since.elapsed() < down.hold(self.timing) => return Err(down.why.clone()),
                 // An attempt whose task is gone will never end.
                 State::Opening { outcome, before } if outcome.has_changed().is_ok() => {
                     (outcome.clone(), before.clone())
@@ -255,7 +252,7 @@ impl Link {
         let waiting = outcome.wait_for(Option::is_some);
         let outcome = match before {
             None => waiting.await,
-            Some(down) => timeout(PATIENCE, waiting).await.map_err(|_| down.why)?,
+            Some(down) => timeout(self.timing.patience, waiting).await.map_err(|_| down.why)?,
         };
         let cut = || Error::Unreachable { address: self.address.name(), why: "the attempt was given up".into() };
         outcome.map_err(|_| cut())?.clone().unwrap_or_else(|| Err(cut()))
@@ -267,8 +264,9 @@ impl Link {
         *state = State::Opening { outcome: outcome.clone(), before: before.clone() };
         let refusals = before.as_ref().map_or(0, |down| down.refusals);
         let (address, pinned, state) = (self.address.clone(), self.pinned.clone(), self.state.clone());
+        let timing = self.timing;
         tokio::spawn(async move {
-            let opened = attempt(&address, &pinned).await;
+            let opened = attempt(&address, &pinned, timing).await;
             *lock(&state) = match &opened {
                 Ok(connection) => State::Open(connection.clone()),
                 Err(why) => {
@@ -317,9 +315,9 @@ impl Link {
     }
 }
 
-async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>) -> Result<Arc<Connection>> {
+async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>, timing: Timing) -> Result<Arc<Connection>> {
     let known = lock(pinned).clone();
-    let opened = Connection::open(address, known.as_ref()).await;
+    let opened = Connection::open(address, known.as_ref(), timing).await;
     match &opened {
         Ok(connection) => {
             let mut pinned = lock(pinned);
@@ -371,17 +369,18 @@ mod tests {
             key: super::super::LoginKey::File("/nowhere/key".into()),
             host_key,
         };
-        let remote = Remote::new(address(None));
+        let remote = Remote::new(address(None), Timing::default());
         *lock(&remote.commands.pinned) = Some(key.clone());
         assert!(remote.serves(&address(None)), "its key is not stored yet");
         assert!(remote.serves(&address(Some(key.clone()))) && remote.serves(&address(Some(key.clone()))));
         assert!(!remote.serves(&address(None)), "the next contact is a first one");
-        assert!(!Remote::new(address(Some(key))).serves(&address(None)));
+        assert!(!Remote::new(address(Some(key)), Timing::default()).serves(&address(None)));
     }
 
     #[test]
     fn refusals_in_a_row_are_tried_ever_more_rarely() {
-        let hold = |refusals| Down { why: Error::Busy, since: Instant::now(), refusals }.hold().as_millis();
+        let down = |refusals| Down { why: Error::Busy, since: Instant::now(), refusals };
+        let hold = |refusals| down(refusals).hold(Timing::default()).as_millis();
         assert_eq!([0, 1, 2, 3, 5, 6, 1000].map(hold), [500, 500, 1000, 2000, 8000, 10_000, 10_000]);
     }
 }

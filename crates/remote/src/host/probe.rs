@@ -10,6 +10,7 @@ use super::error::{Error, Result};
 use super::key::HostKey;
 use super::pool::Remote;
 use super::ssh::{self, Address, Connection};
+use super::timing::Timing;
 use super::{Host, Output, Target, metrics};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,17 +118,18 @@ impl Probe {
     }
 
     async fn connect(&mut self, address: &Address) -> Option<Host> {
+        let timing = Timing::default();
         let began = Instant::now();
         let reached = async {
-            let found = ssh::resolve(address).await?;
-            let stream = ssh::reach(&found, address).await?;
+            let found = ssh::resolve(address, timing).await?;
+            let stream = ssh::reach(&found, address, timing).await?;
             Ok::<_, Error>((stream.peer_addr().map(|at| at.to_string()).unwrap_or_default(), stream))
         };
         let (told, stream) = split(reached.await);
         self.note(Step::Address, told, began);
 
         let began = Instant::now();
-        let greeted = ssh::greet(stream?, address, address.host_key.as_ref()).await;
+        let greeted = ssh::greet(stream?, address, address.host_key.as_ref(), timing).await;
         self.host_key = match &greeted {
             Ok((_, key)) => Some(key.clone()),
             Err(Error::HostKeyChanged { seen, .. }) => Some(seen.clone()),
@@ -142,7 +144,7 @@ impl Probe {
         let (handle, host_key) = greeted?;
         let logged_in = async {
             let key = address.key.load().await?;
-            ssh::log_in(handle, host_key, address, key).await
+            ssh::log_in(handle, host_key, address, key, timing).await
         };
         let (told, connection) = split(logged_in.await.map(|connection| (format!("as {}", address.user), connection)));
         self.note(Step::Login, told, began);

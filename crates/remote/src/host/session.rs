@@ -17,10 +17,6 @@ use super::lines::{Feed, Lines};
 use super::output::{Bounded, Output};
 use super::ssh::Connection;
 
-/// A channel is opened in one round trip. A connection where that takes longer is dead.
-const OPEN: Duration = Duration::from_secs(5);
-/// The server ends a command by itself; if we have not heard of it this much later, the connection is dead.
-const SLACK: Duration = Duration::from_secs(3);
 /// What a command left running may hold its output open: nobody waits for it longer.
 const LINGER: Duration = Duration::from_secs(1);
 const COMPLAINTS_KEPT: usize = 64 * 1024;
@@ -43,7 +39,7 @@ pub(super) async fn run(
     command: &Command,
 ) -> Result<Output, Fault> {
     let (mut answer, wait) = oneshot::channel();
-    let job = Job { line, command: command.clone() };
+    let job = Job { line, command: command.clone(), slack: connection.timing.slack };
     tokio::spawn(async move {
         let outcome = job.run(&connection, &mut answer).await;
         drop(permit);
@@ -62,7 +58,8 @@ pub(super) async fn feed(
 ) -> Result<Lines, Fault> {
     let (started, wait) = oneshot::channel();
     let (mut feed, lines) = Feed::new();
-    let (job, login) = (Job { line, command: command.clone() }, login.clone());
+    let job = Job { line, command: command.clone(), slack: connection.timing.slack };
+    let login = login.clone();
     tokio::spawn(async move {
         let (read, write) = match job.begin(&connection, || started.is_closed()).await {
             Ok(halves) => halves,
@@ -82,6 +79,7 @@ pub(super) async fn feed(
 struct Job {
     line: String,
     command: Command,
+    slack: Duration,
 }
 
 /// How a process ended; 255 is what OpenSSH says when it does not know.
@@ -106,7 +104,7 @@ fn status_of(signal: &Sig) -> i32 {
 
 impl Job {
     async fn open(&self, connection: &Connection) -> Result<Channel<Msg>, Fault> {
-        match timeout(OPEN, connection.handle.channel_open_session()).await {
+        match timeout(connection.timing.open, connection.handle.channel_open_session()).await {
             Ok(Ok(channel)) => {
                 connection.count_channel();
                 Ok(channel)
@@ -175,7 +173,7 @@ impl Job {
 
     /// Hears the command out. Ends with its end, or when the server must have ended it.
     async fn listen(&self, read: &mut ChannelReadHalf, began: Instant) -> Result<Output, Error> {
-        let last = began + self.command.limit + KILL_AFTER + SLACK;
+        let last = began + self.command.limit + KILL_AFTER + self.slack;
         let (mut out, mut err) = (Bounded::new(self.command.keep), Bounded::new(COMPLAINTS_KEPT));
         let mut status = None;
         let mut until = last;
@@ -219,7 +217,7 @@ impl Job {
         feed: &mut Feed,
     ) -> Option<Result<Output, Error>> {
         let began = Instant::now();
-        let last = began + self.command.limit + KILL_AFTER + SLACK;
+        let last = began + self.command.limit + KILL_AFTER + self.slack;
         let mut complaints = Bounded::new(COMPLAINTS_KEPT);
         let mut status = None;
         let end = loop {
@@ -246,7 +244,7 @@ impl Job {
             write.eof().await.ok();
             write.signal(Sig::TERM).await.ok();
             let gone = async { while !matches!(read.wait().await, Some(ChannelMsg::Close) | None) {} };
-            timeout(KILL_AFTER + SLACK, gone).await.ok();
+            timeout(KILL_AFTER + self.slack, gone).await.ok();
         }
         write.close().await.ok();
         end

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use russh::client::{self, Handle};
 use russh::keys::{Algorithm, PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
@@ -15,6 +14,7 @@ use tokio::time::timeout;
 use super::command::Login;
 use super::error::{Error, Result};
 use super::key::{HostKey, LoginKey};
+use super::timing::Timing;
 
 /// sshd allows 10 sessions on one connection unless it was told otherwise. Two are left to it, for those that we gave up and it did not yet.
 pub(super) const SESSIONS: usize = 8;
@@ -23,15 +23,6 @@ pub(super) const SOCKETS: usize = 256;
 /// and of short questions, which must not wait for people to leave.
 pub(super) const QUESTIONS_AT_ONCE: usize = 64;
 
-const RESOLVE: Duration = Duration::from_secs(5);
-const REACH: Duration = Duration::from_secs(5);
-/// Key exchange and login each: a busy server takes its time to make a session.
-const GREET: Duration = Duration::from_secs(10);
-/// A silent connection is asked whether it lives; after the third question without an answer it is given up.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
-const QUESTIONS: usize = 2;
-/// When not even our own bytes get through.
-const STUCK: Duration = Duration::from_secs(20);
 /// So many channels are opened on one connection, for commands or for sockets; then there is a new one.
 const MOST_CHANNELS: usize = 200;
 
@@ -64,16 +55,17 @@ pub(super) struct Connection {
     pub handle: Handle<Watch>,
     pub host_key: HostKey,
     pub sessions: Arc<Semaphore>,
+    pub timing: Timing,
     channels: AtomicUsize,
     retired: AtomicBool,
 }
 
 impl Connection {
-    pub async fn open(address: &Address, pinned: Option<&HostKey>) -> Result<Connection> {
+    pub async fn open(address: &Address, pinned: Option<&HostKey>, timing: Timing) -> Result<Connection> {
         let key = address.key.load().await?;
-        let stream = reach(&resolve(address).await?, address).await?;
-        let (handle, host_key) = greet(stream, address, pinned).await?;
-        log_in(handle, host_key, address, key).await
+        let stream = reach(&resolve(address, timing).await?, address, timing).await?;
+        let (handle, host_key) = greet(stream, address, pinned, timing).await?;
+        log_in(handle, host_key, address, key, timing).await
     }
 
     /// A channel was opened. russh 0.65 keeps some kilobytes of each that this side closed first, as it must where a gateway does not
@@ -117,25 +109,25 @@ impl client::Handler for Watch {
     }
 }
 
-pub(super) async fn resolve(address: &Address) -> Result<Vec<SocketAddr>> {
+pub(super) async fn resolve(address: &Address, timing: Timing) -> Result<Vec<SocketAddr>> {
     let unknown = |why: &dyn std::fmt::Display| Error::Address { host: address.host.clone(), why: why.to_string() };
-    let found = timeout(RESOLVE, tokio::net::lookup_host((address.host.as_str(), address.port)));
+    let found = timeout(timing.resolve, tokio::net::lookup_host((address.host.as_str(), address.port)));
     let found: Vec<SocketAddr> = found.await.map_err(|e| unknown(&e))?.map_err(|e| unknown(&e))?.collect();
     if found.is_empty() { Err(unknown(&"it has no address")) } else { Ok(found) }
 }
 
 /// The first of its addresses that takes a connection.
-pub(super) async fn reach(addresses: &[SocketAddr], address: &Address) -> Result<TcpStream> {
-    let share = REACH / u32::try_from(addresses.len().clamp(1, 5)).unwrap_or(1);
-    let mut last = Error::ConnectTimedOut { address: address.name(), limit: REACH };
+pub(super) async fn reach(addresses: &[SocketAddr], address: &Address, timing: Timing) -> Result<TcpStream> {
+    let share = timing.reach / u32::try_from(addresses.len().clamp(1, 5)).unwrap_or(1);
+    let mut last = Error::ConnectTimedOut { address: address.name(), limit: timing.reach };
     for at in addresses {
         match timeout(share, TcpStream::connect(at)).await {
             Ok(Ok(stream)) => {
                 stream.set_nodelay(true).ok();
-                rustix::net::sockopt::set_tcp_user_timeout(&stream, STUCK.as_millis() as u32).ok();
+                rustix::net::sockopt::set_tcp_user_timeout(&stream, timing.stuck.as_millis() as u32).ok();
                 return Ok(stream);
             }
-            Ok(Err(error)) => last = refused(address, &error),
+            Ok(Err(error)) => last = refused(address, &error, timing),
             Err(_) => last = Error::ConnectTimedOut { address: address.name(), limit: share },
         }
     }
@@ -147,10 +139,11 @@ pub(super) async fn greet(
     stream: TcpStream,
     address: &Address,
     pinned: Option<&HostKey>,
+    timing: Timing,
 ) -> Result<(Handle<Watch>, HostKey)> {
     let seen = Arc::new(Mutex::new(None));
     let watch = Watch { pinned: pinned.cloned(), seen: seen.clone() };
-    let greeting = timeout(GREET, client::connect_stream(Arc::new(config(pinned)), stream, watch)).await;
+    let greeting = timeout(timing.greet, client::connect_stream(Arc::new(config(pinned, timing)), stream, watch)).await;
     let shown = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
     match (greeting, shown) {
         (Ok(Ok(handle)), Some(shown)) => Ok((handle, shown)),
@@ -158,13 +151,13 @@ pub(super) async fn greet(
             let pinned = pinned.cloned().unwrap_or_else(|| seen.clone());
             Err(Error::HostKeyChanged { address: address.name(), pinned, seen })
         }
-        (Ok(Err(russh::Error::IO(error))), _) => Err(refused(address, &error)),
+        (Ok(Err(russh::Error::IO(error))), _) => Err(refused(address, &error, timing)),
         (Ok(Err(russh::Error::HUP | russh::Error::Disconnect)), _) => {
             Err(Error::Unreachable { address: address.name(), why: "it closed the connection".into() })
         }
         (Ok(Err(error)), _) => Err(Error::NotSsh { address: address.name(), why: error.to_string() }),
         (Ok(Ok(_)), None) => Err(Error::NotSsh { address: address.name(), why: "it showed no key".into() }),
-        (Err(_), _) => Err(Error::ConnectTimedOut { address: address.name(), limit: GREET }),
+        (Err(_), _) => Err(Error::ConnectTimedOut { address: address.name(), limit: timing.greet }),
     }
 }
 
@@ -173,6 +166,7 @@ pub(super) async fn log_in(
     host_key: HostKey,
     address: &Address,
     key: Arc<PrivateKey>,
+    timing: Timing,
 ) -> Result<Connection> {
     let attempt = async {
         // Asking which hash an RSA key may use can cost a second: other keys have none to choose.
@@ -180,11 +174,12 @@ pub(super) async fn log_in(
         handle.authenticate_publickey(&address.user, PrivateKeyWithHashAlg::new(key.clone(), hash)).await
     };
     let cut = |why: &dyn std::fmt::Display| Error::Unreachable { address: address.name(), why: why.to_string() };
-    match timeout(GREET, attempt).await {
+    match timeout(timing.greet, attempt).await {
         Ok(Ok(answer)) if answer.success() => Ok(Connection {
             handle,
             host_key,
             sessions: Arc::new(Semaphore::new(SESSIONS)),
+            timing,
             channels: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
         }),
@@ -192,11 +187,11 @@ pub(super) async fn log_in(
         Ok(Ok(_)) if handle.is_closed() => Err(cut(&"it closed the connection during the login")),
         Ok(Ok(_)) => Err(Error::LoginRefused { address: address.name(), user: address.user.clone() }),
         Ok(Err(error)) => Err(cut(&error)),
-        Err(_) => Err(Error::ConnectTimedOut { address: address.name(), limit: GREET }),
+        Err(_) => Err(Error::ConnectTimedOut { address: address.name(), limit: timing.greet }),
     }
 }
 
-fn config(pinned: Option<&HostKey>) -> client::Config {
+fn config(pinned: Option<&HostKey>, timing: Timing) -> client::Config {
     let mut preferred = Preferred::default();
     // A signature over SHA-1 proves nothing any more.
     preferred.key.to_mut().retain(|algorithm| *algorithm != Algorithm::Rsa { hash: None });
@@ -207,18 +202,18 @@ fn config(pinned: Option<&HostKey>) -> client::Config {
     client::Config {
         client_id: russh::SshId::Standard(concat!("SSH-2.0-tidepool_", env!("CARGO_PKG_VERSION")).into()),
         preferred,
-        keepalive_interval: Some(KEEP_ALIVE),
-        keepalive_max: QUESTIONS,
-        inactivity_timeout: Some(STUCK),
+        keepalive_interval: Some(timing.keep_alive),
+        keepalive_max: timing.unanswered,
+        inactivity_timeout: Some(timing.stuck),
         ..client::Config::default()
     }
 }
 
-fn refused(address: &Address, error: &std::io::Error) -> Error {
+fn refused(address: &Address, error: &std::io::Error, timing: Timing) -> Error {
     use std::io::ErrorKind;
     match error.kind() {
         ErrorKind::ConnectionRefused => Error::Refused { address: address.name() },
-        ErrorKind::TimedOut => Error::ConnectTimedOut { address: address.name(), limit: REACH },
+        ErrorKind::TimedOut => Error::ConnectTimedOut { address: address.name(), limit: timing.reach },
         _ => Error::Unreachable { address: address.name(), why: error.to_string() },
     }
 }

@@ -1,16 +1,19 @@
 //! Reaching a server, knowing it, logging in; and sharing the connection.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use base::Secret;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream;
-use remote::host::{Actor, Address, Command, Error, Host, Hosts, LoginKey, Target};
-use tokio::io::AsyncWriteExt as _;
+use remote::host::{Actor, Address, Command, Error, Host, Hosts, LoginKey, Target, Timing};
+use testkit::until;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::kit::{self, Fleet, Relay, Sshd, host_key, new_key, new_user, said, sh, unique};
+use crate::kit::{self, Fleet, NEVER, Relay, Sshd, exists, host_key, new_key, new_user, said, sh, sshd_of, unique};
 use crate::on_hosts;
 
 fn echo() -> Command {
@@ -122,18 +125,54 @@ on_hosts! {
     async fn a_server_that_accepts_and_says_nothing_is_given_up_in_time(fleet: Fleet) {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = silent.local_addr().unwrap().port();
-        let host = Host::new(Target::Ssh(Address { host: "127.0.0.1".into(), port, ..fleet.address("h1", "root") }));
-        let began = Instant::now();
-        let error = host.run(&echo()).await.unwrap_err();
-        assert!(matches!(error, Error::ConnectTimedOut { .. }), "{error}");
-        assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let accepted = attempts.clone();
+        tokio::spawn(async move {
+            let mut open = vec![];
+            loop {
+                open.push(silent.accept().await.unwrap());
+                accepted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let address = Address { host: "127.0.0.1".into(), port, ..fleet.address("h1", "root") };
+        let greet = Duration::from_millis(300);
+        let timing = Timing { greet, hold: NEVER, longest_hold: NEVER, ..Timing::default() };
+        let host = Host::with(Target::Ssh(address), timing);
+        let command = echo();
+        let outcomes = join_all((0..30).map(|_| host.run(&command))).await;
+        let given_up = |error: &Error| matches!(error, Error::ConnectTimedOut { limit, .. } if *limit == greet);
+        assert!(outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(given_up)), "{outcomes:?}");
         // From now on it is known to be down: nobody waits that long again.
-        for _ in 0..3 {
-            tokio::time::sleep(Duration::from_millis(600)).await;
-            let began = Instant::now();
-            assert!(host.run(&echo()).await.is_err());
-            assert!(began.elapsed() < Duration::from_millis(1800), "{:?}", began.elapsed());
+        for _ in 0..5 {
+            assert!(given_up(&host.run(&echo()).await.unwrap_err()));
         }
+        assert_eq!(attempts.load(Ordering::SeqCst), 1, "all of them had the same attempt");
+    }
+
+    async fn who_comes_after_a_failure_does_not_wait_for_the_end_of_the_next_attempt(fleet: Fleet) {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = server.local_addr().unwrap().port();
+        let address = Address { host: "127.0.0.1".into(), port, ..fleet.address("h1", "root") };
+        let patience = Duration::from_millis(50);
+        let timing = Timing { greet: NEVER, hold: Duration::ZERO, patience, ..Timing::default() };
+        let host = Host::with(Target::Ssh(address), timing);
+        // It hangs up at once; after that it accepts, and says nothing for ever.
+        let hang_up = async { drop(server.accept().await.unwrap()) };
+        let command = echo();
+        let (first, ()) = tokio::join!(host.run(&command), hang_up);
+        let first = first.unwrap_err();
+        assert!(!matches!(first, Error::ConnectTimedOut { .. }), "{first}");
+        for _ in 0..3 {
+            assert_eq!(host.run(&echo()).await.unwrap_err(), first, "what is known already");
+        }
+        // All of them had the same attempt, and it goes on.
+        let (mut attempt, _) = server.accept().await.unwrap();
+        let mut greeting = vec![0; 1024];
+        assert!(attempt.read(&mut greeting).await.unwrap() > 0);
+        let more = tokio::time::timeout(patience, attempt.read(&mut greeting)).await;
+        assert!(more.is_err(), "it was not hung up: {more:?}");
+        let another = tokio::time::timeout(patience, server.accept()).await;
+        assert!(another.is_err(), "there is no second attempt beside it: {another:?}");
     }
 
     async fn everybody_shares_two_connections(fleet: Fleet) {
@@ -167,14 +206,14 @@ on_hosts! {
 
     async fn a_connection_that_broke_is_replaced_without_a_word(fleet: Fleet) {
         let relay = Relay::before(fleet.machine("h1")).await;
-        let host = Host::new(relay.target(fleet.address("h1", "root")));
+        // That it broke is noticed when it breaks, not when somebody has waited for an answer for too long.
+        let timing = Timing { open: NEVER, keep_alive: NEVER, stuck: NEVER, ..Timing::default() };
+        let host = Host::with(relay.target(fleet.address("h1", "root")), timing);
         assert_eq!(said(&host, echo()).await, "here");
         // sshd's end of this connection is killed: what is asked next finds it broken.
-        let own = said(&host, sh("ps -o ppid= -p $PPID")).await.trim().to_owned();
+        let own = sshd_of(&host).await;
         fleet.host("h1").succeed(&Command::new("kill").args(["-9", &own])).await.unwrap();
-        let began = Instant::now();
         assert_eq!(said(&host, echo()).await, "here");
-        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
         assert_eq!(relay.connections(), 2);
     }
 
@@ -195,30 +234,30 @@ on_hosts! {
         let long = {
             let (host, stay) = (host.clone(), stay.clone());
             let script = r#"touch "$1"; while [ -e "$1" ]; do sleep 0.1; done; echo here"#;
-            tokio::spawn(async move { said(&host, sh(script).arg(&stay)).await })
+            tokio::spawn(async move { said(&host, sh(script).arg(&stay).limit(NEVER)).await })
         };
+        let other = fleet.host("h1");
+        until("the long command runs", async || exists(&other, &stay).await).await;
         let many: Vec<String> = stream::iter(0..220).map(|_| said(&host, echo())).buffer_unordered(6).collect().await;
         assert!(many.iter().all(|said| said == "here"));
         assert_eq!((relay.connections(), relay.ended()), (2, 0), "the first is left to what still runs on it");
         said(&host, Command::new("rm").arg(&stay)).await;
         assert_eq!(long.await.unwrap(), "here");
-        for _ in 0..100 {
-            if relay.ended() == 1 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        assert_eq!((relay.connections(), relay.ended()), (2, 1));
+        until("the first connection is over", async || relay.ended() == 1).await;
+        assert_eq!(relay.connections(), 2);
     }
 
     async fn idle_connections_stay(fleet: Fleet) {
         let relay = Relay::before(fleet.machine("h1")).await;
-        let host = Host::new(relay.target(fleet.address("h1", "root")));
+        let keep_alive = Duration::from_millis(100);
+        let timing = Timing { keep_alive, unanswered: 1000, stuck: Duration::from_secs(3), ..Timing::default() };
+        let host = Host::with(relay.target(fleet.address("h1", "root")), timing);
         said(&host, echo()).await;
-        // Longer than a silent one would be kept.
-        tokio::time::sleep(Duration::from_secs(22)).await;
+        // So many questions take longer than a silent connection would be kept.
+        let before = relay.passed();
+        until("it was asked forty times whether it lives", async || relay.passed() >= before + 40).await;
         said(&host, echo()).await;
-        assert_eq!(relay.connections(), 1);
+        assert_eq!((relay.connections(), relay.ended()), (1, 0));
     }
 }
 

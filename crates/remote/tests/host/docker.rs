@@ -1,11 +1,10 @@
 //! Containers of a real engine, on h1; h3 has none running.
 
-use std::time::Duration;
-
 use remote::host::docker::{self, Action};
 use remote::host::{Error, Host};
+use testkit::until;
 
-use crate::kit::{Fleet, sh, unique, until};
+use crate::kit::{Fleet, sh, unique};
 use crate::on_hosts;
 
 /// An image needs no registry: a shell and what it is linked to.
@@ -32,7 +31,7 @@ on_hosts! {
         assert_eq!((container.state.as_str(), container.image.as_str()), ("running", "tiny"));
         assert!(container.status.starts_with("Up") && container.ports.contains("->80/tcp"), "{container:?}");
         assert!(container.created_at.is_some() && container.id.len() == 64);
-        until("both of its lines are in its log", Duration::from_secs(20), async || {
+        until("both of its lines are in its log", async || {
             let logs = docker::logs(&host, &name).await.unwrap();
             logs.contains("out\n") && logs.contains("err\n")
         }).await;

@@ -1,7 +1,5 @@
 //! Files on a server: whole or not at all, with their owner and mode, and never against somebody else's change.
 
-use std::time::{Duration, Instant};
-
 use futures_util::future::join_all;
 use remote::host::file::{Expect, Hash, VERSIONS, Write, Written};
 use remote::host::{Actor, Command, Error, Host};
@@ -209,16 +207,13 @@ on_hosts! {
     async fn of_a_huge_log_only_the_end_is_read(fleet: Fleet) {
         let host = fleet.host("h3");
         let path = format!("{}/log", folder(&host).await);
-        let fill = r#"fallocate -l 1G "$1" || truncate -s 1G "$1"; printf 'last \377 line\n' >>"$1""#;
+        // Nobody reads a tebibyte within a command's time.
+        let fill = r#"truncate -s 1T "$1"; printf 'last \377 line\n' >>"$1""#;
         host.succeed(&sh(fill).arg(&path)).await.unwrap();
-        let began = Instant::now();
         let tail = host.tail(&path, 64 * 1024, Actor::Root).await.unwrap().unwrap();
-        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-        assert_eq!((tail.bytes.len(), tail.size), (64 * 1024, (1 << 30) + 12));
+        assert_eq!((tail.bytes.len(), tail.size), (64 * 1024, (1 << 40) + 12));
         assert!(tail.bytes.ends_with(b"\0last \xff line\n"));
-        let began = Instant::now();
         assert_eq!(host.read(&path, MUCH, Actor::Root).await.unwrap_err(), Error::TooLarge { path: path.clone(), limit: MUCH });
-        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
         host.succeed(&Command::new("rm").arg(&path)).await.unwrap();
         assert_eq!(host.tail(&path, 10, Actor::Root).await.unwrap(), None);
     }

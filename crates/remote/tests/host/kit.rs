@@ -1,18 +1,18 @@
 //! What the cases stand on: the hosts, a thread inside their network, a connection that can be cut, and honest skips.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use remote::host::{Actor, Address, Command, Host, HostKey, LoginKey, Target};
+use remote::host::{Actor, Address, Command, Host, HostKey, LoginKey, Target, Timing};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::Deserialize;
+use testkit::{LIMIT, skip};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -66,6 +66,11 @@ impl Fleet {
 
     pub fn host(&self, name: &str) -> Host {
         self.host_as(name, "root")
+    }
+
+    /// A host as this user, with other time limits.
+    pub fn host_with(&self, name: &str, user: &str, timing: Timing) -> Host {
+        Host::with(Target::Ssh(self.address(name, user)), timing)
     }
 
     /// A command of the testbed's own, such as `crash h2`.
@@ -124,16 +129,6 @@ pub fn inside<F: Future<Output = ()>>(case: impl FnOnce(Fleet) -> F + Send + 'st
     }
 }
 
-/// This case cannot run here. Counted and named by the runner; never silent where everything must be had.
-fn skip(name: &str, reason: &str) {
-    if let Some(log) = std::env::var_os("TIDEPOOL_TEST_SKIP_LOG") {
-        let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
-        writeln!(log, "{name}: {reason}").unwrap();
-    }
-    assert!(std::env::var_os("CI").is_none(), "{name} cannot be skipped in CI: {reason}");
-    eprintln!("skipped {name}: {reason}");
-}
-
 /// For cases outside of the hosts' network.
 pub fn fleet() -> Option<Fleet> {
     let fleet = Fleet::load();
@@ -142,6 +137,9 @@ pub fn fleet() -> Option<Fleet> {
     }
     fleet
 }
+
+/// So long that whatever a case waits for does not end by it.
+pub const NEVER: Duration = Duration::from_secs(3600);
 
 /// A word that nobody else uses.
 pub fn unique(prefix: &str) -> String {
@@ -162,27 +160,46 @@ pub async fn folder(host: &Host) -> String {
     said(host, sh("mktemp -d /srv/test.XXXXXXXX")).await
 }
 
-/// Waits until something is so, and fails when it is not within `limit`.
-pub async fn until(what: &str, limit: Duration, mut so: impl AsyncFnMut() -> bool) -> Duration {
-    let began = Instant::now();
-    while !so().await {
-        assert!(began.elapsed() < limit, "{what}: not within {limit:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    began.elapsed()
+/// How many processes have this word in their command line and meet a condition of a shell, where `$p` is the process's folder.
+async fn counted(host: &Host, word: &str, condition: &str) -> usize {
+    // The word is not in this script's own command line: it comes by standard input.
+    let script = format!(
+        "read w; n=0; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -qF -- \"$w\" && {condition} && n=$((n+1)); done; echo $n"
+    );
+    said(host, sh(&script).stdin(word).limit(LIMIT)).await.parse().unwrap()
 }
 
 /// How many processes on the host have this word in their command line (it must stand there in full).
 pub async fn processes(host: &Host, word: &str) -> usize {
-    // The word is not in this script's own command line: it comes by standard input.
-    let script = "read w; n=0; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -qF -- \"$w\" && n=$((n+1)); done; echo $n";
-    said(host, sh(script).stdin(word).by(Actor::Login)).await.parse().unwrap()
+    counted(host, word, "true").await
+}
+
+/// How many journalctl wait for new entries of this unit.
+pub async fn followers(host: &Host, unit: &str) -> usize {
+    let waits = "[ \"$(cat $p/comm)\" = journalctl ] && ls -l $p/fd 2>/dev/null | grep -q inotify";
+    counted(host, unit, waits).await
+}
+
+/// Which process of sshd's talks to this host's connection for commands.
+pub async fn sshd_of(host: &Host) -> String {
+    said(host, sh("ps -o ppid= -p $PPID").by(Actor::Login)).await.trim().to_owned()
+}
+
+/// Whether a process is there.
+pub async fn lives(host: &Host, pid: &str) -> bool {
+    host.run(&Command::new("test").args(["-e", &format!("/proc/{pid}")])).await.unwrap().succeeded()
+}
+
+/// Whether a file is there.
+pub async fn exists(host: &Host, path: &str) -> bool {
+    host.run(&Command::new("test").args(["-e", path])).await.unwrap().succeeded()
 }
 
 /// A TCP relay before a host, which counts connections, and cuts or freezes them.
 pub struct Relay {
     pub at: SocketAddr,
     connections: Arc<AtomicUsize>,
+    passed: Arc<AtomicUsize>,
     ended: Arc<AtomicUsize>,
     mode: watch::Sender<Mode>,
     target: Arc<Mutex<(String, u16)>>,
@@ -191,7 +208,7 @@ pub struct Relay {
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Open,
-    /// Nothing passes any more, and nothing is closed: a cable that was pulled.
+    /// Nothing passes any more, and nothing is closed: a cable that was pulled. What was sent meanwhile arrives when it is mended.
     Frozen,
     /// So many bytes pass on the way to the host, on each connection, then it is reset.
     CutAfter(usize),
@@ -202,18 +219,25 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (mode, seen) = watch::channel(Mode::Open);
         let at = listener.local_addr().unwrap();
-        let (connections, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let [connections, passed, ended] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
         let target = Arc::new(Mutex::new((machine.address.clone(), machine.port)));
-        let relay = Relay { at, connections: connections.clone(), ended: ended.clone(), mode, target: target.clone() };
+        let relay = Relay {
+            at,
+            connections: connections.clone(),
+            passed: passed.clone(),
+            ended: ended.clone(),
+            mode,
+            target: target.clone(),
+        };
         tokio::spawn(async move {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
                 connections.fetch_add(1, Ordering::SeqCst);
                 let target = target.lock().unwrap().clone();
                 let far = TcpStream::connect(target).await.unwrap();
-                let (seen, ended) = (seen.clone(), ended.clone());
+                let (seen, passed, ended) = (seen.clone(), passed.clone(), ended.clone());
                 tokio::spawn(async move {
-                    pass(near, far, seen).await;
+                    pass(near, far, seen, &passed).await;
                     ended.fetch_add(1, Ordering::SeqCst);
                 });
             }
@@ -231,6 +255,12 @@ impl Relay {
         self.connections.load(Ordering::SeqCst)
     }
 
+    /// How many pieces went to the host. What is sent at one time is one piece, or several that went together.
+    pub fn passed(&self) -> usize {
+        self.passed.load(Ordering::SeqCst)
+    }
+
+    /// Connections that are over, by whichever side.
     pub fn ended(&self) -> usize {
         self.ended.load(Ordering::SeqCst)
     }
@@ -253,18 +283,29 @@ impl Relay {
     }
 }
 
-async fn pass(mut near: TcpStream, mut far: TcpStream, mut mode: watch::Receiver<Mode>) {
+async fn pass(mut near: TcpStream, mut far: TcpStream, mut mode: watch::Receiver<Mode>, pieces: &AtomicUsize) {
     let (mut up, mut down) = (vec![0; 8192], vec![0; 8192]);
-    let mut passed = 0;
+    let (mut passed, mut held) = (0, vec![]);
     loop {
         let now = *mode.borrow_and_update();
+        if now != Mode::Frozen && !held.is_empty() {
+            let held = std::mem::take(&mut held);
+            if far.write_all(&held).await.is_err() {
+                return;
+            }
+        }
         tokio::select! {
             changed = mode.changed() => match changed {
                 Ok(()) => passed = 0,
                 Err(_) => return,
             },
-            read = near.read(&mut up), if now != Mode::Frozen => {
+            read = near.read(&mut up) => {
                 let Ok(size @ 1..) = read else { return };
+                if now == Mode::Frozen {
+                    held.extend_from_slice(&up[..size]);
+                    continue;
+                }
+                pieces.fetch_add(1, Ordering::SeqCst);
                 let size = match now {
                     Mode::CutAfter(bytes) if passed + size > bytes => bytes - passed,
                     _ => size,
@@ -299,11 +340,11 @@ impl Sshd {
             unit=$1; shift
             port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
             systemd-run -q --unit="$unit" /usr/sbin/sshd -D -p "$port" -o PidFile=none "$@"
-            for i in $(seq 100); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
-            echo "$port""#;
+            for i in $(seq 600); do ss -Hltn "sport = :$port" | grep -q . && { echo "$port"; exit; }; sleep 0.1; done
+            echo "this sshd does not listen: $(systemctl status "$unit")" >&2; exit 1"#;
         let options: Vec<String> =
             settings.iter().flat_map(|setting| ["-o".to_owned(), (*setting).to_owned()]).collect();
-        let port = said(host, sh(script).arg(&unit).args(options)).await.parse().unwrap();
+        let port = said(host, sh(script).arg(&unit).args(options).limit(2 * LIMIT)).await.parse().unwrap();
         Sshd { port, unit, host: host.clone() }
     }
 

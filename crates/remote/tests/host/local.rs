@@ -1,11 +1,14 @@
 //! The machine itself, by the same verbs.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use remote::host::file::{Expect, Hash, Write, Written};
 use remote::host::{Actor, Command, Error, Host, metrics};
+use testkit::{until, until_ok};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::kit::NEVER;
 
 fn own(command: Command) -> Command {
     command.by(Actor::Login)
@@ -30,33 +33,25 @@ async fn what_nobody_waits_for_ends() {
     let host = Host::local();
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("pid");
-    let command = own(Command::script(r#"echo $$ >"$1"; exec sleep 50"#).arg(mark.to_str().unwrap()));
-    let begun = async {
-        loop {
-            let said = std::fs::read_to_string(&mark).unwrap_or_default();
-            if said.ends_with('\n') {
-                return said.trim().to_owned();
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
+    // It does not end by itself.
+    let command = own(Command::script(r#"echo $$ >"$1"; exec sleep 1000"#).arg(mark.to_str().unwrap())).limit(NEVER);
+    let begun = until_ok("it has said who it is", async || {
+        let said = std::fs::read_to_string(&mark).unwrap_or_default();
+        if said.ends_with('\n') { Ok(said.trim().to_owned()) } else { Err(said) }
+    });
     let pid = tokio::select! {
         pid = begun => pid,
         outcome = host.run(&command) => panic!("it ended by itself: {outcome:?}"),
     };
-    let began = Instant::now();
-    while std::path::Path::new("/proc").join(&pid).exists() {
-        assert!(began.elapsed() < Duration::from_secs(5), "{pid} lives");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("it has ended", async || !std::path::Path::new("/proc").join(&pid).exists()).await;
 }
 
 #[tokio::test]
 async fn a_command_that_leaves_something_running_is_not_waited_for() {
-    let began = Instant::now();
-    let output = Host::local().run(&own(Command::script("sleep 5 & echo started"))).await.unwrap();
-    assert_eq!(output.text(), "started\n");
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let output = Host::local().run(&own(Command::script("sleep 1000 & echo $!"))).await.unwrap();
+    let pid = output.text().trim().to_owned();
+    assert!(std::path::Path::new("/proc").join(&pid).exists(), "{pid}");
+    Host::local().succeed(&own(Command::new("kill").arg(&pid))).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,12 +1,11 @@
 //! Ports and who holds them. What calls itself a gateway here is python by another name.
 
-use std::time::Duration;
-
 use remote::host::ports::{self, Freed, Instance, Verdict};
 use remote::host::systemd::{self, Unit};
 use remote::host::{Command, Host};
+use testkit::until;
 
-use crate::kit::{Fleet, said, sh, unique, until};
+use crate::kit::{Fleet, said, sh, unique};
 use crate::on_hosts;
 
 async fn free_port(host: &Host) -> u16 {
@@ -24,7 +23,7 @@ async fn unit_on(host: &Host, port: u16, title: &str) -> Unit {
 
 async fn listening(host: &Host, port: u16) {
     let listens = async || !ports::look(host, port).await.unwrap().owners.is_empty();
-    until("it listens", Duration::from_secs(10), listens).await;
+    until("it listens", listens).await;
 }
 
 on_hosts! {

@@ -1,12 +1,11 @@
 //! Units of a real systemd: started, refused, given up, missing.
 
-use std::time::Duration;
-
 use remote::host::file::{Expect, Write, Written};
 use remote::host::systemd::{self, Active, Exit, Unit};
 use remote::host::{Command, Error, Host};
+use testkit::until;
 
-use crate::kit::{Fleet, unique, until};
+use crate::kit::{Fleet, unique};
 use crate::on_hosts;
 
 /// A unit of this case's own.
@@ -48,7 +47,7 @@ on_hosts! {
         let host = fleet.host("h1");
         let unit = unit(&host, "ExecStart=sh -c 'exit 78'\nRestart=always\nRestartSec=0\nRestartPreventExitStatus=78").await;
         systemd::start(&host, &unit).await.ok();
-        until("it failed", Duration::from_secs(5), async || systemd::state(&host, &unit).await.unwrap().active == Active::Failed).await;
+        until("it failed", async || systemd::state(&host, &unit).await.unwrap().active == Active::Failed).await;
         let state = systemd::state(&host, &unit).await.unwrap();
         assert!(state.refused_its_config() && !state.hit_start_limit && state.restarts == 0, "{state:?}");
         remove(&host, &unit).await;
@@ -56,7 +55,7 @@ on_hosts! {
 
     async fn a_unit_that_systemd_gave_up_is_seen_as_such_and_can_be_started_again(fleet: Fleet) {
         let host = fleet.host("h1");
-        let unit = unit(&host, "ExecStart=sh -c 'exit 3'\nRestart=always\nRestartSec=0").await;
+        let unit = unit(&host, "ExecStart=sh -c 'exit 3'\nRestart=always\nRestartSec=0\n[Unit]\nStartLimitIntervalSec=1h").await;
         systemd::start(&host, &unit).await.ok();
         // Somebody's daemon-reload in between lets systemd begin to count anew.
         let gave_up = async || {
@@ -64,7 +63,7 @@ on_hosts! {
             let state = systemd::state(&host, &unit).await.unwrap();
             limit && state.hit_start_limit && (state.active, state.exit) == (Active::Failed, Some(Exit::Status(3)))
         };
-        until("systemd gave up", Duration::from_secs(30), gave_up).await;
+        until("systemd gave up", gave_up).await;
         let text = "[Service]\nExecStart=sleep 1000\n";
         host.write(&Write::new(unit.path(), text, Expect::Any)).await.unwrap();
         systemd::reset_failed(&host, &unit).await.unwrap();

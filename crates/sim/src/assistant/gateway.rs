@@ -333,7 +333,9 @@ async fn answer(shared: Arc<Shared>, session: String, run: String, said: String)
             return;
         }
     };
+    let mut paused = shared.paused.subscribe();
     for word in words {
+        paused.wait_for(|paused| !*paused).await.ok();
         let so_far = shared.memory.lock().await.grow(&run, &word);
         let Some(so_far) = so_far else { return };
         tell(&shared, &run, &session, json!({"state": "delta", "deltaText": word, "message": message(&so_far)}));

@@ -135,6 +135,8 @@ pub(crate) struct Shared {
     /// Why connections are to end: a reason for the `shutdown` event.
     ending: watch::Sender<Option<&'static str>>,
     starting: AtomicBool,
+    /// Answers do not go on while this is so.
+    paused: watch::Sender<bool>,
     connections: AtomicUsize,
     /// The parameters of every `connect`, and the request's headers.
     connects: std::sync::Mutex<Vec<Value>>,
@@ -199,6 +201,7 @@ impl Shared {
             events: broadcast::channel(options.backlog).0,
             ending: watch::channel(None).0,
             starting: AtomicBool::new(false),
+            paused: watch::channel(false).0,
             connections: AtomicUsize::new(0),
             connects: std::sync::Mutex::default(),
             version: options.version,
@@ -281,6 +284,11 @@ impl Assistant {
     /// Says that it is starting to everybody who comes.
     pub fn set_starting(&self, starting: bool) {
         self.shared.starting.store(starting, Ordering::SeqCst);
+    }
+
+    /// Lets answers stand still in the middle, or go on.
+    pub fn set_paused(&self, paused: bool) {
+        self.shared.paused.send_replace(paused);
     }
 
     pub fn connections(&self) -> usize {

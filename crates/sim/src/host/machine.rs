@@ -1,6 +1,7 @@
 //! One machine, as tests and the demo make it and break it; and who answers on its ports.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Clock;
@@ -40,6 +41,8 @@ pub struct Machine {
     state: Mutex<State>,
     pub(super) power: watch::Sender<Power>,
     obstacle: watch::Sender<Obstacle>,
+    /// How many commands came to be held since `hold`.
+    held: AtomicUsize,
     pub(super) news: Notify,
 }
 
@@ -74,7 +77,8 @@ impl Machine {
             clock,
         };
         let (power, obstacle) = (watch::channel(Power::Up).0, watch::channel(Obstacle::None).0);
-        Arc::new(Machine { name: name.to_owned(), state: Mutex::new(state), power, obstacle, news: Notify::new() })
+        let (name, state, held) = (name.to_owned(), Mutex::new(state), AtomicUsize::new(0));
+        Arc::new(Machine { name, state, power, obstacle, held, news: Notify::new() })
     }
 
     /// Puts an assistant there as the platform would have, and starts it.
@@ -186,7 +190,13 @@ impl Machine {
 
     /// Commands with these words in them are not answered, and never done, until `go_on`: for whoever is to be broken off there.
     pub fn hold(&self, words: &str) {
+        self.held.store(0, Ordering::SeqCst);
         self.obstacle.send_replace(Obstacle::Held(words.to_owned()));
+    }
+
+    /// How many commands came to be held since `hold`.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::SeqCst)
     }
 
     /// Commands with these words in them fail, and say why, until `go_on`.
@@ -210,6 +220,7 @@ impl Machine {
             return Obstacle::None;
         }
         if matches!(found, Obstacle::Held(_)) {
+            self.held.fetch_add(1, Ordering::SeqCst);
             obstacle.wait_for(|now| *now == Obstacle::None).await.ok();
         }
         found

@@ -13,9 +13,9 @@ use sim::llm::{Running, litellm, new_api, one_api};
 use sim::with;
 use store::foreign::{ForeignLog, ForeignRow, LogKind};
 use tempfile::TempDir;
+use testkit::trace;
 
 use crate::embedded::Embedded;
-use crate::trace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
@@ -206,34 +206,30 @@ impl Bench {
 
     /// A chat with a key that was switched off. Our own gateway hears of it a moment later; the others at once.
     pub async fn refused(&self, key: &Secret) -> (u16, String) {
-        for _ in 0..40 {
+        testkit::until_ok("the key is refused", async || {
             let answer = self.chat(key, "gpt-4o-mini", "hello", false).await;
-            if answer.0 != 200 || self.embedded.is_none() {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        self.chat(key, "gpt-4o-mini", "hello", false).await
+            if answer.0 != 200 || self.embedded.is_none() { Ok(answer) } else { Err(answer) }
+        })
+        .await
     }
 
     /// A chat that is answered. Our own gateway hears a moment later that a key was switched on; the others at once.
     pub async fn say(&self, key: &RemoteKey, text: &str) -> Value {
         let secret = key.key.as_ref().unwrap();
-        let (mut status, mut body) = self.chat(secret, "gpt-4o-mini", text, false).await;
-        for _ in 0..40 {
-            if status != 401 || self.embedded.is_none() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            (status, body) = self.chat(secret, "gpt-4o-mini", text, false).await;
-        }
+        let (status, body) = testkit::until_ok("the key is let in", async || {
+            let answer = self.chat(secret, "gpt-4o-mini", text, false).await;
+            if answer.0 != 401 || self.embedded.is_none() { Ok(answer) } else { Err(answer) }
+        })
+        .await;
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
     }
 
     pub async fn written(&self) {
         match &self.embedded {
-            Some(own) => drop(own.app.feed.pull().await),
+            Some(own) => {
+                testkit::until("the log is loaded", async || !own.app.feed.pull().await.stale).await;
+            }
             None => self.sim().switches.written().await,
         }
     }
@@ -271,7 +267,7 @@ pub fn new_key(name: &str, quota: Option<i64>) -> NewKey {
 /// An error as everybody may see it: kept for the search for secrets.
 pub fn fault<T: std::fmt::Debug>(result: base::Result<T>) -> (Fault, String) {
     let error = result.unwrap_err();
-    trace::told(&format!("{error} / {error:?}"));
+    trace::said(&format!("{error} / {error:?}"));
     (error.kind, error.to_string())
 }
 

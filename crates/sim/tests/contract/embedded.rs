@@ -74,7 +74,10 @@ impl Embedded {
             },
         });
         let settings = Settings { echo: true, ..Settings::default() };
-        let served = gateway::Gateway::open(app.clone(), log, &settings, gateway::Timing::default()).await.unwrap();
+        let mut timing = gateway::Timing::default();
+        // A busy machine takes longer than a user would wait.
+        timing.keys.patience = testkit::LIMIT;
+        let served = gateway::Gateway::open(app.clone(), log, &settings, timing).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(served.serve(listener, stopped));
         let listening = app.db.clone();

@@ -9,4 +9,3 @@ mod keys;
 mod log;
 mod odd;
 mod reader;
-mod trace;

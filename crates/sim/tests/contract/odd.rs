@@ -49,7 +49,7 @@ on_every_gateway! {
     async fn a_wrong_management_token_is_an_error_not_an_empty_list(bench: Bench) {
         let key = bench.create("inst-kept", None).await;
         let wrong = Secret::new("sk-test-wrong-management-token-000000");
-        crate::trace::used_secret(wrong.expose());
+        testkit::trace::used_secret(wrong.expose());
         let stranger = open(bench.setup.kind, &bench.sim().url, &wrong);
         for (kind, text) in [
             fault(stranger.find_key("inst-kept").await),

@@ -3,16 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use base::{Clock, Secret, Zone};
 use domain::usage::reader::{Reader, follow};
 use domain::usage::{AsOf, Feed as _};
 use jiff::{SignedDuration, Timestamp};
+use remote::llm::Gateway;
 use sim::with;
 use store::foreign::LogKind;
 use store::{Db, args, record, usage_source};
 use tempfile::TempDir;
+use testkit::until_ok;
+use tokio::io::AsyncReadExt as _;
 
 use crate::bench::{Bench, Server, Setup, open, setup};
 use crate::on_every_log;
@@ -29,6 +33,9 @@ record! {
     #[derive(Debug, PartialEq, Eq)]
     struct Total { token_name: String, requests: i64, tokens: i64, quota: i64, rows: i64 }
 }
+
+/// The least time between the beginnings of two pulls.
+const EVERY: SignedDuration = SignedDuration::from_secs(1);
 
 type Totals = BTreeMap<String, (i64, i64, i64)>;
 
@@ -51,19 +58,24 @@ impl Ours {
         };
         let db = Db::open(&url).await.unwrap();
         store::migrate::run(&db).await.unwrap();
-        Ours { url, db, clock: Clock::default(), _folder: folder }
+        Ours { url, db, clock: Clock::manual(Timestamp::now()), _folder: folder }
     }
 
     fn reader(&self, bench: &Bench) -> Reader {
+        self.reader_of(bench, bench.gateway.clone(), &bench.sim().log_url)
+    }
+
+    /// A reader whose pulls are waited for to their end, however busy the machine is.
+    fn reader_of(&self, bench: &Bench, gateway: Arc<dyn Gateway>, log: &Secret) -> Reader {
         let kind = LogKind::find(bench.setup.kind).unwrap();
         let (db, clock, zone) = (self.db.clone(), self.clock.clone(), Zone::named("UTC").unwrap());
-        Reader::new(db, clock, zone, bench.gateway.clone(), kind, bench.sim().log_url.clone())
+        Reader::new(db, clock, zone, gateway, kind, log.clone()).with_patience(testkit::LIMIT)
     }
 
     /// What a process that has just started reads.
     async fn read(&self, bench: &Bench) -> AsOf {
         let reader = self.reader(bench);
-        let as_of = pulled(&reader).await;
+        let as_of = reader.pull().await;
         assert!(!as_of.stale, "{:?}", reader.trouble());
         as_of
     }
@@ -97,17 +109,6 @@ impl Ours {
     }
 }
 
-/// Pulls until it is done, or has failed: on a busy machine that takes longer than a page waits for it.
-async fn pulled(reader: &Reader) -> AsOf {
-    let began = Instant::now();
-    loop {
-        let as_of = reader.pull().await;
-        if !as_of.stale || reader.trouble().is_some() || began.elapsed() > Duration::from_secs(60) {
-            return as_of;
-        }
-    }
-}
-
 /// What a plain SUM over the gateway's own log says.
 async fn theirs(bench: &Bench) -> Totals {
     let ever =
@@ -127,7 +128,7 @@ async fn numbered(bench: &Bench, id: i64, at: Timestamp, kind: i64, name: &str, 
 on_every_log! {
     async fn every_row_arrives_once(bench: Bench) {
         let ours = Ours::new(bench.setup.server).await;
-        assert!(ours.read(bench).await.at > Timestamp::now() - SignedDuration::from_secs(5));
+        assert_eq!(ours.read(bench).await.at, ours.clock.now());
         assert_eq!(ours.rows().await, 0);
         let (a, b) = (bench.create("inst-a", None).await, bench.create("inst-b", None).await);
         for i in 0..7 {
@@ -160,8 +161,7 @@ on_every_log! {
     }
 
     async fn a_row_that_comes_late_arrives_once(bench: Bench) {
-        let mut ours = Ours::new(bench.setup.server).await;
-        ours.clock = Clock::fixed(Timestamp::now());
+        let ours = Ours::new(bench.setup.server).await;
         let now = ours.clock.now();
         if !bench.family() {
             return late_by_time(bench, &ours).await;
@@ -199,38 +199,39 @@ on_every_log! {
     }
 }
 
-/// A row of litellm's, written by hand, of a request that began `ago` and took a quarter of a second.
-async fn spend(bench: &Bench, request_id: &str, alias: &str, ago: SignedDuration) {
+/// A row of litellm's, written by hand, of a request that began `at` and took a quarter of a second.
+async fn spend(bench: &Bench, request_id: &str, alias: &str, at: Timestamp) {
     let sql = "INSERT INTO \"LiteLLM_SpendLogs\" (request_id, call_type, spend, prompt_tokens, \"startTime\", \"endTime\", \
         metadata) VALUES (?, 'acompletion', 0.00002, 3, TIMESTAMP '1970-01-01' + CAST(? AS BIGINT) * INTERVAL \
         '1 millisecond', TIMESTAMP '1970-01-01' + CAST(? AS BIGINT) * INTERVAL '1 millisecond', \
         jsonb_build_object('user_api_key_alias', CAST(? AS TEXT)))";
-    let ms = (Timestamp::now() - ago).as_millisecond();
+    let ms = at.as_millisecond();
     bench.sim().log.run(sql, with![request_id, ms, ms + 250, alias]).await.unwrap();
 }
 
 async fn late_by_time(bench: &Bench, ours: &Ours) {
-    let minutes = SignedDuration::from_mins;
-    for (id, ago) in [("a", 120), ("b", 30), ("c", 0)] {
-        spend(bench, id, "inst-x", minutes(ago)).await;
+    let now = ours.clock.now();
+    let ago = |minutes| now - SignedDuration::from_mins(minutes);
+    for (id, minutes) in [("a", 120), ("b", 30), ("c", 0)] {
+        spend(bench, id, "inst-x", ago(minutes)).await;
     }
-    spend(bench, "nobody's", "", minutes(1)).await;
+    spend(bench, "nobody's", "", ago(1)).await;
     let reader = ours.reader(bench);
-    pulled(&reader).await;
+    reader.pull().await;
     assert_eq!(ours.rows().await, 3);
     // Requests that began before what was read, and ended only now: close by, far, and further than anybody looks.
-    for (id, ago) in [("close", 0), ("far", 50), ("too far", 90)] {
-        spend(bench, id, "inst-x", minutes(ago) + SignedDuration::from_secs(20)).await;
+    for (id, minutes) in [("close", 0), ("far", 50), ("too far", 90)] {
+        spend(bench, id, "inst-x", ago(minutes) - SignedDuration::from_secs(20)).await;
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    pulled(&reader).await;
+    ours.clock.advance(EVERY);
+    reader.pull().await;
     assert_eq!(ours.rows().await, 4, "the close one at once");
     ours.read(bench).await;
     assert_eq!(ours.rows().await, 5, "the far one when it is looked for");
     // Whoever comes next knows what is there already.
     ours.read(bench).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    pulled(&reader).await;
+    ours.clock.advance(EVERY);
+    reader.pull().await;
     assert_eq!(ours.rows().await, 5);
     assert_eq!(ours.sums().await["inst-x"], (5, 15, 50));
 }
@@ -249,15 +250,16 @@ async fn crashes(setup: Setup, name: &str) {
         seed ^= seed << 17;
         seed % below
     };
-    let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let over = Arc::new(AtomicBool::new(false));
+    let deaths = Arc::new(AtomicUsize::new(0));
     let processes: Vec<_> = (0..2)
         .map(|number| {
-            let (over, url, kind) = (over.clone(), ours.url.clone(), bench.setup.kind);
+            let (over, deaths, url, kind) = (over.clone(), deaths.clone(), ours.url.clone(), bench.setup.kind);
             let (gateway_url, admin, log) =
                 (bench.sim().url.clone(), bench.sim().admin_token.clone(), bench.sim().log_url.clone());
             std::thread::spawn(move || {
                 let mut life = 3 + number * 2;
-                while !over.load(std::sync::atomic::Ordering::SeqCst) {
+                while !over.load(Ordering::SeqCst) {
                     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
                     let runtime = runtime.unwrap();
                     let (url, log) = (url.clone(), log.clone());
@@ -269,9 +271,11 @@ async fn crashes(setup: Setup, name: &str) {
                         let reader = Reader::new(db, Clock::default(), zone, gateway, log_kind, log);
                         follow(&reader).await;
                     });
-                    // Everything that it was doing ends wherever it stands, and its connections with it.
+                    // A life of another length each time: everything that it was doing ends wherever it stands, and its
+                    // connections with it.
                     std::thread::sleep(Duration::from_millis(life));
                     runtime.shutdown_background();
+                    deaths.fetch_add(1, Ordering::SeqCst);
                     life = (life * 7 + 3) % 160 + 2;
                 }
             })
@@ -295,9 +299,11 @@ async fn crashes(setup: Setup, name: &str) {
         if bench.family() {
             numbered(&bench, id, Timestamp::now(), 2, &name, quota).await;
         } else {
-            spend(&bench, &format!("request {id}"), &name, SignedDuration::from_millis(random(30_000) as i64)).await;
+            let began = Timestamp::now() - SignedDuration::from_millis(random(30_000) as i64);
+            spend(&bench, &format!("request {id}"), &name, began).await;
         }
         if next % 10 == 0 {
+            // Rows come at any moment of a reader's life.
             tokio::time::sleep(Duration::from_millis(random(80))).await;
         }
     }
@@ -306,11 +312,17 @@ async fn crashes(setup: Setup, name: &str) {
         *sums = (sums.0 + 1, sums.1 + 3, sums.2 + if bench.family() { 5 } else { 10 });
         match bench.family() {
             true => numbered(&bench, id, Timestamp::now(), 2, "inst-last", 5).await,
-            false => spend(&bench, &format!("request {id}"), "inst-last", SignedDuration::ZERO).await,
+            false => spend(&bench, &format!("request {id}"), "inst-last", Timestamp::now()).await,
         }
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    over.store(true, std::sync::atomic::Ordering::SeqCst);
+    // The last rows are read by processes that die, too.
+    let enough = deaths.load(Ordering::SeqCst) + 10;
+    until_ok("the readers die ten times more", async || match deaths.load(Ordering::SeqCst) {
+        deaths if deaths >= enough => Ok(()),
+        deaths => Err(deaths),
+    })
+    .await;
+    over.store(true, Ordering::SeqCst);
     tokio::task::spawn_blocking(|| processes.into_iter().for_each(|p| p.join().unwrap())).await.unwrap();
     ours.read(&bench).await;
     assert_eq!(theirs(&bench).await, expected);
@@ -350,30 +362,39 @@ async fn a_log_that_is_away_leaves_the_last_known_numbers() {
     bench.say(&key, "hello").await;
     bench.written().await;
     let known = ours.read(&bench).await;
-    let (kind, zone) = (LogKind::find("one-api").unwrap(), Zone::named("UTC").unwrap());
-    let nowhere = Secret::new("postgres://reader:test-password-of-nobody@127.0.0.1:1/away");
-    let away = |url: &Secret| {
-        Reader::new(ours.db.clone(), ours.clock.clone(), zone.clone(), bench.gateway.clone(), kind, url.clone())
-    };
-    let reader = away(&nowhere);
-    let began = std::time::Instant::now();
+    // A server that takes connections and says nothing until it is told to close them.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Secret::new(format!("postgres://reader:test-password-of-nobody@{}/away", silent.local_addr().unwrap()));
+    let (connected, reached) = tokio::sync::oneshot::channel();
+    let (close, closing) = tokio::sync::oneshot::channel::<()>();
+    tokio::spawn(async move {
+        let (mut client, _) = silent.accept().await.unwrap();
+        client.read_u8().await.unwrap();
+        connected.send(()).unwrap();
+        closing.await.unwrap();
+    });
+    let reader = ours.reader_of(&bench, bench.gateway.clone(), &url).with_patience(Duration::from_millis(50));
     let as_of = reader.pull().await;
     assert!(as_of.stale);
-    assert!(began.elapsed() < Duration::from_secs(4), "nobody waits for long");
+    assert_eq!(reader.trouble(), None, "it was not waited for until the pull had failed");
+    reached.await.unwrap();
+    let as_of = reader.pull().await;
+    assert!(as_of.stale);
     assert!((as_of.at - known.at).get_milliseconds().abs() <= 2, "known until the last step: {as_of:?} {known:?}");
     assert_eq!(ours.rows().await, 1, "and never zero");
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    reader.pull().await;
-    let trouble = reader.trouble().unwrap();
+    close.send(()).unwrap();
+    let trouble = until_ok("the pull fails", async || reader.trouble().ok_or("no trouble")).await;
     assert!(trouble.contains("reached") && !trouble.contains("test-password"), "{trouble}");
+    assert!(reader.pull().await.stale);
 
     // A file that is not there yet, then is: nothing has to be started anew.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("later.db");
-    let reader = away(&Secret::new(format!("sqlite:{}", file.display())));
-    assert!(pulled(&reader).await.stale);
+    let url = Secret::new(format!("sqlite:{}", file.display()));
+    let reader = ours.reader_of(&bench, bench.gateway.clone(), &url);
+    assert!(reader.pull().await.stale);
     std::fs::copy(bench.sim().log_url.expose().strip_prefix("sqlite:").unwrap(), &file).unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    ours.clock.advance(EVERY);
     let as_of = reader.pull().await;
     assert!(!as_of.stale && reader.trouble().is_none(), "{:?}", reader.trouble());
     assert_eq!(ours.rows().await, 1, "the same row is the same row");
@@ -387,13 +408,11 @@ async fn units_are_scaled_or_waited_for() {
     let ours = Ours::new(Server::Sqlite).await;
     // A gateway that does not answer does not say what its units are worth, and nothing is guessed.
     let dead = open("new-api", "http://127.0.0.1:1", &bench.sim().admin_token);
-    let (kind, zone) = (LogKind::find("new-api").unwrap(), Zone::named("UTC").unwrap());
-    let (db, clock, log) = (ours.db.clone(), ours.clock.clone(), bench.sim().log_url.clone());
-    let reader = Reader::new(db, clock, zone, dead, kind, log);
-    assert!(pulled(&reader).await.stale);
+    let reader = ours.reader_of(&bench, dead, &bench.sim().log_url);
+    assert!(reader.pull().await.stale);
     assert!(reader.trouble().unwrap().contains("worth"), "{:?}", reader.trouble());
     bench.sim().switches.set(|s| &s.throttled, true);
-    assert!(pulled(&ours.reader(&bench)).await.stale, "throttled is no answer either");
+    assert!(ours.reader(&bench).pull().await.stale, "throttled is no answer either");
     assert_eq!(ours.rows().await, 0);
     bench.sim().switches.set(|s| &s.throttled, false);
     ours.read(&bench).await;
@@ -401,38 +420,49 @@ async fn units_are_scaled_or_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_is_there_within_two_seconds_and_a_pull_begins_once_a_second() {
+async fn a_pull_begins_once_a_second() {
     let bench = Bench::start(setup("one-api", Server::Sqlite), "").await.unwrap();
     let ours = Ours::new(Server::Sqlite).await;
-    let reader = Arc::new(ours.reader(&bench));
-    // As long as no second has passed, nothing is read; where one has, the next try tells.
-    let mut written = 0;
-    loop {
-        let before = ours.rows().await;
-        let began = Instant::now();
+    let reader = ours.reader(&bench);
+    reader.pull().await;
+    numbered(&bench, 1, Timestamp::now(), 2, "inst-a", 1).await;
+    ours.clock.advance(EVERY - SignedDuration::from_millis(1));
+    for _ in 0..50 {
         reader.pull().await;
-        written += 1;
-        numbered(&bench, written, Timestamp::now(), 2, "inst-a", 1).await;
-        for _ in 0..50 {
-            reader.pull().await;
-        }
-        let read = ours.rows().await;
-        if began.elapsed() < Duration::from_secs(1) {
-            assert_eq!(read, before, "the last pull was just now");
-            break;
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
     }
+    assert_eq!(ours.rows().await, 0, "the last pull was just now");
+    ours.clock.advance(SignedDuration::from_millis(1));
+    reader.pull().await;
+    assert_eq!(ours.rows().await, 1);
+}
+
+/// The time itself is the subject: two pulls, a second apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn alone_a_row_is_there_within_two_seconds() {
+    let bench = Bench::start(setup("one-api", Server::Sqlite), "").await.unwrap();
+    let ours = Ours { clock: Clock::default(), ..Ours::new(Server::Sqlite).await };
+    let reader = Arc::new(ours.reader(&bench));
     let following = tokio::spawn({
         let reader = reader.clone();
         async move { follow(&*reader).await }
     });
-    tokio::time::sleep(Duration::from_millis(2000)).await;
-    assert_eq!(ours.rows().await, written);
-    numbered(&bench, written + 1, Timestamp::now(), 2, "inst-a", 1).await;
-    tokio::time::sleep(Duration::from_millis(2000)).await;
-    assert_eq!(ours.rows().await, written + 1);
+    for id in 1..=2 {
+        numbered(&bench, id, Timestamp::now(), 2, "inst-a", 1).await;
+        let visible = Instant::now();
+        // The rows alone: the reader may write between two questions, and then the sums would be of more rows.
+        until_ok("the row is read", async || {
+            let sql = "SELECT COUNT(*) AS n FROM request_log";
+            match ours.db.first::<store::row::Number>(sql, args![]).await.unwrap().unwrap().n {
+                rows if rows == id => Ok(()),
+                rows => Err(rows),
+            }
+        })
+        .await;
+        assert!(visible.elapsed() < Duration::from_secs(2), "{:?}", visible.elapsed());
+    }
     following.abort();
+    following.await.ok();
+    assert_eq!(ours.rows().await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -448,7 +478,7 @@ async fn a_log_that_counts_anew_is_told() {
     ours.read(&bench).await;
     numbered(&bench, 6, Timestamp::now(), 2, "inst-a", 1).await;
     let reader = ours.reader(&bench);
-    assert!(pulled(&reader).await.stale);
+    assert!(reader.pull().await.stale);
     assert!(reader.trouble().unwrap().contains("counts anew"), "{:?}", reader.trouble());
 }
 

@@ -1,7 +1,7 @@
 //! What is begun on a server and does not come to its end: a worker that goes away in the middle, a step that fails. Whoever comes
 //! next finishes it, and no assistant is left down by the platform itself. On a simulated server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::id::{InstanceId, TaskId};
 use domain::task::Status;
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sim::host::Power;
 use store::debt::{Debt, Owed};
 use store::instance::Health;
+use testkit::{until, until_ok};
 
 use crate::kit::simulated::Simulated;
 use crate::marketplace::item;
@@ -113,11 +114,12 @@ async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     ground.settle().await;
     ground.done(&other).await;
     ground.site.wait(Duration::from_secs(60));
-    let (working, began) = (ground.work(), Instant::now());
-    while domain::task::show(&ground.site.app, &asked).await.unwrap().failures == task.failures {
-        assert!(began.elapsed() < Duration::from_secs(60), "it was not tried again");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let working = ground.work();
+    until_ok("it is tried again", async || {
+        let now = domain::task::show(&ground.site.app, &asked).await.unwrap();
+        if now.failures > task.failures { Ok(()) } else { Err((now.status, now.failures)) }
+    })
+    .await;
     working.stop().await;
     assert!(unit_of(&ground, &unit).contains("2026.8.2"), "{:#?}", ground.log(&asked).await);
     ground.site.check().await;
@@ -286,21 +288,20 @@ async fn a_repair_that_failed_after_its_stop_leaves_nothing_stopped() {
     let task = ground.latest("repair_instance").await;
     ground.machine.hold("doctor");
     let working = ground.work();
-    while !has_stopped(&ground, &task).await {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("it has stopped the assistant", async || has_stopped(&ground, &task).await).await;
     ground.machine.set_power(Power::Down);
     ground.machine.go_on();
     assert_eq!(ground.ended(&task).await.status, Status::Failed);
     assert_eq!(ledger(&ground).await["status"], "running");
     ground.machine.set_power(Power::Up);
     // A server that was away is not asked again at once, and an attempt that comes too early is one of five.
-    let began = Instant::now();
-    while domain::task::show(&ground.site.app, &task).await.unwrap().status != Status::Done {
-        assert!(began.elapsed() < Duration::from_secs(60), "{:#?}", ground.log(&task).await);
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        ground.site.wait(Duration::from_secs(90));
-    }
+    until_ok("the server is talked to again", async || {
+        let path = "/instances/a/config";
+        let seen = ground.site.admin.get(path).token(&ground.site.root).send().await;
+        if seen.status == 200 { Ok(()) } else { Err(seen.status) }
+    })
+    .await;
+    assert_eq!(ground.over(&task).await.status, Status::Done, "{:#?}", ground.log(&task).await);
     assert!(ground.machine.is_well(&unit), "{} {:#?}", ledger(&ground).await, ground.log(&task).await);
     assert_eq!(ledger(&ground).await["status"], "success");
     working.stop().await;

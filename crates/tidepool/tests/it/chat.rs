@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use store::chat_message::{self, ChatMessage, Role, Unconfirmed};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::kit::{Database, Gateway, Options, Site, used_secret};
 
@@ -30,6 +30,8 @@ struct Heard {
 enum Script {
     /// Pieces, with a rest between them, and then the end.
     Say(Vec<Vec<u8>>),
+    /// Pieces, and further ones once the test lets them come.
+    Held(Vec<Vec<u8>>, Arc<Notify>, Vec<Vec<u8>>),
     /// The same beginning, and then a piece again and again.
     Endless(Vec<u8>, Vec<u8>),
 }
@@ -82,14 +84,21 @@ async fn speak(mut stream: TcpStream, script: Script, heard: Arc<Mutex<Vec<Heard
     let body = serde_json::from_slice(&bytes[head..]).unwrap_or_default();
     heard.lock().unwrap().push(Heard { head: String::from_utf8_lossy(&bytes[..head]).into_owned(), body });
     let pause = Duration::from_millis(5);
+    let say = async |stream: &mut TcpStream, pieces: Vec<Vec<u8>>| {
+        for piece in pieces {
+            stream.write_all(&piece).await?;
+            stream.flush().await?;
+            // So that pieces arrive one by one.
+            tokio::time::sleep(pause).await;
+        }
+        Ok(())
+    };
     match script {
-        Script::Say(pieces) => {
-            for piece in pieces {
-                stream.write_all(&piece).await?;
-                stream.flush().await?;
-                tokio::time::sleep(pause).await;
-            }
-            Ok(())
+        Script::Say(pieces) => say(&mut stream, pieces).await,
+        Script::Held(first, gate, rest) => {
+            say(&mut stream, first).await?;
+            gate.notified().await;
+            say(&mut stream, rest).await
         }
         Script::Endless(first, again) => {
             stream.write_all(&first).await?;
@@ -139,6 +148,15 @@ impl Chat {
         let url = format!("{}/api/v1/me/chat", self.site.employee.url);
         let body = json!({"instance_id": "a0", "message": "Hello there", "stream": true});
         self.site.employee.http.post(url).bearer_auth(&self.token).json(&body).send().await.unwrap()
+    }
+
+    /// Waits until the question and its answer are stored.
+    async fn both_stored(&self) -> Vec<(Role, String, i64)> {
+        testkit::until_ok("question and answer are stored", async || {
+            let messages = self.messages().await;
+            if messages.len() == 2 { Ok(messages) } else { Err(messages) }
+        })
+        .await
     }
 
     async fn messages(&self) -> Vec<(Role, String, i64)> {
@@ -306,40 +324,46 @@ async fn whoever_leaves_stops_the_model_and_keeps_what_was_said() {
     let mut body = chat.stream().await.bytes_stream();
     body.next().await.unwrap().unwrap();
     drop(body);
-    let gone = tokio::time::timeout(Duration::from_secs(20), chat.gateway.gone.recv()).await;
+    let gone = tokio::time::timeout(testkit::LIMIT, chat.gateway.gone.recv()).await;
     assert!(gone.is_ok(), "the gateway was never told");
-    for _ in 0..200 {
-        if chat.messages().await.len() == 2 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    let messages = chat.messages().await;
+    let messages = chat.both_stored().await;
     assert!(messages[1].1.starts_with("on and "), "{messages:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_while_the_answer_is_stored_finds_it_all_the_same() {
-    let mut pieces = vec![EVENTS.as_bytes().to_vec()];
-    pieces.push(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"all of it\"}}]}\n\n".to_vec());
-    // Time enough to take the database away.
-    pieces.extend(vec![b": wait\n\n".to_vec(); 100]);
-    pieces.push(b"data: [DONE]\n\n".to_vec());
-    let chat = chat(Script::Say(pieces)).await;
-    let mut body = chat.stream().await.bytes_stream();
-    body.next().await.unwrap().unwrap();
-    let writing = chat.site.app.db.begin().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    drop(body);
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    drop(writing);
-    for _ in 0..100 {
-        if chat.messages().await.len() == 2 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    let first = vec![
+        EVENTS.as_bytes().to_vec(),
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"all of it\"}}]}\n\n".to_vec(),
+    ];
+    let the_rest = Arc::new(Notify::new());
+    let chat = chat(Script::Held(first, the_rest.clone(), vec![b"data: [DONE]\n\n".to_vec()])).await;
+    // A connection of its own: the client hears on it that the server has let it go.
+    let address = chat.site.employee.url.strip_prefix("http://").unwrap();
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let question = json!({"instance_id": "a0", "message": "Hello there", "stream": true}).to_string();
+    let request = format!(
+        "POST /api/v1/me/chat HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{question}",
+        chat.token,
+        question.len()
+    );
+    client.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![];
+    while !String::from_utf8_lossy(&answer).contains("all of it") {
+        assert!(client.read_buf(&mut answer).await.unwrap() > 0, "{}", String::from_utf8_lossy(&answer));
     }
-    assert_eq!(chat.messages().await[1].1, "all of it");
+    // The answer ends, and the database is somebody else's.
+    let writing = chat.site.begin_patient().await;
+    the_rest.notify_one();
+    chat.site.until_blocked().await;
+    client.shutdown().await.unwrap();
+    // An error is as good: either way the server has ended the connection.
+    let ended = tokio::time::timeout(testkit::LIMIT, client.read_to_end(&mut answer)).await;
+    assert!(ended.is_ok(), "the server goes on for a client that is gone");
+    assert!(!String::from_utf8_lossy(&answer).contains("[DONE]"), "the end is passed on before it is stored");
+    drop(writing);
+    assert_eq!(chat.both_stored().await[1].1, "all of it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -281,12 +281,12 @@ async fn an_idle_instance_that_is_held_for_a_moment_is_waited_for() {
     let site = Site::start(database).await;
     let ids = site.instances("a", 2).await;
     let (_, token) = site.quick_employee("ada@example.com").await;
-    let mut tx = site.app.db.begin().await.unwrap();
+    let mut tx = site.begin_patient().await;
     for id in &ids {
         store::instance::lock(&mut tx, &InstanceId::named(id)).await.unwrap().unwrap();
     }
     let claim = tokio::spawn(site.employee.post("/me/instances/claim", json!({})).token(&token).send());
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    site.until_blocked().await;
     tx.commit().await.unwrap();
     let claimed = claim.await.unwrap().json();
     assert_eq!(claimed["data"]["instance"]["id"], "a0", "{claimed}");

@@ -149,13 +149,11 @@ on_both! {
     async fn any_job_can_be_run_now_and_paused(site: Site) {
         let begun = site.admin.post("/job-runs/token_usage_sync/run", json!({})).token(&site.root).ok().await;
         assert_eq!((begun["job_name"].as_str(), begun["status"].as_str()), (Some("token_usage_sync"), Some("running")));
-        for _ in 0..200 {
-            if runs(site, "token_usage_sync").await[0]["status"] == "success" {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let found = runs(site, "token_usage_sync").await;
+        let found = testkit::until_ok("it ends", async || {
+            let found = runs(site, "token_usage_sync").await;
+            if found[0]["status"] == "running" { Err(found) } else { Ok(found) }
+        })
+        .await;
         assert_eq!(found[0]["status"], "success");
         assert!(found[0]["message"].as_str().unwrap().contains("totals"));
         site.admin.post("/job-runs/nothing/run", json!({})).token(&site.root).refused("4040").await;
@@ -202,18 +200,7 @@ on_both! {
         let mut tx = app.db.begin().await.unwrap();
         add(&mut tx, &app.zone, &[request(700, yesterday), request(50, app.clock.now())]).await.unwrap();
         tx.commit().await.unwrap();
-        let run = async |name: &str| {
-            site.admin.post(&format!("/job-runs/{name}/run"), json!({})).token(&site.root).ok().await;
-            for _ in 0..400 {
-                if runs(site, name).await[0]["status"] != "running" {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            let run = runs(site, name).await[0].clone();
-            assert_eq!(run["status"], "success", "{run}");
-            run["message"].as_str().unwrap().to_owned()
-        };
+        let run = async |name: &str| site.run_job(&site.root, name).await;
         let told = run("sync_llm_spend").await;
         assert!(told.starts_with("today $0.000100, this month") && told.ends_with("0 budgets near their limit"), "{told}");
         let mut tx = app.db.begin().await.unwrap();
@@ -301,6 +288,10 @@ async fn who_is_frozen_in_a_transaction_holds_nobody_up_for_long() {
     let frozen = replica(&site).await;
     let now = site.app.clock.now();
     let mut tx = frozen.db.begin().await.unwrap();
+    store::record! { struct Patience { idle_in_transaction_session_timeout: String } }
+    let patience = tx.first::<Patience>("SHOW idle_in_transaction_session_timeout", args![]).await.unwrap().unwrap();
+    assert_eq!(patience.idle_in_transaction_session_timeout, "10s", "what every session of ours has");
+    tx.run("SET LOCAL idle_in_transaction_session_timeout = '1s'", args![]).await.unwrap();
     let new = store::job_run::New {
         job_name: "queueWorker",
         slot: Some(When::Seconds(5).slot(&site.app.zone, now)),
@@ -312,7 +303,7 @@ async fn who_is_frozen_in_a_transaction_holds_nobody_up_for_long() {
     };
     store::job_run::begin(&mut tx, &new).await.unwrap().unwrap();
     let scheduler = scheduler(&site.app);
-    let looked = tokio::time::timeout(Duration::from_secs(60), scheduler.tick()).await;
+    let looked = tokio::time::timeout(testkit::LIMIT, scheduler.tick()).await;
     assert!(looked.expect("the scheduler waits for the frozen one").unwrap().unwrap() > 0);
     scheduler.settled().await;
     let found = runs(&site, "queueWorker").await;

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use base::Secret;
 use base::id::InstanceId;
@@ -48,14 +47,14 @@ on_both! {
         let (old, new) = (random_token().unwrap(), random_token().unwrap());
         let db = site.app.db.clone();
         store::key_check::replace(&db, key(&old)).await.unwrap();
-        let mut tx = db.begin().await.unwrap();
+        let mut tx = site.begin_patient().await;
         tx.lock(store::db::Lock::Rekey).await.unwrap();
         store::key_check::replace(&mut tx, key(&new)).await.unwrap();
         let asking = {
             let (db, old) = (db.clone(), old.clone());
             tokio::spawn(async move { store::rekey::is_under(&db, SETTING, &old).await })
         };
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        site.until_blocked().await;
         assert!(!asking.is_finished(), "answered before it could know");
         tx.commit().await.unwrap();
         assert!(!asking.await.unwrap().unwrap(), "it is under the new one");
@@ -114,13 +113,13 @@ async fn two_servers_on_one_postgres_share_everything() {
     // A replica without the keys, or with others, is told so.
     let elsewhere = tempfile::tempdir().unwrap();
     let mut other = Process::serve(elsewhere.path(), &environment);
-    let told = other.ended().expect("it must not serve");
+    let told = other.ended().await;
     assert!(told.contains("that this database was made with is not here"), "{told}");
     let key = [("TIDEPOOL_MASTER_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")];
     let jwt = ["EMPLOYEE", "ADMIN"].map(|side| (format!("TIDEPOOL_{side}_JWT_SECRET"), side.repeat(8)));
     let jwt: Vec<(&str, &str)> = jwt.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let mut other = Process::serve(elsewhere.path(), &[&environment[..], &key, &jwt].concat());
-    let told = other.ended().expect("it must not serve");
+    let told = other.ended().await;
     assert!(told.contains("is not the key"), "{told}");
     drop((one, two));
     let output = run(folder.path(), &["db", "rekey"], &environment);
@@ -304,7 +303,7 @@ async fn lost_notices_are_told() {
     let mut heard = db.listen();
     let mut next = async |wanted: Notice| {
         let waited = async { while heard.recv().await.unwrap() != wanted {} };
-        tokio::time::timeout(std::time::Duration::from_secs(10), waited).await.expect("not told");
+        tokio::time::timeout(testkit::LIMIT, waited).await.expect("not told");
     };
     let probe = Notice::new(Topic::Metric, "probe");
     let tell = async |notice: Notice| {
@@ -360,13 +359,13 @@ async fn totals_are_copied_in_the_order_in_which_everybody_holds_instances() {
     db.run("UPDATE instance SET notes = 'moved' WHERE id = 'a0'", vec![]).await.unwrap();
     db.run("UPDATE instance SET total_requests = 1", vec![]).await.unwrap();
     db.run("UPDATE instance SET notes = 'moved again' WHERE id = 'a0'", vec![]).await.unwrap();
-    let mut tx = db.begin().await.unwrap();
+    let mut tx = site.begin_patient().await;
     store::instance::lock(&mut tx, &ids[0]).await.unwrap().unwrap();
     let copying = tokio::spawn({
         let db = db.clone();
         async move { store::usage::copy_totals(&db).await }
     });
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    site.until_blocked().await;
     store::instance::lock(&mut tx, &ids[1]).await.unwrap().unwrap();
     tx.commit().await.unwrap();
     assert_eq!(copying.await.unwrap().unwrap(), 2);

@@ -1,7 +1,5 @@
 //! The embedded LLM gateway as a part of the product.
 
-use std::time::Duration;
-
 use base::Secret;
 use domain::usage::spent;
 use gateway::provider::Settings;
@@ -107,6 +105,8 @@ async fn what_is_reserved_counts_until_the_last_request_has_ended() {
     ];
     let mut server = Process::serve(folder.path(), &environment);
     server.ready().await;
+    // One connection for each request: none of an earlier one stands for a new one.
+    let http = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
     let login = json!({"email": "root@example.com", "password": PASSWORD});
     let root = server.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
     let user = json!({"email": "ada@example.com", "password": PASSWORD, "quota_daily": 10_000_000});
@@ -125,21 +125,49 @@ async fn what_is_reserved_counts_until_the_last_request_has_ended() {
     assert_eq!(unread.status().as_u16(), 200);
     let url = Secret::new(format!("sqlite:{}", folder.path().join("data/tidepool.db").display()));
     let db = store::Db::open(&url).await.unwrap();
-    let midnight = base::Zone::named("Europe/Berlin").unwrap().midnight(jiff::Timestamp::now());
-    let today = format!("user:{}:{}", user.as_str().unwrap(), midnight.as_second());
+    // Of whatever day it is to the server.
+    let ours = format!("subject LIKE 'user:{}:%'", user.as_str().unwrap());
     let granted = async || {
-        let mut tx = db.begin().await.unwrap();
-        store::quota_grant::granted(&mut tx, &today).await.unwrap()
+        let sql = format!("SELECT CAST(COALESCE(SUM(granted), 0) AS BIGINT) AS n FROM quota_grant WHERE {ours}");
+        db.first::<Granted>(&sql, vec![]).await.unwrap().unwrap().n
     };
     assert!(granted().await > 0);
+    // The database remembers whether the grant was given up before the client left.
+    for statement in [
+        "CREATE TABLE client_left (n INTEGER NOT NULL)".into(),
+        "CREATE TABLE given_up (after_client_left INTEGER NOT NULL)".into(),
+        format!(
+            "CREATE TRIGGER given_up_update AFTER UPDATE ON quota_grant WHEN NEW.{ours} AND NEW.granted <= 0 \
+             BEGIN INSERT INTO given_up SELECT COUNT(*) FROM client_left; END"
+        ),
+        format!(
+            "CREATE TRIGGER given_up_delete AFTER DELETE ON quota_grant WHEN OLD.{ours} AND OLD.granted > 0 \
+             BEGIN INSERT INTO given_up SELECT COUNT(*) FROM client_left; END"
+        ),
+    ] {
+        db.run(&statement, vec![]).await.unwrap();
+    }
     server.terminate();
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    let health = format!("{}/healthz", server.employee.url);
+    testkit::until("it takes no new connections", async || http.get(&health).send().await.is_err()).await;
     assert!(granted().await > 0, "its request is still under way");
+    db.run("INSERT INTO client_left VALUES (1)", vec![]).await.unwrap();
     drop(unread);
     let (status, text) = server.end();
     assert!(status.success(), "{text}");
     assert_eq!(granted().await, 0);
+    let given_up: Vec<GivenUp> = db.all("SELECT after_client_left FROM given_up", vec![]).await.unwrap();
+    assert!(!given_up.is_empty() && given_up.iter().all(|at| at.after_client_left == 1), "{given_up:?}");
     assert_eq!(std::fs::read_dir(folder.path().join("data/gateway")).unwrap().count(), 0);
+}
+
+store::record! {
+    struct Granted { n: i64 }
+}
+
+store::record! {
+    #[derive(Debug)]
+    struct GivenUp { after_client_left: i64 }
 }
 
 #[test]

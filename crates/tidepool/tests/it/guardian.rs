@@ -94,9 +94,12 @@ async fn every_dimension_of_instances_finds_what_is_wrong() {
     store::instance_health::set_mark(&site.app.db, &id, inode, size, read_at).await.unwrap();
     // A gateway that is nobody's.
     let stray = format!("stray-{id}");
+    // Next to its instance's ports, in the block that is this case's.
+    let port = (ground.show(&id).await["gateway_port"].as_i64().unwrap() + 7).to_string();
     ground.sh("mkdir -p /tmp/\"$1\" && printf '{\"gateway\":{\"auth\":{\"token\":\"x\"}}}' >/tmp/\"$1\"/openclaw.json && systemd-run -q --unit=\"$1\" \
-        --setenv=OPENCLAW_STATE_DIR=/tmp/\"$1\" --setenv=OPENCLAW_CONFIG_PATH=/tmp/\"$1\"/openclaw.json /opt/tidepool/openclaw/2026.9.6/openclaw gateway run --port \"$2\"; sleep 1",
-        &[&stray, "29871"]).await;
+        --setenv=OPENCLAW_STATE_DIR=/tmp/\"$1\" --setenv=OPENCLAW_CONFIG_PATH=/tmp/\"$1\"/openclaw.json /opt/tidepool/openclaw/2026.9.6/openclaw gateway run --port \"$2\"",
+        &[&stray, &port]).await;
+    ground.listens(&port).await;
     for (name, words) in [
         ("guardian_inst_auth", "its key is not the stored one"),
         ("guardian_port", "its configuration says port 1234"),

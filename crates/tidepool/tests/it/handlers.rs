@@ -190,7 +190,7 @@ async fn a_profession_instance_gets_its_role_pack() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_is_accepted_after_a_chat_and_taken_back_without() {
     let name = "handlers::an_upgrade_is_accepted_after_a_chat_and_taken_back_without";
-    let Some(mut ground) = Ground::with(name, std::time::Duration::from_secs(8)).await else { return };
+    let Some(mut ground) = Ground::with(name, std::time::Duration::from_secs(15)).await else { return };
     let id = ground.instance(json!({})).await;
     let db = ground.site.app.db.clone();
     store::instance::set_version(&db, &base::id::InstanceId::named(&id), OLDER).await.unwrap();
@@ -253,8 +253,8 @@ pack npm 11.21.1
 mkdir -p package; printf 'echo "OpenClaw %s (packed)"\n' "$1" >package/openclaw.mjs; pack openclaw "$1"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 systemd-run -q --unit="registry-$2" -p WorkingDirectory="$dir" python3 -m http.server --bind 127.0.0.1 "$port"
-for i in $(seq 100); do curl -fs -o /dev/null "http://127.0.0.1:$port/" && break; sleep 0.05; done
-echo "$port"
+for i in $(seq 600); do curl -fs -o /dev/null "http://127.0.0.1:$port/" && { echo "$port"; exit; }; sleep 0.1; done
+echo "the registry does not answer: $(systemctl status "registry-$2")" >&2; exit 1
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,7 +262,7 @@ async fn a_server_is_prepared_from_the_registry() {
     let Some(fleet) = crate::kit::hosts::fleet("handlers::a_server_is_prepared_from_the_registry") else { return };
     // Nobody else has this version, nor this host.
     let (version, unit, host) = ("2026.8.2", base::id::fresh(), fleet.host("h3"));
-    let script = remote::host::Command::script(REGISTRY).args([version, &unit]);
+    let script = remote::host::Command::script(REGISTRY).args([version, &unit]).limit(2 * testkit::LIMIT);
     let port = host.succeed(&script).await.unwrap().text();
     let assistants = domain::assistant::Defaults {
         version: version.parse().unwrap(),

@@ -1,18 +1,19 @@
 //! What is bad about servers and what is on them, each met by the real handlers on a real host; and what administrators see of both.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::kit::hosts::Ground;
+use crate::kit::hosts::{Ground, START_LIMIT};
 
-/// Cases on a host of the testbed's.
+/// Cases on a host of the testbed's; some say how long an assistant may take to start.
 macro_rules! on_host {
-    ($($(#[$meta:meta])* async fn $name:ident($ground:ident: Ground) $body:block)*) => {$(
+    ($($(#[$meta:meta])* async fn $name:ident($ground:ident: Ground $(, $limit:expr)?) $body:block)*) => {$(
         $(#[$meta])*
         #[tokio::test(flavor = "multi_thread")]
         async fn $name() {
-            let limit = Duration::from_secs(8);
+            let limit = [START_LIMIT $(, $limit)?];
+            let limit = limit[limit.len() - 1];
             #[allow(unused_mut)]
             if let Some(mut $ground) = Ground::with(concat!("hosts::", stringify!($name)), limit).await {
                 $body
@@ -51,10 +52,14 @@ on_host! {
         // Somebody who counts in the file, four times a second, for some seconds.
         let unit = format!("hand-{id}");
         let hand = r#"
-import json, os, sys, time
+import fcntl, json, os, sys, time
+folder = os.open(os.path.dirname(sys.argv[1]), os.O_RDONLY)
 for n in range(1, 21):
+    # What was written between a hand's own reading and writing would be lost to the hand, not to us.
+    fcntl.flock(folder, fcntl.LOCK_EX)
     config = json.load(open(sys.argv[1])); config["ui"] = {"n": n}
     new = sys.argv[1] + ".hand"; json.dump(config, open(new, "w")); os.chown(new, os.stat(sys.argv[1]).st_uid, -1); os.rename(new, sys.argv[1])
+    fcntl.flock(folder, fcntl.LOCK_UN)
     time.sleep(0.25)
 "#;
         ground.sh("systemd-run -q --unit=\"$1\" python3 -c \"$3\" \"$2\"", &[&unit, &path, hand]).await;
@@ -82,8 +87,8 @@ for n in range(1, 21):
         let id = ground.provisioned(json!({})).await;
         let port = ground.show(&id).await["gateway_port"].to_string();
         let stranger = format!("stranger-{id}");
-        ground.sh("systemctl stop \"openclaw-$1\"; systemd-run -q --unit=\"$2\" python3 -m http.server --bind 127.0.0.1 \"$3\"; \
-            for i in $(seq 100); do ss -Hltn \"sport = :$3\" | grep -q . && break; sleep 0.05; done", &[&id, &stranger, &port]).await;
+        ground.sh("systemctl stop \"openclaw-$1\"; systemd-run -q --unit=\"$2\" python3 -m http.server --bind 127.0.0.1 \"$3\"", &[&id, &stranger, &port]).await;
+        ground.listens(&port).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
         assert!(failed.told.contains(&format!("port {port} is held by another program")), "{}", failed.told);
         assert!(failed.error.contains("http.server"), "{}", failed.error);
@@ -92,8 +97,8 @@ for n in range(1, 21):
         ground.run("restart_instance", of(&id)).await;
         // A gateway of the same instance that is left over is ended.
         let home = ground.home(&id).await;
-        ground.sh("systemctl stop \"openclaw-$1\"; (OPENCLAW_STATE_DIR=$2/.openclaw OPENCLAW_CONFIG_PATH=$2/.openclaw/openclaw.json setsid /opt/tidepool/openclaw/2026.9.6/openclaw gateway run --port \"$3\" >/dev/null 2>&1 &) ; \
-            for i in $(seq 100); do ss -Hltn \"sport = :$3\" | grep -q . && break; sleep 0.05; done", &[&id, &home, &port]).await;
+        ground.sh("systemctl stop \"openclaw-$1\"; (OPENCLAW_STATE_DIR=$2/.openclaw OPENCLAW_CONFIG_PATH=$2/.openclaw/openclaw.json setsid /opt/tidepool/openclaw/2026.9.6/openclaw gateway run --port \"$3\" >/dev/null 2>&1 &)", &[&id, &home, &port]).await;
+        ground.listens(&port).await;
         let task = ground.run("restart_instance", of(&id)).await;
         let log = ground.log(&base::id::TaskId::named(&task.id)).await;
         assert!(log.iter().any(|line| line.contains("freed of a gateway of this instance")), "{log:?}");
@@ -121,7 +126,7 @@ for n in range(1, 21):
         assert_eq!(ground.sh("systemctl is-active \"openclaw-$1\"", &[&id]).await, "active", "{}", task.result);
     }
 
-    async fn a_refused_configuration_is_not_tried_again_and_again(ground: Ground) {
+    async fn a_refused_configuration_is_not_tried_again_and_again(ground: Ground, Duration::from_secs(3600)) {
         let id = ground.provisioned(json!({})).await;
         let pid = ground.main_pid(&id).await;
         // An unknown key, wished for: OpenClaw is asked before it is written.
@@ -136,19 +141,17 @@ for n in range(1, 21):
         assert!(failed.told.contains("Unrecognized key"), "{}", failed.told);
         assert_eq!(ground.main_pid(&id).await, pid);
         ground.sh("sed -i 's/\"bogus\": 1,//' \"$1\"", &[&path]).await;
-        // One that only shows when it starts.
+        // One that only shows when it starts. That is known before the start's time is over, which would be an hour.
         ground.wrong(&id, json!({"refuse": true})).await;
-        let began = Instant::now();
         let failed = ground.fails("restart_instance", of(&id)).await;
         assert!(failed.told.contains("refuses its configuration"), "{}", failed.told);
         assert!(failed.error.contains("Invalid config, as it was told to say"), "{}", failed.error);
-        assert!(began.elapsed() < Duration::from_secs(7), "known before the time is over: {:?}", began.elapsed());
         assert_eq!(ground.sh("systemctl show -p NRestarts,ActiveState --value \"openclaw-$1\"", &[&id]).await, "0\nfailed");
         ground.wrong(&id, json!({})).await;
         ground.run("restart_instance", of(&id)).await;
     }
 
-    async fn a_slow_start_is_waited_for_up_to_its_limit(ground: Ground) {
+    async fn a_slow_start_is_waited_for_up_to_its_limit(ground: Ground, Duration::from_secs(15)) {
         let id = ground.provisioned(json!({})).await;
         ground.wrong(&id, json!({"delay": 4})).await;
         let task = ground.run("restart_instance", of(&id)).await;
@@ -157,10 +160,10 @@ for n in range(1, 21):
         assert!(took.unwrap() >= 4.0, "{log:?}");
         ground.wrong(&id, json!({"delay": 60})).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert_eq!(failed.told, "the assistant was not answering after 8 s");
+        assert_eq!(failed.told, "the assistant was not answering after 15 s");
         ground.wrong(&id, json!({"unready": true})).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert_eq!(failed.told, "the assistant was alive, but not ready after 8 s");
+        assert_eq!(failed.told, "the assistant was alive, but not ready after 15 s");
     }
 
     async fn an_assistant_that_does_not_reload_is_restarted(ground: Ground) {
@@ -322,16 +325,16 @@ for n in range(1, 21):
         ground.sh("systemctl restart \"openclaw-$1\"", &[&id]).await;
         let mut seen = String::new();
         while seen.matches("listening on ws://").count() < 2 {
-            let piece = tokio::time::timeout(Duration::from_secs(10), stream.chunk()).await.unwrap().unwrap().unwrap();
+            let piece = tokio::time::timeout(testkit::LIMIT, stream.chunk()).await.expect("no line").unwrap().unwrap();
             seen.push_str(&String::from_utf8_lossy(&piece));
         }
         assert!(seen.starts_with("data: {") && !seen.contains(&token), "{seen}");
 
         // Whoever was shut out reads no more of it, once their session is looked at again.
         ground.site.admin.post("/auth/logout", json!({})).token(&ground.site.root).ok().await;
-        tokio::time::sleep(api::event_stream::LOOK).await;
+        ground.site.wait(api::event_stream::LOOK);
         ground.sh("systemctl restart \"openclaw-$1\"", &[&id]).await;
-        let rest = tokio::time::timeout(Duration::from_secs(10), async {
+        let rest = tokio::time::timeout(testkit::LIMIT, async {
             let mut rest = String::new();
             while let Some(piece) = stream.chunk().await.unwrap() {
                 rest.push_str(&String::from_utf8_lossy(&piece));

@@ -35,20 +35,6 @@ async fn spend(site: &Site, token: &str, quota: i64) {
     tx.commit().await.unwrap();
 }
 
-/// Runs a job now; answers what it says.
-async fn run(site: &Site, token: &str, job: &str) -> String {
-    site.admin.post(&format!("/job-runs/{job}/run"), json!({})).token(token).ok().await;
-    loop {
-        let runs = site.admin.get(&format!("/job-runs?job_name={job}")).token(token).ok().await;
-        let last = &runs["list"][0];
-        if last["status"] != "running" {
-            assert_eq!(last["status"], "success", "{last}");
-            return last["message"].as_str().unwrap().to_owned();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 async fn key(site: &Site, id: &str) -> store::gateway_key::GatewayKey {
     store::gateway_key::named(&site.app.db, id).await.unwrap().unwrap()
 }
@@ -69,21 +55,21 @@ on_both! {
             let path = format!("/alerts?rule={rule}&open=true");
             site.admin.get(&path).token(&site.root).ok().await["list"].as_array().unwrap().iter().map(|a| a["message"].clone()).collect::<Vec<Value>>()
         };
-        assert!(run(site, &site.root, "sync_llm_spend").await.ends_with("0 budgets near their limit"));
-        run(site, &site.root, "key_balance_alert").await;
+        assert!(site.run_job(&site.root, "sync_llm_spend").await.ends_with("0 budgets near their limit"));
+        site.run_job(&site.root, "key_balance_alert").await;
         assert!(open("budget_near_limit").await.is_empty());
         assert!(open("key_balance_low").await.is_empty(), "$10 are left");
         let shown = site.app.llm.gateway.find_key("a0").await.unwrap().unwrap();
         assert_eq!((shown.used_quota, shown.remain_quota), (0, Some(5_000_000)), "what the gateway enforces");
         spend(site, "a0", 4_500_000).await;
-        assert!(run(site, &site.root, "sync_llm_spend").await.ends_with("1 budgets near their limit"));
-        run(site, &site.root, "key_balance_alert").await;
+        assert!(site.run_job(&site.root, "sync_llm_spend").await.ends_with("1 budgets near their limit"));
+        site.run_job(&site.root, "key_balance_alert").await;
         assert_eq!(open("budget_near_limit").await, ["key:a0 has used 4500000 of 5000000 (90 %)"]);
         assert_eq!(open("key_balance_low").await, ["key:a0 has $1.00 left"]);
         // Its instance is gone: nobody spends on it any more.
         site.admin.delete("/assistant-instances/a0").token(&site.root).ok().await;
-        run(site, &site.root, "sync_llm_spend").await;
-        run(site, &site.root, "key_balance_alert").await;
+        site.run_job(&site.root, "sync_llm_spend").await;
+        site.run_job(&site.root, "key_balance_alert").await;
         assert!(open("budget_near_limit").await.is_empty() && open("key_balance_low").await.is_empty());
     }
 
@@ -152,13 +138,13 @@ async fn a_key_that_was_changed_for_another_is_no_drift() {
     world.tokens("a0").await;
     world.gateway.tables.run("UPDATE tokens SET used_quota = 700", vec![]).await.unwrap();
     spend(site, "a0", 700).await;
-    assert!(run(site, &site.root, "spend_comparison").await.ends_with("drift 0"));
+    assert!(site.run_job(&site.root, "spend_comparison").await.ends_with("drift 0"));
     site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
     world.work().await;
     world.tokens("a0").await;
     site.wait(Duration::from_secs(24 * 3600));
     let root = site.admin_login("root@example.com").await;
-    let told = run(site, &root, "spend_comparison").await;
+    let told = site.run_job(&root, "spend_comparison").await;
     assert!(told.ends_with("the gateway's count apart by 0; drift 0"), "{told}");
 }
 

@@ -161,13 +161,11 @@ async fn run(site: &Site, kinds: &[&str], again: bool) -> i64 {
         }
         count
     };
-    for _ in 0..500 {
-        let waits = count("pending").await + count("processing").await;
-        if waits == 0 && (!again || count("failed").await == 0) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    testkit::until_ok("all tasks have ended", async || {
+        let (waits, failed) = (count("pending").await + count("processing").await, count("failed").await);
+        if waits == 0 && (!again || failed == 0) { Ok(()) } else { Err((waits, failed)) }
+    })
+    .await;
     stop.send(true).unwrap();
     working.await.unwrap();
     count("failed").await
@@ -429,17 +427,7 @@ async fn keys_that_a_gateway_lost_are_told_of_once_and_brought_back() {
         site.admin.post("/keys", json!({"instance_id": id})).token(&site.root).ok().await;
     }
     world.work().await;
-    let heal = async || {
-        site.admin.post("/job-runs/llm_self_heal/run", json!({})).token(&site.root).ok().await;
-        loop {
-            let runs = site.admin.get("/job-runs?job_name=llm_self_heal").token(&site.root).ok().await;
-            if runs["list"][0]["status"] != "running" {
-                assert_eq!(runs["list"][0]["status"], "success", "{runs}");
-                return runs["list"][0]["message"].as_str().unwrap().to_owned();
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
+    let heal = async || site.run_job(&site.root, "llm_self_heal").await;
     let alerts = async || site.admin.get("/alerts?rule=gateway_down").token(&site.root).ok().await;
     assert_eq!(heal().await, "0 of 2 sub keys fail");
     world.gateway.tables.run("DELETE FROM tokens WHERE name IN (?, ?)", with!["a0", "a1"]).await.unwrap();

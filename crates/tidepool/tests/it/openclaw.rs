@@ -1,10 +1,11 @@
 //! The real OpenClaw in a host: provisioned, claimed, talked to over its WebSocket, with a model server beside it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::id::TaskId;
 use openclaw::frame::Request;
 use serde_json::json;
+use testkit::until_ok_within;
 
 use crate::kit::assistant::{START, Talk, model_server};
 use crate::kit::hosts::{CURRENT, Ground, fleet, is_real};
@@ -161,16 +162,17 @@ async fn heavy_the_real_one_is_talked_to_through_the_relay() {
     ground.sh("systemctl restart --no-block \"openclaw-$1\"", &[&id]).await;
     one.event("shutdown").await;
     assert_eq!(one.closed().await.0, 1012);
-    let began = Instant::now();
-    let mut one = loop {
-        match connect(&ground, &employee, &id).await {
-            Ok(client) => break client,
-            Err(Closed(code, _)) => assert!(matches!(code, 1011..=1013), "{code}"),
-        }
-        assert!(began.elapsed() < START, "it does not come back");
-        // By the site's clock, which stands, all tickets are of one minute: 120 of them.
-        tokio::time::sleep(Duration::from_secs(2)).await;
-    };
+    let mut one = until_ok_within(START, "it comes back", async || {
+        // There are 120 tickets a minute, and the site's clock stands.
+        ground.site.wait(Duration::from_secs(1));
+        let closed = match connect(&ground, &employee, &id).await {
+            Ok(client) => return Ok(client),
+            Err(closed) => closed,
+        };
+        assert!(matches!(closed.0, 1011..=1013), "{closed:?}");
+        Err(closed)
+    })
+    .await;
     let history = one.request("chat.history", json!({"sessionKey": MAIN})).await.unwrap().to_string();
     assert!(history.contains("remember the shore") && history.contains("word1"), "{history}");
     one.send("run-5", "remember the harbour").await;

@@ -1,8 +1,9 @@
 //! The task queue: states, attempts, leases, exclusion per instance, and waking up.
 
-use std::sync::Mutex;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
 
 use base::id::{InstanceId, TaskId};
 use base::{Error, Result};
@@ -21,6 +22,9 @@ struct Probe {
     instance_id: Option<String>,
     #[serde(default)]
     millis: u64,
+    /// It runs until the test opens this gate.
+    #[serde(default)]
+    gate: Option<String>,
     #[serde(default)]
     fails: bool,
     #[serde(default)]
@@ -30,6 +34,26 @@ struct Probe {
 /// Instances whose probe runs at this moment, and how many did at once.
 static RUNNING: Mutex<Vec<String>> = Mutex::new(vec![]);
 static MOST_AT_ONCE: AtomicUsize = AtomicUsize::new(0);
+
+/// The gates that are open.
+static OPEN: LazyLock<watch::Sender<HashSet<String>>> = LazyLock::new(|| watch::Sender::new(HashSet::new()));
+
+/// A gate of its own for a test.
+fn gate() -> String {
+    base::id::fresh()
+}
+
+fn open(gate: &str) {
+    OPEN.send_modify(|open| {
+        open.insert(gate.to_owned());
+    });
+}
+
+async fn pass(gate: Option<&String>) {
+    if let Some(gate) = gate {
+        OPEN.subscribe().wait_for(|open| open.contains(gate)).await.unwrap();
+    }
+}
 
 impl Payload for Probe {
     const TYPE: &'static str = "probe";
@@ -48,12 +72,18 @@ impl Run for Probe {
             running.push(instance.clone());
             MOST_AT_ONCE.fetch_max(running.len(), Ordering::SeqCst);
         }
+        // How long the work takes, so that tasks that run at once are seen to.
         tokio::time::sleep(Duration::from_millis(self.millis)).await;
+        pass(self.gate.as_ref()).await;
         if let Some(instance) = &self.instance_id {
             RUNNING.lock().unwrap().retain(|r| r != instance);
         }
         assert!(!self.panics, "as it was told to");
-        if self.fails { Err(Error::internal("it was told to fail")) } else { Ok("probed".into()) }
+        if self.fails {
+            return Err(Error::internal("it was told to fail"));
+        }
+        context.log("ends").await?;
+        Ok("probed".into())
     }
 }
 
@@ -61,6 +91,8 @@ impl Run for Probe {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Clean {
     instance_id: String,
+    #[serde(default)]
+    gate: Option<String>,
 }
 
 impl Payload for Clean {
@@ -73,7 +105,7 @@ impl Payload for Clean {
 
 impl Run for Clean {
     async fn run(self, _: Context) -> Result<String> {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        pass(self.gate.as_ref()).await;
         Ok("cleaned".into())
     }
 }
@@ -114,17 +146,31 @@ async fn enqueue(site: &Site, payload: &impl Payload) -> TaskId {
     id
 }
 
-/// Waits until the task is in this state; hanging is a failure.
+/// Waits until the task is in this state.
 async fn until(site: &Site, id: &TaskId, status: Status) -> task::Task {
-    let began = Instant::now();
-    loop {
+    testkit::until_ok(&format!("the task is {status:?}"), async || {
         let task = task::show(&site.app, id).await.unwrap();
-        if task.status == status {
-            return task;
-        }
-        assert!(began.elapsed() < Duration::from_secs(20), "still {:?}: {}", task.status, task.error);
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        if task.status == status { Ok(task) } else { Err(task) }
+    })
+    .await
+}
+
+/// Returns when a worker has looked for due tasks once more: whatever was due before that, and free to run, is taken by then.
+async fn another_look(site: &Site) {
+    let marker = enqueue(site, &probe(None)).await;
+    until(site, &marker, Status::Done).await;
+}
+
+/// A task that a worker began and left behind; its lease ends when this says.
+async fn left_behind(site: &Site, instance: &str, lease_until: jiff::Timestamp) -> (TaskId, store::task::Held) {
+    let mut tx = site.app.db.begin().await.unwrap();
+    let now = site.app.clock.now();
+    let id = task::enqueue(&site.app, &mut tx, &probe(Some(instance)), "test", None).await.unwrap();
+    let due = store::task::lock_due(&mut tx, &["probe"], now, 1).await.unwrap();
+    assert_eq!(due[0].id, id.as_str());
+    let held = store::task::begin(&mut tx, &due[0], "a worker that died", now, lease_until).await.unwrap();
+    tx.commit().await.unwrap();
+    (id, held)
 }
 
 fn probe(instance: Option<&str>) -> Probe {
@@ -167,16 +213,13 @@ on_both! {
         let worker = Worker::new(site.app.clone(), task::TYPES, QUICK);
         let (stop, stopped) = watch::channel(false);
         let ended = tokio::spawn(worker.run(stopped));
-        let began = Instant::now();
-        let failed = loop {
+        let failed = testkit::until_ok("one failed and two are done", async || {
             let failed = site.admin.get("/tasks?status=failed").token(&site.root).ok().await;
             // The page, its total and the counts are read one after the other, while the worker goes on.
-            if failed["list"][0].is_object() && failed["total"] == 1 && failed["counts"]["done"] == 2 {
-                break failed;
-            }
-            assert!(began.elapsed() < Duration::from_secs(20), "{failed}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        };
+            let all = failed["list"][0].is_object() && failed["total"] == 1 && failed["counts"]["done"] == 2;
+            if all { Ok(failed) } else { Err(failed) }
+        })
+        .await;
         assert!(failed["list"][0]["error"].as_str().unwrap().contains("not on its server yet"), "{failed}");
         stop.send(true).unwrap();
         ended.await.unwrap();
@@ -188,7 +231,7 @@ on_both! {
         let done = until(site, &id, Status::Done).await;
         assert_eq!((done.attempts, done.result.as_str(), done.worker, done.failures), (1, "probed", None, 0));
         let log = task::log_of(&site.app, &id).await.unwrap();
-        assert_eq!(log.iter().map(|l| l.line.as_str()).collect::<Vec<_>>(), ["begins"]);
+        assert_eq!(log.iter().map(|l| l.line.as_str()).collect::<Vec<_>>(), ["begins", "ends"]);
         working.stop().await;
     }
 
@@ -202,14 +245,14 @@ on_both! {
             let millis = wait.as_millis();
             assert!((least * 1000..=least * 1250).contains(&millis), "attempt {attempt} waits {millis} ms");
             site.wait(Duration::from_millis(millis as u64 - 1));
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            another_look(site).await;
             assert_eq!(task::show(&site.app, &id).await.unwrap().attempts, attempt, "not before its time");
             site.wait(Duration::from_millis(1));
-            let began = Instant::now();
-            while task::show(&site.app, &id).await.unwrap().attempts == attempt {
-                assert!(began.elapsed() < Duration::from_secs(20));
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            testkit::until_ok("the next attempt", async || {
+                let task = task::show(&site.app, &id).await.unwrap();
+                if task.attempts == attempt { Err(task) } else { Ok(()) }
+            })
+            .await;
         }
         let dead = until(site, &id, Status::Dead).await;
         assert_eq!((dead.attempts, dead.failures), (5, 5));
@@ -236,7 +279,14 @@ on_both! {
 
     async fn two_tasks_of_one_instance_never_run_at_the_same_time(site: Site) {
         let workers = [work(site, QUICK), work(site, QUICK), work(site, QUICK)];
+        // Tasks of different instances do: these two cannot end before both run.
+        let gate = gate();
         let mut ids = vec![];
+        for name in ["y0", "y1"] {
+            ids.push(enqueue(site, &Probe { gate: Some(gate.clone()), ..probe(Some(name)) }).await);
+        }
+        testkit::until("both run", async || MOST_AT_ONCE.load(Ordering::SeqCst) > 1).await;
+        open(&gate);
         for i in 0..60 {
             let name = format!("x{}", i % 6);
             ids.push(enqueue(site, &Probe { millis: 10, ..probe(Some(&name)) }).await);
@@ -245,34 +295,38 @@ on_both! {
             let done = until(site, id, Status::Done).await;
             assert_eq!(done.failures, 0, "{}", done.error);
         }
-        assert!(MOST_AT_ONCE.load(Ordering::SeqCst) > 1, "but tasks of different instances do");
         for worker in workers {
             worker.stop().await;
         }
     }
 
     async fn cleaning_holds_back_everything_else_of_its_instance(site: Site) {
-        let clean = enqueue(site, &Clean { instance_id: "x".into() }).await;
+        let gate = gate();
+        let clean = enqueue(site, &Clean { instance_id: "x".into(), gate: Some(gate.clone()) }).await;
         let after = enqueue(site, &probe(Some("x"))).await;
-        let other = enqueue(site, &probe(Some("y"))).await;
+        let pending = async |id: &TaskId| task::show(&site.app, id).await.unwrap().status == Status::Pending;
         // Cleaning that waits for its next attempt holds back too, and so does a dead one.
         let later = "UPDATE task SET status = ?, next_attempt_at = next_attempt_at + 60000 WHERE id = ?";
         site.app.db.run(later, store::args!["failed", clean.as_str()]).await.unwrap();
         let working = work(site, QUICK);
-        until(site, &other, Status::Done).await;
-        tokio::time::sleep(Duration::from_millis(80)).await;
-        assert_eq!(task::show(&site.app, &after).await.unwrap().status, Status::Pending);
+        another_look(site).await;
+        assert!(pending(&after).await, "held back by a cleaning that failed");
         site.admin.post(&format!("/tasks/{clean}/cancel"), json!({})).token(&site.root).ok().await;
-        tokio::time::sleep(Duration::from_millis(80)).await;
-        assert_eq!(task::show(&site.app, &after).await.unwrap().status, Status::Pending, "held back by a dead cleaning");
+        another_look(site).await;
+        assert!(pending(&after).await, "held back by a dead cleaning");
         // A later cleaning that is done is as good.
-        let again = enqueue(site, &Clean { instance_id: "x".into() }).await;
+        let again = enqueue(site, &Clean { instance_id: "x".into(), gate: None }).await;
         until(site, &again, Status::Done).await;
         until(site, &after, Status::Done).await;
-        let after = enqueue(site, &probe(Some("x"))).await;
+        // The dead one is tried again: while it runs, nothing else of its instance does.
         site.admin.post(&format!("/tasks/{clean}/retry"), json!({})).token(&site.root).ok().await;
-        let done = until(site, &after, Status::Done).await;
-        assert!(done.updated_at >= task::show(&site.app, &clean).await.unwrap().updated_at);
+        until(site, &clean, Status::Processing).await;
+        let after = enqueue(site, &probe(Some("x"))).await;
+        another_look(site).await;
+        assert!(pending(&after).await, "held back by a cleaning that runs");
+        open(&gate);
+        until(site, &after, Status::Done).await;
+        assert_eq!(task::show(&site.app, &clean).await.unwrap().status, Status::Done);
         working.stop().await;
     }
 
@@ -288,7 +342,7 @@ on_both! {
         };
         let (somebody, nobody) = ((vec!["x".to_owned()], true), (vec![], false));
         assert_eq!(busy().await, nobody);
-        let clean = enqueue(site, &Clean { instance_id: "x".into() }).await;
+        let clean = enqueue(site, &Clean { instance_id: "x".into(), gate: None }).await;
         assert_eq!(busy().await, somebody, "a cleaning waits for its turn");
         let after = enqueue(site, &probe(Some("x"))).await;
         set(&clean, "dead").await;
@@ -310,46 +364,85 @@ on_both! {
     }
 
     async fn workers_wake_at_once_when_a_task_is_enqueued(site: Site) {
-        let working = work(site, Timing { poll: Duration::from_secs(60), ..QUICK });
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // By itself it would look again in an hour.
+        let hour = Duration::from_secs(3600);
+        let working = work(site, Timing { poll: hour, lease: 3 * hour, ..QUICK });
         // Another handle on the same database is another process, as far as notices go; SQLite has one process only.
         let elsewhere = match site.app.db.dialect() {
             store::Dialect::Sqlite => site.app.db.clone(),
             store::Dialect::Postgres => store::Db::open(&site.database_url).await.unwrap(),
         };
-        let mut tx = elsewhere.begin().await.unwrap();
-        let id = task::enqueue(&site.app, &mut tx, &probe(None), "elsewhere", None).await.unwrap();
-        let began = Instant::now();
-        tx.commit().await.unwrap();
-        until(site, &id, Status::Done).await;
-        assert!(began.elapsed() < Duration::from_secs(10), "it did not wait for its next look");
+        // One might be found by a look that was under way; so many are not.
+        for _ in 0..10 {
+            let mut tx = elsewhere.begin().await.unwrap();
+            let id = task::enqueue(&site.app, &mut tx, &probe(None), "elsewhere", None).await.unwrap();
+            tx.commit().await.unwrap();
+            until(site, &id, Status::Done).await;
+        }
         working.stop().await;
     }
 
     async fn what_a_stopping_worker_cannot_finish_it_gives_back_without_an_attempt(site: Site) {
-        let working = work(site, Timing { drain: Duration::from_secs(5), ..QUICK });
-        let long = enqueue(site, &Probe { millis: 60_000, ..probe(None) }).await;
-        let short = enqueue(site, &Probe { millis: 1000, ..probe(None) }).await;
-        until(site, &long, Status::Processing).await;
-        until(site, &short, Status::Processing).await;
+        let begun = async |gate: &str| {
+            let id = enqueue(site, &Probe { gate: Some(gate.to_owned()), ..probe(None) }).await;
+            until(site, &id, Status::Processing).await;
+            id
+        };
+        // With time to drain, what runs is finished.
+        let working = work(site, Timing { drain: Duration::from_secs(3600), ..QUICK });
+        let gate = gate();
+        let id = begun(&gate).await;
+        working.stop.send(true).unwrap();
+        open(&gate);
+        working.ended.await.unwrap();
+        assert_eq!(task::show(&site.app, &id).await.unwrap().status, Status::Done, "there was time for it");
+        // Without, it is given back.
+        let working = work(site, Timing { drain: Duration::ZERO, ..QUICK });
+        let id = begun(&self::gate()).await;
         working.stop().await;
-        assert_eq!(task::show(&site.app, &short).await.unwrap().status, Status::Done, "there was time for it");
-        let back = task::show(&site.app, &long).await.unwrap();
+        let back = task::show(&site.app, &id).await.unwrap();
         assert_eq!((back.status, back.attempts, back.worker), (Status::Pending, 0, None));
     }
 
     async fn an_outcome_that_cannot_be_written_is_written_later_and_holds_nobody_else(site: Site) {
+        let db = &site.app.db;
+        // For a while the database takes no "done" of these two instances.
+        let refuse: &[&str] = match db.dialect() {
+            store::Dialect::Sqlite => &["CREATE TRIGGER refuse BEFORE UPDATE ON task WHEN NEW.status = 'done' AND NEW.instance_id IN ('x', 'y') \
+                BEGIN SELECT RAISE(ABORT, 'not now'); END"],
+            store::Dialect::Postgres => &[
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING MESSAGE = $$not now$$; END'",
+                "CREATE TRIGGER refuse BEFORE UPDATE ON task FOR EACH ROW \
+                WHEN (NEW.status = 'done' AND NEW.instance_id IN ('x', 'y')) EXECUTE FUNCTION refuse()",
+            ],
+        };
+        for statement in refuse {
+            db.run(statement, vec![]).await.unwrap();
+        }
         let working = work(site, QUICK);
-        // A name of a column that the queue needs is gone for a moment.
-        let id = enqueue(site, &Probe { millis: 1500, ..probe(Some("x")) }).await;
-        let other = enqueue(site, &Probe { millis: 1500, ..probe(Some("y")) }).await;
-        until(site, &id, Status::Processing).await;
-        until(site, &other, Status::Processing).await;
-        site.app.db.run("ALTER TABLE task RENAME COLUMN result TO result_away", vec![]).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(2500)).await;
-        site.app.db.run("ALTER TABLE task RENAME COLUMN result_away TO result", vec![]).await.unwrap();
-        for task in [&id, &other] {
-            let done = until(site, task, Status::Done).await;
+        let two = [enqueue(site, &probe(Some("x"))).await, enqueue(site, &probe(Some("y"))).await];
+        for id in &two {
+            testkit::until_ok("it ends", async || {
+                let log = task::log_of(&site.app, id).await.unwrap();
+                if log.iter().any(|line| line.line == "ends") { Ok(()) } else { Err(log) }
+            })
+            .await;
+        }
+        // Others are claimed, run and written down meanwhile; each time the two are tried, too.
+        for _ in 0..2 {
+            let other = enqueue(site, &probe(Some("z"))).await;
+            until(site, &other, Status::Done).await;
+        }
+        for id in &two {
+            assert_eq!(task::show(&site.app, id).await.unwrap().status, Status::Processing, "it cannot be written yet");
+        }
+        let allow = match db.dialect() {
+            store::Dialect::Sqlite => "DROP TRIGGER refuse",
+            store::Dialect::Postgres => "DROP TRIGGER refuse ON task",
+        };
+        db.run(allow, vec![]).await.unwrap();
+        for id in &two {
+            let done = until(site, id, Status::Done).await;
             assert_eq!((done.attempts, done.failures), (1, 0), "it ran once, and that is what is written");
         }
         let next = enqueue(site, &probe(Some("x"))).await;
@@ -359,14 +452,24 @@ on_both! {
 
     async fn a_clock_that_is_set_ahead_ends_nothing_that_runs(site: Site) {
         // It looks for what others left behind often, and renews rarely.
-        let working = work(site, Timing { lease: Duration::from_secs(60), ..QUICK });
-        let id = enqueue(site, &Probe { millis: 2000, ..probe(Some("x")) }).await;
+        let working = work(site, Timing { lease: Duration::from_secs(3600), ..QUICK });
+        let gate = gate();
+        let id = enqueue(site, &Probe { gate: Some(gate.clone()), ..probe(Some("x")) }).await;
         until(site, &id, Status::Processing).await;
-        // The first renewal comes at once.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        site.wait(Duration::from_secs(3600));
+        // The first renewal comes soon after the start, perhaps only now; the next one in twenty minutes.
+        testkit::until("its lease looks as if it was over", async || {
+            site.wait(Duration::from_secs(2 * 3600));
+            store::task::any_abandoned(&site.app.db, site.app.clock.now()).await.unwrap()
+        })
+        .await;
+        // Another worker's is taken up in the same look.
+        let (other, _) = left_behind(site, "y", site.app.clock.now() - jiff::SignedDuration::from_secs(1)).await;
+        until(site, &other, Status::Failed).await;
+        let runs = task::show(&site.app, &id).await.unwrap();
+        assert_eq!((runs.status, runs.attempts, runs.failures), (Status::Processing, 1, 0), "it is not abandoned");
+        open(&gate);
         let done = until(site, &id, Status::Done).await;
-        assert_eq!((done.attempts, done.failures), (1, 0), "it ran once, and nobody took it for abandoned");
+        assert_eq!((done.attempts, done.failures), (1, 0), "it ran once");
         working.stop().await;
     }
 
@@ -385,16 +488,12 @@ on_both! {
     }
 
     async fn a_task_whose_worker_died_is_taken_up_again_and_that_was_an_attempt(site: Site) {
-        let id = enqueue(site, &probe(Some("x"))).await;
-        let mut tx = site.app.db.begin().await.unwrap();
-        let now = site.app.clock.now();
-        let due = store::task::lock_due(&mut tx, &["probe"], now, 1).await.unwrap();
-        let until_then = now + jiff::SignedDuration::from_secs(60);
-        let dead_workers = store::task::begin(&mut tx, &due[0], "a worker that dies", now, until_then).await.unwrap();
-        tx.commit().await.unwrap();
+        let after = |seconds| site.app.clock.now() + jiff::SignedDuration::from_secs(seconds);
+        let (id, dead_workers) = left_behind(site, "x", after(60)).await;
+        let (earlier, _) = left_behind(site, "y", after(58)).await;
         let working = work(site, QUICK);
         site.wait(Duration::from_secs(59));
-        tokio::time::sleep(Duration::from_millis(80)).await;
+        until(site, &earlier, Status::Failed).await;
         assert_eq!(task::show(&site.app, &id).await.unwrap().status, Status::Processing, "its lease still runs");
         site.wait(Duration::from_secs(2));
         let failed = until(site, &id, Status::Failed).await;

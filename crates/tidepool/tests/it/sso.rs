@@ -191,6 +191,7 @@ async fn an_expired_or_used_code_is_refused() {
     let Some(config) = client("sso::expired", "employee-expiring") else { return };
     let site = Site::with(Database::sqlite(), employees(config)).await;
     let (mut browser, back) = begin_and_sign_in(&site, "alice@example.test", "wonder").await;
+    // The provider is another program with its own clock, and this client's codes live for one second of it.
     tokio::time::sleep(std::time::Duration::from_millis(2500)).await;
     let body = browser.answer(back).await;
     assert_eq!(body["code"], "4000", "{body}");

@@ -82,10 +82,10 @@ async fn ask_again(reader: &Inner, log: &ForeignLog, pull: Pull, source: &mut So
             tracing::warn!(gaps = open.len(), "more ids are missing than are remembered");
             over.extend(open.drain(..open.len() - MOST));
         }
-        let wait = open.len() > MANY && since(&reader.counted.asked_at).is_some_and(|age| age < ASK_MANY_EVERY);
+        let wait = open.len() > MANY && since(reader, &reader.counted.asked_at).is_some_and(|age| age < ASK_MANY_EVERY);
         let mut found = vec![];
         if !open.is_empty() && !wait {
-            *lock(&reader.counted.asked_at) = Some(Instant::now());
+            *lock(&reader.counted.asked_at) = Some(reader.clock.instant());
             let ids: Vec<_> = open.iter().map(|gap| gap.ids.clone()).collect();
             found = log.between(&ids, BATCH).await?;
         }
@@ -134,7 +134,7 @@ fn fill(gaps: &[Gap], found: &[i64]) -> (Vec<Gap>, Vec<Gap>) {
 
 /// A log that was emptied and counts from 1 again would never reach where we stand: that is told, not waited for.
 async fn began_anew(reader: &Inner, log: &ForeignLog, source: &Source) -> Result<()> {
-    if since(&reader.counted.looked_at).is_some_and(|age| age < LOOK_AT_NEWEST) {
+    if since(reader, &reader.counted.looked_at).is_some_and(|age| age < LOOK_AT_NEWEST) {
         return Ok(());
     }
     let Some(Position::Id(newest)) = log.newest().await? else { return Ok(()) };
@@ -149,12 +149,12 @@ async fn began_anew(reader: &Inner, log: &ForeignLog, source: &Source) -> Result
             )));
         }
     }
-    *lock(&reader.counted.looked_at) = Some(Instant::now());
+    *lock(&reader.counted.looked_at) = Some(reader.clock.instant());
     Ok(())
 }
 
-fn since(at: &Mutex<Option<Instant>>) -> Option<Duration> {
-    lock(at).map(|at| at.elapsed())
+fn since(reader: &Inner, at: &Mutex<Option<Instant>>) -> Option<Duration> {
+    lock(at).map(|at| reader.clock.since(at))
 }
 
 fn number(position: &Position) -> Result<i64> {

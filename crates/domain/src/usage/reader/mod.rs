@@ -38,11 +38,15 @@ const SIGN_OF_LIFE: SignedDuration = SignedDuration::from_secs(30);
 pub struct Reader {
     inner: Arc<Inner>,
     flight: Mutex<Option<Flight>>,
+    patience: Duration,
 }
 
 /// A pull that was begun.
 struct Flight {
+    /// For the wait of those who ask meanwhile, in real time.
     began: Instant,
+    /// The same moment by the reader's clock: the next pull is due `EVERY` after it.
+    due_from: Instant,
     done: Shared<BoxFuture<'static, ()>>,
 }
 
@@ -98,7 +102,12 @@ impl Reader {
             timed: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         };
-        Reader { inner: Arc::new(inner), flight: Mutex::new(None) }
+        Reader { inner: Arc::new(inner), flight: Mutex::new(None), patience: PATIENCE }
+    }
+
+    /// Lets an answer wait for a pull for another time than the usual one.
+    pub fn with_patience(self, patience: Duration) -> Reader {
+        Reader { patience, ..self }
     }
 
     /// The pull under way, a new one if it is time for one, or none if the last has just been.
@@ -108,7 +117,7 @@ impl Reader {
             if current.done.peek().is_none() {
                 return Some((current.began, current.done.clone()));
             }
-            if current.began.elapsed() < EVERY {
+            if self.inner.clock.since(current.due_from) < EVERY {
                 return None;
             }
         }
@@ -117,7 +126,7 @@ impl Reader {
         let task = tokio::spawn(async move { inner.pull().await });
         let began = Instant::now();
         let done = task.map(drop).boxed().shared();
-        *flight = Some(Flight { began, done: done.clone() });
+        *flight = Some(Flight { began, due_from: self.inner.clock.instant(), done: done.clone() });
         Some((began, done))
     }
 }
@@ -128,7 +137,7 @@ impl Feed for Reader {
             let mut unfinished = false;
             if let Some((began, done)) = self.board() {
                 // One that takes long (a whole log to read) is not waited for by everybody again.
-                let left = PATIENCE.saturating_sub(began.elapsed());
+                let left = self.patience.saturating_sub(began.elapsed());
                 unfinished = tokio::time::timeout(left, done).await.is_err();
             }
             let state = lock(&self.inner.state).clone();
@@ -188,7 +197,7 @@ impl Inner {
         }
         let mut kept = self.worth.lock().await;
         if let Some((worth, at)) = *kept
-            && at.elapsed() < KEEP_WORTH
+            && self.clock.since(at) < KEEP_WORTH
         {
             return Ok(worth);
         }
@@ -201,7 +210,7 @@ impl Inner {
         };
         let why = || Error::new(Kind::Unavailable, "the gateway does not say what its units are worth");
         let worth = told.ok_or_else(|| why().with_operator(health.detail))?;
-        *kept = Some((worth, Instant::now()));
+        *kept = Some((worth, self.clock.instant()));
         Ok(worth)
     }
 

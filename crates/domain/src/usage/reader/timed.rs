@@ -43,7 +43,7 @@ pub async fn pull(reader: &Inner, log: &ForeignLog, pull: Pull) -> Result<()> {
             break;
         }
     }
-    let far = memory.looked_far.is_none_or(|at| at.elapsed() >= FAR_EVERY);
+    let far = memory.looked_far.is_none_or(|at| reader.clock.since(at) >= FAR_EVERY);
     let mut at = source.position.before(if far { FAR } else { CLOSE });
     loop {
         memory.learn(reader, &source).await?;
@@ -61,7 +61,7 @@ pub async fn pull(reader: &Inner, log: &ForeignLog, pull: Pull) -> Result<()> {
         }
     }
     if far {
-        memory.looked_far = Some(Instant::now());
+        memory.looked_far = Some(reader.clock.instant());
     }
     if !any && let Some(signed) = reader.sign(&source, pull).await? {
         memory.step = Some(signed);

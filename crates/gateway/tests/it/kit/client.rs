@@ -126,7 +126,7 @@ impl Stream {
     pub async fn rest(mut self) -> Reply {
         self.stream.read_to_end(&mut self.raw).await.ok();
         let (body, _) = self.body();
-        super::trace::answered("/v1", &String::from_utf8_lossy(&body));
+        testkit::trace::answered("/v1", &String::from_utf8_lossy(&body));
         Reply { status: self.status, head: self.head, body }
     }
 

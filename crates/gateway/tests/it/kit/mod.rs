@@ -3,13 +3,10 @@
 mod client;
 mod provider;
 mod site;
-// The skips and traces of the whole suite are written in one place.
-#[path = "../../../../tidepool/tests/it/kit/trace.rs"]
-mod trace;
 
 pub use client::{Client, Reply, ask, event};
 pub use provider::{Act, Provider, answer, stream_of};
-pub use site::{Database, Options, PROVIDER_KEY, Site};
+pub use site::{Database, NOON, Options, PROVIDER_KEY, Site};
 
 /// Runs each case on SQLite and on a real PostgreSQL. The case gives its site back; the gateway is stopped, and the log, the
 /// sums and the quotas must agree.

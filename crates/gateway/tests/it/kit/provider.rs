@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 /// What to do with a request.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub enum Act {
     Json(u16, Vec<(&'static str, String)>, String),
     /// A stream in these pieces, each after a pause.
     Stream(Vec<Vec<u8>>, Duration),
+    /// The same, each piece when the test adds a permit.
+    GatedStream(Vec<Vec<u8>>, Arc<Semaphore>),
     /// The same, cut off before its end.
     CutStream(Vec<Vec<u8>>),
     /// The same, and then silence until the other side leaves.
@@ -26,8 +29,8 @@ pub enum Act {
     Silence,
     /// Leaves without a word.
     Close,
-    /// Answers after a while.
-    After(Duration, Box<Act>),
+    /// Acts when the test adds a permit.
+    Gated(Arc<Semaphore>, Box<Act>),
 }
 
 /// A request as it arrived.
@@ -86,11 +89,20 @@ impl Provider {
 
     /// Waits until the other side has left so often.
     pub async fn left(&self, times: usize) {
-        let began = Instant::now();
-        while self.inner.left.load(Ordering::SeqCst) < times {
-            assert!(began.elapsed() < Duration::from_secs(5), "the gateway did not leave");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        testkit::until_ok("the gateway leaves", async || match self.inner.left.load(Ordering::SeqCst) {
+            left if left >= times => Ok(()),
+            left => Err(format!("{left} of {times}")),
+        })
+        .await;
+    }
+
+    /// Waits until so many requests have arrived.
+    pub async fn asked(&self, times: usize) {
+        testkit::until_ok("requests reach the provider", async || match self.count() {
+            count if count >= times => Ok(()),
+            count => Err(format!("{count} of {times}")),
+        })
+        .await;
     }
 }
 
@@ -116,15 +128,18 @@ async fn perform(stream: &mut TcpStream, inner: &Inner, act: Act) -> bool {
             stream.write_all((head + &body).as_bytes()).await.is_ok()
         }
         Act::Stream(pieces, pause) => {
-            send(stream, &pieces, pause).await && stream.write_all(b"0\r\n\r\n").await.is_ok()
+            send(stream, &pieces, Pace::Pause(pause)).await && stream.write_all(b"0\r\n\r\n").await.is_ok()
+        }
+        Act::GatedStream(pieces, gate) => {
+            send(stream, &pieces, Pace::Gate(&gate)).await && stream.write_all(b"0\r\n\r\n").await.is_ok()
         }
         Act::CutStream(pieces) => {
-            send(stream, &pieces, Duration::ZERO).await;
+            send(stream, &pieces, Pace::Pause(Duration::ZERO)).await;
             stream.flush().await.ok();
             false
         }
         Act::SilentStream(pieces) => {
-            send(stream, &pieces, Duration::ZERO).await;
+            send(stream, &pieces, Pace::Pause(Duration::ZERO)).await;
             until_left(stream, inner).await;
             false
         }
@@ -138,29 +153,45 @@ async fn perform(stream: &mut TcpStream, inner: &Inner, act: Act) -> bool {
             false
         }
         Act::Close => false,
-        Act::After(pause, act) => {
-            tokio::time::sleep(pause).await;
+        Act::Gated(gate, act) => {
+            gate.acquire().await.unwrap().forget();
             Box::pin(perform(stream, inner, *act)).await
         }
     }
 }
 
-async fn send(stream: &mut TcpStream, pieces: &[Vec<u8>], pause: Duration) -> bool {
+/// When the next piece of a stream is sent.
+enum Pace<'a> {
+    Pause(Duration),
+    Gate(&'a Semaphore),
+}
+
+async fn send(stream: &mut TcpStream, pieces: &[Vec<u8>], pace: Pace<'_>) -> bool {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n";
-    if stream.write_all(head.as_bytes()).await.is_err() {
-        return false;
-    }
+    // What is sent without a pause is sent with one write: nothing can come between.
+    let mut bytes = head.as_bytes().to_vec();
     for piece in pieces {
-        tokio::time::sleep(pause).await;
-        let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
-        chunk.extend_from_slice(piece);
-        chunk.extend_from_slice(b"\r\n");
-        if stream.write_all(&chunk).await.is_err() {
-            return false;
+        match pace {
+            Pace::Pause(Duration::ZERO) => {}
+            Pace::Pause(pause) => {
+                if stream.write_all(&std::mem::take(&mut bytes)).await.is_err() {
+                    return false;
+                }
+                tokio::time::sleep(pause).await;
+            }
+            Pace::Gate(gate) => {
+                if stream.write_all(&std::mem::take(&mut bytes)).await.is_err() {
+                    return false;
+                }
+                gate.acquire().await.unwrap().forget();
+            }
         }
+        bytes.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        bytes.extend_from_slice(piece);
+        bytes.extend_from_slice(b"\r\n");
     }
-    true
+    stream.write_all(&bytes).await.is_ok()
 }
 
 async fn until_left(stream: &mut TcpStream, inner: &Inner) {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Clock, Page, Secret, Zone};
@@ -21,20 +21,27 @@ use store::gateway_key::{self, GatewayKey, Status};
 use store::notice::{Notice, Topic};
 use store::request_log::{self, Asked, Request};
 use store::seal::Sealer;
-use store::{Db, migrate};
+use store::{Db, migrate, quota_grant};
 use tempfile::TempDir;
+use testkit::{panics, trace};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::Client;
 use super::provider::Provider;
-use super::{Client, trace};
 
 /// Where a test's data lives.
 pub struct Database {
     pub url: Secret,
     // Goes with the test.
     _folder: Option<TempDir>,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        testkit::keep_database(self.url.expose());
+    }
 }
 
 impl Database {
@@ -60,7 +67,6 @@ impl Database {
 }
 
 /// What a test wants to be different.
-#[derive(Default)]
 pub struct Options {
     pub anthropic: Option<String>,
     pub openai: Option<String>,
@@ -69,6 +75,28 @@ pub struct Options {
     pub timing: gateway::Timing,
     pub log: gateway::log::Timing,
     pub clock: Clock,
+}
+
+/// The time at which every site begins: no day of Berlin ends while a test runs.
+pub const NOON: &str = "2026-11-15T12:00:00Z";
+
+impl Default for Options {
+    fn default() -> Options {
+        let mut options = Options {
+            anthropic: None,
+            openai: None,
+            google: None,
+            echo: false,
+            timing: gateway::Timing::default(),
+            log: gateway::log::Timing::default(),
+            clock: Clock::manual(NOON.parse().unwrap()),
+        };
+        // A busy machine takes longer than a user would wait; how long is not the subject of these tests.
+        options.timing.keys.patience = testkit::LIMIT;
+        options.timing.drain = testkit::LIMIT;
+        options.log.patience = testkit::LIMIT;
+        options
+    }
 }
 
 impl Options {
@@ -87,7 +115,7 @@ pub struct Site {
     serving: JoinHandle<()>,
     _folder: Arc<TempDir>,
     _database: Arc<Database>,
-    _no_panic: trace::NoPanic,
+    _no_panic: panics::NoPanic,
 }
 
 /// A key of a provider that does not exist.
@@ -165,7 +193,7 @@ impl Site {
         let (stop, stopped) = watch::channel(false);
         let serving = tokio::spawn(gateway.serve(listener, stopped));
         let url = database.url.clone();
-        let no_panic = trace::NoPanic::watch();
+        let no_panic = panics::NoPanic::watch();
         Site { app, log, address, root, url, stop, serving, _folder: folder, _database: database, _no_panic: no_panic }
     }
 
@@ -278,15 +306,28 @@ impl Site {
 
     /// Waits until there are so many rows.
     pub async fn rows_until(&self, count: usize) -> Vec<Request> {
-        let began = Instant::now();
-        loop {
+        testkit::until_ok(&format!("{count} rows of the log"), async || {
             let rows = self.rows().await;
-            if rows.len() >= count {
-                return rows;
-            }
-            assert!(began.elapsed() < Duration::from_secs(10), "{} rows of {count}", rows.len());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            if rows.len() >= count { Ok(rows) } else { Err(rows) }
+        })
+        .await
+    }
+
+    /// Requests in the files of this process, whether they are loaded or not.
+    pub fn lines(&self) -> usize {
+        let files = std::fs::read_dir(self.root.join(self.log.replica())).unwrap().map(|entry| entry.unwrap().path());
+        let segments = files.filter(|path| path.extension().is_some_and(|end| end == "log"));
+        segments
+            .map(|path| std::fs::read_to_string(path).unwrap().lines().filter(|line| !line.is_empty()).count())
+            .sum()
+    }
+
+    /// What all processes are granted and have not written into the log.
+    pub async fn granted(&self, subject: &str) -> i64 {
+        let mut tx = self.app.db.begin().await.unwrap();
+        let granted = quota_grant::granted(&mut tx, subject).await.unwrap();
+        tx.commit().await.unwrap();
+        granted
     }
 
     /// Stops the gateway as SIGTERM does.
@@ -340,7 +381,7 @@ pub struct Stopped {
     pub root: PathBuf,
     _folder: Arc<TempDir>,
     _database: Arc<Database>,
-    _no_panic: trace::NoPanic,
+    _no_panic: panics::NoPanic,
 }
 
 store::record! { struct Sum { requests: i64, errors: i64, tokens: i64, quota: i64 } }

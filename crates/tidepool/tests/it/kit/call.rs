@@ -3,8 +3,7 @@
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
-
-use super::trace;
+use testkit::trace;
 
 /// One side of a site.
 #[derive(Clone)]

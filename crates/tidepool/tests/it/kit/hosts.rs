@@ -1,7 +1,7 @@
 //! Real servers for a case: the testbed's hosts, with a stand-in for OpenClaw on them, and a worker that runs the real handlers.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::id::TaskId;
 use domain::assistant::Defaults;
@@ -10,6 +10,7 @@ use remote::host::file::{Expect, Write};
 use remote::host::{Address, Command, Host, LoginKey, Target};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use testkit::{until_ok, until_ok_within};
 use tokio::sync::watch;
 
 use super::{Database, Options, Site, skip};
@@ -92,6 +93,9 @@ pub struct Ground {
     worker: Option<tokio::task::JoinHandle<()>>,
 }
 
+/// How long an assistant may take to start where that is not what a case is about.
+pub const START_LIMIT: Duration = Duration::from_secs(60);
+
 const TIMING: Timing = Timing {
     lease: Duration::from_secs(60),
     poll: Duration::from_millis(50),
@@ -100,13 +104,16 @@ const TIMING: Timing = Timing {
     drain: Duration::from_secs(5),
 };
 
+/// What a task on a real host may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(150);
+
 /// Versions of the stand-in.
 pub const CURRENT: &str = "2026.9.6";
 pub const OLDER: &str = "2026.5.28";
 
 impl Ground {
     pub async fn new(name: &str) -> Option<Ground> {
-        Ground::with(name, Duration::from_secs(20)).await
+        Ground::with(name, START_LIMIT).await
     }
 
     /// `start_limit`: how long an assistant may take to start.
@@ -122,7 +129,7 @@ impl Ground {
     /// The usual limits, for a site that is different otherwise.
     pub fn defaults() -> Defaults {
         let gateway_url = "http://10.0.0.1:8082".into();
-        Defaults { start_limit: Duration::from_secs(20), gateway_url, least_memory: 64 << 20, ..Defaults::default() }
+        Defaults { start_limit: START_LIMIT, gateway_url, least_memory: 64 << 20, ..Defaults::default() }
     }
 
     pub async fn with_options(fleet: Fleet, machine: &str, options: Options) -> Ground {
@@ -197,15 +204,11 @@ impl Ground {
 
     /// Waits until so many attempts have failed.
     pub async fn failed_times(&self, id: &TaskId, times: i64) -> Task {
-        let began = Instant::now();
-        loop {
+        until_ok_within(PATIENCE, "so many attempts have failed", async || {
             let task = task::show(&self.site.app, id).await.unwrap();
-            if task.failures >= times {
-                return task;
-            }
-            assert!(began.elapsed() < Duration::from_secs(300), "{} failures", task.failures);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            if task.failures >= times { Ok(task) } else { Err((task.failures, times, self.log(id).await)) }
+        })
+        .await
     }
 
     pub async fn done(&self, id: &TaskId) -> Task {
@@ -220,16 +223,12 @@ impl Ground {
     }
 
     async fn ended(&self, id: &TaskId) -> Task {
-        let began = Instant::now();
-        loop {
+        until_ok_within(PATIENCE, "the task has ended", async || {
             let task = task::show(&self.site.app, id).await.unwrap();
-            if matches!(task.status, Status::Done | Status::Failed | Status::Dead) {
-                return task;
-            }
-            let log = self.log(id).await;
-            assert!(began.elapsed() < Duration::from_secs(300), "still {:?}: {log:#?}", task.status);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            let ended = matches!(task.status, Status::Done | Status::Failed | Status::Dead);
+            if ended { Ok(task) } else { Err((task.status, self.log(id).await)) }
+        })
+        .await
     }
 
     pub async fn log(&self, id: &TaskId) -> Vec<String> {
@@ -238,8 +237,17 @@ impl Ground {
 
     /// What a script on the server prints.
     pub async fn sh(&self, script: &str, args: &[&str]) -> String {
-        let command = Command::script(script).args(args.iter().copied()).limit(Duration::from_secs(60));
+        let command = Command::script(script).args(args.iter().copied()).limit(PATIENCE);
         self.host.succeed(&command).await.unwrap().text().trim_end_matches('\n').to_owned()
+    }
+
+    /// Waits until somebody listens on a port of the server.
+    pub async fn listens(&self, port: &str) {
+        until_ok("somebody listens on the port", async || {
+            let found = self.sh("ss -Hltn \"sport = :$1\"", &[port]).await;
+            if found.is_empty() { Err(port.to_owned()) } else { Ok(()) }
+        })
+        .await;
     }
 
     pub async fn show(&self, id: &str) -> Value {

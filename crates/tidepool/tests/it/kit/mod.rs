@@ -8,13 +8,12 @@ mod reserved;
 pub mod simulated;
 mod site;
 pub mod talk;
-mod trace;
 
 pub use call::{Call, Origin, Reply};
 pub use process::{Process, run};
 pub use reserved::free_port;
 pub use site::{Database, Gateway, Options, Site};
-pub use trace::{skip, used_secret};
+pub use testkit::{skip, used_secret};
 
 /// The password of everybody whom a test makes.
 pub const PASSWORD: &str = "a-password-for-tests";

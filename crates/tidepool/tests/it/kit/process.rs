@@ -1,10 +1,9 @@
 //! The real binary as a process, with a clean environment, ended by its pid.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use super::call::Origin;
 
@@ -73,36 +72,35 @@ impl Process {
 
     /// Waits until the admin side answers.
     pub async fn ready(&mut self) {
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(30) {
-            if self
-                .admin
-                .http
-                .get(format!("{}/readyz", self.admin.url))
-                .send()
-                .await
-                .is_ok_and(|r| r.status().is_success())
+        let url = format!("{}/readyz", self.admin.url);
+        testkit::until_ok("the server is ready", async || {
+            let answer = self.admin.http.get(&url).send().await;
+            if let Ok(answer) = &answer
+                && answer.status().is_success()
             {
-                return;
+                return Ok(());
             }
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("the server ended with {status}: {}", whole(&self.err));
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("the server did not come up");
+            Err((answer.map(|answer| answer.status()), whole(&self.err)))
+        })
+        .await;
     }
 
-    /// What it said, when it ended by itself within some seconds.
-    pub fn ended(&mut self) -> Option<String> {
-        let began = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
-            if began.elapsed() > Duration::from_secs(15) {
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Some(whole(&self.err))
+    /// Waits until it ended by itself; answers what it said.
+    pub async fn ended(&mut self) -> String {
+        testkit::until_ok("the server ends", async || match self.child.try_wait().unwrap() {
+            Some(_) => Ok(()),
+            None => Err(whole(&self.err)),
+        })
+        .await;
+        whole(&self.err)
+    }
+
+    /// What it wrote to its log so far.
+    pub fn log(&self) -> String {
+        whole(&self.err)
     }
 
     pub fn pid(&self) -> u32 {
@@ -149,9 +147,9 @@ impl Drop for Process {
     }
 }
 
-fn whole(mut file: &File) -> String {
-    let mut text = String::new();
-    file.rewind().unwrap();
-    file.read_to_string(&mut text).unwrap();
-    text
+/// All that is in the file. The process that writes it shares our position in it, so that stays where it is.
+fn whole(file: &File) -> String {
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,13 +1,14 @@
 //! A simulated server for a case, and workers that run the real handlers on it. What breaks off a task in the middle, on purpose.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::id::TaskId;
 use domain::assistant::Defaults;
 use domain::task::{self, Status, TYPES, Task, Timing, Worker};
 use serde_json::{Value, json};
 use sim::host::{Hosts, Machine};
+use testkit::{until, until_ok};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -45,7 +46,7 @@ impl Simulated {
     pub async fn new() -> Simulated {
         let assistants = Defaults {
             settle: Duration::from_millis(50),
-            start_limit: Duration::from_secs(3),
+            start_limit: Duration::from_secs(10),
             gateway_url: "http://10.0.0.1:8082".into(),
             ..Defaults::default()
         };
@@ -92,15 +93,31 @@ impl Simulated {
     }
 
     pub async fn ended(&self, id: &TaskId) -> Task {
-        let began = Instant::now();
-        loop {
+        until_ok("the task has ended", async || {
             let task = task::show(&self.site.app, id).await.unwrap();
-            if matches!(task.status, Status::Done | Status::Failed | Status::Dead) {
-                return task;
+            let ended = matches!(task.status, Status::Done | Status::Failed | Status::Dead);
+            if ended { Ok(task) } else { Err((task.status, self.log(id).await)) }
+        })
+        .await
+    }
+
+    /// Has a task that fails tried again until it is over. The clock moves only between two attempts: within one it would end
+    /// the attempt's lease.
+    pub async fn over(&self, id: &TaskId) -> Task {
+        let mut failures = 0;
+        until_ok("the task is over", async || {
+            let task = task::show(&self.site.app, id).await.unwrap();
+            match task.status {
+                Status::Done | Status::Dead => return Ok(task),
+                Status::Failed if task.failures > failures => {
+                    failures = task.failures;
+                    self.site.wait(Duration::from_secs(90));
+                }
+                _ => {}
             }
-            assert!(began.elapsed() < Duration::from_secs(60), "still {:?}: {:#?}", task.status, self.log(id).await);
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            Err((task.status, task.failures, self.log(id).await))
+        })
+        .await
     }
 
     pub async fn done(&self, id: &TaskId) -> Task {
@@ -116,15 +133,12 @@ impl Simulated {
     /// A worker does everything that is due.
     pub async fn settle(&self) {
         let working = self.work();
-        let waiting = async || {
+        until_ok("nothing is to be done", async || {
             let tasks = self.site.admin.get("/tasks?limit=200").token(&self.site.root).ok().await;
-            tasks["counts"]["pending"] != 0 || tasks["counts"]["processing"] != 0
-        };
-        let began = Instant::now();
-        while waiting().await {
-            assert!(began.elapsed() < Duration::from_secs(60), "tasks go on and on");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            let counts = &tasks["counts"];
+            if counts["pending"] == 0 && counts["processing"] == 0 { Ok(()) } else { Err(counts.clone()) }
+        })
+        .await;
         working.stop().await;
     }
 
@@ -133,13 +147,8 @@ impl Simulated {
     pub async fn broken_off(&self, words: &str, is_so: impl AsyncFn() -> bool) {
         self.machine.hold(words);
         let working = self.work();
-        let began = Instant::now();
-        while !is_so().await {
-            assert!(began.elapsed() < Duration::from_secs(30), "never came to {words}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        // Whatever it does between the two.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        until(&format!("what comes before {words}"), async || is_so().await).await;
+        until(words, async || self.machine.held() > 0).await;
         working.stop().await;
         self.machine.go_on();
     }

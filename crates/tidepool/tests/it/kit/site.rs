@@ -24,21 +24,27 @@ use remote::bot::Platform;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
 use store::gateway_key::{self, GatewayKey};
-use store::notice::Topic;
 use store::seal::Sealer;
 use store::{Db, Dialect, migrate};
 use tempfile::TempDir;
+use testkit::{panics, trace};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::PASSWORD;
 use super::call::Origin;
-use super::{PASSWORD, trace};
 
 /// Where a test's data lives.
 pub struct Database {
     pub url: Secret,
     // Goes with the test.
     _folder: Option<TempDir>,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        testkit::keep_database(self.url.expose());
+    }
 }
 
 impl Database {
@@ -108,7 +114,7 @@ pub struct Site {
     _stop: watch::Sender<bool>,
     _database: Database,
     _gateway_folder: TempDir,
-    _no_panic: trace::NoPanic,
+    _no_panic: panics::NoPanic,
 }
 
 /// The first super_admin of every site.
@@ -145,7 +151,8 @@ impl Site {
         trace::used_secret(master.expose());
         trace::used_secret(PASSWORD);
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
-        let clock = Clock::fixed(Clock::default().now());
+        let clock =
+            Clock::fixed(std::env::var("EXPERIMENT_NOW").map_or(Clock::default().now(), |now| now.parse().unwrap()));
         let sealer = Arc::new(Sealer::new(&master).unwrap());
         let zone = Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap();
         let gateway_folder = tempfile::tempdir().unwrap();
@@ -172,7 +179,8 @@ impl Site {
             clock: clock.clone(),
             zone,
             sealer,
-            hasher: Hasher::default(),
+            // A busy machine may hash one password in seconds: no login of a test is refused for that.
+            hasher: Hasher::default().with_patience(testkit::LIMIT),
             employee: Side {
                 tokens: TokenKey::new(&key("employee-jwt-key"), Audience::Employee, SignedDuration::from_hours(12)),
                 sso: callback(options.employee_sso, &urls[0]),
@@ -191,7 +199,8 @@ impl Site {
             hosts: remote::host::Hosts::new(),
             assistants: options.assistants,
             webhooks: remote::webhook::Webhooks { allow_private: true },
-            sockets: Sockets::default(),
+            // A socket that ends with its login or its binding does so by a notice, not by the look that comes without one.
+            sockets: Sockets::default().looked_at_every(Duration::from_secs(3600)),
             embed: Embed { enabled: true, url: embed_url.clone(), framed_by: urls[0].clone() },
             bots: Bots {
                 platform: Platform::new(options.bot_api_url.as_deref().unwrap_or("http://127.0.0.1:9")).unwrap(),
@@ -228,15 +237,14 @@ impl Site {
             }
             tokio::spawn(server::serve(listener, server::router(api), stopped.clone()));
         }
-        let (db, mut over, mut heard) = (app.db.clone(), stopped.clone(), app.db.listen());
+        let (db, mut over) = (app.db.clone(), stopped.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = db.relay_notices() => {}
                 _ = over.wait_for(|stop| *stop) => {}
             }
         });
-        // What is told before it listens nobody hears.
-        while app.db.dialect() == Dialect::Postgres && heard.recv().await.unwrap().topic != Topic::Anything {}
+        app.db.notices_relayed().await;
         let [employee, admin] = urls.map(Origin::new);
         let root_email = Some(ROOT.parse().unwrap());
         domain::bootstrap::first_admin(&app, root_email, Some(Secret::new(PASSWORD))).await.unwrap();
@@ -251,7 +259,7 @@ impl Site {
             _stop: stop,
             _database: database,
             _gateway_folder: gateway_folder,
-            _no_panic: trace::NoPanic::watch(),
+            _no_panic: panics::NoPanic::watch(),
         };
         site.root = site.admin_login(ROOT).await;
         site
@@ -368,9 +376,45 @@ impl Site {
         secret.expose().to_owned()
     }
 
+    /// Begins a transaction that may lie idle for as long as the test needs: PostgreSQL would end it after ten seconds.
+    pub async fn begin_patient(&self) -> store::Tx {
+        let mut tx = self.app.db.begin().await.unwrap();
+        if tx.dialect() == Dialect::Postgres {
+            tx.run("SET LOCAL idle_in_transaction_session_timeout = 0", vec![]).await.unwrap();
+        }
+        tx
+    }
+
+    /// Waits until a transaction of somebody waits for one that the test has begun.
+    pub async fn until_blocked(&self) {
+        let waiting = "SELECT COUNT(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        testkit::until("a transaction waits for another", async || match self.app.db.dialect() {
+            Dialect::Sqlite => self.app.db.writers_waiting() > 0,
+            Dialect::Postgres => self.app.db.first::<Count>(waiting, vec![]).await.unwrap().unwrap().n > 0,
+        })
+        .await;
+    }
+
+    /// Runs a job now, and waits until it has ended well; answers what it says.
+    pub async fn run_job(&self, token: &str, name: &str) -> String {
+        let begun = self.admin.post(&format!("/job-runs/{name}/run"), json!({})).token(token).ok().await;
+        let run = testkit::until_ok(&format!("{name} ends"), async || {
+            let runs = self.admin.get(&format!("/job-runs?job_name={name}&limit=200")).token(token).ok().await;
+            let run = runs["list"].as_array().unwrap().iter().find(|run| run["id"] == begun["id"]).cloned();
+            run.filter(|run| run["status"] != "running").ok_or(runs)
+        })
+        .await;
+        assert_eq!(run["status"], "success", "{run}");
+        run["message"].as_str().unwrap().to_owned()
+    }
+
     pub fn wait(&self, time: Duration) {
         self.app.clock.advance(SignedDuration::try_from(time).unwrap());
     }
+}
+
+store::record! {
+    struct Count { n: i64 }
 }
 
 async fn login(origin: &Origin, email: &str, password: &str) -> String {

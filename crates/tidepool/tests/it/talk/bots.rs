@@ -1,10 +1,11 @@
 //! Chat-bots end to end: configured with the platform, told to the instance, delivered by webhook, taken off again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::task::{TYPES, Timing, Worker};
 use serde_json::{Value, json};
 use sim::bot::Platform;
+use testkit::until_ok;
 use tokio::sync::watch;
 
 use crate::kit::hosts::Ground;
@@ -29,11 +30,16 @@ fn worker(site: &Site) -> watch::Sender<bool> {
 }
 
 async fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    testkit::until(what, async || done()).await;
+}
+
+/// The tasks that this query finds, once they are as they should be.
+async fn until_tasks(site: &Site, what: &str, query: &str, done: impl Fn(&Value) -> bool) {
+    until_ok(what, async || {
+        let tasks = site.admin.get(&format!("/tasks?{query}")).token(&site.root).ok().await;
+        if done(&tasks) { Ok(()) } else { Err(tasks) }
+    })
+    .await;
 }
 
 async fn both_sides(database: Database) {
@@ -141,15 +147,8 @@ async fn both_sides(database: Database) {
     platform.set_broken(true);
     let path = format!("/me/instances/a0/chat-bindings/{}", listed["list"][0]["id"].as_str().unwrap());
     employee.delete(&path).token(&talk.token).ok().await;
-    let failed = async || {
-        let tasks = admin.get("/tasks?type=clear_webhook&status=failed").token(&site.root).ok().await;
-        tasks["total"].as_i64().unwrap()
-    };
-    let began = Instant::now();
-    while failed().await == 0 {
-        assert!(began.elapsed() < Duration::from_secs(20), "the clearing never failed");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let query = "type=clear_webhook&status=failed";
+    until_tasks(site, "the clearing fails", query, |tasks| tasks["total"] != 0).await;
     platform.set_broken(false);
     site.wait(Duration::from_secs(30));
     until("the webhook is cleared at last", || platform.bot(other).webhook.is_empty()).await;
@@ -172,15 +171,10 @@ async fn configure_elsewhere(site: &Site, platform: &Platform) {
     platform.set_webhook(TOKEN, "https://elsewhere.example/hook");
     let path = format!("/instances/b0/chat-bindings/{}", made["id"].as_str().unwrap());
     site.admin.delete(&path).token(&site.root).ok().await;
-    let began = Instant::now();
-    loop {
-        let tasks = site.admin.get("/tasks?type=clear_webhook").token(&site.root).ok().await;
-        if tasks["list"].as_array().unwrap().iter().all(|task| task["status"] == "done") {
-            break;
-        }
-        assert!(began.elapsed() < Duration::from_secs(20), "{tasks}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until_tasks(site, "all clearing is done", "type=clear_webhook", |tasks| {
+        tasks["list"].as_array().unwrap().iter().all(|task| task["status"] == "done")
+    })
+    .await;
     assert_eq!(platform.bot(TOKEN).webhook, "https://elsewhere.example/hook");
 }
 
@@ -203,12 +197,13 @@ async fn a_bot_that_comes_when_the_instance_is_gone_is_refused() {
     let talk = talk(&platform, Database::sqlite(), Some("https://ai.example.com/portal")).await;
     let site = &talk.site;
     platform.add(TOKEN, "ada_bot");
-    platform.set_delay(Duration::from_secs(2));
+    let held = platform.hold("setWebhook");
     let body = json!({"bot_token": TOKEN});
     let configuring =
         tokio::spawn(site.employee.post("/me/instances/a0/configure-bot", body).token(&talk.token).send());
     until("the platform is asked", || platform.calls(TOKEN) == ["getMe", "setWebhook"]).await;
     site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
+    drop(held);
     assert_eq!(configuring.await.unwrap().status, 404);
     assert_eq!(site.admin.get("/instances/a0/chat-bindings").token(&site.root).ok().await["total"], 0);
     until("the webhook is taken back", || platform.bot(TOKEN).webhook.is_empty()).await;
@@ -284,12 +279,7 @@ async fn configuration(name: &str, webhooks: Option<&'static str>) {
     until("the webhook is cleared", || platform.bot(TOKEN).webhook.is_empty()).await;
     if webhooks.is_some() {
         // At once, and again when no gateway can set it any more.
-        let path = "/tasks?type=clear_webhook";
-        let began = Instant::now();
-        while ground.site.admin.get(path).token(&ground.site.root).ok().await["total"] != 2 {
-            assert!(began.elapsed() < Duration::from_secs(20), "it is not looked at again");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until_tasks(&ground.site, "it is looked at again", "type=clear_webhook", |tasks| tasks["total"] == 2).await;
     }
     ground.end().await;
 }

@@ -1,8 +1,7 @@
 //! Conversations through the relay: streamed, aborted, taken up again, by two at once, and over a server's SSH connection.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
+use testkit::until;
 
 use crate::kit::talk::{Client, Closed, MAIN, Talk, own_address, ticket, words};
 use crate::kit::{Database, Options};
@@ -66,24 +65,28 @@ async fn an_answer_is_aborted() {
 async fn a_socket_that_drops_in_the_middle_is_taken_up_where_the_answer_is() {
     let talk = Talk::start(Database::sqlite()).await;
     let mut client = talk.connect().await;
-    client.send("run-1", "count 300").await;
+    client.send("run-1", "count 30").await;
     client.chat("run-1", "delta").await;
+    client.chat("run-1", "delta").await;
+    // The answer stands in the middle while nobody is there.
+    talk.assistant.set_paused(true);
     // Gone without a word.
     drop(client);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    until("its place is given back", async || talk.site.app.sockets.count() == 0).await;
     let mut client = talk.connect().await;
     let history = client.request("chat.history", json!({"sessionKey": MAIN})).await.unwrap();
     let so_far = history["inFlightRun"]["text"].as_str().unwrap().to_owned();
     assert_eq!(history["inFlightRun"]["runId"], "run-1");
     assert!(so_far.starts_with("word1 word2 "), "{so_far}");
     // Sent again, since nobody knows whether it arrived.
-    assert_eq!(client.send("run-1", "count 300").await["status"], "in_flight");
+    assert_eq!(client.send("run-1", "count 30").await["status"], "in_flight");
+    talk.assistant.set_paused(false);
     let next = client.chat("run-1", "delta").await;
     assert!(words(&next).starts_with(&so_far), "the next delta has the whole message so far");
     let whole = client.chat("run-1", "final").await;
-    let expected: String = (1..=300).map(|i| format!("word{i} ")).collect();
+    let expected: String = (1..=30).map(|i| format!("word{i} ")).collect();
     assert_eq!(words(&whole), expected);
-    assert_eq!(client.send("run-1", "count 300").await["status"], "ok");
+    assert_eq!(client.send("run-1", "count 30").await["status"], "ok");
     assert_eq!(talk.assistant.runs().await, 1);
 }
 
@@ -103,9 +106,10 @@ async fn a_gateway_that_restarts_in_the_middle_says_so_and_is_found_again() {
     talk.assistant.set_starting(true);
     let mut client = Client::open(&talk.site.employee, "a0", &talk.ticket().await, &[]).await.unwrap();
     assert_eq!(client.closed().await, Closed(1013, "the instance is starting".into()));
-    // One that is ready soon is waited for.
+    // One that is ready soon is waited for: it was asked, and said that it is starting.
+    let asked = talk.assistant.connects().len();
     let mut client = Client::open(&talk.site.employee, "a0", &talk.ticket().await, &[]).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    until("it was asked", async || talk.assistant.connects().len() > asked).await;
     talk.assistant.set_starting(false);
     client.event("relay.hello").await;
     let history = client.request("chat.history", json!({"sessionKey": MAIN})).await.unwrap();
@@ -245,5 +249,5 @@ async fn a_platform_that_stops_tells_everybody_to_come_back() {
     let talk = Talk::with(Database::sqlite(), Options::default(), |_| {}).await;
     let mut client = talk.connect().await;
     talk.site.app.sockets.close();
-    assert_eq!(client.closed_at_once().await, Closed(1012, "the platform is restarting".into()));
+    assert_eq!(client.closed().await, Closed(1012, "the platform is restarting".into()));
 }

@@ -139,7 +139,7 @@ async fn the_page_speaks_for_itself_until_its_login_ends() {
     let headers = connects[0]["headers"].to_string();
     assert!(headers.contains(&format!("origin: {origin}")) && !headers.contains("forwarded"), "{headers}");
     talk.site.employee.post("/auth/logout", json!({})).token(&talk.token).ok().await;
-    assert_eq!(page.closed_at_once().await, Closed(1008, "the session ended".into()));
+    assert_eq!(page.closed().await, Closed(1008, "the session ended".into()));
     assert_eq!(window.get(&window.url).await.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(dial(&socket, &[("origin", &origin)]).await.err(), Some(401));
 }
@@ -174,7 +174,7 @@ async fn an_open_window_ends_with_the_switch_and_is_counted() {
     let mut chat = talk.connect().await;
     let off = json!({"embed_enabled": false});
     talk.site.admin.patch("/assistant-instances/a0", off).token(&talk.site.root).ok().await;
-    assert_eq!(page.closed_at_once().await, Closed(1008, "the embedded window is switched off".into()));
+    assert_eq!(page.closed().await, Closed(1008, "the embedded window is switched off".into()));
     chat.request("sessions.list", json!({})).await.expect("the chat goes on");
     let on = json!({"embed_enabled": true});
     talk.site.admin.patch("/assistant-instances/a0", on).token(&talk.site.root).ok().await;
@@ -182,9 +182,7 @@ async fn an_open_window_ends_with_the_switch_and_is_counted() {
     let mut refused = None;
     for _ in 0..150 {
         // Far below what may be open at a time: it is how often that counts.
-        while talk.site.app.sockets.count() > 8 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        testkit::until("most of them are closed", async || talk.site.app.sockets.count() <= 8).await;
         match dial(&socket, &[("origin", &origin)]).await {
             Ok(opened) => drop(opened),
             Err(status) => {

@@ -65,7 +65,7 @@ async fn pages_of_others_are_refused() {
     for bad in ["https://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1"] {
         let ticket = talk.ticket().await;
         let mut refused = open(&talk, "a0", &ticket, &[("origin", bad)]).await.expect("let in, to be told why not");
-        assert_eq!(refused.closed_at_once().await, Closed(1008, "origin not allowed".into()), "{bad}");
+        assert_eq!(refused.closed().await, Closed(1008, "origin not allowed".into()), "{bad}");
         open(&talk, "a0", &ticket, &[("origin", &host)]).await.expect("the ticket is not spent");
     }
     // By plain HTTP: what a page asks to learn why its socket did not open.

@@ -1,0 +1,13 @@
+//! What the tests of every crate share: waiting until something is true, named skips, and what a failed test leaves for
+//! its reader. A dev-dependency only.
+
+#![allow(clippy::unwrap_used)]
+
+mod evidence;
+pub mod panics;
+pub mod trace;
+mod wait;
+
+pub use evidence::keep_database;
+pub use trace::{skip, used_secret};
+pub use wait::{LIMIT, until, until_ok, until_ok_within, until_within};
