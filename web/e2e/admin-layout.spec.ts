@@ -1,6 +1,6 @@
 // What the console looks like with the demo's records: nothing is cut, broken in the middle of a word or out of sight.
 import type { Locator } from '@playwright/test';
-import { expect, openSignedIn, test } from './fixtures';
+import { expect, openPlace, openSignedIn, test } from './fixtures';
 
 /** How many lines each part of a text takes. */
 function linesOf(place: Locator): Promise<number[]> {
@@ -75,11 +75,11 @@ test('numbers say what they count', async ({ page, demo, app }) => {
   const rule = (name: string) => page.getByRole('listitem').filter({ hasText: name });
   await expect(rule('Key balance is low')).toContainText('below $5');
   await expect(rule('Budget is near its limit')).toContainText('from 80 %');
-  await openSignedIn(page, app, demo, '/settings');
+  await openPlace(page, app, '/settings');
   await expect(page.getByRole('listitem').filter({ hasText: 'admin@demo.example' })).toContainText(
     /Signed in (now|.+ ago)/,
   );
-  await openSignedIn(page, app, demo, '/instances?open=fra-1-a&tab=usage');
+  await openPlace(page, app, '/instances?open=fra-1-a&tab=usage');
   await expect(
     page
       .getByRole('dialog')

@@ -1,47 +1,64 @@
 // Every page of the console, with no rows and with many: it opens, axe finds nothing in either theme, nothing sticks out.
 import { addMany, MANY_SETTINGS } from './admin-fleet';
-import { appOf, expect, expectAccessible, expectNoOverflow, openPlace, openSignedIn, test } from './fixtures';
+import {
+  appOf,
+  expect,
+  expectAccessibleInBothThemes,
+  expectNoOverflow,
+  openPlace,
+  openSignedIn,
+  signIn,
+  test,
+} from './fixtures';
 import places from './places.json' with { type: 'json' };
 import { Server } from './server';
 
-/** Those that lead to no record, and need somebody signed in. */
-const PAGES = places.admin.filter((place) => place !== '/login' && !place.includes('{'));
+const PHONE = { width: 375, height: 812 };
+
+/** The places by the page that they open, such as all of /users. */
+function byPage(all: string[]): [page: string, places: string[]][] {
+  const pages = new Map<string, string[]>();
+  for (const place of all) {
+    const page = /^\/[a-z]*/.exec(place)?.[0] ?? '';
+    pages.set(page, [...(pages.get(page) ?? []), place]);
+  }
+  return [...pages];
+}
 
 test.describe('with no rows', () => {
-  for (const theme of ['light', 'dark'] as const) {
-    test(`every page opens in the ${theme} theme`, async ({ page, server }) => {
-      test.setTimeout(300_000);
-      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+  // They change nothing, so that each may run on the server that is there.
+  test.describe.configure({ mode: 'parallel' });
+  /** Those that lead to no record, and need somebody signed in. */
+  const pages = byPage(places.admin.filter((place) => place !== '/login' && !place.includes('{')));
+
+  for (const [name, all] of pages)
+    test(`${name} opens, fits a phone, and axe finds nothing in either theme`, async ({ page, server }) => {
+      test.slow();
       const app = await appOf('admin', server);
-      await openSignedIn(page, app, server);
-      for (const place of PAGES) {
+      await signIn(page, app, server);
+      for (const place of all) {
         await openPlace(page, app, place);
-        await expectAccessible(page);
+        await expectAccessibleInBothThemes(page);
+      }
+      await page.setViewportSize(PHONE);
+      for (const place of all) {
+        await openPlace(page, app, place);
+        await expectNoOverflow(page);
       }
     });
-  }
-
-  test('every page fits a phone', async ({ page, server }) => {
-    test.setTimeout(120_000);
-    await page.setViewportSize({ width: 375, height: 812 });
-    const app = await appOf('admin', server);
-    await openSignedIn(page, app, server);
-    for (const place of PAGES) {
-      await openPlace(page, app, place);
-      await expectNoOverflow(page);
-    }
-  });
 });
 
 test.describe('with 5,000 instances, employees and requests', () => {
   const MANY = 5_000;
   /** Those that show some of them; the others are as empty as above. The first employee's id is not ours to choose. */
-  const FULL_PAGES = places.admin
-    .filter((place) => /^\/(instances|servers|users|usage|requests|audit)?(?![a-z])/.test(place))
-    .filter((place) => !place.includes('new=1'))
-    .map((place) =>
-      place.replace('{instance}', 'a-0001').replace('{server}', 'big').replace('{user}', 'employee-2'),
-    );
+  const pages = byPage(
+    places.admin
+      .filter((place) => /^\/(instances|servers|users|usage|requests|audit)?(?![a-z])/.test(place))
+      .filter((place) => !place.includes('new=1'))
+      .map((place) =>
+        place.replace('{instance}', 'a-0001').replace('{server}', 'big').replace('{user}', 'employee-2'),
+      ),
+  );
   let full: Server;
 
   test.beforeAll(async () => {
@@ -51,28 +68,25 @@ test.describe('with 5,000 instances, employees and requests', () => {
 
   test.afterAll(() => full.stop());
 
-  for (const theme of ['light', 'dark'] as const) {
-    test(`every page opens in the ${theme} theme`, async ({ page, watch }) => {
-      test.setTimeout(480_000);
+  for (const [name, all] of pages)
+    test(`${name} opens, and axe finds nothing in either theme`, async ({ page, watch }) => {
+      test.slow();
       // Nobody has given this server a key to log in with, so nothing was set up on it.
       watch.allow(/status of 409 .*\/(containers|config|logs)/);
-      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
       const app = await appOf('admin', full);
-      await openSignedIn(page, app, full);
-      for (const place of FULL_PAGES) {
+      await signIn(page, app, full);
+      for (const place of all) {
         await openPlace(page, app, place);
-        await expectAccessible(page);
+        await expectAccessibleInBothThemes(page);
       }
-      await page.setViewportSize({ width: 375, height: 812 });
-      for (const place of ['/', '/instances', '/users', '/requests']) {
-        await openPlace(page, app, place);
-        await expectNoOverflow(page);
-      }
+      if (!['/', '/instances', '/users', '/requests'].includes(name)) return;
+      await page.setViewportSize(PHONE);
+      await openPlace(page, app, name);
+      await expectNoOverflow(page);
     });
-  }
 
   test('on a phone the chosen tab is in sight', async ({ page }) => {
-    await page.setViewportSize({ width: 375, height: 812 });
+    await page.setViewportSize(PHONE);
     const app = await appOf('admin', full);
     await openSignedIn(page, app, full, '/instances?open=a-0001&tab=audit');
     await expect(page.getByRole('tab', { name: 'Audit' })).toBeInViewport({ ratio: 0.9 });
@@ -88,9 +102,9 @@ test.describe('with 5,000 instances, employees and requests', () => {
     await page.getByRole('searchbox').fill('a-4999');
     await expect(page.getByText('1–1 of 1')).toBeVisible();
     await expect(page).toHaveURL(/q=a-4999/);
-    await openSignedIn(page, app, full, '/users');
+    await openPlace(page, app, '/users');
     await expect(page.getByText('1–50 of 5,000')).toBeVisible();
-    await openSignedIn(page, app, full, '/requests');
+    await openPlace(page, app, '/requests');
     await expect(page.getByText(/1–50 of 5,0\d\d/)).toBeVisible();
   });
 });

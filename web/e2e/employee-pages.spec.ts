@@ -1,5 +1,5 @@
 // The employee's other pages against the running binary: claims, usage, marketplace, assistant, history.
-import { expect, expectAccessible, expectNoOverflow } from './fixtures';
+import { expect, expectAccessible, expectAccessibleInBothThemes, expectNoOverflow, WIDTHS } from './fixtures';
 import { composer, replies, say, test, withHistory, withoutRelay, withSaves } from './workplace';
 
 test.beforeEach(async ({ page, watch }) => {
@@ -251,56 +251,55 @@ test('history: searched, marked, narrowed to a conversation, saved as a file', a
 const PAGES = ['/', '/usage', '/professions', '/marketplace', '/assistant', '/history', '/profile'];
 
 test.describe('everybody', () => {
-  for (const theme of ['light', 'dark'] as const) {
-    test(`axe finds nothing on any page in the ${theme} theme`, async ({ page, place }) => {
-      // Seven pages and four overlays, each looked at whole.
-      test.slow();
-      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
-      const employee = await place.newEmployee(2);
-      await place.open(page, employee);
-      await expectAccessible(page);
-      await say(page, 'markdown please');
-      await expect(replies(page).last()).toContainText('52 tokens');
-      await expect(page.locator('.hljs-keyword').first()).toBeVisible();
-      for (const path of PAGES) {
-        await page.goto(place.server.employeeUrl + path);
-        await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-        await expect(page.getByText('Loading…')).toHaveCount(0);
-        await expectAccessible(page);
-      }
-      await page.goto(place.server.employeeUrl);
-      await page.getByRole('button', { name: 'More about this chat' }).click();
-      await expect(page.getByRole('menu')).toBeVisible();
-      await expectAccessible(page);
-      await page.keyboard.press('Escape');
-      await page.keyboard.press('Control+k');
-      await expect(page.getByRole('dialog')).toBeVisible();
-      await expectAccessible(page);
-      await page.keyboard.press('Escape');
-      await page.setViewportSize({ width: 375, height: 812 });
-      await page.getByRole('button', { name: 'Show assistants and conversations' }).click();
-      await expect(page.getByRole('dialog')).toBeVisible();
-      await expectAccessible(page);
-    });
-  }
+  test('axe finds nothing on any page in either theme', async ({ page, place }) => {
+    // Seven pages and four overlays, each looked at twice.
+    test.slow();
+    const employee = await place.newEmployee(2);
+    await place.open(page, employee);
+    await expectAccessibleInBothThemes(page);
+    await say(page, 'markdown please');
+    await expect(replies(page).last()).toContainText('52 tokens');
+    await expect(page.locator('.hljs-keyword').first()).toBeVisible();
+    for (const path of PAGES) {
+      await page.goto(place.server.employeeUrl + path);
+      await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+      await expect(page.getByText('Loading…')).toHaveCount(0);
+      await expectAccessibleInBothThemes(page);
+    }
+    await page.goto(place.server.employeeUrl);
+    await page.getByRole('button', { name: 'More about this chat' }).click();
+    await expect(page.getByRole('menu')).toBeVisible();
+    await expectAccessibleInBothThemes(page);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+k');
+    await expect(page.getByRole('dialog')).toBeVisible();
+    await expectAccessibleInBothThemes(page);
+    await page.keyboard.press('Escape');
+    await page.setViewportSize({ width: 375, height: 812 });
+    await page.getByRole('button', { name: 'Show assistants and conversations' }).click();
+    await expect(page.getByRole('dialog')).toBeVisible();
+    await expectAccessibleInBothThemes(page);
+  });
 
   for (const language of ['en', 'zh'] as const) {
-    for (const width of [1280, 768, 375, 320]) {
-      test(`nothing sticks out at ${width} px in ${language}`, async ({ page, place }) => {
+    test(`nothing sticks out at any width in ${language}`, async ({ page, place }) => {
+      // Seven pages at four widths.
+      test.slow();
+      await page.addInitScript((value) => localStorage.setItem('tidepool.language', value), language);
+      const employee = await place.newEmployee(2);
+      await place.server.patchEmployee(employee.id, { quota_daily: 500_000 });
+      const token = await place.server.token(place.server.employeeUrl, employee);
+      await page.addInitScript((value) => localStorage.setItem('tidepool.employee.token', value), token);
+      for (const width of WIDTHS) {
         await page.setViewportSize({ width, height: 800 });
-        await page.addInitScript((value) => localStorage.setItem('tidepool.language', value), language);
-        const employee = await place.newEmployee(2);
-        await place.server.patchEmployee(employee.id, { quota_daily: 500_000 });
-        const token = await place.server.token(place.server.employeeUrl, employee);
-        await page.addInitScript((value) => localStorage.setItem('tidepool.employee.token', value), token);
         for (const path of PAGES) {
           await page.goto(place.server.employeeUrl + path);
           await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
           await expect(page.getByText(/^(Loading…|加载中…)$/)).toHaveCount(0);
           await expectNoOverflow(page);
         }
-      });
-    }
+      }
+    });
   }
 
   for (const language of ['en', 'zh'] as const) {

@@ -141,9 +141,10 @@ test('one step back while a reply grows is left in peace, and the end is followe
   });
   for (const lines of [32, 36, 40]) {
     grow(lines);
-    await page.waitForTimeout(150);
+    await expect(replies(page).last().getByText('A line of the reply.')).toHaveCount(lines);
+    await settled(page);
+    expect(await topOf(page, message)).toBe(top);
   }
-  expect(await topOf(page, message)).toBe(top);
 
   await page.getByRole('button', { name: 'To the newest' }).click();
   await expect.poll(() => toEnd(page)).toBeLessThan(5);

@@ -1,11 +1,20 @@
 // What every browser test gets: a running server, the two apps as a person meets them, and a watch that fails the test
 // on any console error, policy violation or request to another origin.
-import { AxeBuilder } from '@axe-core/playwright';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { test as base, expect, type ConsoleMessage, type Page } from '@playwright/test';
+import type { AxeResults, RunOptions } from 'axe-core';
+import { SERVER_LOG } from './failure-reporter';
 import { Server, type Account } from './server';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+const THEMES = ['light', 'dark'] as const;
 
 export { expect };
 export const SIDES = ['employee', 'admin'] as const;
+/** From a desk down to a small phone. */
+export const WIDTHS = [1280, 768, 375, 320] as const;
 export type Side = (typeof SIDES)[number];
 
 export interface Watch {
@@ -17,16 +26,16 @@ export interface Watch {
 
 interface TestFixtures {
   watch: Watch;
-  /** Sample data and simulated servers. A file's tests share one and may change it: the next file gets another. */
-  demo: Server;
+  /** A test that fails has the last lines of every server that ran meanwhile; failure-reporter.ts prints them. */
+  serverLogs: undefined;
   /** The demo's console. */
   app: AppUnderTest;
 }
 
 interface WorkerFixtures {
   server: Server;
-  /** By the file that it was started for; at most one. */
-  demos: Map<string, Server>;
+  /** Sample data and simulated servers. Its tests may change what they name; none counts on what another may change. */
+  demo: Server;
 }
 
 export const test = base.extend<TestFixtures, WorkerFixtures>({
@@ -40,31 +49,32 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
     { scope: 'worker', timeout: 60_000 },
   ],
 
-  demos: [
+  demo: [
     // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
     async ({}, use) => {
-      const demos = new Map<string, Server>();
-      await use(demos);
-      for (const demo of demos.values()) await demo.stop();
-    },
-    { scope: 'worker' },
-  ],
-
-  demo: [
-    async ({ demos }, use, { file }) => {
-      for (const [other, old] of demos)
-        if (other !== file) {
-          demos.delete(other);
-          await old.stop();
-        }
-      const demo = demos.get(file) ?? (await Server.start(undefined, 'demo'));
-      demos.set(file, demo);
+      const demo = await Server.start(undefined, 'demo');
       await use(demo);
+      await demo.stop();
     },
-    { timeout: 150_000 },
+    { scope: 'worker', timeout: 150_000 },
   ],
 
   app: async ({ demo }, use) => use(await appOf('admin', demo)),
+
+  serverLogs: [
+    // eslint-disable-next-line no-empty-pattern -- Playwright reads the fixture's needs from this pattern.
+    async ({}, use, testInfo) => {
+      await use(undefined);
+      const servers = Server.takeStarted();
+      if (testInfo.status === testInfo.expectedStatus) return;
+      for (const { name, tail } of servers) {
+        const file = testInfo.outputPath(`${name}.log`);
+        writeFileSync(file, `${tail}\n`);
+        testInfo.attachments.push({ name, path: file, contentType: SERVER_LOG });
+      }
+    },
+    { auto: true },
+  ],
 
   watch: [
     async ({ context }, use) => {
@@ -128,16 +138,23 @@ export async function logIn(page: Page, account: Account) {
   ).toBeVisible();
 }
 
-/** Opens `place` signed in, without the login form; answers the token. */
+/** Signs in without the login form; answers the token. */
+export async function signIn(page: Page, app: AppUnderTest, server: Server): Promise<string> {
+  const token = await server.token(app.url, app.account);
+  // A page of the same origin that is quickly there.
+  await page.goto(`${app.url}/healthz`);
+  await page.evaluate(([key, value]) => localStorage.setItem(key, value), [app.tokenKey, token] as const);
+  return token;
+}
+
+/** Opens `place` signed in; answers the token. */
 export async function openSignedIn(
   page: Page,
   app: AppUnderTest,
   server: Server,
   place = '/',
 ): Promise<string> {
-  const token = await server.token(app.url, app.account);
-  await page.goto(`${app.url}/login`);
-  await page.evaluate(([key, value]) => localStorage.setItem(key, value), [app.tokenKey, token] as const);
+  const token = await signIn(page, app, server);
   await openPlace(page, app, place);
   return token;
 }
@@ -155,12 +172,45 @@ export async function choose(page: Page, group: string, option: string) {
   await page.getByRole('group', { name: group }).getByText(option).click();
 }
 
+/** axe finds nothing wrong with the page as it is. */
 export async function expectAccessible(page: Page) {
-  const { violations } = await new AxeBuilder({ page })
-    .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
-    .analyze();
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
-  expect(found).toEqual([]);
+  await expectNoViolations(page, { runOnly: AXE_TAGS });
+}
+
+/** As `expectAccessible`, in both themes: they are the same but for their colours, so that the second is only looked at for these. */
+export async function expectAccessibleInBothThemes(page: Page) {
+  for (const theme of THEMES) {
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+    await expect(page.locator('html')).toHaveAttribute('data-theme', theme);
+    await coloursChanged(page);
+    await expectNoViolations(page, theme === 'light' ? { runOnly: AXE_TAGS } : COLOURS);
+  }
+}
+
+/** Even a transition that takes no time shows its old colour until the next frame is drawn. */
+async function coloursChanged(page: Page) {
+  await page.evaluate(async () => {
+    await new Promise(requestAnimationFrame);
+    const transitions = document.getAnimations().filter((one) => one instanceof CSSTransition);
+    await Promise.allSettled(transitions.map(({ finished }) => finished));
+  });
+}
+
+/** The rules of `AXE_TAGS` that axe has under `cat.color`. */
+const COLOURS: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } };
+
+/** Not by AxeBuilder, which opens another page for each look and has all that is right described, too: that takes three times as long. */
+async function expectNoViolations(page: Page, options: RunOptions) {
+  expect(page.frames(), 'axe looks into no frame').toHaveLength(1);
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
+  const found = await page.evaluate(async (chosen) => {
+    const { axe } = window as unknown as {
+      axe: { run: (where: Document, how: RunOptions) => Promise<AxeResults> };
+    };
+    const { violations } = await axe.run(document, { ...chosen, resultTypes: ['violations'] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
+  }, options);
+  expect(found, page.url()).toEqual([]);
 }
 
 /** Nothing sticks out sideways, neither the page nor a text inside its box. */
@@ -176,5 +226,5 @@ export async function expectNoOverflow(page: Page) {
     });
     return outside.map((element) => element.outerHTML.slice(0, 120));
   });
-  expect(wide).toEqual([]);
+  expect(wide, `${page.url()} at ${page.viewportSize()?.width ?? 0} px`).toEqual([]);
 }

@@ -15,12 +15,13 @@ export default defineConfig({
   timeout: 60_000,
   expect: { timeout: 10_000 },
   forbidOnly: CI === 'true',
-  reporter: [['list'], ['./skip-reporter.ts']],
+  reporter: [['list'], ['./skip-reporter.ts'], ['./slow-reporter.ts'], ['./failure-reporter.ts']],
   use: {
     ...devices['Desktop Chrome'],
     viewport: { width: 1280, height: 800 },
     locale: 'en-US',
     trace: 'retain-on-failure',
+    screenshot: 'only-on-failure',
     launchOptions: {
       executablePath: TIDEPOOL_TEST_CHROMIUM ?? CHROMIUM ?? '/usr/bin/chromium',
       args: [

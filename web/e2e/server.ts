@@ -12,6 +12,11 @@ const ADMIN = { email: 'root@example.test', password: 'harbour-light-4711' };
 const DEMO_ADMIN = { email: 'admin@demo.example', password: 'tidepool-demo' };
 const START_SECONDS = 30;
 const DEMO_SECONDS = 100;
+/** So much of a log is shown with a test that failed. */
+const TAIL_LINES = 30;
+
+/** All that this process started: a test that fails shows what they wrote last. */
+const started = new Set<Server>();
 
 export interface Account {
   email: string;
@@ -21,8 +26,13 @@ export interface Account {
 export class Server {
   private employees = 0;
   private adminToken: Promise<string> | undefined;
+  /** The end of the log of a server that was stopped: its folder is gone. */
+  private lastLines: string | undefined;
 
   private constructor(
+    /** What it was started as, and where; a file can have this name. */
+    readonly name: string,
+    private readonly log: string,
     readonly employeeUrl: string,
     readonly adminUrl: string,
     readonly gatewayUrl: string,
@@ -74,6 +84,8 @@ export class Server {
     child.on('error', (error) => console.error(`${binary}: ${error.message}`));
     endWithUs(child);
     const server = new Server(
+      `tidepool-${command}-${employee.replace(':', '-')}`,
+      log,
       urls.employee,
       urls.admin,
       `http://${gateway}`,
@@ -83,6 +95,7 @@ export class Server {
       bots,
       command === 'demo' ? DEMO_ADMIN : ADMIN,
     );
+    started.add(server);
     try {
       await Promise.all([
         answers(`${urls.employee}/healthz`, child),
@@ -112,7 +125,20 @@ export class Server {
       clearTimeout(late);
     }
     this.bots.close();
+    this.lastLines ??= tailOf(this.log);
     await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** The last lines of what it wrote. */
+  get tail(): string {
+    return this.lastLines ?? tailOf(this.log);
+  }
+
+  /** Those that ran at some time since this was asked last. */
+  static takeStarted(): Server[] {
+    const all = [...started];
+    for (const server of all) if (server.lastLines !== undefined) started.delete(server);
+    return all;
   }
 
   /** A fresh employee, made through the administration API. */
@@ -122,16 +148,14 @@ export class Server {
       email: `mina${this.employees}@example.test`,
       password: `low-tide-${this.employees}-walk`,
     };
-    const token = await this.token(this.adminUrl, this.admin);
     const body = { name: 'Mina Okafor', department: 'Research', ...account };
-    const { id } = (await call('POST', `${this.adminUrl}/api/v1/users`, body, token)) as { id: string };
+    const { id } = (await this.asAdmin('POST', '/users', body)) as { id: string };
     await recordSecrets([account.password]);
     return { ...account, id };
   }
 
   async patchEmployee(id: string, fields: { status?: string; quota_daily?: number }) {
-    const token = await this.token(this.adminUrl, this.admin);
-    await call('PATCH', `${this.adminUrl}/api/v1/users/${id}`, fields, token);
+    await this.asAdmin('PATCH', `/users/${id}`, fields);
   }
 
   /** Anything else an administrator can do, by the API. One sign-in serves many calls, until a test ends it. */
@@ -234,6 +258,10 @@ async function answers(url: string, child: ChildProcess) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`no answer from ${url} within ${START_SECONDS} s`);
+}
+
+function tailOf(log: string): string {
+  return readFileSync(log, 'utf8').trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
 }
 
 async function says(log: string, words: string, child: ChildProcess) {

@@ -66,6 +66,21 @@ export function useWindow(
     if (ANCHORS) rows.shouldAdjustScrollPositionOnItemSizeChange = () => false;
   }, [rows]);
 
+  const height = rows.getTotalSize();
+  const heightBefore = useRef(height);
+  useLayoutEffect(() => {
+    if (height === heightBefore.current) return;
+    heightBefore.current = height;
+    // The virtualizer hears of its own scroll to the end a frame later, and takes the reader for gone if the height changes once more
+    // before that. Who is really gone is above the place that is known.
+    const element = scroller.current;
+    if (!following || element === null || element.scrollTop < top.current - 1) return;
+    const end = element.scrollHeight - element.clientHeight;
+    if (end - element.scrollTop <= AT_END) return;
+    top.current = end;
+    element.scrollTop = end;
+  }, [following, height, scroller]);
+
   const note = useSteady(older, messages[0]?.id, scroller, top);
 
   const toEnd = useCallback(() => {
@@ -99,7 +114,7 @@ export function useWindow(
 
   return {
     items: rows.getVirtualItems(),
-    height: rows.getTotalSize(),
+    height,
     measure: rows.measureElement,
     following,
     toEnd,
