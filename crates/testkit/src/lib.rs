@@ -3,11 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "database")]
+mod database;
 mod evidence;
 pub mod panics;
 pub mod trace;
 mod wait;
 
+#[cfg(feature = "database")]
+pub use database::Database;
 pub use evidence::keep_database;
 pub use trace::{skip, used_secret};
 pub use wait::{LIMIT, until, until_ok, until_ok_within, until_within};

@@ -3,9 +3,7 @@
 use base::id::UserId;
 use domain::audit::By;
 use jiff::SignedDuration;
-use store::Dialect;
 use store::gateway_key::Status;
-use store::notice::Topic;
 
 use crate::kit::{Client, Database, Options, Site, ask};
 use crate::on_both;
@@ -51,9 +49,9 @@ on_both! {
     async fn what_changes_takes_hold_at_once_when_it_is_told_and_soon_when_not(database: Database) {
         let site = Site::start(database, Options::echo()).await;
         // In the product one task listens for every process.
-        let (db, mut heard) = (site.app.db.clone(), site.app.db.listen());
+        let db = site.app.db.clone();
         tokio::spawn(async move { db.relay_notices().await });
-        while site.app.db.dialect() == Dialect::Postgres && heard.recv().await.unwrap().topic != Topic::Anything {}
+        site.app.db.notices_relayed().await;
         let client = site.free().await;
         assert_eq!(status(&client).await, 200);
         site.change("free", true, |key| key.status = Status::Disabled).await;

@@ -57,7 +57,7 @@ struct Inner {
 
 enum Way {
     Local(Login),
-    Ssh(Remote),
+    Ssh(Box<Remote>),
 }
 
 impl Host {
@@ -70,7 +70,7 @@ impl Host {
     pub fn with(target: Target, timing: Timing) -> Host {
         let way = match &target {
             Target::Local => Way::Local(local::login()),
-            Target::Ssh(address) => Way::Ssh(Remote::new(address.clone(), timing)),
+            Target::Ssh(address) => Way::Ssh(Box::new(Remote::new(address.clone(), timing))),
         };
         Host(Arc::new(Inner { target, way }))
     }

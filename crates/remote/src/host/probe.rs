@@ -249,7 +249,7 @@ impl Host {
     fn connected(address: &Address, connection: Connection) -> Host {
         Host(std::sync::Arc::new(super::Inner {
             target: Target::Ssh(address.clone()),
-            way: super::Way::Ssh(Remote::connected(address.clone(), connection)),
+            way: super::Way::Ssh(Box::new(Remote::connected(address.clone(), connection))),
         }))
     }
 }

@@ -82,6 +82,7 @@ impl Embedded {
         tokio::spawn(served.serve(listener, stopped));
         let listening = app.db.clone();
         tokio::spawn(async move { listening.relay_notices().await });
+        app.db.notices_relayed().await;
         Embedded { url, gateway, twin: twin.gateway, app, _stop: stop, _folder: folder }
     }
 }

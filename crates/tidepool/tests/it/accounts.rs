@@ -223,12 +223,16 @@ fn processor_time() -> Duration {
 /// requests are answered by one thread here, which would have to compute for as long as all the hashes take.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_storm_of_logins_starves_nobody() {
-    const LOGINS: u32 = 40;
+    const LOGINS: u32 = 16;
     let site = Site::start(Database::sqlite()).await;
     let (_, token) = site.employee("ada@example.com").await;
-    let (password, before) = (base::Secret::new(PASSWORD), processor_time());
-    base::password::burn(&password);
-    let one_hash = processor_time() - before;
+    let hash = || {
+        let before = processor_time();
+        base::password::burn(&base::Secret::new(PASSWORD));
+        processor_time() - before
+    };
+    // The least of some: no hash takes less.
+    let one_hash = (0..5).map(|_| hash()).min().unwrap();
     // On the thread that answers.
     let spent = async || tokio::spawn(async { processor_time() }).await.unwrap();
     let before = spent().await;
@@ -246,5 +250,6 @@ async fn a_storm_of_logins_starves_nobody() {
         login.await.unwrap().ok();
     }
     let (answering, hashing) = (spent().await - before, one_hash * LOGINS);
+    eprintln!("the thread that answers computed for {answering:?}, all hashes take at least {hashing:?}");
     assert!(answering < hashing / 2, "the thread that answers computed for {answering:?}, all hashes take {hashing:?}");
 }

@@ -89,13 +89,15 @@ on_both! {
             site.admin.post("/auth/login", json!({"email": "root@example.com", "password": PASSWORD})).header("user-agent", agent).ok().await;
         }
         // More than one batch.
+        let mut tx = site.app.db.begin().await.unwrap();
         for i in 0..2100 {
             let entry = store::audit::NewEntry {
                 operator: "System", action: store::audit::Action::ConfigChange, level: store::audit::Level::Info,
                 target: "t", detail: &format!("row {i}"), ip: "", user_agent: "", created_at: site.app.clock.now(),
             };
-            store::audit::write(&site.app.db, entry).await.unwrap();
+            store::audit::write(&mut tx, entry).await.unwrap();
         }
+        tx.commit().await.unwrap();
         let reply = site.admin.get("/audit-logs/export?format=csv").token(&site.root).send().await;
         assert!(reply.header("content-type").starts_with("text/csv"));
         let mut reader = csv::Reader::from_reader(reply.text.as_bytes());

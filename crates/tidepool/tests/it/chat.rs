@@ -15,6 +15,8 @@ use crate::kit::{Database, Gateway, Options, Site, used_secret};
 /// A gateway whose every byte the test says. It hears one request per connection.
 struct Scripted {
     url: String,
+    /// What it says to the next request.
+    script: Arc<Mutex<Script>>,
     heard: Arc<Mutex<Vec<Heard>>>,
     /// Tells when the other side of a connection is gone.
     gone: mpsc::UnboundedReceiver<()>,
@@ -43,9 +45,11 @@ impl Scripted {
         let heard = Arc::new(Mutex::new(vec![]));
         let (left, gone) = mpsc::unbounded_channel();
         let kept = heard.clone();
+        let script = Arc::new(Mutex::new(script));
+        let current = script.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (script, kept, left) = (script.clone(), kept.clone(), left.clone());
+                let (script, kept, left) = (current.lock().unwrap().clone(), kept.clone(), left.clone());
                 tokio::spawn(async move {
                     if speak(stream, script, kept).await.is_err() {
                         left.send(()).ok();
@@ -53,7 +57,7 @@ impl Scripted {
                 });
             }
         });
-        Scripted { url, heard, gone }
+        Scripted { url, script, heard, gone }
     }
 
     fn heard(&self) -> Heard {
@@ -369,6 +373,8 @@ async fn whoever_leaves_while_the_answer_is_stored_finds_it_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_of_the_gateway_is_told_in_our_words() {
     let said = |code: &str| json!({"error": {"message": "daily quota used up: limit 5 tokens", "type": "tidepool", "code": code}});
+    let chat = chat(Script::Say(vec![])).await;
+    let mut asked = 0;
     for (status, body, code) in [
         ("429 Too Many Requests", said("insufficient_quota"), "4291"),
         ("429 Too Many Requests", said("rate_limit_exceeded"), "4290"),
@@ -380,15 +386,18 @@ async fn a_refusal_of_the_gateway_is_told_in_our_words() {
         ("504 Gateway Timeout", said("slow"), "5040"),
         ("200 OK", json!({"odd": true}), "5020"),
     ] {
-        let chat = chat(answered(status, &body)).await;
+        *chat.gateway.script.lock().unwrap() = answered(status, &body);
         for stream in [false, true] {
             let reply = chat.ask(json!({"instance_id": "a0", "message": "x", "stream": stream})).send().await;
             assert_eq!(reply.json()["code"], code, "{status}, stream {stream}: {reply:?}");
             if status.starts_with("429") {
                 assert_eq!(reply.header("retry-after"), "7");
             }
+            asked += 1;
+            let stored = chat_message::newest(&chat.site.app.db, "a0", 100).await.unwrap();
+            assert_eq!(stored.len(), asked, "{status}: each question is stored");
+            assert!(stored.iter().all(|message| message.role == Role::User), "{status}: nothing else is: {stored:?}");
         }
-        assert_eq!(chat.messages().await.len(), 2, "the questions alone");
     }
 }
 

@@ -143,7 +143,7 @@ pub async fn settled(ground: &Ground) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_restarts_an_hour_and_no_more() {
-    let Some(mut ground) = Ground::with("health::three_restarts_an_hour_and_no_more", Duration::from_secs(10)).await
+    let Some(mut ground) = Ground::with("health::three_restarts_an_hour_and_no_more", Duration::from_secs(8)).await
     else {
         return;
     };

@@ -6,7 +6,8 @@ mod site;
 
 pub use client::{Client, Reply, ask, event};
 pub use provider::{Act, Provider, answer, stream_of};
-pub use site::{Database, NOON, Options, PROVIDER_KEY, Site};
+pub use site::{NOON, Options, PROVIDER_KEY, Site};
+pub use testkit::Database;
 
 /// Runs each case on SQLite and on a real PostgreSQL. The case gives its site back; the gateway is stopped, and the log, the
 /// sums and the quotas must agree.

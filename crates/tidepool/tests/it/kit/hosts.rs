@@ -129,7 +129,8 @@ impl Ground {
     /// The usual limits, for a site that is different otherwise.
     pub fn defaults() -> Defaults {
         let gateway_url = "http://10.0.0.1:8082".into();
-        Defaults { start_limit: START_LIMIT, gateway_url, least_memory: 64 << 20, ..Defaults::default() }
+        let settle = Duration::from_secs(2);
+        Defaults { start_limit: START_LIMIT, settle, gateway_url, least_memory: 64 << 20, ..Defaults::default() }
     }
 
     pub async fn with_options(fleet: Fleet, machine: &str, options: Options) -> Ground {

@@ -12,8 +12,8 @@ pub mod talk;
 pub use call::{Call, Origin, Reply};
 pub use process::{Process, run};
 pub use reserved::free_port;
-pub use site::{Database, Gateway, Options, Site};
-pub use testkit::{skip, used_secret};
+pub use site::{Gateway, Options, Site};
+pub use testkit::{Database, skip, used_secret};
 
 /// The password of everybody whom a test makes.
 pub const PASSWORD: &str = "a-password-for-tests";

@@ -98,11 +98,6 @@ impl Process {
         whole(&self.err)
     }
 
-    /// What it wrote to its log so far.
-    pub fn log(&self) -> String {
-        whole(&self.err)
-    }
-
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -19,7 +19,7 @@ use domain::token::{Audience, TokenKey};
 use domain::usage::{Feed, Local};
 use gateway::log::Log;
 use gateway::provider;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use remote::bot::Platform;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
@@ -27,47 +27,12 @@ use store::gateway_key::{self, GatewayKey};
 use store::seal::Sealer;
 use store::{Db, Dialect, migrate};
 use tempfile::TempDir;
-use testkit::{panics, trace};
+use testkit::{Database, panics, trace};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::PASSWORD;
 use super::call::Origin;
-
-/// Where a test's data lives.
-pub struct Database {
-    pub url: Secret,
-    // Goes with the test.
-    _folder: Option<TempDir>,
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        testkit::keep_database(self.url.expose());
-    }
-}
-
-impl Database {
-    pub fn sqlite() -> Database {
-        let folder = tempfile::tempdir().unwrap();
-        let url = Secret::new(format!("sqlite:{}", folder.path().join("test.db").display()));
-        Database { url, _folder: Some(folder) }
-    }
-
-    /// A new database on the suite's PostgreSQL; `None` (a counted skip) where there is none.
-    pub async fn postgres(name: &str) -> Option<Database> {
-        let Ok(server) = std::env::var("TIDEPOOL_TEST_PG_URL") else {
-            trace::skip(name, "no PostgreSQL: TIDEPOOL_TEST_PG_URL is not set");
-            return None;
-        };
-        let database = format!("t_{}", base::id::fresh().replace('-', ""));
-        let admin = Db::open(&Secret::new(&server)).await.unwrap();
-        admin.run(&format!("CREATE DATABASE {database}"), vec![]).await.unwrap();
-        admin.close().await;
-        let (base, _) = server.rsplit_once('/').unwrap();
-        Some(Database { url: Secret::new(format!("{base}/{database}")), _folder: None })
-    }
-}
 
 /// What a test wants to be different.
 #[derive(Default)]
@@ -78,6 +43,8 @@ pub struct Options {
     pub admin_newcomers: Option<Newcomers>,
     pub proxy: Option<IdentityProxy>,
     pub zone: Option<&'static str>,
+    /// When the site begins; as a rule, now. Its clock stands still until the test moves it.
+    pub now: Option<Timestamp>,
     pub trust_loopback: bool,
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
@@ -151,8 +118,7 @@ impl Site {
         trace::used_secret(master.expose());
         trace::used_secret(PASSWORD);
         let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
-        let clock =
-            Clock::fixed(std::env::var("EXPERIMENT_NOW").map_or(Clock::default().now(), |now| now.parse().unwrap()));
+        let clock = Clock::fixed(options.now.unwrap_or_else(|| Clock::default().now()));
         let sealer = Arc::new(Sealer::new(&master).unwrap());
         let zone = Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap();
         let gateway_folder = tempfile::tempdir().unwrap();
