@@ -5,6 +5,7 @@ import tests from '../e2e/playwright.config';
 export default defineConfig({
   ...tests,
   testDir: '.',
+  projects: [{ name: 'bench' }],
   outputDir: '../test-results/bench',
   workers: 1,
   timeout: 300_000,

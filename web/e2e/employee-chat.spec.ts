@@ -2,6 +2,9 @@
 import { expect, expectAccessible } from './fixtures';
 import { composer, replies, say, test, thread, withHistory, withoutRelay, withSaves } from './workplace';
 
+// Each test has an employee of its own. These files run last: both workers share what is left of them.
+test.describe.configure({ mode: 'parallel' });
+
 test.beforeEach(async ({ page, watch }) => {
   watch.allow(/status of 404/);
   await withoutRelay(page);
@@ -72,7 +75,7 @@ test('Esc stops a reply, what has come stays, and asking again replaces it', asy
   await expect.poll(() => saved.length).toBe(2);
   const { content = '' } = saved[1] ?? {};
   expect(content).toContain('word3');
-  expect(content).not.toContain('word59');
+  expect(content).not.toContain('word399');
   await expect(replies(page).last().locator('.prose-chat')).toHaveText(content.trim());
 
   await page.getByRole('button', { name: 'Edit and send again' }).click();

@@ -2,6 +2,9 @@
 import { expect, expectAccessible, expectAccessibleInBothThemes, expectNoOverflow, WIDTHS } from './fixtures';
 import { composer, replies, say, test, withHistory, withoutRelay, withSaves } from './workplace';
 
+// Each test has an employee of its own. These files run last: both workers share what is left of them.
+test.describe.configure({ mode: 'parallel' });
+
 test.beforeEach(async ({ page, watch }) => {
   watch.allow(/status of 404/);
   await withoutRelay(page);

@@ -3,6 +3,9 @@ import { expect, expectAccessible } from './fixtures';
 import { SESSION, text, withRelay, type Relay } from './relay';
 import { composer, replies, say, test, thread, withHistory, withSaves } from './workplace';
 
+// Each test has an employee of its own. These files run last: both workers share what is left of them.
+test.describe.configure({ mode: 'parallel' });
+
 const runOf = (relay: Relay) =>
   String(relay.sent.findLast(({ method }) => method === 'chat.send')?.params.idempotencyKey);
 

@@ -14,6 +14,9 @@ import {
   type Workplace,
 } from './workplace';
 
+// Each test has an employee of its own. These files run last: both workers share what is left of them.
+test.describe.configure({ mode: 'parallel' });
+
 /** All of them come at once. */
 const MESSAGES = 190;
 

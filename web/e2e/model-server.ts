@@ -21,6 +21,9 @@ def tide(hour):  # metres
 /** As much as a model says at most: text, lists, tables and code. */
 const LONG = MARKDOWN.repeat(Math.ceil(100_000 / MARKDOWN.length));
 
+/** A minute's worth: no test, however slow its machine, should see the end of a reply that it means to leave. */
+const SLOW_WORDS = 400;
+
 export class ModelServer {
   /** How many streams were ended by the other side. */
   left = 0;
@@ -46,8 +49,8 @@ export class ModelServer {
             ? MARKDOWN.split(/(?<=\s)/)
             : slow
               ? silent
-                ? Array.from({ length: 400 }, () => '')
-                : Array.from({ length: 60 }, (_, index) => `word${index} `)
+                ? Array.from({ length: SLOW_WORDS }, () => '')
+                : Array.from({ length: SLOW_WORDS }, (_, index) => `word${index} `)
               : ['You ', 'said: ', prompt];
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         const say = (data: object) => response.write(`data: ${JSON.stringify(data)}\n\n`);

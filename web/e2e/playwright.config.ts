@@ -10,7 +10,6 @@ const REAL = TIDEPOOL_TEST_REAL_URL === undefined ? ['real.spec.ts'] : [];
 
 export default defineConfig({
   testDir: '.',
-  outputDir: '../test-results',
   workers: 2,
   timeout: 60_000,
   expect: { timeout: 10_000 },
@@ -20,7 +19,8 @@ export default defineConfig({
     ...devices['Desktop Chrome'],
     viewport: { width: 1280, height: 800 },
     locale: 'en-US',
-    trace: 'retain-on-failure',
+    // Its snapshots show each step; a film beside them would cost every test a third more.
+    trace: { mode: 'retain-on-failure', screenshots: false },
     screenshot: 'only-on-failure',
     launchOptions: {
       executablePath: TIDEPOOL_TEST_CHROMIUM ?? CHROMIUM ?? '/usr/bin/chromium',
@@ -37,8 +37,9 @@ export default defineConfig({
       ],
     },
   },
+  // A run of one project leaves what is kept of the other's failed tests.
   projects: [
-    { name: 'chromium', testIgnore: [ALONE, ...REAL] },
-    { name: 'alone', testMatch: ALONE, dependencies: ['chromium'] },
+    { name: 'chromium', testIgnore: [ALONE, ...REAL], outputDir: '../test-results/chromium' },
+    { name: 'alone', testMatch: ALONE, dependencies: ['chromium'], outputDir: '../test-results/alone' },
   ],
 });

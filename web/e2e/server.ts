@@ -1,6 +1,6 @@
 // Starts the real binary on free loopback ports with a data folder of its own, and ends it by its pid.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { openSync, readFileSync } from 'node:fs';
+import { openSync, readFileSync, statfsSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
@@ -12,6 +12,8 @@ const ADMIN = { email: 'root@example.test', password: 'harbour-light-4711' };
 const DEMO_ADMIN = { email: 'admin@demo.example', password: 'tidepool-demo' };
 const START_SECONDS = 30;
 const DEMO_SECONDS = 100;
+/** For the folders of all servers of a run. */
+const ROOM_BYTES = 512 * 1024 * 1024;
 /** So much of a log is shown with a test that failed. */
 const TAIL_LINES = 30;
 
@@ -56,7 +58,7 @@ export class Server {
     const { employee, admin, gateway, embed } = await freeAddresses();
     const bots = await botPlatform();
     const urls = { employee: `http://${employee}`, admin: `http://${admin}` };
-    const folder = await mkdtemp(path.join(tmpdir(), 'tidepool-e2e-'));
+    const folder = await mkdtemp(path.join(dataFolder(), 'tidepool-e2e-'));
     // The whole run's secret search also reads what the servers wrote.
     const logs = process.env.TIDEPOOL_TEST_TRACE_DIR ?? folder;
     await mkdir(logs, { recursive: true });
@@ -204,6 +206,16 @@ async function botPlatform(): Promise<HttpServer> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   server.unref();
   return server;
+}
+
+/** In memory, where there is room: on a busy disk a server waits longer for what it writes than a test waits for a page. */
+function dataFolder(): string {
+  try {
+    const { bavail, bsize } = statfsSync('/dev/shm');
+    return bavail * bsize > ROOM_BYTES ? '/dev/shm' : tmpdir();
+  } catch {
+    return tmpdir();
+  }
 }
 
 /** Settings of somebody's own installation must not reach the tests. */

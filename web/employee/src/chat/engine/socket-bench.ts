@@ -15,6 +15,8 @@ export let finals: Message[];
 export let finalsIn: (string | null)[];
 export let unusable: Hop[];
 export let unfinished: Unfinished;
+/** The engine's ends of the sockets, the first opened first. */
+export let opened: NodeSocket[];
 
 beforeEach(async () => {
   gateway = await FakeGateway.start();
@@ -22,6 +24,7 @@ beforeEach(async () => {
   finals = [];
   finalsIn = [];
   unusable = [];
+  opened = [];
   unfinished = new Unfinished();
   useEngine();
 });
@@ -56,6 +59,7 @@ export function useEngine(
 function open(url: string): WebSocket {
   const socket = new NodeSocket(url);
   socket.on('error', () => null);
+  opened.push(socket);
   return socket as unknown as WebSocket;
 }
 
