@@ -162,6 +162,7 @@ test('a save that fails is marked and can be repeated; the chat goes on', async 
   await expect.poll(() => saved.length).toBe(4);
   await expect(page.getByText('Not saved')).toHaveCount(2);
   await page.getByRole('button', { name: 'Save again' }).first().click();
+  await expect.poll(() => saved.length).toBe(5);
   await expect(page.getByText('Not saved')).toHaveCount(1);
   expect(saved.at(-1)).toMatchObject({ role: 'user', content: 'one' });
 });
