@@ -133,6 +133,7 @@ claim() {
   [ -n "$number" ] || fail "250 runs of hosts at once?"
   printf '%s\n' "$number" >"$dir/number"
   printf '%s\n%s\n' "$$" "$dir" >"$registry/$number"
+  remove_namespaces "tidepool-$number" # of a run that the machine's restart ended: the files of its namespaces may outlive its cgroup
   exec 7>&-
 }
 
@@ -147,6 +148,13 @@ sweep() {
 }
 
 # ── one run ──
+
+remove_namespaces() { # NET: the network's own and those of its hosts
+  local name
+  for name in /run/netns/"$1" /run/netns/"$1"-h[0-9]*; do
+    [ ! -e "$name" ] || ip netns del "${name##*/}" 2>/dev/null || true
+  done
+}
 
 network_up() {
   ip netns add "$net"
@@ -308,10 +316,9 @@ tear_down() {
     [ -d "$d" ] || continue
     unmount "$d/root"
     unmount "$d/disk"
-    ip netns del "$net-${d##*/}" 2>/dev/null || true
     rm -rf --one-file-system "$d"
   done
-  ip netns del "$net" 2>/dev/null || true
+  remove_namespaces "$net"
   rm -f "$dir"/{number,keeper.pid,hosts.json,known_hosts,id,id.pub,relay.log} "$registry/$number"
   rmdir "$group" 2>/dev/null || true
 }
