@@ -17,8 +17,10 @@ test('an instance that stops turns red on the open overview and in the open list
   test.setTimeout(120_000);
   const services = await ServiceManager.start();
   const server = await Server.start(() => ({ TIDEPOOL_PROVIDER_ECHO: 'true', ...services.settings }));
-  // Its own look comes when the test says so.
-  await server.asAdmin('PATCH', '/jobs/health_check', { paused: true });
+  // Looks come when the test says so: the scan of the logs, at every fifth minute, writes down how instances are, too.
+  for (const job of ['health_check', 'log_scan', 'auto_recovery']) {
+    await server.asAdmin('PATCH', `/jobs/${job}`, { paused: true });
+  }
   const home = `${services.folder}/pearl`;
   const host = await addLocalServer(server);
   const assistant = await Assistant.start(server, host, 'pearl', null, undefined, home);

@@ -43,7 +43,10 @@ fn telling(line: &str) -> Option<String> {
 /// Keeps the database of a failed test beside its log. For the `drop` of whatever owns the database: does nothing unless the
 /// thread panics.
 pub fn keep_database(url: &str) {
-    let Some(folder) = trace::failed_folder().filter(|_| std::thread::panicking()) else { return };
+    if !std::thread::panicking() {
+        return;
+    }
+    let Some(folder) = trace::failed_folder() else { return };
     if let Some(file) = url.strip_prefix("sqlite:") {
         let file = Path::new(file);
         for end in ["", "-wal", "-shm"] {
