@@ -48,6 +48,9 @@ words! {
     Health of store::instance::Health {
         Healthy = "healthy", Unhealthy = "unhealthy", KeyInvalid = "key_invalid", Unknown = "unknown", RateLimited = "rate_limited",
     }
+    Isolation of store::instance::Isolation {
+        None = "none", Unknown = "unknown", Own = "own", Adopted = "adopted", Shared = "shared",
+    }
     Origin of store::binding::Origin { Assigned = "assigned", Claimed = "claimed", Profession = "profession" }
     EntryStatus of store::pool::Status { Idle = "idle", Allocated = "allocated", Maintenance = "maintenance" }
     TaskStatus of store::task::Status {

@@ -17,6 +17,8 @@ pub struct By {
     pub user_agent: String,
     /// The employee for whom the system acts.
     pub on_behalf_of: String,
+    /// A super administrator, or the platform itself: some things are theirs alone to do.
+    pub is_super: bool,
 }
 
 /// The operator of what nobody in particular did.
@@ -24,7 +26,7 @@ pub const SYSTEM: &str = "System";
 
 impl By {
     pub fn system() -> By {
-        By { operator: SYSTEM.into(), ..By::default() }
+        By { operator: SYSTEM.into(), is_super: true, ..By::default() }
     }
 
     /// What an employee does to the own instance: the system's deed, with the employee's name.

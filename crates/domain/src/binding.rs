@@ -59,9 +59,10 @@ pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces
     if traces == Traces::Clean {
         rotate_token(app, tx, instance).await?;
         chat_binding::end_all(app, tx, &id, source).await?;
-        clean(app, tx, instance, source).await?;
-        // The cleaning holds back whatever comes next: nothing is left for that to remember.
-        instance::set_traces(tx, &id, None).await?;
+        if clean(app, tx, instance, source).await? {
+            // The cleaning holds back whatever comes next: nothing is left for that to remember.
+            instance::set_traces(tx, &id, None).await?;
+        }
     } else {
         chat_binding::silence_all(tx, &id).await?;
     }
@@ -74,10 +75,15 @@ async fn rotate_token(app: &App, tx: &mut Tx, instance: &Instance) -> Result<()>
     Ok(instance::set_token(tx, &instance.id(), &sealed).await?)
 }
 
-async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<()> {
+/// Has the traces removed, where the platform made what they are in; otherwise they stay, and only a super administrator gives the
+/// instance to anybody else. Answers whether they go.
+async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<bool> {
+    if !instance.isolation.may_be_cleaned() {
+        return Ok(false);
+    }
     // Their items go with the workspace.
     store::install::remove_all(tx, &instance.id(), app.clock.now()).await?;
     let payload = CleanInstance { instance_id: instance.id.clone() };
     task::enqueue(app, tx, &payload, source, None).await?;
-    Ok(())
+    Ok(true)
 }

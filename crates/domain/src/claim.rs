@@ -54,7 +54,7 @@ pub async fn instance(app: &App, who: &Employee, wanted: Option<&InstanceId>) ->
     let found = match wanted {
         Some(id) => {
             let found = instance::lock(&mut tx, id).await?;
-            found.filter(|i| i.assigned_user_id.is_none() && !i.pooled)
+            found.filter(|i| i.assigned_user_id.is_none() && !i.pooled && i.isolation.is_offered())
         }
         None => instance::lock_idle(&mut tx).await?,
     };

@@ -5,11 +5,12 @@ use base::secret::random_token;
 use base::{Error, GatewayPort, Kind, Listing, Page, Result, Secret, Sort};
 use store::binding::{self, Origin};
 use store::instance::{self, token_place};
-pub use store::instance::{Health, Instance, Listed, Wanted};
+pub use store::instance::{Health, Instance, Isolation, Listed, Wanted};
 use store::notice::{Notice, Topic};
 use store::user::{self, Status};
 use store::{Tx, pool, server};
 
+use crate::assistant::isolation;
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::binding::{Traces, bind, release};
 use crate::task::{self, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance};
@@ -29,6 +30,13 @@ pub struct New {
     pub home: String,
     pub unit: String,
     pub provision: bool,
+}
+
+impl New {
+    /// Whether it says where the instance lives, and so as whom it runs: a super administrator's to say.
+    fn names_a_place(&self) -> bool {
+        self.is_main || !self.home.is_empty() || !self.unit.is_empty()
+    }
 }
 
 /// What a PATCH changes; `None` leaves a field as it is.
@@ -60,6 +68,13 @@ pub async fn reveal(app: &App, by: &By, id: &InstanceId) -> Result<()> {
 
 pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let id = new.id.id();
+    if new.names_a_place() && !by.is_super {
+        let told = "only a super administrator says where an instance lives: home, unit and is_main";
+        return Err(Error::new(Kind::NoAccess, told));
+    }
+    if new.is_main && new.provision {
+        return Err(Error::field("provision", task::NOT_MAIN));
+    }
     if id.as_str() == key::PLATFORM || store::gateway_key::named(&app.db, id.as_str()).await?.is_some() {
         return Err(Error::conflict("a sub key of the LLM gateway has this name"));
     }
@@ -96,6 +111,12 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         notes: new.notes,
         config_json: new.config_json,
         is_main: new.is_main,
+        isolation: match (new.is_main, new.home.is_empty()) {
+            (true, _) => Isolation::Shared,
+            (false, true) => Isolation::None,
+            (false, false) => Isolation::Unknown,
+        },
+        runs_as: String::new(),
         home: new.home,
         unit: new.unit,
         openclaw_version: String::new(),
@@ -238,7 +259,8 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Gives the instance to a user, or takes it from whoever has it. Repeating it is harmless.
+/// Gives the instance to a user, or takes it from whoever has it. Repeating it is harmless. One that is not kept apart on its server is
+/// a super administrator's to give.
 pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) -> Result<()> {
     let mut tx = app.db.begin().await?;
     let user = match to {
@@ -257,8 +279,15 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
             if user.status != Status::Active {
                 return Err(Error::conflict("the account is revoked"));
             }
+            let why = isolation::refusal(instance.isolation, &instance.runs_as);
+            if !by.is_super && !why.is_empty() {
+                return Err(Error::new(Kind::NoAccess, format!("{why}; only a super administrator assigns it")));
+            }
             bind(app, &mut tx, &UserId::named(&user.id), &instance, Origin::Assigned, None).await?;
-            format!("assigned to {}", user.email)
+            match why.as_str() {
+                "" => format!("assigned to {}", user.email),
+                why => format!("assigned to {}, although {why}", user.email),
+            }
         }
         (None, Some(holder)) => {
             // Held before, in the order of everybody: here only to name the one who loses it.

@@ -2,11 +2,13 @@
 
 use base::id::{EntryId, InstanceId, ProfessionId, ServerId, UserId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
+use store::instance::{self, Instance};
 use store::pool::{self, Entry};
 pub use store::pool::{Listed, Status, Wanted};
-use store::{Tx, instance, profession, user};
+use store::{Tx, profession, user};
 
 use crate::App;
+use crate::assistant::isolation::refusal;
 use crate::audit::{self, Action, By, Deed};
 use crate::binding::{Traces, release};
 
@@ -36,6 +38,7 @@ pub async fn add(
     if instance.assigned_user_id.is_some() {
         return Err(Error::conflict("the instance is bound to an employee"));
     }
+    require_offered(&instance)?;
     let entry = Entry {
         id: EntryId::fresh().as_str().to_owned(),
         profession_id: profession.id,
@@ -76,6 +79,10 @@ pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<
     match movement(entry.status, to)? {
         Move::Reclaim => reclaim(app, &mut tx, by, entry, "reclaimed").await?,
         Move::Status(status) => {
+            if status == Status::Idle {
+                let instance = instance::find(&mut tx, &InstanceId::named(&entry.instance_id)).await?;
+                require_offered(&instance.ok_or(Kind::NotFound)?)?;
+            }
             let detail = format!("status: {} → {}", entry.status.as_str(), status.as_str());
             entry.status = status;
             pool::update(&mut tx, &entry).await?;
@@ -84,6 +91,17 @@ pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<
     }
     tx.commit().await?;
     show(app, id).await
+}
+
+/// Refuses what a pool must not offer.
+fn require_offered(instance: &Instance) -> Result<()> {
+    match instance.isolation.is_offered() {
+        true => Ok(()),
+        false => Err(Error::conflict(format!(
+            "{}; only a super administrator assigns it",
+            refusal(instance.isolation, &instance.runs_as)
+        ))),
+    }
 }
 
 /// Takes an allocated entry back: idle at once, its binding ended, its token changed, its cleaning enqueued.
@@ -100,7 +118,8 @@ pub(crate) async fn reclaim(app: &App, tx: &mut Tx, by: &By, mut entry: Entry, h
         profession.map(|p| p.name).unwrap_or_default(),
         holder.as_deref().unwrap_or("nobody")
     );
-    entry.status = Status::Idle;
+    // What is not kept apart on its server is offered to nobody again.
+    entry.status = if instance.isolation.may_be_cleaned() { Status::Idle } else { Status::Maintenance };
     entry.allocated_user_id = None;
     entry.allocated_at = None;
     pool::update(tx, &entry).await?;

@@ -19,6 +19,38 @@ word! {
     }
 }
 
+word! {
+    /// How an instance is kept apart from everybody else on its server.
+    pub enum Isolation {
+        /// It is not on its server.
+        None = "none",
+        /// Nobody has looked yet.
+        Unknown = "unknown",
+        /// The platform made its user and its home, for it alone.
+        Own = "own",
+        /// Somebody else made its user or its home.
+        Adopted = "adopted",
+        /// It runs as root or as the login user, or in a home that is another's too.
+        Shared = "shared",
+    }
+}
+
+impl Isolation {
+    /// Whether employees may claim it and pools may hold it. Anything else is a super administrator's to assign.
+    pub fn is_offered(self) -> bool {
+        matches!(self, Isolation::None | Isolation::Own)
+    }
+
+    /// Whether what its holder left may be removed. What the platform did not make, it does not clean. Where nobody has looked yet,
+    /// the task that cleans does.
+    pub fn may_be_cleaned(self) -> bool {
+        !matches!(self, Isolation::Adopted | Isolation::Shared)
+    }
+}
+
+/// `Isolation::is_offered` as SQL.
+pub(crate) const OFFERED: &str = "isolation IN ('none', 'own')";
+
 record! {
     #[derive(Clone, Debug)]
     pub struct Instance {
@@ -43,6 +75,9 @@ record! {
         pub is_main: bool,
         pub home: String,
         pub unit: String,
+        pub isolation: Isolation,
+        /// The Unix user as last seen; empty before.
+        pub runs_as: String,
         /// The OpenClaw that it runs; empty until it was asked.
         pub openclaw_version: String,
         /// The hash of the configuration that we wrote last; empty before.
@@ -77,8 +112,8 @@ pub fn token_place(id: &str) -> Place<'_> {
 /// Fails with `Taken` when the id is in use, by a deleted instance too.
 pub async fn insert(tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sql = "INSERT INTO instance (id, id_key, container_id, server_id, name, gateway_port, gateway_url, gateway_token, \
-        model, health_status, notes, config_json, is_main, home, unit, created_at, updated_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        model, health_status, notes, config_json, is_main, home, unit, isolation, created_at, updated_at) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &instance.id,
         instance.id().key(),
@@ -95,6 +130,7 @@ pub async fn insert(tx: &mut Tx, instance: &Instance) -> Result<()> {
         instance.is_main,
         &instance.home,
         &instance.unit,
+        instance.isolation,
         instance.created_at,
         instance.updated_at
     ];
@@ -127,7 +163,7 @@ pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
 /// The healthiest instance that nobody has and no pool holds, held until the transaction ends.
 pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
     let sql = format!(
-        "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 \
+        "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED} \
          ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1",
         Instance::COLUMNS
     );
@@ -149,6 +185,33 @@ pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> 
     let sql = "SELECT gateway_port AS n FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
     let numbers: Vec<Number> = tx.all(sql, args![server.as_str(), but.map_or("", InstanceId::as_str)]).await?;
     Ok(numbers.into_iter().map(|n| n.n).collect())
+}
+
+record! {
+    /// Where another instance of the server lives, and as whom.
+    #[derive(Clone, Debug)]
+    pub struct Neighbour { pub id: String, pub home: String, pub runs_as: String }
+}
+
+impl From<&Instance> for Neighbour {
+    fn from(instance: &Instance) -> Neighbour {
+        Neighbour { id: instance.id.clone(), home: instance.home.clone(), runs_as: instance.runs_as.clone() }
+    }
+}
+
+/// Instances in a pool's stock that must not be offered.
+pub async fn pooled_but_shared(db: &Db) -> Result<Vec<InstanceId>> {
+    record! { struct Found { id: String } }
+    let sql = "SELECT i.id FROM instance i JOIN pool_entry e ON e.instance_id = i.id AND e.deleted_at IS NULL \
+        WHERE i.deleted_at IS NULL AND e.status = 'idle' AND i.isolation IN ('adopted', 'shared') ORDER BY i.id";
+    let found: Vec<Found> = db.all(sql, args![]).await?;
+    Ok(found.into_iter().map(|found| InstanceId::named(found.id)).collect())
+}
+
+/// The other instances of a server that are not deleted.
+pub async fn neighbours(conn: impl Into<Conn<'_>>, server: &ServerId, but: &InstanceId) -> Result<Vec<Neighbour>> {
+    let sql = "SELECT id, home, runs_as FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
+    conn.into().all(sql, args![server.as_str(), but.as_str()]).await
 }
 
 record! {
@@ -176,6 +239,17 @@ pub async fn housed(tx: &mut Tx, server: &ServerId) -> Result<Vec<Housed>> {
 
 pub async fn set_home(tx: &mut Tx, id: &InstanceId, home: &str) -> Result<()> {
     tx.run("UPDATE instance SET home = ? WHERE id = ?", args![home, id.as_str()]).await.map(drop)
+}
+
+/// Writes down who it runs as, and how it is kept apart.
+pub async fn set_isolation(
+    conn: impl Into<Conn<'_>>,
+    id: &InstanceId,
+    isolation: Isolation,
+    runs_as: &str,
+) -> Result<()> {
+    let sql = "UPDATE instance SET isolation = ?, runs_as = ? WHERE id = ?";
+    conn.into().run(sql, args![isolation, runs_as, id.as_str()]).await.map(drop)
 }
 
 pub async fn set_version(db: &Db, id: &InstanceId, version: &str) -> Result<()> {
@@ -268,6 +342,8 @@ pub struct Wanted<'a> {
     pub health_status: Option<Health>,
     pub assigned: Option<bool>,
     pub pooled: Option<bool>,
+    /// Whether employees may claim it and pools may hold it.
+    pub offered: Option<bool>,
 }
 
 /// The columns a list may be sorted by, as the list names them and as SQL does.
@@ -292,6 +368,11 @@ pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result
     let filter = match wanted.assigned {
         Some(true) => filter.must("i.assigned_user_id IS NOT NULL"),
         Some(false) => filter.must("i.assigned_user_id IS NULL"),
+        None => filter,
+    };
+    let filter = match wanted.offered {
+        Some(true) => filter.must("i.isolation IN ('none', 'own')"),
+        Some(false) => filter.must("i.isolation NOT IN ('none', 'own')"),
         None => filter,
     };
     let filter = filter.search(&["i.id", "i.name", "i.model", "s.name", "COALESCE(u.email, '')"], wanted.q);
@@ -330,7 +411,7 @@ record! {
 }
 
 pub async fn idle(db: &Db, page: Page) -> Result<Listing<Idle>> {
-    let wanted = "i.deleted_at IS NULL AND i.assigned_user_id IS NULL AND i.pooled = 0";
+    let wanted = format!("i.deleted_at IS NULL AND i.assigned_user_id IS NULL AND i.pooled = 0 AND i.{OFFERED}");
     let sql = format!(
         "SELECT i.id, i.name, i.model, i.health_status, s.name AS server_name \
          FROM instance i JOIN server s ON s.id = i.server_id WHERE {wanted} \

@@ -53,6 +53,16 @@ pub const RULES: &[Rule] = &[
             WHERE a.deleted_at IS NULL AND b.deleted_at IS NULL AND ABS(a.gateway_port - b.gateway_port) < 10",
     },
     Rule {
+        name: "what is not kept apart on its server is offered by no pool",
+        sql: "SELECT e.id AS id FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
+            WHERE e.deleted_at IS NULL AND e.status = 'idle' AND i.isolation IN ('adopted', 'shared')",
+    },
+    Rule {
+        name: "a Unix user that was not removed is of an instance of its server",
+        sql: "SELECT u.name AS id FROM unix_user u JOIN instance i ON i.id = u.instance_id \
+            WHERE u.removed_at IS NULL AND i.server_id <> u.server_id",
+    },
+    Rule {
         name: "a running task has a worker and a lease, and no other task has",
         sql: "SELECT t.id AS id FROM task t WHERE (t.status = 'processing') <> (t.worker IS NOT NULL) \
             OR (t.worker IS NULL) <> (t.lease_until IS NULL)",
@@ -84,8 +94,9 @@ pub const RULES: &[Rule] = &[
             SELECT 1 FROM marketplace_item m WHERE m.id = p.role_pack_id AND m.kind = 'role_pack' AND m.deleted_at IS NULL)",
     },
     Rule {
-        name: "whoever lost an instance of the pool or gave one back has it cleaned",
-        sql: "SELECT b.id AS id FROM binding b WHERE b.ended_at IS NOT NULL AND b.origin = 'profession' AND NOT EXISTS ( \
+        name: "whoever lost an instance of the pool or gave one back has it cleaned, where the platform made it",
+        sql: "SELECT b.id AS id FROM binding b JOIN instance i ON i.id = b.instance_id AND i.isolation IN ('none', 'unknown', 'own') \
+            WHERE b.ended_at IS NOT NULL AND b.origin = 'profession' AND NOT EXISTS ( \
             SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.type = 'clean_instance' AND t.created_at >= b.ended_at)",
     },
     Rule {

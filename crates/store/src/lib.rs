@@ -49,6 +49,7 @@ pub mod task;
 pub mod task_log;
 pub mod throttle;
 pub mod ticket;
+pub mod unix_user;
 pub mod usage;
 pub mod usage_source;
 pub mod user;

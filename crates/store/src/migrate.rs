@@ -16,6 +16,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (9, "quota", include_str!("../migrations/0009_quota.sql")),
     (10, "debt", include_str!("../migrations/0010_debt.sql")),
     (11, "touched", include_str!("../migrations/0011_touched.sql")),
+    (12, "unix_user", include_str!("../migrations/0012_unix_user.sql")),
 ];
 
 /// The schema version that this binary knows.

@@ -55,8 +55,9 @@ pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<
     let lock = tx.dialect().skip_locked_of("e");
     let sql = format!(
         "SELECT e.* FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
-         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND i.deleted_at IS NULL \
+         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND i.deleted_at IS NULL AND i.{} \
          ORDER BY {}, e.created_at, e.id LIMIT 1{lock}",
+        crate::instance::OFFERED,
         crate::instance::HEALTHIEST_FIRST.replace("health_status", "i.health_status")
     );
     let mut entry = tx.first(&sql, args![profession.as_str()]).await?;

@@ -99,7 +99,8 @@ impl crate::db::Record for Stocked {
 }
 
 const STOCKED: &str = "SELECT p.*, \
-    (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL AND e.status = 'idle') AS stock_idle, \
+    (SELECT COUNT(*) FROM pool_entry e JOIN instance i ON i.id = e.instance_id WHERE e.profession_id = p.id AND e.deleted_at IS NULL \
+        AND e.status = 'idle' AND i.isolation IN ('none', 'own')) AS stock_idle, \
     (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL AND e.status = 'allocated') AS stock_allocated, \
     (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL) AS stock_total, \
     (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL AND e.allocated_user_id = ?) AS claimed \

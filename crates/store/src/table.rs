@@ -39,6 +39,7 @@ pub const TABLES: &[&str] = &[
     "job_run",
     "instance_health",
     "debt",
+    "unix_user",
     "heartbeat",
     "repair",
     "guardian_event",

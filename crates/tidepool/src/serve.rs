@@ -88,6 +88,8 @@ impl Running {
             stop_quotas,
             _opened: opened,
         };
+        // Before the sides: nobody claims what an older release put into a pool and this one does not offer.
+        domain::assistant::isolation::withdraw(&running.app).await?;
         // Before the sides: whoever sees them ready finds the gateway there.
         if let Some(log) = log.clone().filter(|_| config.gateway.foreign.is_some()) {
             running.quotas.spawn(keep_quotas(running.app.clone(), log, quotas_stopped));

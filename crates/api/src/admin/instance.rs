@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
-use crate::words::{EntryStatus, Health, KeyStatus, Origin};
+use crate::words::{EntryStatus, Health, Isolation, KeyStatus, Origin};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -56,6 +56,14 @@ pub struct InstanceItem {
     last_health_at: Option<String>,
     notes: String,
     is_main: bool,
+    /// How it is kept apart on its server: `own` has a Unix user and a home that the platform made for it alone, `none` is not on its
+    /// server. All others are assigned by a super administrator only, and are neither listed for employees, claimed nor pooled: `adopted`
+    /// (somebody else made its user or home: never cleaned or deleted), `shared` (it runs as root or as the login user, or in a home that
+    /// is another's too), `unknown` (nobody has looked yet).
+    isolation: Isolation,
+    /// The Unix user as last seen; empty before.
+    #[schema(example = "assistant-70000")]
+    runs_as: String,
     /// Whether its own page is offered in the embedded window.
     embed_enabled: bool,
     created_at: String,
@@ -89,6 +97,8 @@ fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
         last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
         notes: instance.notes,
         is_main: instance.is_main,
+        isolation: instance.isolation.into(),
+        runs_as: instance.runs_as,
         embed_enabled: instance.embed_enabled,
         created_at: api.zone().show(instance.created_at),
         updated_at: api.zone().show(instance.updated_at),
@@ -106,6 +116,8 @@ pub struct Wanted {
     assigned: Option<bool>,
     /// Whether a profession's pool holds it.
     pooled: Option<bool>,
+    /// Whether employees may claim it and pools may hold it (`isolation` is `own` or `none`).
+    offered: Option<bool>,
     /// id, name, server_id, health_status, model, gateway_port, total_tokens, created_at or last_health_at;
     /// a `-` in front turns it around.
     sort: Option<String>,
@@ -122,6 +134,7 @@ async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging
         health_status: wanted.health_status.map(Into::into),
         assigned: wanted.assigned,
         pooled: wanted.pooled,
+        offered: wanted.offered,
     };
     let found = instance::list(&api.app, filter, sort, paging.page(50)?).await?;
     let list = found.list.into_iter().map(|i| item(&api, i)).collect::<Result<_, _>>()?;
@@ -275,14 +288,16 @@ pub struct NewInstance {
     config_json: ConfigJson,
     #[serde(default)]
     notes: Text<10000>,
-    /// The instance that lives in the SSH user's own home.
+    /// The instance that lives in the SSH user's own home: it exists already, and is not made with `provision`. Only a super administrator
+    /// gives this, `home` or `unit`.
     #[serde(default)]
     is_main: bool,
     #[serde(default)]
     home: Text<500>,
     #[serde(default)]
     unit: Text<100>,
-    /// Also make it on its server (beyond the spec): enqueues provision_instance.
+    /// Also make it on its server (beyond the spec): enqueues provision_instance. It gets a Unix user of its own; where that cannot be made,
+    /// the task fails.
     #[serde(default)]
     provision: bool,
 }
@@ -380,7 +395,8 @@ pub struct Assign {
 
 /// Gives the instance to an employee, or takes it back.
 ///
-/// Repeating it is harmless. Refused (409) when somebody else has it, or a profession's pool.
+/// Repeating it is harmless. Refused (409) when somebody else has it, or a profession's pool. One whose `isolation` is neither `own` nor
+/// `none` is given by a super administrator only (403).
 #[utoipa::path(patch, path = "/instances/{id}/assign", tag = "instances", params(("id" = String, Path)), request_body = Assign, responses((status = 200, body = InstanceDetail)))]
 async fn assign(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<Assign>) -> Answer<InstanceDetail> {
     let id = InstanceId::named(id);

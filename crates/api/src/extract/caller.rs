@@ -35,6 +35,7 @@ pub(super) fn by(parts: &Parts, api: &Shared, operator: &str) -> By {
         ip: ip.map(|ip| ip.to_string()).unwrap_or_default(),
         user_agent: user_agent.to_owned(),
         on_behalf_of: String::new(),
+        is_super: false,
     }
 }
 

@@ -42,7 +42,7 @@ impl FromRequestParts<Shared> for Admin {
     async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Admin, ApiError> {
         let account = session::admin(&api.app, bearer(&parts.headers)?).await?;
         Who::tell(parts, account.id.as_str());
-        let by = by(parts, api, &account.email);
+        let by = By { is_super: account.role == Role::SuperAdmin, ..by(parts, api, &account.email) };
         Ok(Admin { account, by })
     }
 }

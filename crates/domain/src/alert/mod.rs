@@ -23,6 +23,7 @@ word! {
         InstancesUnhealthy = "instances_unhealthy",
         TaskDead = "task_dead",
         GatewayDown = "gateway_down",
+        InstanceNotIsolated = "instance_not_isolated",
     }
 }
 
@@ -33,7 +34,7 @@ impl Rule {
             Rule::KeyBalanceLow => Some(5.0),
             Rule::BudgetNearLimit => Some(80.0),
             Rule::InstancesUnhealthy => Some(1.0),
-            Rule::TaskDead | Rule::GatewayDown => None,
+            Rule::TaskDead | Rule::GatewayDown | Rule::InstanceNotIsolated => None,
         }
     }
 }

@@ -37,35 +37,17 @@ fn script(deed: &str, assistant: &Assistant, name: &str) -> Command {
         .limit(REMOVE)
 }
 
-/// Moves everything away that whoever had the instance may have left: the home where it is the instance's alone, else its state.
-/// From then on no upgrade goes back to it.
+/// Moves the home away, with everything in it that whoever had the instance may have left. The caller made sure that the platform made
+/// it. From then on no upgrade goes back to it.
 pub async fn put_away(assistant: &Assistant, name: &str) -> Result<()> {
-    let what = if assistant.place.is_own { "$4" } else { "$5" };
-    let deed = format!(
-        r#"
+    const DEED: &str = r#"
 rm -f -- "$archive"/upgrade-*/complete
-if [ ! -e "$archive/$name" ] && [ -e "{what}" ]; then
-  mv -T -- "{what}" "$archive/$name"
+if [ ! -e "$archive/$name" ] && [ -e "$4" ]; then
+  mv -T -- "$4" "$archive/$name"
   touch -h -- "$archive/$name"
 fi
-"#
-    );
-    assistant.host.succeed(&script(&deed, assistant, name)).await?;
-    Ok(())
-}
-
-/// The user of an instance that is gone for good goes too; what is kept becomes root's.
-pub async fn forget_user(assistant: &Assistant) -> Result<()> {
-    const DEED: &str = r#"
-home=$4
-shift 5
-chown -hR root:root -- "$archive"
-for user; do
-  if [ "$(getent passwd "$user" | cut -d: -f6)" = "$home" ]; then userdel -- "$user" >/dev/null 2>&1 || echo "$user stays"; fi
-done
 "#;
-    let users = super::place::users_of(&assistant.instance, &assistant.place.home);
-    assistant.host.succeed(&script(DEED, assistant, "").args(users)).await?;
+    assistant.host.succeed(&script(DEED, assistant, name)).await?;
     Ok(())
 }
 

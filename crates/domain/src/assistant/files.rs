@@ -1,4 +1,4 @@
-//! Files of an instance: its folders and user, its guide, and what marketplace items bring. Everything below the home is touched as the
+//! Files of an instance: its guide, and what marketplace items bring. Everything below the home is touched as the
 //! user whose home it is, so that no link put in the way leads anywhere that user could not go.
 
 use base::{Error, FilePath, Result};
@@ -7,54 +7,7 @@ use remote::host::file::{Expect, Write};
 use store::marketplace::Scope;
 use store::user::User;
 
-use super::{Assistant, place};
-
-// The base folder is root's, so that nobody but root can replace a home. A user of the name that has another home is somebody else's.
-const MAKE: &str = r#"
-set -eu
-home=$1 login=$2
-shift 2
-mkdir -p -m 755 -- "${home%/*}"
-exec 9<"${home%/*}"
-flock -w 20 9
-if [ ! -d "$home" ]; then
-  owner=$login
-  for user; do
-    if ! id -u "$user" >/dev/null 2>&1; then
-      useradd --system --user-group --no-create-home --home-dir "$home" --shell /usr/sbin/nologin -- "$user" || continue
-    elif [ "$(getent passwd "$user" | cut -d: -f6)" != "$home" ]; then
-      continue
-    fi
-    owner=$user
-    break
-  done
-  mkdir -m 700 -- "$home"
-  chown -h -- "$owner:$(id -gn "$owner")" "$home"
-fi
-stat -c %U -- "$home"
-"#;
-
-const FOLDERS: &str =
-    r#"umask 077; for d in .openclaw .openclaw/workspace .openclaw/logs; do mkdir -p -- "$1/$d" || exit; done"#;
-
-/// Makes the home, its user and its folders, where they are missing. Answers whose home it is now.
-pub async fn make_home(assistant: &Assistant) -> Result<String> {
-    let home = &assistant.place.home;
-    // Where the server lets no user be made, whoever logs in runs it.
-    let login = if assistant.server.ssh_user.is_empty() { "root" } else { &assistant.server.ssh_user };
-    let command = Command::script(MAKE).args([home.as_str(), login]).args(place::users_of(&assistant.instance, home));
-    let output = assistant.host.succeed(&command).await?;
-    let owner = output.text().trim().to_owned();
-    let folders = Command::script(FOLDERS).arg(home).by(remote::host::Actor::User(owner.clone()));
-    assistant.host.succeed(&folders).await?;
-    Ok(owner)
-}
-
-/// Whether anything of the instance is there.
-pub async fn has_state(assistant: &Assistant) -> Result<bool> {
-    let look = Command::new("test").args(["-e", &assistant.place.state_dir()]);
-    Ok(assistant.host.run(&look).await?.succeeded())
-}
+use super::Assistant;
 
 /// What an instance's workspace says to whoever begins with it.
 pub const GUIDE: &str = "BOOTSTRAP.md";

@@ -1,4 +1,4 @@
-//! An instance on its server: where it lives (`place`), what it is told (`settings`, `config`), how it is started and watched
+//! An instance on its server: where it lives (`place`), as whom it runs (`unix_user`, `isolation`), what it is told (`settings`, `config`), how it is started and watched
 //! (`service`, `health`), what it runs (`install`), its files (`files`), what is kept of it (`archive`), and what is still owed to it
 //! (`debt`).
 //!
@@ -10,18 +10,20 @@ pub mod debt;
 pub mod files;
 pub mod health;
 pub mod install;
+pub mod isolation;
 pub mod logs;
 pub mod place;
 pub mod service;
 pub mod settings;
 pub mod unit;
+pub mod unix_user;
 
 use std::time::Duration;
 
 use base::id::{InstanceId, ServerId};
 use base::{Error, Kind, Result};
 use openclaw::Version;
-use remote::host::Host;
+use remote::host::{Host, systemd};
 use store::instance::{self, Instance};
 use store::server::{self, Server};
 
@@ -93,12 +95,21 @@ impl Assistant {
             return Ok(None);
         }
         let host = host::connect(app, &server).await?;
-        let place = Place::find(&instance, &server, &host).await?;
+        let place = Place::find(&instance, &host).await?;
         Ok(Some(Assistant { instance, server, host, place }))
     }
 
     pub fn id(&self) -> InstanceId {
         self.instance.id()
+    }
+
+    /// As whom it runs, as far as its home and its unit tell.
+    pub fn seen(&self, unit: &systemd::State) -> isolation::Seen {
+        isolation::Seen {
+            login: self.host.user().to_owned(),
+            home_owner: self.place.owner.clone(),
+            unit_user: unit.user.clone(),
+        }
     }
 
     pub fn port(&self) -> Result<u16> {

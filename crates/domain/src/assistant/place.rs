@@ -1,5 +1,5 @@
-//! Where an instance lives on its server. A home below the server's base folder is the instance's alone; the main instance, and one whose
-//! home an administrator chose, share theirs with whoever else lives there.
+//! Where an instance lives on its server. Homes are below the server's base folder, unless an administrator chose another; the main
+//! instance lives in the login user's.
 
 use base::id::ServerId;
 use base::{Error, Kind, Result};
@@ -7,7 +7,7 @@ use openclaw::unit::Name;
 use remote::host::systemd::Unit;
 use remote::host::{Actor, Command, Host};
 use store::instance::{self, Instance};
-use store::server::{self, Server};
+use store::server;
 
 use crate::App;
 
@@ -16,22 +16,19 @@ pub struct Place {
     pub home: String,
     /// Whose home it is; nobody's before it is made.
     pub owner: Option<String>,
-    /// Whether the home as a whole is the instance's, to be moved away with everything in it.
-    pub is_own: bool,
     pub name: Name,
     pub unit: Unit,
 }
 
 impl Place {
     /// Where the instance is. The caller made sure that it has a home, or is the main one.
-    pub async fn find(instance: &Instance, server: &Server, host: &Host) -> Result<Place> {
+    pub async fn find(instance: &Instance, host: &Host) -> Result<Place> {
         let home = if instance.home.is_empty() { host.home().await? } else { instance.home.clone() };
         let home = checked(&home)?;
         let name =
             if instance.unit.is_empty() { Name::of_instance(&instance.id())? } else { Name::parse(&instance.unit)? };
         let unit = Unit::parse(name.as_str())?;
-        let is_own = !instance.is_main && is_below(&home, &server.base_dir);
-        Ok(Place { owner: owner(host, &home).await?, home, is_own, name, unit })
+        Ok(Place { owner: owner(host, &home).await?, home, name, unit })
     }
 
     pub fn state_dir(&self) -> String {
@@ -102,7 +99,7 @@ pub async fn give_home(app: &App, instance: &Instance) -> Result<Instance> {
     Ok(instance)
 }
 
-/// Names for the Unix user of an instance's own, the first that is free: by its home's number, and by what its id comes to.
+/// The names that the first releases gave to the Unix user of an instance: by its home's number, or by what its id comes to.
 pub fn users_of(instance: &Instance, home: &str) -> Vec<String> {
     let last = home.rsplit('/').next().unwrap_or_default();
     let is_number = !last.is_empty() && last.len() <= 10 && last.bytes().all(|b| b.is_ascii_digit());

@@ -33,6 +33,7 @@ use store::{gateway_key, heartbeat, instance_health, task};
 
 use crate::App;
 use crate::alert::{self, Rule};
+use crate::assistant::isolation;
 use crate::audit::{self, Action, By, Deed};
 use crate::{repair, server};
 use judge::{Before, Found};
@@ -147,7 +148,11 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
         });
     }
     let seen: Vec<Seen> = stream::iter(asks).buffered(TALKS).collect().await;
-    record(app, post, seen, began).await
+    let reports = record(app, post, seen, began).await?;
+    if let Ok(looked) = &looked {
+        isolation::observe(app, &post.server.id, &post.all(), &looked.users(post)).await?;
+    }
+    Ok(reports)
 }
 
 /// One instance, layer by layer.

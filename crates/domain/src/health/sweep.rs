@@ -18,7 +18,7 @@ use store::server::{self, Server};
 use store::task;
 
 use crate::App;
-use crate::assistant::settings;
+use crate::assistant::{isolation, settings};
 use crate::host;
 
 /// Servers at the same time.
@@ -97,7 +97,28 @@ pub struct Looked {
     places: Vec<Option<usize>>,
 }
 
+impl Post {
+    /// Its instances, as the records have them.
+    pub fn all(&self) -> Vec<Instance> {
+        self.instances.iter().map(|member| member.instance.clone()).collect()
+    }
+}
+
 impl Looked {
+    /// As whom the instances run that no task is at work on, by their number.
+    pub fn users(&self, post: &Post) -> Vec<(usize, isolation::Seen)> {
+        let idle = post.instances.iter().enumerate().filter(|(_, member)| !member.busy);
+        let seen = |answer: &sweep::Answer| isolation::Seen {
+            login: self.host.user().to_owned(),
+            home_owner: answer.home_owner.clone(),
+            unit_user: answer.unit.user.clone(),
+        };
+        idle.filter_map(|(number, _)| {
+            self.of(number).filter(|answer| answer.complete).map(|answer| (number, seen(answer)))
+        })
+        .collect()
+    }
+
     pub fn of(&self, number: usize) -> Option<&sweep::Answer> {
         let place = (*self.places.get(number)?)?;
         self.sweep.instances.get(place)?.as_ref()

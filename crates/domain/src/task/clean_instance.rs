@@ -1,4 +1,5 @@
-//! Remove the traces of whoever had the instance: everything is moved away and kept for seven days, and it begins anew, unclaimed.
+//! Remove the traces of whoever had the instance: all that ran or lies outside of the home is removed, the home is moved away and kept for
+//! seven days, and the instance begins again with another Unix user. What the platform did not make is left as it is.
 
 use base::id::InstanceId;
 use base::{Kind, Result};
@@ -8,7 +9,8 @@ use store::instance;
 
 use super::CleanInstance;
 use super::kind::{Context, Run};
-use crate::assistant::{Assistant, archive, config, files, install, service, settings};
+use crate::assistant::isolation::{self, Seen};
+use crate::assistant::{Assistant, archive, config, install, service, settings, unit, unix_user};
 use crate::chat_binding;
 
 impl Run for CleanInstance {
@@ -27,18 +29,44 @@ impl CleanInstance {
             return Ok("it was never on a server: there is nothing to clean".into());
         };
         let version = install::of_instance(app, &assistant).await?;
-        let has_unit = systemd::state(&assistant.host, &assistant.place.unit).await?.is_loaded;
-        if !has_unit && !files::has_state(&assistant).await? {
+        let state = systemd::state(&assistant.host, &assistant.place.unit).await?;
+        let has_unit = state.is_loaded;
+        let old = unix_user::old(app, &assistant).await?;
+        if assistant.place.owner.is_some() || has_unit {
+            let isolation = isolation::record(app, &assistant.instance, &assistant.seen(&state)).await?;
+            if !isolation.may_be_cleaned() {
+                return Ok(format!(
+                    "it is not cleaned: {}",
+                    isolation::refusal(isolation, assistant.seen(&state).runs_as())
+                ));
+            }
+        }
+        if !has_unit && assistant.place.owner.is_none() && old.is_empty() {
             return Ok("it is not on its server: there is nothing to clean".into());
         }
         if has_unit {
             service::stop(context, &assistant).await?;
         }
-        archive::put_away(&assistant, &context.task.id).await?;
+        unix_user::vacate(&assistant, &old).await?;
+        context.log("nothing of the last holder runs any more, and nothing is left outside of the home").await?;
+        archive::put_away(&assistant, &format!("{}-{}", context.task.id, context.task.attempts)).await?;
         context
             .log(&format!("what was there is kept in {} for {} days", assistant.place.archive(), archive::DAYS))
             .await?;
-        assistant.place.owner = Some(files::make_home(&assistant).await?);
+        unix_user::remove(app, &assistant, &old).await?;
+        assistant.place.owner = None;
+        unix_user::make(app, &mut assistant).await?;
+        let runs_as = assistant.place.owner.clone().unwrap_or_default();
+        context.log(&format!("home {} of {runs_as}", assistant.place.home)).await?;
+        if has_unit {
+            unit::write(&assistant, &version).await?;
+        }
+        let seen = Seen {
+            login: assistant.host.user().to_owned(),
+            home_owner: Some(runs_as.clone()),
+            unit_user: has_unit.then_some(runs_as),
+        };
+        isolation::record(app, &assistant.instance, &seen).await?;
 
         let mut all = settings::of(app, &assistant).await?;
         all.bot = all.bot.or(Some(Bot::Off));

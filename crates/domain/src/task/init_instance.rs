@@ -10,7 +10,7 @@ use store::user;
 use super::InitInstance;
 use super::apply_marketplace_item::bring_files;
 use super::kind::{Context, Run};
-use crate::assistant::{Assistant, config, files, install, service, settings};
+use crate::assistant::{Assistant, config, files, install, service, settings, unit, unix_user};
 
 impl Run for InitInstance {
     async fn run(self, context: Context) -> Result<String> {
@@ -29,7 +29,10 @@ pub(super) async fn init(context: &Context, instance_id: &str, user_id: &str, pa
     let user = user::find(&app.db, &UserId::named(user_id)).await?.ok_or(Kind::NotFound)?;
     service::state(&assistant).await?;
     let version = install::of_instance(app, &assistant).await?;
-    assistant.place.owner = Some(files::make_home(&assistant).await?);
+    if unix_user::make(app, &mut assistant).await? {
+        // Its home was gone, and so was its user: its unit starts it as the new one.
+        unit::write(&assistant, &version).await?;
+    }
 
     let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
     let told = |document: &mut openclaw::Document| {

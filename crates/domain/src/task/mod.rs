@@ -32,6 +32,7 @@ pub use of_instance::{
     SyncModelsToInstance, WriteConfig,
 };
 pub use prepare_server::PrepareServer;
+pub use provision_instance::NOT_MAIN;
 pub use queue::{Wanted, cancel, cancel_with, create, enqueue, list, log_of, retry, show};
 pub use store::task::{Status, Task};
 pub use upgrade_instance::UpgradeInstance;

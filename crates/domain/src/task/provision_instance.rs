@@ -4,18 +4,25 @@ use base::id::{InstanceId, ServerId};
 use base::{Error, Kind, Result};
 use remote::host::metrics;
 use remote::host::systemd;
-use store::instance;
+use store::instance::{self, Isolation};
 
 use super::ProvisionInstance;
 use super::kind::{Context, Run};
-use crate::assistant::{Assistant, config, files, install, place, service, settings, unit};
+use crate::assistant::isolation::{self, Seen};
+use crate::assistant::{Assistant, config, install, place, service, settings, unit, unix_user};
 use crate::host;
+
+/// Why the main instance is not made by the platform.
+pub const NOT_MAIN: &str = "the main instance would run as the login user: the platform does not make it";
 
 impl Run for ProvisionInstance {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
         let id = InstanceId::named(&self.instance_id);
         let instance = instance::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+        if instance.is_main {
+            return Err(Error::conflict(NOT_MAIN));
+        }
         let server = crate::server::find(app, &ServerId::named(&instance.server_id)).await?;
         let host = host::connect(app, &server).await?;
 
@@ -40,9 +47,16 @@ impl Run for ProvisionInstance {
         let instance = place::give_home(app, &instance).await?;
         let assistant = Assistant::of(app, instance).await?;
         let mut assistant = assistant.ok_or_else(|| Error::internal("an instance without a home"))?;
-        let owner = files::make_home(&assistant).await?;
-        context.log(&format!("home {} of {owner}", assistant.place.home)).await?;
-        assistant.place.owner = Some(owner);
+        unix_user::make(app, &mut assistant).await?;
+        let runs_as = assistant.place.owner.clone().unwrap_or_default();
+        context.log(&format!("home {} of {runs_as}", assistant.place.home)).await?;
+        let login = assistant.host.user().to_owned();
+        let seen = Seen { login, home_owner: Some(runs_as.clone()), unit_user: Some(runs_as.clone()) };
+        if isolation::record(app, &assistant.instance, &seen).await? == Isolation::Shared {
+            let told =
+                "the home is root's, the login user's or another instance's: the platform makes no instance there";
+            return Err(Error::conflict(told).with_operator(format_args!("{} of {runs_as}", assistant.place.home)));
+        }
 
         let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
         let told = |document: &mut openclaw::Document| {

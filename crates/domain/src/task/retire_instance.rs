@@ -1,4 +1,5 @@
-//! Take the instance off its server: its unit stopped and removed, its home kept for seven days, its user gone.
+//! Take the instance off its server: its unit stopped and removed, its home kept for seven days, its user gone with all that it left.
+//! A home or user that the platform did not make stays.
 
 use base::id::InstanceId;
 use base::{Error, Kind, Result};
@@ -7,7 +8,7 @@ use store::instance;
 
 use super::RetireInstance;
 use super::kind::{Context, Run};
-use crate::assistant::{Assistant, archive, service, unit};
+use crate::assistant::{Assistant, archive, isolation, service, unit, unix_user};
 use crate::chat_binding;
 
 impl Run for RetireInstance {
@@ -30,7 +31,9 @@ impl RetireInstance {
             return Ok("it was never on a server".into());
         };
         let (host, name) = (&assistant.host, &assistant.place.unit);
-        if systemd::state(host, name).await?.is_loaded {
+        let state = systemd::state(host, name).await?;
+        let isolation = isolation::of(app, &assistant.instance, &assistant.seen(&state)).await?;
+        if state.is_loaded {
             service::stop_for_good(context, &assistant).await?;
             systemd::disable(host, name).await?;
             match unit::read(&assistant).await? {
@@ -43,13 +46,17 @@ impl RetireInstance {
                 _ => context.log(&format!("unit {name} is not ours: it is stopped, and stays")).await?,
             }
         }
+        if !isolation.may_be_cleaned() {
+            let why = isolation::refusal(isolation, assistant.seen(&state).runs_as());
+            return Ok(format!("taken off its server; its home stays: {why}"));
+        }
+        let old = unix_user::old(app, &assistant).await?;
+        unix_user::vacate(&assistant, &old).await?;
         if assistant.place.owner.is_some() {
             archive::put_away(&assistant, &context.task.id).await?;
             context.log(&format!("what was there is kept in {}", assistant.place.archive())).await?;
         }
-        if assistant.place.is_own {
-            archive::forget_user(&assistant).await?;
-        }
+        unix_user::remove(app, &assistant, &old).await?;
         Ok("taken off its server".into())
     }
 }

@@ -68,6 +68,8 @@ pub struct Answer {
     /// Whether everything was asked in time.
     pub complete: bool,
     pub unit: State,
+    /// Whose its home is; none where there is no folder of that name.
+    pub home_owner: Option<String>,
     /// Who listens on its port.
     pub listeners: Vec<Listener>,
     /// The processes that hold those sockets.

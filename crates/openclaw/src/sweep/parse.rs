@@ -175,6 +175,10 @@ impl Section {
             "rss" => self.answer.rss = number(1).and_then(|kib| kib.checked_mul(1024)),
             "owner" => push_process(&mut self.answer.owners, words, ""),
             "legacy-auth" => self.answer.legacy_auth = true,
+            "home" => {
+                let name = words.get(1).filter(|name| name.len() <= 64);
+                self.answer.home_owner = name.map(|name| (*name).to_owned());
+            }
             "config" => {
                 self.answer.config = match (words.get(1).copied(), number(2)) {
                     (Some("missing"), _) => Some(ConfigFile::Missing),

@@ -39,6 +39,12 @@ if [ -n "$main" ]; then
     sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/rss \1/p' "/proc/$main/status" 2>/dev/null
 fi
 
+# Whose the home is. Only the folder itself is asked: what lies in it is its owner's to replace.
+home=${state%/*}
+if [ -d "$home" ] && [ ! -L "$home" ]; then
+    stat -c 'home %U' -- "$home" 2>/dev/null
+fi
+
 # Who holds the port. A process's name may say anything, also `pid=1`: a process counts that has the socket open.
 sockets=$(ss -Hltnpe "sport = :$port" 2>/dev/null | head -c 8192)
 printf '%s\n' "$sockets" | behind port

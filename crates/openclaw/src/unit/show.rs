@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// What is asked for, as the value of `--property=`.
 pub const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,MainPID,NRestarts,ExecMainCode,ExecMainStatus,\
-ExecMainStartTimestampMonotonic,MemoryCurrent,UnitFileState";
+ExecMainStartTimestampMonotonic,MemoryCurrent,UnitFileState,User";
 
 /// A unit as systemd sees it at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct State {
     pub memory: Option<u64>,
     /// Whether it is started with the machine.
     pub enabled: bool,
+    /// The user that it runs as; none where there is no such unit.
+    pub user: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,8 +71,15 @@ impl State {
             ("2" | "3" | "killed" | "dumped", Some(signal)) => Some(Exit::Signal(signal)),
             _ => None,
         };
+        let loaded = text("LoadState") == "loaded";
+        // A unit without `User=` is root's.
+        let user = match text("User") {
+            "" => "root",
+            user => user,
+        };
         State {
-            loaded: text("LoadState") == "loaded",
+            loaded,
+            user: loaded.then(|| user.chars().take(64).collect()),
             active: match text("ActiveState") {
                 "active" | "reloading" => Active::Active,
                 "activating" => Active::Activating,
@@ -113,6 +122,9 @@ mod tests {
         let refused = "LoadState=loaded\nMainPID=0\nResult=exit-code\nNRestarts=0\nExecMainCode=1\nExecMainStatus=78\n\
                        ActiveState=failed\nSubState=failed\n";
         assert!(State::parse(refused).is_refused());
+        assert_eq!(State::parse(refused).user.as_deref(), Some("root"), "systemd names no user for what is root's");
+        assert_eq!(State::parse("LoadState=loaded\nUser=assistant-7").user.as_deref(), Some("assistant-7"));
+        assert_eq!(State::parse("LoadState=not-found\nUser=").user, None);
 
         let running = "MainPID=389\r\nResult=success\r\nNRestarts=3\r\nExecMainCode=0\r\nExecMainStatus=0\r\nActiveState=active\r\n\
                        SubState=running\r\nMemoryCurrent=[not set]\r\nExecMainStartTimestampMonotonic=5784816033\r\nUnitFileState=enabled\r\n";

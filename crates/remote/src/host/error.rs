@@ -68,6 +68,12 @@ pub enum Error {
     #[error("{path}: somebody else is writing it")]
     Locked { path: String },
 
+    // About the users that assistants run as.
+    #[error("no home can be made there: {why}")]
+    UnsafeFolder { why: String },
+    #[error("{why}")]
+    NotVacated { why: String },
+
     // About what runs there.
     #[error("unit {unit}: is not there")]
     UnitMissing { unit: String },
@@ -169,6 +175,12 @@ impl Error {
             Error::NoFolder { .. } => (Kind::Conflict, "the folder is missing on the server"),
             Error::TooLarge { .. } => (Kind::Conflict, "the file on the server is too large"),
             Error::Locked { .. } => (Kind::Conflict, "the file on the server is being written"),
+            Error::UnsafeFolder { .. } => {
+                (Kind::Conflict, "others may write to the folder in which the instance's home would be")
+            }
+            Error::NotVacated { .. } => {
+                (Kind::Conflict, "not everything that the last holder left on the server could be removed")
+            }
             Error::UnitMissing { .. } => (Kind::Conflict, "the service is not set up on the server"),
             Error::StartLimit { .. } => (Kind::Conflict, "the service was started too often"),
             Error::NotStarted { .. } => (Kind::Gateway, "the service did not start"),

@@ -3,7 +3,7 @@
 //! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`), and forwards sockets (`forward`). Over SSH
 //! it has two connections, because a slow reader of one stream may hold up a connection, and commands must not wait for that; both are
 //! shared by everybody and come back by themselves (`pool`). What a server can be asked beyond that stands on top, one file each:
-//! `systemd`, `journal`, `ports`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all.
+//! `systemd`, `journal`, `ports`, `users`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all.
 
 mod command;
 pub mod docker;
@@ -23,6 +23,7 @@ mod session;
 mod ssh;
 pub mod systemd;
 mod timing;
+pub mod users;
 
 use std::sync::Arc;
 
@@ -89,6 +90,11 @@ impl Host {
             (Way::Local(_), Target::Local) => true,
             _ => false,
         }
+    }
+
+    /// The user who logs in.
+    pub fn user(&self) -> &str {
+        &self.login().user
     }
 
     fn login(&self) -> &Login {

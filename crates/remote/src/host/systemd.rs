@@ -86,6 +86,8 @@ pub struct State {
     pub since: Option<Timestamp>,
     /// In bytes, where the server counts it.
     pub memory: Option<u64>,
+    /// The user that it runs as; none where there is no unit.
+    pub user: Option<String>,
 }
 
 impl State {
@@ -112,7 +114,7 @@ impl State {
 /// Defines the shell function `show UNIT…`, which prints what `parse` reads.
 pub const SHOW: &str = r#"
 show() {
-  systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent -- "$@" || return
+  systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent,User -- "$@" || return
   echo
   for u in $(systemctl list-units --state=failed --plain --no-legend --no-pager -- "$@" | cut -d' ' -f1); do
     if journalctl -b -q -o cat -n 4 _PID=1 UNIT="$u" | grep -q 'Start request repeated too quickly'; then echo "StartLimit=$u"; fi
@@ -245,6 +247,11 @@ fn parse_one(block: &str, given_up: &[&str]) -> Result<State> {
             .strip_prefix('@')
             .and_then(|seconds| Timestamp::from_second(seconds.parse().ok()?).ok()),
         memory: value("MemoryCurrent")?.parse().ok(),
+        // A unit without `User=` is root's.
+        user: (value("LoadState")? == "loaded").then(|| match value("User") {
+            Ok(user) if !user.is_empty() => user.to_owned(),
+            _ => "root".to_owned(),
+        }),
     })
 }
 
@@ -254,11 +261,11 @@ mod tests {
 
     // As systemd 252 prints them.
     const FAILED: &str = "MainPID=0\nResult=exit-code\nNRestarts=0\nExecMainCode=1\nExecMainStatus=78\nMemoryCurrent=[not set]\nId=cfg.service\n\
-        LoadState=loaded\nActiveState=failed\nSubState=failed\nUnitFileState=static\nStateChangeTimestamp=@1794720777\n";
+        LoadState=loaded\nActiveState=failed\nSubState=failed\nUnitFileState=static\nStateChangeTimestamp=@1794720777\nUser=claw\n";
     const RUNNING: &str = "MainPID=32\nResult=success\nNRestarts=2\nExecMainCode=0\nExecMainStatus=0\nMemoryCurrent=7340032\nId=ssh.service\n\
-        LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nStateChangeTimestamp=@1794720777\n";
+        LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nStateChangeTimestamp=@1794720777\nUser=\n";
     const MISSING: &str = "MainPID=0\nResult=success\nNRestarts=0\nExecMainCode=0\nExecMainStatus=0\nMemoryCurrent=[not set]\nId=no.service\n\
-        LoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\nStateChangeTimestamp=\n";
+        LoadState=not-found\nActiveState=inactive\nSubState=dead\nUnitFileState=\nStateChangeTimestamp=\nUser=\n";
 
     #[test]
     fn states_are_read_from_what_systemctl_prints() {
@@ -272,6 +279,8 @@ mod tests {
         assert_eq!(running.since.map(|at| at.as_second()), Some(1794720777));
         assert!(!missing.is_loaded && missing.exit.is_none() && missing.since.is_none());
         assert!(given_up.hit_start_limit);
+        let users = [refused, running, missing].map(|state| state.user.as_deref());
+        assert_eq!(users, [Some("claw"), Some("root"), None]);
     }
 
     #[test]

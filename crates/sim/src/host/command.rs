@@ -138,11 +138,12 @@ pub(super) fn show(state: &State, name: &str) -> String {
     write!(
         text,
         "ActiveState={active}\nSubState={sub}\nUnitFileState={file}\nMainPID={pid}\nExecMainCode={}\nExecMainStatus={}\n\
-         ExecMainStartTimestampMonotonic={started}\nResult={result}\nNRestarts={}\nStateChangeTimestamp=@{}\nMemoryCurrent={memory}\n",
+         ExecMainStartTimestampMonotonic={started}\nResult={result}\nNRestarts={}\nStateChangeTimestamp=@{}\nMemoryCurrent={memory}\nUser={}\n",
         unit.exit.0,
         unit.exit.1,
         unit.restarts,
         unit.since.as_second(),
+        state.service(name).map_or_else(String::new, |service| service.user),
     )
     .ok();
     text

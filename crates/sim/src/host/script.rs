@@ -46,6 +46,8 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("mv -T -- \"$1/$2\" \"$1/gone.$$\"", discard),
     ("config validate --json", validate),
     ("useradd --system", make_home),
+    ("usermod --expiredate 1", vacate),
+    ("userdel --", remove_user),
     (".openclaw/workspace .openclaw/logs", make_folders),
     ("exec mkdir -p -- \"$1\"", make_folder),
     ("rmdir -p --ignore-fail-on-non-empty", remove_item),
@@ -237,16 +239,29 @@ fn reloaded(state: &mut State, call: &Call<'_>) -> Answer {
 
 // ── homes and what is kept of them ──
 
+/// Its arguments: the home, the user, its number and more.
 fn make_home(state: &mut State, call: &Call<'_>) -> Answer {
-    let (home, login) = (call.arg(1), call.arg(2));
-    if !state.files.is_folder(home) {
-        let free = |user: &&&str| state.users.get(**user).is_none_or(|other| other == home);
-        let owner = call.args.iter().skip(2).find(free).copied().unwrap_or(login).to_owned();
-        state.users.entry(owner.clone()).or_insert_with(|| home.to_owned());
-        state.files.folder(parent(home), "root");
-        state.files.folder(home, &owner);
+    let (home, user) = (call.arg(1), call.arg(2));
+    if state.files.get(home).is_some() {
+        return Answer::failed(78, &format!("{home} is there already"));
     }
-    Answer::said(format!("{}\n", state.files.owner(home)))
+    if state.users.contains_key(user) {
+        return Answer::status(79);
+    }
+    state.users.insert(user.to_owned(), home.to_owned());
+    state.files.folder(parent(home), "root");
+    state.files.folder(home, user);
+    Answer::nothing()
+}
+
+/// Simulated users have nothing but their unit and their home.
+fn vacate(_: &mut State, _: &Call<'_>) -> Answer {
+    Answer::nothing()
+}
+
+fn remove_user(state: &mut State, call: &Call<'_>) -> Answer {
+    state.users.remove(call.arg(1));
+    Answer::nothing()
 }
 
 /// Its arguments: the folder of archives, a name, days, the home, its state.
@@ -254,13 +269,7 @@ fn archive(state: &mut State, call: &Call<'_>) -> Answer {
     let (folder, home, state_dir) = (call.arg(1), call.arg(4), call.arg(5));
     let place = format!("{folder}/{}", call.arg(2));
     state.files.folder(folder, "root");
-    if call.text.contains("userdel") {
-        for user in &call.args[5..] {
-            if state.users.get(*user).is_some_and(|of| of == home) {
-                state.users.remove(*user);
-            }
-        }
-    } else if call.text.contains("\"$snapshot/back\"") {
+    if call.text.contains("\"$snapshot/back\"") {
         if state.files.get(&format!("{place}/complete")).is_none() {
             return Answer::status(1);
         }
@@ -281,9 +290,8 @@ fn archive(state: &mut State, call: &Call<'_>) -> Answer {
                 state.files.remove(&file);
             }
         }
-        let what = if call.text.contains("-e \"$4\"") { home } else { state_dir };
-        if state.files.get(&place).is_none() && state.files.get(what).is_some() {
-            state.files.rename(what, &place);
+        if state.files.get(&place).is_none() && state.files.get(home).is_some() {
+            state.files.rename(home, &place);
             state.conversations.remove(state_dir);
         }
     }

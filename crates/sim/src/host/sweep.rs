@@ -82,6 +82,10 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
     if state.units.get(&asked.unit).and_then(|unit| unit.process()).is_some() {
         writeln!(out, "rss {RSS_KIB}").ok();
     }
+    let home = asked.state.rsplit_once('/').map_or("", |(home, _)| home);
+    if state.files.is_folder(home) {
+        writeln!(out, "home {}", state.files.owner(home)).ok();
+    }
     let holder = state.units.iter().find_map(|(name, unit)| {
         let process = unit.process()?;
         (process.service.port == asked.port).then_some((name, process))

@@ -139,7 +139,7 @@ async fn add_server(app: &App, by: &By, fleet: &Fleet, id: &str, name: &str) -> 
             model: (*model).into(),
             config_json: "{}".into(),
             notes: String::new(),
-            is_main: letter == "a",
+            is_main: false,
             home: String::new(),
             unit: String::new(),
             provision: true,

@@ -236,16 +236,17 @@ for n in range(1, 21):
         let failed = ground.fails("provision_instance", of(&failed)).await;
         assert_eq!(failed.told, "the server's user may not use sudo");
 
-        // The main instance lives in the home of whoever logs in, and takes nothing else from there.
-        let main = ground.provisioned(json!({"server_id": "fisher", "is_main": true})).await;
-        let unit = ground.sh("systemctl show -p User,WorkingDirectory --value \"openclaw-$1\"; echo kept >~fisher/kept", &[&main]).await;
-        assert_eq!(unit, "/home/fisher\nfisher");
-        ground.run("clean_instance", of(&main)).await;
-        assert_eq!(ground.sh("ls -A /home/fisher.archive | wc -l; cat ~fisher/kept; systemctl is-active \"openclaw-$1\"", &[&main]).await, "1\nkept\nactive");
+        // The main instance lives in the home of whoever logs in: the platform neither makes it, nor cleans it, nor deletes it.
+        let main = ground.instance(json!({"server_id": "fisher", "is_main": true})).await;
+        let failed = ground.fails("provision_instance", of(&main)).await;
+        assert!(failed.told.contains("would run as the login user"), "{}", failed.told);
+        ground.sh("install -d -o fisher -g fisher ~fisher/.openclaw && echo kept >~fisher/.openclaw/kept", &[]).await;
+        let cleaned = ground.run("clean_instance", of(&main)).await;
+        assert!(cleaned.result.contains("it is not cleaned: it runs as fisher"), "{}", cleaned.result);
         ground.site.admin.delete(&format!("/assistant-instances/{main}")).token(&ground.site.root).ok().await;
-        let tasks = ground.site.admin.get("/tasks?type=retire_instance").token(&ground.site.root).ok().await;
-        ground.done(&base::id::TaskId::named(tasks["list"][0]["id"].as_str().unwrap())).await;
-        let left = ground.sh("id -un fisher; ls -A ~fisher | grep -v '^\\.[^o]'; rm -rf /home/fisher.archive ~fisher/kept", &[]).await;
+        let retired = ground.done(&ground.latest("retire_instance").await).await;
+        assert!(retired.result.contains("its home stays"), "{}", retired.result);
+        let left = ground.sh("id -un fisher; cat ~fisher/.openclaw/kept; ls -d /home/fisher.archive 2>/dev/null; rm -rf ~fisher/.openclaw", &[]).await;
         assert_eq!(left, "fisher\nkept");
     }
 

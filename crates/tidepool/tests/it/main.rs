@@ -29,6 +29,7 @@ mod handlers;
 mod health;
 mod hosts;
 mod installs;
+mod isolation;
 mod key_quotas;
 mod keys;
 mod kit;

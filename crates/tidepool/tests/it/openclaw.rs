@@ -88,11 +88,24 @@ async fn heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught() {
     assert!(said.contains("remember the shore") && said.contains("claude-sonnet-4-6 remembers"), "{said}");
     drop(talk);
 
-    // Given back: the next one finds nothing of it.
+    // Given back: the next one finds nothing of it, not even what its shell tool may have started and left.
+    let user = shown["runs_as"].as_str().unwrap();
+    let uid = ground.sh("id -u \"$1\"", &[user]).await;
+    ground
+        .sh(
+            "runuser -u \"$1\" -- sh -c 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo x >/tmp/left-$0' \"$1\"",
+            &[user],
+        )
+        .await;
     ground.site.employee.delete(&format!("/me/instances/{id}/claim")).token(&employee).ok().await;
     let cleaning = ground.site.admin.get("/tasks?type=clean_instance").token(&ground.site.root).ok().await;
     ground.done(&TaskId::named(cleaning["list"][0]["id"].as_str().unwrap())).await;
+    let left = ground
+        .sh("pgrep -u \"$2\"; find /tmp /var/tmp /dev/shm -uid \"$2\"; getent passwd \"$1\"; true", &[user, &uid])
+        .await;
+    assert_eq!(left, "", "of {user}");
     let shown = ground.show(&id).await;
+    assert_ne!(shown["runs_as"], user);
     let token = shown["gateway_token"].as_str().unwrap();
     used_secret(token);
     let mut talk = Talk::open(&ground.host, port, token).await;

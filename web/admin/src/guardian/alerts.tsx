@@ -27,7 +27,7 @@ const THRESHOLDS: Readonly<Record<string, { hint: Key; written: Key }>> = {
   budget_near_limit: { hint: 'alerts.percent', written: 'alerts.fromPercent' },
   instances_unhealthy: { hint: 'alerts.count', written: 'alerts.fromCount' },
 };
-const RULES = [...Object.keys(THRESHOLDS), 'task_dead', 'gateway_down'];
+const RULES = [...Object.keys(THRESHOLDS), 'task_dead', 'gateway_down', 'instance_not_isolated'];
 
 export function Alerts() {
   const i18n = useText();

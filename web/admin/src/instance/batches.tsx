@@ -6,8 +6,10 @@ import { Field } from '@tidepool/shared/ui/field';
 import { TextArea } from '@tidepool/shared/ui/text-area';
 import { useState } from 'react';
 import { api } from '../api';
+import { useIsSuper } from '../me';
 import { useText } from '../messages';
 import { Batch, type BatchItem } from '../parts/batch';
+import { isOffered } from '../parts/runs-as';
 import type { Instance } from '../records';
 import { assign, restart, syncModels, upgrade } from './actions';
 
@@ -105,10 +107,12 @@ function AssignBatch({ instances, onClose }: Props) {
   });
   const byEmail = new Map((users.data ?? []).map((user) => [user.email.toLowerCase(), user]));
   const without = (users.data ?? []).filter((user) => user.instance_id == null);
-  const open = instances.filter((one) => !one.pooled && !one.assigned_email);
+  const isSuper = useIsSuper();
+  const open = instances.filter((one) => !one.pooled && !one.assigned_email && (isSuper || isOffered(one)));
   const items = instances.map((one) => {
     if (one.pooled) return { ...named(one), skip: t('batch.pooled') };
     if (one.assigned_email) return { ...named(one), skip: t('batch.taken', { email: one.assigned_email }) };
+    if (!isSuper && !isOffered(one)) return { ...named(one), skip: t('batch.notOffered') };
     const email = emails[open.indexOf(one)];
     if (email === undefined) return { ...named(one), skip: t('batch.noEmail') };
     if (!byEmail.has(email.toLowerCase())) return { ...named(one), skip: t('batch.unknownUser', { email }) };

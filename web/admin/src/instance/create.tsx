@@ -6,7 +6,9 @@ import { fieldText } from '@tidepool/shared/ui/form';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
+import { useState } from 'react';
 import { api } from '../api';
+import { useIsSuper } from '../me';
 import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
 import { FormDialog } from '../parts/form-dialog';
@@ -26,6 +28,8 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
   const client = useQueryClient();
   const servers = useServerList();
   const models = useModels();
+  const isSuper = useIsSuper();
+  const [isMain, setMain] = useState(false);
   return (
     <FormDialog<InstanceDetail>
       title={t('instances.add')}
@@ -94,13 +98,23 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
               error={refused('gateway_url')}
             />
           </div>
-          <CheckField
-            label={t('instances.provision')}
-            hint={t('instances.provisionHint')}
-            name="provision"
-            defaultChecked
-          />
-          <CheckField label={t('instances.main')} hint={t('instances.mainHint')} name="is_main" />
+          {!isMain && (
+            <CheckField
+              label={t('instances.provision')}
+              hint={t('instances.provisionHint')}
+              name="provision"
+              defaultChecked
+            />
+          )}
+          {isSuper && (
+            <CheckField
+              label={t('instances.main')}
+              hint={t('instances.mainHint')}
+              name="is_main"
+              checked={isMain}
+              onChange={(event) => setMain(event.target.checked)}
+            />
+          )}
           <TextArea label={t('instances.notes')} name="notes" rows={2} />
         </>
       )}

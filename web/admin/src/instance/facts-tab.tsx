@@ -18,10 +18,12 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
+import { useIsSuper } from '../me';
 import { useText } from '../messages';
 import { Email } from '../parts/email';
 import { FormDialog } from '../parts/form-dialog';
 import { findUsers } from '../parts/pickers';
+import { isOffered } from '../parts/runs-as';
 import { Secret } from '../parts/secret';
 import type { InstanceDetail } from '../records';
 import { assign, readToken } from './actions';
@@ -107,6 +109,17 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
               ),
             },
             {
+              name: t('instances.runsAs'),
+              value: (
+                <>
+                  {instance.runs_as && <code className="font-mono text-sm">{instance.runs_as}</code>}
+                  <span className="block text-sm text-muted">
+                    {t(`instances.isolation.${instance.isolation}`)}
+                  </span>
+                </>
+              ),
+            },
+            {
               name: t('instances.unit'),
               value: <code className="font-mono text-sm">{instance.unit || `openclaw-${instance.id}`}</code>,
             },
@@ -132,6 +145,7 @@ function Owner({ instance }: { instance: InstanceDetail }) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
+  const isSuper = useIsSuper();
   const [asking, setAsking] = useState(false);
   const [user, setUser] = useState<Found | null>(null);
   const changed = () => {
@@ -187,6 +201,13 @@ function Owner({ instance }: { instance: InstanceDetail }) {
           </Confirm>
         )}
       </div>
+    );
+  }
+  if (!isOffered(instance) && !isSuper) {
+    return (
+      <p className="rounded-lg bg-sunken px-4 py-3 text-sm">
+        {t(`instances.isolation.${instance.isolation}`)}
+      </p>
     );
   }
   return (

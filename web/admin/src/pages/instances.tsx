@@ -23,6 +23,7 @@ import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
 import { Email } from '../parts/email';
 import { HealthStatus } from '../parts/health';
+import { RunsAs } from '../parts/runs-as';
 import { HEALTHS, oneOf, type Instance } from '../records';
 
 /** Opened often, but never first: its tabs would weigh on the list. */
@@ -45,6 +46,7 @@ function useInstanceColumns(): Column<Instance>[] {
           <>
             {one.name}
             <span className="block text-xs font-normal text-muted">{one.id}</span>
+            <RunsAs instance={one} />
           </>
         ),
       },

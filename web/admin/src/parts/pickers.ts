@@ -11,9 +11,9 @@ export async function findUsers(q: string): Promise<Found[]> {
   return list.map((user) => ({ value: user.id, label: user.email, hint: user.instance_name ?? user.name }));
 }
 
-/** Instances that nobody has and no pool holds. */
+/** Instances that nobody has, and that a pool may hold. */
 export async function findFreeInstances(q: string): Promise<Found[]> {
-  const query = { q: q || undefined, assigned: false, pooled: false, page: 1, page_size: MOST };
+  const query = { q: q || undefined, assigned: false, pooled: false, offered: true, page: 1, page_size: MOST };
   const { list } = await unwrap(api.GET('/instances', { params: { query } }));
   return list.map((one) => ({ value: one.id, label: one.name, hint: `${one.id} · ${one.server_name}` }));
 }

@@ -13,7 +13,7 @@ use base::id::InstanceId;
 use base::{Error, Result, Secret};
 use domain::health;
 use jiff::Timestamp;
-use store::instance::{self as record, Health, Instance};
+use store::instance::{self as record, Health, Instance, Isolation};
 use store::server::{self, Server};
 
 use super::cost::{cpu, peak_memory};
@@ -142,6 +142,8 @@ fn instance_record(server: usize, place: usize, name: &str, gateway_token: Strin
         notes: String::new(),
         config_json: "{}".into(),
         is_main: false,
+        isolation: Isolation::Own,
+        runs_as: String::new(),
         home: simulated::home(place),
         unit: String::new(),
         openclaw_version: String::new(),

@@ -41,7 +41,8 @@ export const instances = {
   'instances.provision': 'Set it up on the server now',
   'instances.provisionHint': 'Writes its home, configuration and service, makes its key and starts it.',
   'instances.main': 'Main instance',
-  'instances.mainHint': 'Lives in the SSH user’s own home.',
+  'instances.mainHint':
+    'An OpenClaw that is in the SSH user’s own home already. It runs as that user, so only super administrators assign it.',
   'instances.notes': 'Notes',
   'instances.actionsOf': 'Actions for {name}',
   'instances.checkAll': 'Check all now',
@@ -75,6 +76,16 @@ export const instances = {
   'instances.used': 'Used in all',
   'instances.usedValue': '{requests} requests, {tokens} tokens',
   'instances.home': 'Home',
+  'instances.runsAs': 'Runs as',
+  'instances.runsAsBadge': 'runs as {user}',
+  'instances.isolation.own': 'A user of its own, made by tidepool.',
+  'instances.isolation.none': 'It is not on its server.',
+  'instances.isolation.adopted':
+    'tidepool did not make this user or its home, and never cleans or deletes it. Only super administrators assign it.',
+  'instances.isolation.shared':
+    'It has no user and home of its own: whoever holds it can do what this user can. Only super administrators assign it.',
+  'instances.isolation.unknown':
+    'Nobody has looked yet; the next health check does. Until then only super administrators assign it.',
   'instances.default': 'By the server’s base folder',
   'instances.unit': 'Service',
   'instances.assign': 'Assign',
@@ -110,6 +121,7 @@ export const instances = {
   'batch.noEmail': 'no e-mail left',
   'batch.unknownUser': 'no active employee {email}',
   'batch.pooled': 'in the pool',
+  'batch.notOffered': 'a super administrator assigns it',
   'batch.taken': '{email} has it',
   'batch.restart': 'Restart',
   'batch.restartLead': 'Each one is validated, stopped and started again, as a task.',

@@ -1,0 +1,168 @@
+//! The Unix users that assistants run as: made with a home of their own, and removed together with all that they left on the server.
+
+use std::time::Duration;
+
+use super::command::Command;
+use super::error::{Error, Result};
+use super::{Host, Output};
+
+/// Looking through /tmp of a busy server takes a while.
+const VACATE: Duration = Duration::from_secs(120);
+/// Looking through a whole disk takes longer.
+const SEARCH: Duration = Duration::from_secs(600);
+
+/// A user to be made.
+#[derive(Clone, Debug)]
+pub struct New<'a> {
+    pub name: &'a str,
+    pub uid: u32,
+    /// Must not exist yet.
+    pub home: &'a str,
+    /// Somebody had this number before: it is taken only where nothing on the server belongs to it any more.
+    pub used_before: bool,
+}
+
+/// What became of making a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    Yes,
+    /// The number or the name is somebody else's on this server, or something still belongs to it.
+    NumberTaken,
+}
+
+// Whoever can write to a folder above the home could put another in its place.
+const MAKE: &str = r#"
+set -eu
+home=$1 user=$2 uid=$3 login=$4 before=$5
+parent=${home%/*}
+mkdir -p -m 755 -- "${parent:-/}"
+dir=${parent:-/}
+while :; do
+  [ ! -L "$dir" ] || { echo "$dir is a link" >&2; exit 77; }
+  owner=$(stat -c %U -- "$dir")
+  mode=$(stat -c %A -- "$dir")
+  # The group root is root.
+  [ "$(stat -c %G -- "$dir")" != root ] || mode=$(printf '%s' "$mode" | sed 's/^\(.....\)w/\1-/')
+  case $owner in root | "$login") ;; *) echo "$dir belongs to $owner" >&2; exit 77 ;; esac
+  case $mode in
+  d????w???? | d???????w?) case $mode in *[tT]) ;; *) echo "$dir can be written by others" >&2; exit 77 ;; esac ;;
+  esac
+  [ "$dir" != / ] || break
+  dir=${dir%/*}
+  dir=${dir:-/}
+done
+exec 9<"${parent:-/}"
+flock -w 20 9
+if [ -e "$home" ] || [ -L "$home" ]; then echo "$home is there already" >&2; exit 78; fi
+if getent passwd "$uid" >/dev/null || getent group "$uid" >/dev/null || getent passwd "$user" >/dev/null || getent group "$user" >/dev/null; then exit 79; fi
+if [ "$before" = yes ]; then
+  for dir in / "${parent:-/}" /home /tmp /var /dev/shm /run; do
+    if [ -d "$dir" ] && find "$dir" -xdev -uid "$uid" -print -quit 2>/dev/null | grep -q .; then exit 79; fi
+  done
+fi
+useradd --system -K SYS_UID_MAX=4000000000 -K SYS_GID_MAX=4000000000 --uid "$uid" --user-group --no-create-home --home-dir "$home" --shell /usr/sbin/nologin -- "$user"
+mkdir -m 700 -- "$home"
+chown -h -- "$user:$user" "$home"
+"#;
+
+/// Makes a user that nobody can log in as, and its home. A user that cannot be made is an error, and nobody else takes its place.
+pub async fn make(host: &Host, new: &New<'_>) -> Result<Made> {
+    let (uid, before) = (new.uid.to_string(), if new.used_before { "yes" } else { "no" });
+    let limit = if new.used_before { SEARCH } else { VACATE };
+    let command = Command::script(MAKE).args([new.home, new.name, &uid, host.user(), before]).limit(limit);
+    let output = host.run(&command).await?;
+    match output.status {
+        0 => Ok(Made::Yes),
+        79 => Ok(Made::NumberTaken),
+        77 => Err(Error::UnsafeFolder { why: first_line(&output) }),
+        _ => Err(Error::failed("useradd", &output)),
+    }
+}
+
+fn first_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().chars().take(300).collect()
+}
+
+// What would start something again goes first, then what runs, then what it left. `kill -1` of the user's own ends all of its processes at
+// one moment, so that none of them can outrun it by forking. `-execdir` and `-delete` follow no link that somebody else puts in the way.
+const VACATE_SCRIPT: &str = r#"
+set -u
+name=$1 wanted=$2
+uid=$(id -u -- "$name" 2>/dev/null) || exit 0
+[ -z "$wanted" ] || [ "$uid" = "$wanted" ] || { echo "$name has the number $uid instead of $wanted" >&2; exit 76; }
+[ "$uid" -ge 100 ] && [ "$(getent passwd "$uid" | head -n 1 | cut -d: -f1)" = "$name" ] || { echo "the number of $name is another's too" >&2; exit 76; }
+gid=$(id -g -- "$name")
+usermod --expiredate 1 -- "$name" || exit 76
+if command -v loginctl >/dev/null 2>&1; then
+  loginctl disable-linger "$name" >/dev/null 2>&1
+  loginctl terminate-user "$name" >/dev/null 2>&1
+fi
+rm -f -- "/var/lib/systemd/linger/$name" "/var/spool/cron/crontabs/$name" "/var/spool/cron/$name"
+
+running() {
+  grep -lsE "^Uid:([[:space:]][0-9]+)*[[:space:]]$uid([[:space:]]|\$)" /proc/[0-9]*/status | while read -r status; do
+    grep -qs '^State:.[ZX]' "$status" || { pid=${status#/proc/}; echo "${pid%/status}"; }
+  done
+}
+round=0
+while [ -n "$(running)" ] && [ "$round" -lt 100 ]; do
+  setpriv --reuid="$uid" --regid="$gid" --clear-groups -- sh -c 'kill -KILL -1' 2>/dev/null
+  # One that changed some of its numbers is not its own user's to end.
+  if [ "$round" -ge 20 ]; then for pid in $(running); do kill -KILL "$pid" 2>/dev/null; done; fi
+  round=$((round + 1))
+  [ -z "$(running)" ] || sleep 0.1
+done
+
+places() {
+  for dir in /tmp /var/tmp /dev/shm /dev/mqueue /run/lock /run/screen "/run/user/$uid" /var/lock /var/mail /var/spool/mail /var/spool/cron /var/spool/at /var/crash; do
+    if [ -d "$dir" ] && [ ! -L "$dir" ]; then echo "$dir"; fi
+  done
+}
+awk -v user="user_id=$uid" '$3 ~ /^fuse/ { n = split($4, o, ","); for (i = 1; i <= n; i++) if (o[i] == user) print $2 }' /proc/self/mounts |
+  while read -r mount; do umount -l -- "$mount" 2>/dev/null; done
+for dir in $(places); do
+  find "$dir" -xdev -depth -uid "$uid" \( -delete -o -execdir chown -h root:root -- {} \; \) 2>/dev/null
+done
+objects() { # KIND COLUMN: those whose owner or maker it is
+  awk -v uid="$uid" -v column="$2" 'NR > 1 && ($column == uid || $(column + 2) == uid) { print $2 }' "/proc/sysvipc/$1" 2>/dev/null
+}
+for id in $(objects shm 8); do ipcrm -m "$id"; done
+for id in $(objects sem 5); do ipcrm -s "$id"; done
+for id in $(objects msg 8); do ipcrm -q "$id"; done
+
+left=
+for pid in $(running); do left="$left process $pid"; done
+for dir in $(places); do
+  if find "$dir" -xdev -uid "$uid" -print -quit 2>/dev/null | grep -q .; then left="$left files in $dir"; fi
+done
+[ -z "$(objects shm 8)$(objects sem 5)$(objects msg 8)" ] || left="$left IPC objects"
+[ -z "$left" ] || { echo "still there of $name:$left" >&2; exit 75; }
+"#;
+
+/// Ends everything of a user and removes what it left outside of its home: processes, jobs of cron and at, its user manager, files in
+/// folders that everybody may write to, IPC objects. Nothing of it comes back: the account is closed first. The home is not touched.
+pub async fn vacate(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
+    let uid = uid.map_or_else(String::new, |uid| uid.to_string());
+    let command = Command::script(VACATE_SCRIPT).args([name, &uid]).limit(VACATE);
+    let output = host.run(&command).await?;
+    match output.status {
+        0 => Ok(()),
+        75 => Err(Error::NotVacated { why: first_line(&output) }),
+        _ => Err(Error::failed("removing a user's traces", &output)),
+    }
+}
+
+const REMOVE: &str = r#"
+id -u -- "$1" >/dev/null 2>&1 || exit 0
+userdel -- "$1"
+status=$?
+# 6 and 8 and 12: it was gone already, somebody is logged in, its mail could not be removed.
+id -u -- "$1" >/dev/null 2>&1 && exit $status
+getent group "$1" >/dev/null && groupdel -- "$1" 2>/dev/null
+exit 0
+"#;
+
+/// Removes a user that was vacated. Its home stays.
+pub async fn remove(host: &Host, name: &str) -> Result<()> {
+    host.succeed(&Command::script(REMOVE).arg(name)).await.map(drop)
+}
