@@ -34,8 +34,8 @@ pub struct Found {
 
 /// The configuration as it is; `None` where there is no file.
 pub async fn read(assistant: &Assistant) -> Result<Option<Found>> {
-    let path = assistant.place.config_path();
-    let Some(bytes) = assistant.host.read(&path, MAX_BYTES, assistant.place.actor()).await? else { return Ok(None) };
+    let Some(home) = assistant.home_if_any() else { return Ok(None) };
+    let Some(bytes) = home.read(&assistant.place.config_path(), MAX_BYTES).await? else { return Ok(None) };
     Ok(Some(Found { document: Document::from_bytes(&bytes)?, hash: Hash::of(&bytes) }))
 }
 
@@ -71,15 +71,14 @@ pub struct Kept {
     pub version: String,
     pub replaced_at: Timestamp,
     pub bytes: u64,
-    path: String,
 }
 
 /// The versions that are kept, newest first.
 pub async fn versions(assistant: &Assistant) -> Result<Vec<Kept>> {
-    let kept = assistant.host.kept(&assistant.place.config_path(), assistant.place.actor()).await?;
+    let kept = assistant.home()?.kept(&assistant.place.config_path()).await?;
     let one = |kept: file::Kept| {
         let replaced_at = kept.stamp.parse().ok()?;
-        Some(Kept { version: kept.stamp, replaced_at, bytes: kept.size, path: kept.path })
+        Some(Kept { version: kept.stamp, replaced_at, bytes: kept.size })
     };
     Ok(kept.into_iter().filter_map(one).collect())
 }
@@ -95,7 +94,8 @@ pub async fn version(assistant: &Assistant, version: &str) -> Result<Past> {
     let gone = || Error::new(Kind::NotFound, "no such version is kept");
     let kept = versions(assistant).await?.into_iter().find(|kept| kept.version == version).ok_or_else(gone)?;
     // A write may have taken it away meanwhile.
-    let bytes = assistant.host.read(&kept.path, MAX_BYTES, assistant.place.actor()).await?.ok_or_else(gone)?;
+    let bytes = assistant.home()?.read_kept(&assistant.place.config_path(), &kept.version, MAX_BYTES).await?;
+    let bytes = bytes.ok_or_else(gone)?;
     let past = Document::from_bytes(&bytes)?;
     let changes = match read(assistant).await? {
         Some(found) => found.document.diff(&past),
@@ -143,7 +143,7 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
         let debt = debt::of(app, assistant).await?;
         let told = debt::writing(app, assistant, &debt, &changes, &told).await?;
         let (path, text) = (assistant.place.config_path(), after.text().as_bytes().to_vec());
-        match assistant.host.write(&Write::new(path, text, expect).by(assistant.place.actor())).await {
+        match assistant.home()?.write(Write::new(path, text, expect)).await {
             Ok(_) => {
                 instance::set_config_hash(&app.db, &assistant.id(), &after.hash()).await?;
                 return Ok(Edited { told, written: true });
@@ -231,7 +231,7 @@ pub async fn validate(assistant: &Assistant, version: &Version, document: &Docum
         [ $? -le 1 ] || exit 5
     "#;
     let command = Command::script(SCRIPT).arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
-    let output = assistant.host.run(&command.by(assistant.place.actor())).await?;
+    let output = assistant.home()?.run(command).await?;
     match output.status {
         0 => Validation::parse(&output.text()).map(Some),
         3 => Ok(None),

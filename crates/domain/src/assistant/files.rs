@@ -2,7 +2,6 @@
 //! user whose home it is, so that no link put in the way leads anywhere that user could not go.
 
 use base::{Error, FilePath, Result};
-use remote::host::Command;
 use remote::host::file::{Expect, Write};
 use store::marketplace::Scope;
 use store::user::User;
@@ -48,25 +47,16 @@ async fn put(assistant: &Assistant, folder: &str, path: &str, content: &[u8]) ->
     let path = checked(path)?;
     let whole = format!("{folder}/{}", path.as_str());
     let parent = whole.rsplit_once('/').map_or(folder, |(parent, _)| parent);
-    let actor = assistant.place.actor();
-    let make = Command::script(r#"umask 077; exec mkdir -p -- "$1""#).arg(parent).by(actor.clone());
-    assistant.host.succeed(&make).await?;
-    assistant.host.write(&Write::new(whole, content, Expect::Any).by(actor)).await?;
+    let home = assistant.home()?;
+    home.make_folders(&[parent.to_owned()]).await?;
+    home.write(Write::new(whole, content, Expect::Any)).await?;
     Ok(())
 }
 
 /// Takes a file of an item away, with the folders that are empty then.
 pub async fn remove_item(assistant: &Assistant, scope: Scope, path: &str) -> Result<()> {
-    const SCRIPT: &str = r#"
-        cd -- "$1" 2>/dev/null || exit 0
-        rm -f -- "$2" "$2".tidepool-[0-9]* || exit
-        case $2 in */*) rmdir -p --ignore-fail-on-non-empty -- "${2%/*}" 2>/dev/null ;; esac
-        exit 0
-    "#;
     let path = checked(path)?;
-    let command = Command::script(SCRIPT).args([folder(assistant, scope).as_str(), path.as_str()]);
-    assistant.host.succeed(&command.by(assistant.place.actor())).await?;
-    Ok(())
+    Ok(assistant.home()?.remove(&folder(assistant, scope), path.as_str()).await?)
 }
 
 /// Checked when it was uploaded, and once more where it is used.

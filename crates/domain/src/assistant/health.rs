@@ -120,12 +120,10 @@ async fn call(assistant: &Assistant, version: &Version, method: &str, params: &V
     let place = &assistant.place;
     let command = Command::new(install::program(version))
         .args(["gateway", "call", method, "--params", &params.to_string(), "--json"])
-        .env("HOME", &place.home)
         .env("OPENCLAW_STATE_DIR", place.state_dir())
         .env("OPENCLAW_CONFIG_PATH", place.config_path())
-        .limit(CALL)
-        .by(place.actor());
-    let said = assistant.host.succeed(&command).await?.text();
+        .limit(CALL);
+    let said = assistant.home()?.run(command).await?.ok("openclaw")?.text();
     let from = said.find('{').unwrap_or(0);
     serde_json::from_str(&said[from..])
         .map_err(|e| Error::from(Kind::Gateway).with_operator(format_args!("{method}: {e}")))

@@ -23,6 +23,7 @@ use std::time::Duration;
 use base::id::{InstanceId, ServerId};
 use base::{Error, Kind, Result};
 use openclaw::Version;
+use remote::host::home::Home;
 use remote::host::{Host, systemd};
 use store::instance::{self, Instance};
 use store::server::{self, Server};
@@ -112,7 +113,66 @@ impl Assistant {
         }
     }
 
+    /// Its home, in which everything is done as the user whose home it is; `None` before it is made.
+    pub fn home_if_any(&self) -> Option<Home<'_>> {
+        let owner = self.place.owner.as_deref()?;
+        Some(Home::new(&self.host, &self.place.home, owner))
+    }
+
+    pub fn home(&self) -> Result<Home<'_>> {
+        self.home_if_any().ok_or_else(|| Error::conflict("the instance's home is not on its server"))
+    }
+
     pub fn port(&self) -> Result<u16> {
         u16::try_from(self.instance.gateway_port).map_err(Error::internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Those that build commands. They name programs and units, and the place of a home; what lies below one is `remote::host::home`'s.
+    const BUILDERS: &[&str] = &[
+        "assistant/config.rs",
+        "assistant/health.rs",
+        "assistant/install.rs",
+        "health/sweep.rs",
+        "repair/exit_loop.rs",
+        "task/retire_instance.rs",
+    ];
+
+    fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_here_touches_a_home_but_by_its_module() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut found = vec![];
+        sources(&folder, &mut found);
+        assert!(found.len() > 100);
+        for (path, text) in &found {
+            let name = path.strip_prefix(&format!("{}/", folder.display())).unwrap();
+            let text = text.split("#[cfg(test)]").next().unwrap();
+            for (word, allowed) in [
+                ("Command::script(", BUILDERS.contains(&name)),
+                ("Command::new(", BUILDERS.contains(&name)),
+                ("Actor::User", false),
+                ("host.read(", name == "assistant/unit.rs"),
+                ("host.write(", false),
+                ("host.tail(", false),
+                ("host.kept(", false),
+            ] {
+                assert!(allowed || !text.contains(word), "{name} says {word}");
+            }
+        }
     }
 }

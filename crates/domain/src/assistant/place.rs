@@ -5,7 +5,7 @@ use base::id::ServerId;
 use base::{Error, Kind, Result};
 use openclaw::unit::Name;
 use remote::host::systemd::Unit;
-use remote::host::{Actor, Command, Host};
+use remote::host::{Host, home};
 use store::instance::{self, Instance};
 use store::server;
 
@@ -28,7 +28,7 @@ impl Place {
         let name =
             if instance.unit.is_empty() { Name::of_instance(&instance.id())? } else { Name::parse(&instance.unit)? };
         let unit = Unit::parse(name.as_str())?;
-        Ok(Place { owner: owner(host, &home).await?, home, name, unit })
+        Ok(Place { owner: home::owner(host, &home).await?, home, name, unit })
     }
 
     pub fn state_dir(&self) -> String {
@@ -50,31 +50,6 @@ impl Place {
     /// Beside the home, so that what is moved there stays on the same disk.
     pub fn archive(&self) -> String {
         format!("{}.archive", self.home)
-    }
-
-    /// As whom its files are touched: never as root in a folder that somebody else owns.
-    pub fn actor(&self) -> Actor {
-        match &self.owner {
-            Some(owner) => Actor::User(owner.clone()),
-            None => Actor::Root,
-        }
-    }
-}
-
-/// The user whose home this is. Only the home itself is asked: what lies in it is its owner's to replace.
-async fn owner(host: &Host, home: &str) -> Result<Option<String>> {
-    let script = r#"[ -e "$1" ] || exit 0; [ -d "$1" ] && [ ! -L "$1" ] || exit 3; stat -c %U -- "$1""#;
-    let output = host.run(&Command::script(script).arg(home)).await?;
-    if output.status == 3 {
-        return Err(Error::conflict("there is something else in the place of the instance's home").with_operator(home));
-    }
-    let user = output.ok("stat")?.text().trim().to_owned();
-    match user.as_str() {
-        "" => Ok(None),
-        "UNKNOWN" => {
-            Err(Error::conflict("the owner of the instance's home is no user of the server").with_operator(home))
-        }
-        _ => Ok(Some(user)),
     }
 }
 

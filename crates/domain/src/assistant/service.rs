@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use base::{Error, Kind, Result};
+use remote::host::Error as HostError;
 use remote::host::ports::{self, Freed, Instance, Verdict};
 use remote::host::systemd::{self, Active, State};
-use remote::host::{Command, Error as HostError};
 
 use super::debt::{self, Owed};
 use super::health::{self, Stage};
@@ -158,9 +158,7 @@ async fn refused(assistant: &Assistant) -> Error {
 
 /// How large the instance's log is: what comes after is new.
 pub async fn log_size(assistant: &Assistant) -> Result<u64> {
-    let script = r#"stat -c %s -- "$1" 2>/dev/null || echo 0"#;
-    let command = Command::script(script).arg(assistant.place.log_file()).by(assistant.place.actor());
-    Ok(assistant.host.succeed(&command).await?.text().trim().parse().unwrap_or(0))
+    Ok(assistant.home()?.size(&assistant.place.log_file()).await?)
 }
 
 /// Lets what was written take hold: a running gateway takes most over by itself; for the rest, or when it says nothing, it is
@@ -176,15 +174,15 @@ pub async fn take_over(context: &Context, assistant: &Assistant, written: bool) 
     match debt.owed {
         Owed::Restart => restart(context, assistant).await?,
         Owed::Start => start(context, assistant).await?,
-        Owed::Reload if runs => match reloaded(assistant, debt.log_size).await?.as_str() {
-            "applied" => {
+        Owed::Reload if runs => match reloaded(assistant, debt.log_size).await? {
+            Reload::Applied => {
                 context.log("taken over without a restart").await?;
                 debt::owe(app, assistant, Owed::Nothing).await?;
             }
-            "skipped" => {
+            Reload::Skipped => {
                 return Err(Error::conflict("OpenClaw did not take the new configuration over: it is not valid"));
             }
-            _ => {
+            Reload::No => {
                 context.log("the running assistant did not take it over: it is restarted").await?;
                 restart(context, assistant).await?;
             }
@@ -197,25 +195,24 @@ pub async fn take_over(context: &Context, assistant: &Assistant, written: bool) 
     Ok(true)
 }
 
-async fn reloaded(assistant: &Assistant, log_size: i64) -> Result<String> {
-    const SCRIPT: &str = r#"
-        new() { tail -c "+$(($2 + 1))" -- "$1" 2>/dev/null; }
-        left=$3
-        while [ "$left" -gt 0 ]; do
-          said=$(new "$1" "$2" | grep -oF -e 'config hot reload applied' -e 'config reload skipped' -e 'config change requires gateway restart' | tail -n 1)
-          case $said in
-            *applied) echo applied; exit 0 ;;
-            *skipped) echo skipped; exit 0 ;;
-            *restart) echo restart; exit 0 ;;
-          esac
-          sleep 0.2
-          left=$((left - 1))
-        done
-        echo silent
-    "#;
-    let tries = (RELOAD.as_millis() / 200).to_string();
-    let command = Command::script(SCRIPT).args([assistant.place.log_file(), log_size.to_string(), tries]);
-    let command = command.limit(RELOAD * 3).by(assistant.place.actor());
-    let output = assistant.host.succeed(&command).await?;
-    Ok(output.text().trim().to_owned())
+/// What a running gateway says of a new configuration, behind a place in its log.
+async fn reloaded(assistant: &Assistant, log_size: i64) -> Result<Reload> {
+    const APPLIED: &str = "config hot reload applied";
+    const SKIPPED: &str = "config reload skipped";
+    const RESTART: &str = "config change requires gateway restart";
+    let (log, from) = (assistant.place.log_file(), u64::try_from(log_size).unwrap_or(0));
+    let said = assistant.home()?.await_in_log(&log, from, &[APPLIED, SKIPPED, RESTART], RELOAD).await?;
+    Ok(match said.as_deref() {
+        Some(APPLIED) => Reload::Applied,
+        Some(SKIPPED) => Reload::Skipped,
+        _ => Reload::No,
+    })
+}
+
+enum Reload {
+    Applied,
+    /// The configuration is not valid.
+    Skipped,
+    /// It asks for a restart, or says nothing.
+    No,
 }

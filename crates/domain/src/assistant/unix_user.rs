@@ -3,7 +3,6 @@
 
 use base::id::ServerId;
 use base::{Error, Kind, Result};
-use remote::host::Command;
 use remote::host::users::{self, Made, New};
 use store::server;
 use store::unix_user::{self, UnixUser};
@@ -13,9 +12,6 @@ use crate::App;
 
 /// How many numbers are tried of which a server says that they are somebody else's.
 const TRIES: usize = 50;
-
-const FOLDERS: &str =
-    r#"umask 077; for d in .openclaw .openclaw/workspace .openclaw/logs; do mkdir -p -- "$1/$d" || exit; done"#;
 
 /// Makes the user, the home and its folders, where they are missing. A home that is there keeps its owner.
 /// Answers whether they were made now.
@@ -27,8 +23,8 @@ pub async fn make(app: &App, assistant: &mut Assistant) -> Result<bool> {
         }
         assistant.place.owner = Some(make_user(app, assistant).await?);
     }
-    let folders = Command::script(FOLDERS).arg(&assistant.place.home).by(assistant.place.actor());
-    assistant.host.succeed(&folders).await?;
+    let folders = ["workspace", "logs"].map(|folder| format!("{}/{folder}", assistant.place.state_dir()));
+    assistant.home()?.make_folders(&folders).await?;
     Ok(is_new)
 }
 

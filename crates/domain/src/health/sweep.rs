@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use openclaw::sweep::{self, Limits, Mark, Sweep, Target};
 use openclaw::unit::Name;
-use remote::host::{Command, Host};
+use remote::host::{Command, Host, home};
 use store::instance::{self, Instance};
 use store::instance_health::{self, InstanceHealth};
 use store::server::{self, Server};
@@ -150,7 +150,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
             }
         }
     }
-    let script = sweep::script(&targets, &[&post.server.base_dir], limits)?;
+    let script = sweep::script(&targets, &[&post.server.base_dir], limits, home::SHELL)?;
     let command = Command::new("sh").arg("-s").stdin(script).keep(limits.output_bytes(targets.len())).limit(SERVER);
     let output = host.run(&command).await?;
     Ok(Looked { sweep: sweep::parse(&output.stdout, &targets), host, places })
@@ -163,6 +163,7 @@ fn target(member: &Member, own_home: Option<&str>, since: Since) -> Result<Targe
     Ok(Target {
         unit: unit(instance)?,
         port: settings::port(instance)?,
+        home: home.to_owned(),
         config_path: format!("{home}/.openclaw/openclaw.json"),
         state_dir: format!("{home}/.openclaw"),
         log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),

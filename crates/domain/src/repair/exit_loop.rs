@@ -75,12 +75,10 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let place = &assistant.place;
     let command = Command::new(install::program(case.version))
         .args(["doctor", "--fix", "--yes", "--non-interactive"])
-        .env("HOME", &place.home)
         .env("OPENCLAW_STATE_DIR", place.state_dir())
         .env("OPENCLAW_CONFIG_PATH", place.config_path())
-        .limit(DOCTOR)
-        .by(place.actor());
-    let output = assistant.host.run(&command).await?;
+        .limit(DOCTOR);
+    let output = assistant.home()?.run(command).await?;
     context.log(&format!("doctor --fix ended with {}", output.status)).await?;
     let restored = restore(context, case).await;
     service::start(context, assistant).await.map_err(|error| {

@@ -159,7 +159,7 @@ async fn back(context: &Context, assistant: &Assistant, name: &str) -> Result<()
 }
 
 /// The last part of going back: a worker may have gone away before it.
-async fn run_again(context: &Context, assistant: &Assistant, kept: &archive::Kept) -> Result<()> {
+async fn run_again(context: &Context, assistant: &Assistant, kept: &archive::Snapshot) -> Result<()> {
     unit::put(assistant, &kept.unit).await?;
     instance::set_version(&context.app.db, &assistant.id(), &kept.version).await?;
     service::start(context, assistant).await

@@ -22,6 +22,8 @@ use crate::unit::{Name, State};
 pub struct Target {
     pub unit: Name,
     pub port: GatewayPort,
+    /// Whose owner its files are looked at as.
+    pub home: String,
     pub config_path: String,
     pub state_dir: String,
     pub log_file: String,

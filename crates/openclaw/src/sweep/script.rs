@@ -10,6 +10,7 @@ use crate::unit::PROPERTIES;
 
 const SERVER: &str = include_str!("server.sh");
 const SECTION: &str = include_str!("section.sh");
+const FILES: &str = include_str!("files.sh");
 
 /// How much is asked for.
 #[derive(Clone, Debug)]
@@ -37,23 +38,28 @@ impl Limits {
 }
 
 /// A script for `sh`, best handed to it as its input: with many instances it is longer than an argument may be.
-/// `folders` are those whose file systems are looked at besides `/`.
-pub fn script(targets: &[Target], folders: &[&str], limits: &Limits) -> Result<String> {
-    let section = without_comments(SECTION).replace("@PROPERTIES@", PROPERTIES);
+/// `folders` are those whose file systems are looked at besides `/`. `as_owner` is shell text that makes a function of this name, by which
+/// everything below a home is looked at: `as_owner SECONDS HOME PROGRAM ARGUMENT…`.
+pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &str) -> Result<String> {
+    let section = without_comments(SECTION)
+        .replace("@PROPERTIES@", PROPERTIES)
+        .replace("@AS_OWNER@", &without_comments(as_owner))
+        .replace("@FILES@", &quote(&without_comments(FILES))?);
     let mut sections = String::new();
     for target in targets {
-        let numbers = [target.mark.inode, target.mark.offset, limits.log_bytes, limits.journal.as_secs()];
         sections += "one";
         for value in [
             target.unit.service(),
             target.port.get().to_string(),
+            absolute(&target.home)?.to_owned(),
+            limits.log_bytes.to_string(),
+            limits.journal.as_secs().to_string(),
             absolute(&target.config_path)?.to_owned(),
             absolute(&target.state_dir)?.to_owned(),
             absolute(&target.log_file)?.to_owned(),
-        ]
-        .into_iter()
-        .chain(numbers.map(|number| number.to_string()))
-        {
+            target.mark.inode.to_string(),
+            target.mark.offset.to_string(),
+        ] {
             sections += " ";
             sections += &quote(&value)?;
         }

@@ -3,8 +3,11 @@
 #
 # Every line of the answer begins with a word of ours. What comes from elsewhere, a log line or an answer of
 # somebody's server, stands behind `word|`, so that it can never pass for a line of ours.
-unit=$1 port=$2 config=$3 state=$4 log=$5 inode=$6 offset=$7 limit=$8 since=$9
+unit=$1 port=$2 home=$3 limit=$4 since=$5
+shift 5
 export LC_ALL=C
+@AS_OWNER@
+files=@FILES@
 
 # The last line of what is quoted may have no end; an empty line more is passed over.
 behind() {
@@ -62,45 +65,19 @@ done
 ask /healthz | behind healthz
 ask /readyz | behind readyz
 
-if [ -f "$config" ] && [ -r "$config" ]; then
-    echo "config $(sha256sum <"$config" | cut -c 1-64) $(stat -L -c %s -- "$config")"
-else
-    # Whoever may not look into a folder finds nothing in it; only a plain "no such file" says that it is missing.
-    case $(ls -d -- "$config" 2>&1) in
-    *"No such file"*) echo "config missing" ;;
-    *) echo "config unreadable" ;;
-    esac
-fi
-if [ -e "$state/agents/main/agent/auth-profiles.json" ]; then
-    echo "legacy-auth"
-fi
-
-# The log from the mark on; from its end backwards where the mark is of another file or too far behind.
-if [ -f "$log" ] && [ -r "$log" ]; then
-    now=$(stat -L -c %i -- "$log")
-    size=$(stat -L -c %s -- "$log")
-    from=$offset
-    # Another file under the same name: what came after the mark is in the old one, which lies beside it by another name.
-    if [ "$now" != "$inode" ] && [ "$inode" != 0 ]; then
-        old=$(find "$(dirname -- "$log")" -maxdepth 1 -type f -inum "$inode" 2>/dev/null | head -n 1)
-        if [ -n "$old" ] && [ -r "$old" ]; then
-            left=$(($(stat -L -c %s -- "$old") - offset))
-            if [ "$left" -ge 0 ] && [ "$left" -le "$limit" ]; then
-                echo "rotated $left"
-                tail -c "+$((offset + 1))" -- "$old" 2>/dev/null | head -c "$left" | behind rotated
-            fi
-        fi
-    fi
-    if [ "$now" != "$inode" ] || [ "$size" -lt "$offset" ]; then from=0; fi
-    if [ $((size - from)) -gt "$limit" ]; then from=$((size - limit)); fi
-    bytes=$((size - from))
-    echo "log $now $from $bytes"
-    tail -c "+$((from + 1))" -- "$log" 2>/dev/null | head -c "$bytes" | behind log
-fi
-
 # What systemd says of the unit, and the lines of a start that failed before it had a log file.
 journalctl --unit="$unit" --since="-${since}s" --lines=2000 --output=json --quiet --no-pager \
     --output-fields=MESSAGE,MESSAGE_ID,COMMAND,EXIT_CODE,EXIT_STATUS,UNIT,UNIT_RESULT,N_RESTARTS,_PID,_UID 2>/dev/null |
     grep -aE '"_PID":"1"|"MESSAGE":"([^"]* )?(FATAL ERROR: |Gateway failed to start: |Refusing to |Config auto-restored )' |
     tail -n 300 | tail -c "$limit" | behind journal
+
+# The instance's files are looked at as the user whose home it is: root would follow whatever links that user puts in the way. What
+# comes back is that user's word about its own files, so only lines about those pass, and no more than belongs there.
+if [ -e "$home" ] || [ -L "$home" ]; then
+    { as_owner 8 "$home" sh -c "$files" sweep "$limit" "$@" </dev/null 2>/dev/null || echo "config unreadable"; } |
+        head -c "$((limit * 12 + 8192))" |
+        grep -aE '^(config (missing|unreadable|[0-9a-f]{64} [0-9]+)|legacy-auth|log [0-9]+ [0-9]+ [0-9]+|rotated [0-9]+)$|^(log|rotated)\|'
+else
+    echo "config missing"
+fi
 echo "end"

@@ -68,9 +68,12 @@ pub enum Error {
     #[error("{path}: somebody else is writing it")]
     Locked { path: String },
 
-    // About the users that assistants run as.
-    #[error("no home can be made there: {why}")]
-    UnsafeFolder { why: String },
+    #[error("{path}: is not a folder, or its owner is no user of the server")]
+    NotAHome { path: String },
+    #[error("{path}: others than root can put something else in its place")]
+    HomeReplaceable { path: String },
+    #[error("{path}: is missing, or a link")]
+    NoState { path: String },
     #[error("{why}")]
     NotVacated { why: String },
 
@@ -119,6 +122,7 @@ impl Error {
                     | Error::Denied { .. }
                     | Error::NotAFile { .. }
                     | Error::NoFolder { .. }
+                    | Error::TooLarge { .. }
                     | Error::Locked { .. }
             )
     }
@@ -175,9 +179,11 @@ impl Error {
             Error::NoFolder { .. } => (Kind::Conflict, "the folder is missing on the server"),
             Error::TooLarge { .. } => (Kind::Conflict, "the file on the server is too large"),
             Error::Locked { .. } => (Kind::Conflict, "the file on the server is being written"),
-            Error::UnsafeFolder { .. } => {
-                (Kind::Conflict, "others may write to the folder in which the instance's home would be")
+            Error::NotAHome { .. } => (Kind::Conflict, "there is something else in the place of the instance's home"),
+            Error::HomeReplaceable { .. } => {
+                (Kind::Conflict, "the folder above the instance's home must be root's, and writable by nobody else")
             }
+            Error::NoState { .. } => (Kind::Conflict, "the instance's state folder is missing, or a link"),
             Error::NotVacated { .. } => {
                 (Kind::Conflict, "not everything that the last holder left on the server could be removed")
             }

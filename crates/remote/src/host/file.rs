@@ -13,6 +13,9 @@ use super::{Host, Output};
 /// How many older versions stay beside a file, as `<name>.tidepool-<time>`.
 pub const VERSIONS: usize = 5;
 
+/// A file that is larger than this is not replaced: it would have to be read to tell whether it changed.
+const LARGEST: usize = 256 << 20;
+
 /// What a file holds, as far as one must know to see that it changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hash(String);
@@ -55,7 +58,11 @@ impl Write {
         Write { path, bytes, expect, actor: Actor::default(), mode: 0o600, owner: None }
     }
 
-    /// As whom it is written. In a folder of a user's, that user.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// As whom it is written. In a folder of a user's, that user: see `home`.
     pub fn by(mut self, actor: Actor) -> Write {
         self.actor = actor;
         self
@@ -114,7 +121,13 @@ const READ: &str = r#"
 if [ -e "$1" ] && [ ! -f "$1" ]; then exit 82; fi
 size=$(stat -Lc %s -- "$1") || exit 1
 [ "$size" -le "$2" ] || exit 84
-exec cat -- "$1"
+exec head -c "$(($2 + 1))" -- "$1"
+"#;
+
+// An older version lies beside what a link names, as a write puts it.
+const FIND_KEPT: &str = r#"
+path=$(readlink -fnv -- "$1" && printf x) || exit 1
+set -- "${path%x}.tidepool-$3" "$2"
 "#;
 
 const TAIL: &str = r#"
@@ -133,14 +146,17 @@ done
 // A name may end in a line break, which $(…) would take away: hence the x. A link is followed, so that it stays one.
 const WRITE: &str = r#"
 umask 077
-path=$1 expect=$2 want=$3 mode=$4 owner=$5 versions=$6
+path=$1 expect=$2 want=$3 mode=$4 owner=$5 versions=$6 largest=$7
 if [ -L "$path" ]; then path=$(readlink -fnv -- "$path" && printf x) || exit 1; path=${path%x}; fi
 dir=${path%/*}; dir=${dir:-/}
 [ -d "$dir" ] || exit 85
 exec 9<"$dir"
 flock -w 10 9 || exit 86
 hash() { if [ -e "$path" ]; then h=$(sha256sum <"$path") && h=${h%% *}; else h=absent; fi; }
-if [ -e "$path" ] && [ ! -f "$path" ]; then exit 82; fi
+if [ -e "$path" ]; then
+  [ -f "$path" ] || exit 82
+  [ "$(stat -Lc %s -- "$path")" -le "$largest" ] || exit 84
+fi
 hash || exit 1
 now=$h
 if [ "$now" = "$want" ]; then cat >/dev/null; echo same; exit 0; fi
@@ -185,8 +201,22 @@ printf 'kept %s' "$kept"
 impl Host {
     /// A file's content, or nothing where there is no such file. One that is larger than `limit` is not read.
     pub async fn read(&self, path: &str, limit: usize, actor: Actor) -> Result<Option<Vec<u8>>> {
-        let command = Command::script(READ).args([absolute(path)?, &limit.to_string()]).keep(limit).by(actor);
-        let output = self.run(&command).await?;
+        let command = Command::script(READ).args([absolute(path)?, &limit.to_string()]);
+        self.take(command, path, limit, actor).await
+    }
+
+    /// The same of an older version that is kept beside a file.
+    pub async fn read_kept(&self, path: &str, stamp: &str, limit: usize, actor: Actor) -> Result<Option<Vec<u8>>> {
+        if !stamp.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.') {
+            return Ok(None);
+        }
+        let script = format!("{FIND_KEPT}{READ}");
+        let command = Command::script(&script).args([absolute(path)?, &limit.to_string(), stamp]);
+        self.take(command, path, limit, actor).await
+    }
+
+    async fn take(&self, command: Command, path: &str, limit: usize, actor: Actor) -> Result<Option<Vec<u8>>> {
+        let output = self.run(&command.keep(limit).by(actor)).await?;
         if output.truncated {
             return Err(Error::TooLarge { path: path.to_owned(), limit });
         }
@@ -232,10 +262,10 @@ impl Host {
         let (mode, versions) = (format!("{:o}", write.mode & 0o7777), VERSIONS.to_string());
         let owner = write.owner.as_deref().unwrap_or_default();
         let command = Command::script(WRITE)
-            .args([path, expect, want.as_str(), &mode, owner, &versions])
+            .args([path, expect, want.as_str(), &mode, owner, &versions, &LARGEST.to_string()])
             .stdin(write.bytes.clone())
             .by(write.actor.clone());
-        let output = checked(self.run(&command).await?, path, 0)?;
+        let output = checked(self.run(&command).await?, path, LARGEST)?;
         match output.text().as_str() {
             "same\n" => Ok(Written::Same),
             "new\n" => Ok(Written::New),

@@ -1,7 +1,7 @@
 //! Conversation with servers: over SSH, or with the machine itself.
 //!
-//! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`), and forwards sockets (`forward`). Over SSH
-//! it has two connections, because a slow reader of one stream may hold up a connection, and commands must not wait for that; both are
+//! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`; what lies below a tenant's home: `home`), and
+//! forwards sockets (`forward`). Over SSH it has two connections, because a slow reader of one stream may hold up a connection, and commands must not wait for that; both are
 //! shared by everybody and come back by themselves (`pool`). What a server can be asked beyond that stands on top, one file each:
 //! `systemd`, `journal`, `ports`, `users`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all.
 
@@ -10,6 +10,7 @@ pub mod docker;
 mod error;
 pub mod file;
 mod forward;
+pub mod home;
 pub mod journal;
 mod key;
 mod lines;
@@ -183,6 +184,9 @@ mod tests {
         moves(host.read("/x", 1, Actor::Root));
         moves(host.write(&file::Write::new("/x", "y", file::Expect::Any)));
         moves(host.forward(1));
+        moves(home::owner(&host, "/x"));
+        moves(home::Home::new(&host, "/x", "y").read("/x/z", 1));
+        moves(home::archive::Archive::of(&host, "/x", 1).restore("y"));
         moves(host.forward_for_long(1));
         moves(host.contact());
         let unit = systemd::Unit::parse("x").unwrap();

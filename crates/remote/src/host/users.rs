@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::command::Command;
 use super::error::{Error, Result};
-use super::{Host, Output};
+use super::{Host, Output, home};
 
 /// Looking through /tmp of a busy server takes a while.
 const VACATE: Duration = Duration::from_secs(120);
@@ -30,27 +30,12 @@ pub enum Made {
     NumberTaken,
 }
 
-// Whoever can write to a folder above the home could put another in its place.
 const MAKE: &str = r#"
 set -eu
-home=$1 user=$2 uid=$3 login=$4 before=$5
+home=$1 user=$2 uid=$3 before=$4
 parent=${home%/*}
 mkdir -p -m 755 -- "${parent:-/}"
-dir=${parent:-/}
-while :; do
-  [ ! -L "$dir" ] || { echo "$dir is a link" >&2; exit 77; }
-  owner=$(stat -c %U -- "$dir")
-  mode=$(stat -c %A -- "$dir")
-  # The group root is root.
-  [ "$(stat -c %G -- "$dir")" != root ] || mode=$(printf '%s' "$mode" | sed 's/^\(.....\)w/\1-/')
-  case $owner in root | "$login") ;; *) echo "$dir belongs to $owner" >&2; exit 77 ;; esac
-  case $mode in
-  d????w???? | d???????w?) case $mode in *[tT]) ;; *) echo "$dir can be written by others" >&2; exit 77 ;; esac ;;
-  esac
-  [ "$dir" != / ] || break
-  dir=${dir%/*}
-  dir=${dir:-/}
-done
+protected "$home" || exit 96
 exec 9<"${parent:-/}"
 flock -w 20 9
 if [ -e "$home" ] || [ -L "$home" ]; then echo "$home is there already" >&2; exit 78; fi
@@ -69,12 +54,12 @@ chown -h -- "$user:$user" "$home"
 pub async fn make(host: &Host, new: &New<'_>) -> Result<Made> {
     let (uid, before) = (new.uid.to_string(), if new.used_before { "yes" } else { "no" });
     let limit = if new.used_before { SEARCH } else { VACATE };
-    let command = Command::script(MAKE).args([new.home, new.name, &uid, host.user(), before]).limit(limit);
-    let output = host.run(&command).await?;
+    let script = format!("{}{MAKE}", home::SHELL);
+    let output = host.run(&Command::script(&script).args([new.home, new.name, &uid, before]).limit(limit)).await?;
     match output.status {
         0 => Ok(Made::Yes),
         79 => Ok(Made::NumberTaken),
-        77 => Err(Error::UnsafeFolder { why: first_line(&output) }),
+        96 => home::checked(output, new.home).map(|_| Made::NumberTaken),
         _ => Err(Error::failed("useradd", &output)),
     }
 }

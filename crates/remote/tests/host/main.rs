@@ -11,6 +11,7 @@ mod docker;
 mod faults;
 mod files;
 mod forward;
+mod homes;
 mod journal;
 mod kit;
 mod local;

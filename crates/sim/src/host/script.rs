@@ -35,7 +35,7 @@ type Deed = fn(&mut State, &Call<'_>) -> Answer;
 /// A phrase of each script, and what it does. The first that fits counts.
 const SCRIPTS: &[(&str, Deed)] = &[
     (".tidepool-new.", write),
-    ("exec cat -- \"$1\"", read),
+    ("exec head -c \"$(($2 + 1))\"", read),
     ("stat -c '%s %n' -- \"$kept\"", kept_versions),
     ("exec tail -c \"$2\"", tail),
     ("show() {", systemctl),
@@ -43,20 +43,19 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("each() { signal=", end),
     ("find \"$archive\" -mindepth 1", archive),
     ("[ -e complete ] || exit 3", kept),
-    ("mv -T -- \"$1/$2\" \"$1/gone.$$\"", discard),
+    ("mv -T -- \"$1.archive/$2\" \"$1.archive/gone.$$\"", discard),
     ("config validate --json", validate),
     ("useradd --system", make_home),
     ("usermod --expiredate 1", vacate),
     ("userdel --", remove_user),
-    (".openclaw/workspace .openclaw/logs", make_folders),
-    ("exec mkdir -p -- \"$1\"", make_folder),
+    ("exec mkdir -p -- \"$@\"", make_folders),
     ("rmdir -p --ignore-fail-on-non-empty", remove_item),
     ("rm -f -- \"$1\" \"$1\".tidepool-[0-9]*", remove),
     ("exec \"$1\" --version", installed),
     ("npm-cli.js", install),
-    ("stat -c %U -- \"$1\"", owner),
-    ("stat -c %s -- \"$1\" 2>/dev/null || echo 0", size),
-    ("config hot reload applied", reloaded),
+    ("printf '%s\\n' \"${found#* }\"", owner),
+    ("stat -Lc %s -- \"$1\" 2>/dev/null || echo 0", size),
+    ("grep -aoF \"$@\"", find_in_log),
 ];
 
 pub(super) async fn run(
@@ -115,8 +114,13 @@ fn missing(path: &str) -> Answer {
     Answer::failed(1, &format!("stat: cannot statx '{path}': No such file or directory"))
 }
 
+/// Its arguments: the path, how much at most, and which of the older versions, where one is asked for.
 fn read(state: &mut State, call: &Call<'_>) -> Answer {
-    let path = call.arg(1);
+    let path = match call.arg(3) {
+        "" => call.arg(1).to_owned(),
+        stamp => format!("{}.tidepool-{stamp}", call.arg(1)),
+    };
+    let path = path.as_str();
     match state.files.get(path).map(|node| node.bytes.as_ref()) {
         None => missing(path),
         Some(None) => Answer::status(82),
@@ -179,14 +183,9 @@ fn kept_versions(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(names.iter().map(line).collect::<String>())
 }
 
-fn make_folder(state: &mut State, call: &Call<'_>) -> Answer {
-    state.files.folder(call.arg(1), call.user);
-    Answer::nothing()
-}
-
 fn make_folders(state: &mut State, call: &Call<'_>) -> Answer {
-    for folder in [".openclaw/workspace", ".openclaw/logs"] {
-        state.files.folder(&format!("{}/{folder}", call.arg(1)), call.user);
+    for folder in call.args {
+        state.files.folder(folder, call.user);
     }
     Answer::nothing()
 }
@@ -217,8 +216,8 @@ fn remove_item(state: &mut State, call: &Call<'_>) -> Answer {
 fn owner(state: &mut State, call: &Call<'_>) -> Answer {
     let path = call.arg(1);
     match state.files.get(path) {
-        None => Answer::nothing(),
-        Some(node) if node.bytes.is_some() => Answer::status(3),
+        None => Answer::status(97),
+        Some(node) if node.bytes.is_some() => Answer::status(98),
         Some(node) => Answer::said(format!("{}\n", node.owner)),
     }
 }
@@ -227,14 +226,13 @@ fn size(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(format!("{}\n", state.files.file(call.arg(1)).map_or(0, <[u8]>::len)))
 }
 
-/// What a running gateway has said of a new configuration, behind a place in its log.
-fn reloaded(state: &mut State, call: &Call<'_>) -> Answer {
+/// What was said last of some phrases, behind a place in a log: the log, the place, how long to wait, and the phrases.
+fn find_in_log(state: &mut State, call: &Call<'_>) -> Answer {
     let bytes = state.files.file(call.arg(1)).unwrap_or_default();
     let new = bytes.get(call.arg(2).parse().unwrap_or(0)..).unwrap_or_default();
     let new = String::from_utf8_lossy(new);
-    let said = [("config hot reload applied", "applied\n"), ("config reload skipped", "skipped\n")];
-    let last = said.iter().filter_map(|(words, told)| Some((new.rfind(words)?, *told))).max();
-    Answer::said(last.map_or("silent\n", |(_, told)| told))
+    let last = call.args.iter().skip(3).filter_map(|words| Some((new.rfind(words)?, *words))).max();
+    Answer::said(last.map_or_else(String::new, |(_, words)| format!("{words}\n")))
 }
 
 // ── homes and what is kept of them ──
@@ -264,42 +262,42 @@ fn remove_user(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::nothing()
 }
 
-/// Its arguments: the folder of archives, a name, days, the home, its state.
+/// Its arguments: the home, a name, days, and more.
 fn archive(state: &mut State, call: &Call<'_>) -> Answer {
-    let (folder, home, state_dir) = (call.arg(1), call.arg(4), call.arg(5));
+    let (home, does) = (call.arg(1), |phrase: &str| call.text.contains(phrase));
+    let (folder, state_dir) = (format!("{home}.archive"), format!("{home}/.openclaw"));
     let place = format!("{folder}/{}", call.arg(2));
-    state.files.folder(folder, "root");
-    if call.text.contains("\"$snapshot/back\"") {
+    state.files.folder(&folder, "root");
+    if does(": >\"$entry/used\"") {
         if state.files.get(&format!("{place}/complete")).is_none() {
             return Answer::status(1);
         }
-        state.files.rename(state_dir, &format!("{place}/failed"));
-        state.files.copy(&format!("{place}/state"), state_dir);
+        state.files.rename(&state_dir, &format!("{state_dir}.failed"));
+        state.files.copy(&format!("{place}/state"), &state_dir);
         state.files.write(&format!("{place}/used"), "", "root");
-    } else if call.text.contains("reflink=auto -- \"$5\"") {
+    } else if does("pack \"$entry/state.tar\" whole") {
         state.files.remove(&place);
         state.files.folder(&place, "root");
-        state.files.copy(state_dir, &format!("{place}/state"));
-        state.files.write(&format!("{place}/version"), format!("{}\n", call.arg(6)), "root");
+        state.files.copy(&state_dir, &format!("{place}/state"));
+        state.files.write(&format!("{place}/version"), format!("{}\n", call.arg(4)), "root");
         state.files.write(&format!("{place}/unit"), call.stdin, "root");
         state.files.write(&format!("{place}/complete"), "", "root");
     } else {
-        let forgets = call.text.contains("rm -f -- \"$archive\"/upgrade-*/complete");
         for file in state.files.beginning(&format!("{folder}/upgrade-")) {
-            if forgets && file.ends_with("/complete") {
+            if file.ends_with("/complete") {
                 state.files.remove(&file);
             }
         }
         if state.files.get(&place).is_none() && state.files.get(home).is_some() {
             state.files.rename(home, &place);
-            state.conversations.remove(state_dir);
+            state.conversations.remove(&state_dir);
         }
     }
     Answer::nothing()
 }
 
 fn kept(state: &mut State, call: &Call<'_>) -> Answer {
-    let place = format!("{}/{}", call.arg(1), call.arg(2));
+    let place = format!("{}.archive/{}", call.arg(1), call.arg(2));
     let has = |name: &str| state.files.get(&format!("{place}/{name}")).is_some();
     if !has("complete") {
         return Answer::status(3);
@@ -310,7 +308,7 @@ fn kept(state: &mut State, call: &Call<'_>) -> Answer {
 }
 
 fn discard(state: &mut State, call: &Call<'_>) -> Answer {
-    state.files.remove(&format!("{}/{}", call.arg(1), call.arg(2)));
+    state.files.remove(&format!("{}.archive/{}", call.arg(1), call.arg(2)));
     Answer::nothing()
 }
 

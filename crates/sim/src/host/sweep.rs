@@ -26,7 +26,8 @@ struct Asked {
 impl Asked {
     fn read(line: &str) -> Option<Asked> {
         let words = words(line.strip_prefix("one ")?);
-        let [unit, port, config, state, log, inode, offset, limit, since] = <[String; 9]>::try_from(words).ok()?;
+        let [unit, port, _home, limit, since, config, state, log, inode, offset] =
+            <[String; 10]>::try_from(words).ok()?;
         Some(Asked {
             unit,
             port: port.parse().ok()?,

@@ -9,7 +9,7 @@ use base::Secret;
 use openclaw::sweep::{Limits, Mark, Target as Asked, parse, script};
 use openclaw::unit::{Active, Name};
 use remote::host::file::{Expect, Hash, Write, Written};
-use remote::host::{Actor, Address, Command, Error, Host, LoginKey, Target, journal, metrics, ports, systemd};
+use remote::host::{Actor, Address, Command, Error, Host, LoginKey, Target, home, journal, metrics, ports, systemd};
 use sim::host::{Hosts, Instance, Machine, Power};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -48,6 +48,7 @@ fn asked(number: u16) -> Asked {
     Asked {
         unit: Name::parse(&format!("openclaw-a{number}")).unwrap(),
         port: i64::from(instance.port).try_into().unwrap(),
+        home: instance.home.clone(),
         config_path: format!("{state_dir}/openclaw.json"),
         log_file: format!("{state_dir}/logs/openclaw.jsonl"),
         state_dir,
@@ -61,7 +62,7 @@ async fn a_sweep_says_what_the_machine_is() {
     machine.crash("openclaw-a2.service");
     machine.run_out_of_memory("openclaw-a3.service");
     let targets: Vec<Asked> = (1..=4).map(asked).collect();
-    let script = script(&targets, &["/srv"], &Limits::default()).unwrap();
+    let script = script(&targets, &["/srv"], &Limits::default(), home::SHELL).unwrap();
     let output = host.run(&Command::new("sh").arg("-s").stdin(script)).await.unwrap();
     let sweep = parse(&output.stdout, &targets);
     assert!(sweep.complete);

@@ -43,7 +43,7 @@ async fn a_changed_port_is_where_it_listens() {
 async fn an_upgrade_whose_snapshot_fails_leaves_it_running() {
     let ground = Simulated::new().await;
     let unit = ground.provisioned("a").await;
-    ground.machine.refuse("reflink=auto -- \"$5\"", "the disk is gone");
+    ground.machine.refuse("pack \"$entry/state.tar\" whole", "the disk is gone");
     let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
     let working = ground.work();
     let task = ground.ended(&asked).await;

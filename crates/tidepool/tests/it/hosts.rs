@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use domain::health::sweep::{self, Since};
+use openclaw::sweep::{ConfigFile, Limits};
 use serde_json::{Value, json};
 
 use crate::kit::hosts::{Ground, START_LIMIT};
@@ -270,6 +272,51 @@ for n in range(1, 21):
         assert_eq!(ground.config(&id).await["logging"]["file"], format!("{odd}/.openclaw/logs/openclaw.jsonl"));
         assert_eq!(ground.sh("systemctl is-active \"openclaw-$1\"", &[&id]).await, "active");
         ground.run("clean_instance", of(&id)).await;
+    }
+
+    async fn a_tenants_links_lead_root_nowhere(ground: Ground) {
+        let id = ground.provisioned(json!({})).await;
+        let home = ground.home(&id).await;
+        let owner = ground.sh("stat -c %U \"$1\"", &[&home]).await;
+        // A folder of root's that looks like a state, and that everybody may use but for what is precious in it.
+        let victim = format!("{}/victim", ground.base_dir);
+        let make = r#"
+            install -d "$2" "$2/tmp" "$2/cache" && install -d -m 777 "$2/logs" "$2/state" "$2/workspace"
+            cp "$1/.openclaw/openclaw.json" "$2/openclaw.json"; chmod 644 "$2/openclaw.json"; cp -r "$1/.openclaw/state/." "$2/state"; chmod -R 777 "$2/state"
+            echo precious >"$2/tmp/a"; echo precious >"$2/cache/b"
+            (umask 077; printf '{"time":"2026-11-15T01:42:01.910+00:00","message":"a secret of root"}\n' >"$2/secret")
+            runuser -u "$3" -- sh -c 'cd "$1" && mv .openclaw own && ln -s "$2" .openclaw' sh "$1" "$2""#;
+        ground.sh(make, &[&home, &victim, &owner]).await;
+        let whole = async || ground.sh("cd \"$1\" && cat tmp/a cache/b && stat -c '%U %a' . tmp secret", &[&victim]).await;
+        let before = whole().await;
+        let failed = ground.fails("upgrade_instance", json!({"instance_id": id, "version": "2026.5.28"})).await;
+        assert_eq!(failed.told, "the instance's state folder is missing, or a link");
+        assert_eq!(whole().await, before);
+
+        // What is asked about all instances of a server is asked of its files as their owner.
+        let link = r#"
+            runuser -u "$3" -- sh -c 'cd "$1" && rm .openclaw && mv own .openclaw && cd .openclaw && mv openclaw.json mine.json && ln -s "$2/secret" openclaw.json &&
+            rm -f logs/openclaw.jsonl && ln -s "$2/secret" logs/openclaw.jsonl' sh "$1" "$2""#;
+        ground.sh(link, &[&home, &victim, &owner]).await;
+        let look = async || {
+            let posts = sweep::fleet(&ground.site.app).await.unwrap();
+            let post = posts.into_iter().find(|post| post.server.id == ground.server).unwrap();
+            let looked = sweep::look(&ground.site.app, &post, &Limits::default(), Since::End).await.unwrap();
+            looked.of(0).unwrap().clone()
+        };
+        let answer = look().await;
+        assert!(answer.complete && answer.unit.loaded);
+        assert_eq!(answer.config, Some(ConfigFile::Unreadable));
+        assert!(answer.log.is_none(), "{:?}", answer.log);
+        let back = r#"runuser -u "$2" -- sh -c 'cd "$1/.openclaw" && mv mine.json openclaw.json && rm logs/openclaw.jsonl' sh "$1" "$2""#;
+        ground.sh(back, &[&home, &owner]).await;
+        assert!(matches!(look().await.config, Some(ConfigFile::Content { .. })));
+
+        // Cleaning takes the link along, and nothing behind it.
+        ground.sh(r#"runuser -u "$3" -- sh -c 'cd "$1" && mv .openclaw own && ln -s "$2" .openclaw' sh "$1" "$2""#, &[&home, &victim, &owner]).await;
+        ground.run("clean_instance", of(&id)).await;
+        assert_eq!(whole().await, before);
+        assert_eq!(ground.sh("readlink \"$1\".archive/*/.openclaw; systemctl is-active \"openclaw-$2\"", &[&home, &id]).await, format!("{victim}\nactive"));
     }
 
     async fn containers_are_seen_and_only_four_things_are_done_to_them(ground: Ground) {

@@ -265,8 +265,8 @@ async fn a_user_that_cannot_be_made_fails_the_task() {
     // Nor is one made where somebody else could put another home in its place, or where root or the login user lives.
     ground.sh("install -d -o guest -g guest \"$1/guests\"; install -d -m 1777 \"$1/open\" && chmod 777 \"$1/open\"; install -d \"$1/roots\"", &[&ground.base_dir]).await;
     for (home, told) in [
-        ("guests/x", "others may write to the folder"),
-        ("open/x", "others may write to the folder"),
+        ("guests/x", "must be root's, and writable by nobody else"),
+        ("open/x", "must be root's, and writable by nobody else"),
         ("roots", "root's"),
     ] {
         let id = ground.instance(json!({"home": format!("{}/{home}", ground.base_dir)})).await;

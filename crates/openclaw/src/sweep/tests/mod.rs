@@ -16,6 +16,9 @@ use super::*;
 use crate::unit::{Active, Exit};
 use crate::{Document, shell};
 
+/// What the platform becomes the owner of a home by.
+const AS_OWNER: &str = include_str!("../../../../remote/src/host/home/shell.sh");
+
 /// A folder that stands for a server.
 struct Host {
     folder: TempDir,
@@ -63,6 +66,7 @@ impl Host {
             unit: Name::parse(&format!("openclaw-{}", name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")))
                 .unwrap(),
             port: GatewayPort::try_from(i64::from(port)).unwrap(),
+            home: self.folder.path().join(name).display().to_string(),
             config_path: at("openclaw.json"),
             state_dir: at(""),
             log_file: at("gateway.jsonl"),
@@ -71,7 +75,7 @@ impl Host {
     }
 
     fn output(&self, targets: &[Target], limits: &Limits) -> Vec<u8> {
-        let text = script(targets, &["/"], limits).unwrap();
+        let text = script(targets, &["/"], limits, AS_OWNER).unwrap();
         let mut child = Command::new("sh")
             .env("PATH", &self.path)
             .stdin(Stdio::piped())
@@ -269,10 +273,11 @@ fn hostile_names_reach_no_shell() {
     let name = "$(touch proof) `touch proof`'; touch proof; '\" @SECTION@ @FOLDERS@ -rf *";
     let mut target = host.target("plain", 1024);
     target.config_path = host.file(&format!("x{name}/openclaw.json"), b"{}");
+    target.home = target.config_path.strip_suffix("/openclaw.json").unwrap().to_owned();
     target.log_file = format!("{}.log", target.config_path);
     std::fs::write(&target.log_file, log_line("here")).unwrap();
     let folder = format!("/nowhere/{name}");
-    let text = script(std::slice::from_ref(&target), &[&folder], &Limits::default()).unwrap();
+    let text = script(std::slice::from_ref(&target), &[&folder], &Limits::default(), AS_OWNER).unwrap();
     assert!(!text.contains("@TIMEOUT@"));
     let output = Command::new("sh")
         .arg("-c")
@@ -287,7 +292,7 @@ fn hostile_names_reach_no_shell() {
     assert!(matches!(first(&sweep).config, Some(ConfigFile::Content { bytes: 2, .. })));
     for bad in ["relative", "", "~/x", "/a\nb", "/a\0b"] {
         target.log_file = bad.into();
-        assert!(script(std::slice::from_ref(&target), &[], &Limits::default()).is_err(), "{bad:?}");
+        assert!(script(std::slice::from_ref(&target), &[], &Limits::default(), AS_OWNER).is_err(), "{bad:?}");
     }
 }
 
@@ -345,7 +350,7 @@ fn the_script_has_no_fault_that_a_linter_sees() {
     let host = Host::new();
     let path = host.file("script.sh", b"");
     let targets = [host.target("one", 1024), host.target("a b'c", 1025)];
-    std::fs::write(&path, script(&targets, &["/srv/a b"], &Limits::default()).unwrap()).unwrap();
+    std::fs::write(&path, script(&targets, &["/srv/a b"], &Limits::default(), AS_OWNER).unwrap()).unwrap();
     let checked = Command::new("sh").arg("-n").arg(&path).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     // Where there is a linter: the section is checked as it stands in its file, being a quoted text here.
@@ -363,7 +368,7 @@ const SECTION_FILE: &str = include_str!("../section.sh");
 fn what_cannot_be_looked_at_is_not_called_missing() {
     let host = Host::new();
     let mut target = host.target("one", 1024);
-    target.config_path = format!("{}/openclaw.json", host.file("plain", b"no folder"));
+    target.config_path = format!("{}/openclaw.json", host.file("one/plain", b"no folder"));
     assert_eq!(first(&host.sweep(&[target])).config, Some(ConfigFile::Unreadable));
 }
 
@@ -372,7 +377,7 @@ fn a_reader_that_goes_away_leaves_nothing_behind() {
     let host = Host::new();
     let folder = host.folder.path().join("tmp");
     std::fs::create_dir(&folder).unwrap();
-    let text = script(&[host.target("one", 1024)], &[], &Limits::default()).unwrap();
+    let text = script(&[host.target("one", 1024)], &[], &Limits::default(), AS_OWNER).unwrap();
     let mut child = Command::new("sh")
         .env("PATH", &host.path)
         .env("TMPDIR", &folder)

@@ -38,7 +38,7 @@ pub async fn real(_: &Values, folder: &Path) -> Result<()> {
     let text = std::fs::read_to_string(folder.join("hosts.json")).map_err(Error::internal)?;
     let fleet: Fleet = serde_json::from_str(&text).map_err(Error::internal)?;
     let targets = targets()?;
-    let script = script(&targets, &["/srv"], &Limits::default())?;
+    let script = script(&targets, &["/srv"], &Limits::default(), remote::host::home::SHELL)?;
     let hosts: Result<Vec<Host>> = fleet.hosts.iter().map(|machine| host(&fleet, machine)).collect();
     let hosts = hosts?;
     try_join_all(hosts.iter().map(prepare)).await?;
@@ -119,6 +119,7 @@ fn targets() -> Result<Vec<Target>> {
         Ok(Target {
             unit: Name::parse(&format!("openclaw-bench-{place}"))?,
             port: i64::from(super::simulated::port(place)).try_into().map_err(Error::internal)?,
+            home: home.clone(),
             config_path: format!("{home}/.openclaw/openclaw.json"),
             state_dir: format!("{home}/.openclaw"),
             log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),

@@ -39,7 +39,7 @@ pub async fn run(site: &Site) -> Result<()> {
         let began = Instant::now();
         let targets: Result<Vec<Target>> = post.instances.iter().map(target).collect();
         let targets = targets?;
-        let script = openclaw::sweep::script(&targets, &[&post.server.base_dir], &limits)?;
+        let script = openclaw::sweep::script(&targets, &[&post.server.base_dir], &limits, remote::host::home::SHELL)?;
         let command = Command::new("sh").arg("-s").stdin(script).keep(limits.output_bytes(targets.len()));
         let output = host.run(&command).await?;
         spent.command += began.elapsed();
@@ -88,6 +88,7 @@ fn target(member: &sweep::Member) -> Result<Target> {
     Ok(Target {
         unit: sweep::unit(&member.instance)?,
         port: domain::assistant::settings::port(&member.instance)?,
+        home: home.clone(),
         config_path: format!("{home}/.openclaw/openclaw.json"),
         state_dir: format!("{home}/.openclaw"),
         log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),

@@ -1,0 +1,232 @@
+//! What is kept of a home, in `<home>.archive`, which is root's alone: everything that its last owner left, for some days, and snapshots of
+//! its state to go back to.
+//!
+//! A home that is the instance's alone is moved there as a whole: the folder above it is root's, so nobody else can have put anything in
+//! its place. Anything less is packed by the owner, as the owner, into a file that root writes; and unpacked by the owner. So no
+//! tenant can reach a snapshot that was taken, and root follows no name that a tenant chose. Each entry bears the name of the task that
+//! made it, so that the same task run again finds it done.
+
+use std::time::Duration;
+
+use super::{SHELL, checked};
+use crate::host::command::Command;
+use crate::host::error::{Error, Result};
+use crate::host::{Host, Output};
+
+/// Copying a state folder of some gigabytes takes a while.
+const COPY: Duration = Duration::from_secs(300);
+const REMOVE: Duration = Duration::from_secs(120);
+/// More than this of a state is not copied, nor more than half of what is free.
+const MOST: u64 = 16 << 30;
+
+// Statuses by which the scripts say what they found.
+const NO_SNAPSHOT: i32 = 3;
+const TOO_LARGE: i32 = 94;
+const NO_STATE: i32 = 95;
+
+// Arguments of every script: the home, a name. `find -mtime` counts from when an entry was put there. `rm` opens each folder from the
+// one above it and follows no link; nobody but root gets as far as the folder it begins in.
+const OPEN: &str = r#"
+set -eu
+home=$1 name=$2 archive=$1.archive
+protected "$home" || exit 96
+if [ ! -e "$archive" ] && [ ! -L "$archive" ]; then mkdir -m 700 -- "$archive"; fi
+if [ ! -d "$archive" ] || [ -L "$archive" ] || mountpoint -q -- "$archive"; then echo "$archive is no plain folder" >&2; exit 98; fi
+chown -h root:root -- "$archive"
+chmod 700 -- "$archive"
+exec 9<"$archive"
+flock -w 20 9
+find "$archive" -mindepth 1 -maxdepth 1 -mtime "+$3" -exec rm -rf --one-file-system -- {} + || true
+entry=$archive/$name
+"#;
+
+// pack FILE EXCLUDED…: what the owner packs of its state, as the owner. 1 is tar's status for a file that changed meanwhile. A state that
+// is a link is packed as one, and refused where a whole one is asked for.
+const PACK: &str = r#"
+pack() {
+  packed=$1; shift
+  most=$(($(stat -f -c '%a * %S' -- "$archive") / 2))
+  if [ "$most" -gt "$most_bytes" ]; then most=$most_bytes; fi
+  {
+    status=0
+    as_owner "$seconds" "$home" sh -c '
+      cd -- "$1" || exit 2
+      if [ "$2" = whole ]; then [ -d .openclaw ] && [ ! -L .openclaw ] || exit 95; fi
+      shift 2
+      exec tar -cSf - --anchored "$@" .openclaw' sh "$home" "$@" </dev/null || status=$?
+    echo "$status" >"$packed.status"
+  } | head -c "$((most + 1))" >"$packed"
+  status=$(cat -- "$packed.status")
+  rm -f -- "$packed.status"
+  if [ "$(stat -c %s -- "$packed")" -gt "$most" ]; then rm -f -- "$packed"; exit 94; fi
+  if [ "$status" -gt 1 ]; then rm -f -- "$packed"; exit "$status"; fi
+}
+"#;
+
+/// An archive of a home on a server.
+#[derive(Clone, Copy)]
+pub struct Archive<'a> {
+    host: &'a Host,
+    home: &'a str,
+    /// How long what is put away is kept.
+    days: u32,
+    most: u64,
+}
+
+/// What stands in a snapshot beside the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    pub version: String,
+    pub unit: String,
+    /// Whether it was gone back to already.
+    pub used: bool,
+}
+
+impl<'a> Archive<'a> {
+    pub fn of(host: &'a Host, home: &'a str, days: u32) -> Archive<'a> {
+        Archive { host, home, days, most: MOST }
+    }
+
+    /// How many bytes of a state are copied at most.
+    pub fn at_most(self, most: u64) -> Archive<'a> {
+        Archive { most, ..self }
+    }
+
+    /// A script that does something to an entry; or, without a name, to all of it.
+    fn script(&self, deed: &str, name: &str, limit: Duration) -> Result<Command> {
+        let name = entry(name)?;
+        let seconds = limit.as_secs();
+        let script = format!("{SHELL}{OPEN}most_bytes={} seconds={seconds}\n{PACK}{deed}", self.most);
+        let days = self.days.saturating_sub(1).to_string();
+        Ok(Command::script(&script).args([self.home, name, &days]).limit(limit))
+    }
+
+    async fn succeed(&self, command: &Command) -> Result<Output> {
+        let output = self.host.run(command).await?;
+        let path = self.home.to_owned();
+        match output.status {
+            TOO_LARGE => Err(Error::TooLarge { path, limit: usize::try_from(self.most).unwrap_or(usize::MAX) }),
+            NO_STATE => Err(Error::NoState { path: format!("{path}/.openclaw") }),
+            _ => checked(output, self.home),
+        }
+    }
+
+    /// Moves the whole home away. From then on no upgrade goes back to what was there.
+    pub async fn put_home_away(&self, name: &str) -> Result<()> {
+        const DEED: &str = r#"
+rm -f -- "$archive"/upgrade-*/complete
+if [ ! -e "$entry" ] && [ -e "$home" ]; then
+  if [ ! -d "$home" ] || [ -L "$home" ]; then exit 98; fi
+  mv -T -- "$home" "$entry"
+  touch -h -- "$entry"
+fi
+"#;
+        self.succeed(&self.script(DEED, name, REMOVE)?).await.map(drop)
+    }
+
+    /// Copies the state of a stopped instance, with what it ran and how, to go back to.
+    pub async fn snapshot(&self, name: &str, version: &str, unit: &str) -> Result<()> {
+        const DEED: &str = r#"
+rm -rf -- "$entry"
+mkdir -m 700 -- "$entry"
+printf '%s\n' "$4" >"$entry/version"
+cat >"$entry/unit"
+pack "$entry/state.tar" whole --exclude=.openclaw/tmp --exclude=.openclaw/cache
+sync -f -- "$entry"
+: >"$entry/complete"
+"#;
+        self.succeed(&self.script(DEED, name, COPY)?.arg(version).stdin(unit)).await.map(drop)
+    }
+
+    /// Takes a snapshot away that is not to be gone back to. Nobody is waited for: a copy that is still being made, by a command whose
+    /// connection was cut, does not find its folder any more and ends without having become whole.
+    pub async fn discard(&self, name: &str) -> Result<()> {
+        const DEED: &str = r#"
+set -eu
+protected "$1" || exit 96
+if [ ! -d "$1.archive" ] || [ -L "$1.archive" ]; then exit 0; fi
+[ -e "$1.archive/$2" ] || exit 0
+mv -T -- "$1.archive/$2" "$1.archive/gone.$$"
+rm -rf --one-file-system -- "$1.archive/gone.$$"
+"#;
+        let command = Command::script(&format!("{SHELL}{DEED}")).args([self.home, entry(name)?]).limit(REMOVE);
+        self.succeed(&command).await.map(drop)
+    }
+
+    /// A snapshot that was made whole; `None` where there is none.
+    pub async fn find(&self, name: &str) -> Result<Option<Snapshot>> {
+        const DEED: &str = r#"
+protected "$1" || exit 96
+if [ ! -d "$1.archive" ] || [ -L "$1.archive" ]; then exit 3; fi
+cd -- "$1.archive/$2" 2>/dev/null && [ -e complete ] || exit 3
+if [ -e used ]; then echo used; else echo fresh; fi
+cat version unit
+"#;
+        let command = Command::script(&format!("{SHELL}{DEED}")).args([self.home, entry(name)?]);
+        let output = self.host.run(&command).await?;
+        if output.status == NO_SNAPSHOT {
+            return Ok(None);
+        }
+        let text = checked(output, self.home)?.text();
+        let mut parts = text.splitn(3, '\n').map(str::to_owned);
+        let (used, version, unit) = (parts.next(), parts.next(), parts.next());
+        Ok(Some(Snapshot {
+            version: version.unwrap_or_default(),
+            unit: unit.unwrap_or_default(),
+            used: used.as_deref() == Some("used"),
+        }))
+    }
+
+    /// Puts a snapshot's state back, whole. What was there stays beside it as `.openclaw.failed`.
+    pub async fn restore(&self, name: &str) -> Result<()> {
+        // Releases before 0.2 kept a folder instead of a packed file. It is in a folder of root's, and its links are packed as links.
+        const DEED: &str = r#"
+[ -e "$entry/complete" ]
+unpack() {
+  as_owner "$seconds" "$home" sh -c '
+    umask 077
+    cd -- "$1" || exit 1
+    discard() { [ -L "$1" ] || [ ! -d "$1" ] || chmod -R u+rwX -- "$1" 2>/dev/null; rm -rf -- "$1"; }
+    discard .openclaw.back && mkdir .openclaw.back || exit 1
+    tar -xpf - -C .openclaw.back || exit 1
+    [ -d .openclaw.back/.openclaw ] || exit 1
+    if [ -e .openclaw ] || [ -L .openclaw ]; then discard .openclaw.failed && mv -T -- .openclaw .openclaw.failed || exit 1; fi
+    mv -T -- .openclaw.back/.openclaw .openclaw && rmdir .openclaw.back' sh "$home"
+}
+if [ -f "$entry/state.tar" ]; then
+  unpack <"$entry/state.tar"
+else
+  if [ ! -d "$entry/state" ] || [ -L "$entry/state" ]; then exit 95; fi
+  tar -C "$entry" --transform='s,^state,.openclaw,S' -cf "$entry/state.new" state
+  mv -T -- "$entry/state.new" "$entry/state.tar"
+  unpack <"$entry/state.tar"
+fi
+: >"$entry/used"
+"#;
+        self.succeed(&self.script(DEED, name, COPY)?).await.map(drop)
+    }
+}
+
+fn entry(name: &str) -> Result<&str> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if name.bytes().all(plain) && !name.starts_with('.') {
+        Ok(name)
+    } else {
+        Err(Error::BadCommand("the name of an entry of an archive"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_has_a_plain_name() {
+        let host = Host::local();
+        let archive = Archive::of(&host, "/srv/assistants/1", 7);
+        assert!(archive.script("", "upgrade-0193-a", COPY).is_ok());
+        for bad in ["../x", "a/b", ".hidden", "a b", "a\n"] {
+            assert!(archive.script("", bad, COPY).is_err() && entry(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What lies below the home of an instance. A tenant runs any command there and can put a link in the place of any file or folder at any
+//! moment, so everything below a home is read, written, copied and deleted as the user whose home it is, never as root: a link then
+//! leads nowhere the tenant could not go alone. Nothing else in the platform builds commands that touch a home.
+//!
+//! The home itself is another matter: the folder above it is root's, so root makes it, and moves it away as a whole (`archive`).
+
+pub mod archive;
+
+use std::time::Duration;
+
+use super::command::{Actor, Command};
+use super::error::{Error, Result};
+use super::file::{Kept, Tail, Write, Written};
+use super::{Host, Output};
+
+/// Functions for scripts that root runs: `protected HOME` and `as_owner SECONDS HOME PROGRAM ARGUMENT…`.
+pub const SHELL: &str = include_str!("shell.sh");
+
+/// A home on a server, and whose it is. Every path that it is asked for must be below it.
+#[derive(Clone, Copy)]
+pub struct Home<'a> {
+    host: &'a Host,
+    path: &'a str,
+    owner: &'a str,
+}
+
+// Statuses by which the scripts say what they found: see `shell.sh`.
+const REPLACEABLE: i32 = 96;
+const MISSING: i32 = 97;
+const NOT_A_HOME: i32 = 98;
+
+const OWNER: &str = r#"
+if [ ! -e "$1" ] && [ ! -L "$1" ]; then exit 97; fi
+if [ ! -d "$1" ] || [ -L "$1" ]; then exit 98; fi
+found=$(stat -c '%u %U' -- "$1") || exit 1
+if [ "${found%% *}" = 0 ]; then protected "$1" || exit 96; fi
+printf '%s\n' "${found#* }"
+"#;
+
+/// The user whose home this is; `None` where there is none. Only the home itself is looked at. A home of root's that others can replace
+/// is refused: what they put there would be used as root.
+pub async fn owner(host: &Host, path: &str) -> Result<Option<String>> {
+    let output = host.run(&Command::script(&format!("{SHELL}{OWNER}")).arg(path)).await?;
+    if output.status == MISSING {
+        return Ok(None);
+    }
+    match checked(output, path)?.text().trim() {
+        "UNKNOWN" => Err(Error::NotAHome { path: path.to_owned() }),
+        "" => Err(Error::odd("stat", "no owner")),
+        user => Ok(Some(user.to_owned())),
+    }
+}
+
+const MAKE_FOLDERS: &str = r#"umask 077; exec mkdir -p -- "$@""#;
+
+const REMOVE: &str = r#"
+cd -- "$1" 2>/dev/null || exit 0
+rm -f -- "$2" "$2".tidepool-[0-9]* || exit
+case $2 in */*) rmdir -p --ignore-fail-on-non-empty -- "${2%/*}" 2>/dev/null ;; esac
+exit 0
+"#;
+
+const SIZE: &str = r#"stat -Lc %s -- "$1" 2>/dev/null || echo 0"#;
+
+// Each look reads 4 MiB at most: whoever writes more than that between two looks did not take a configuration over.
+const FIND_IN_LOG: &str = r#"
+log=$1 from=$2 left=$3
+shift 3
+for words; do set -- "$@" -e "$words"; shift; done
+while [ "$left" -gt 0 ]; do
+  found=$(tail -c "+$((from + 1))" -- "$log" 2>/dev/null | head -c 4194304 | grep -aoF "$@" | tail -n 1)
+  if [ -n "$found" ]; then printf '%s\n' "$found"; exit 0; fi
+  sleep 0.2
+  left=$((left - 1))
+done
+"#;
+
+impl<'a> Home<'a> {
+    /// `owner` is what `owner` said of the path.
+    pub fn new(host: &'a Host, path: &'a str, owner: &'a str) -> Home<'a> {
+        Home { host, path, owner }
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::User(self.owner.to_owned())
+    }
+
+    /// A path below the home, without any step back.
+    fn inside<'p>(&self, path: &'p str) -> Result<&'p str> {
+        let rest = path.strip_prefix(self.path).and_then(|rest| rest.strip_prefix('/'));
+        let plain = |segment: &str| !matches!(segment, "" | "." | "..");
+        match rest {
+            Some(rest) if rest.split('/').all(plain) => Ok(path),
+            _ => Err(Error::BadCommand("a path must be below the home")),
+        }
+    }
+
+    /// A file's content, or nothing where there is no such file. Of one that is larger than `limit` nothing is taken.
+    pub async fn read(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
+        self.host.read(self.inside(path)?, limit, self.actor()).await
+    }
+
+    /// The last bytes of a file, however large it is.
+    pub async fn tail(&self, path: &str, limit: usize) -> Result<Option<Tail>> {
+        self.host.tail(self.inside(path)?, limit, self.actor()).await
+    }
+
+    /// The older versions that are kept beside a file, newest first.
+    pub async fn kept(&self, path: &str) -> Result<Vec<Kept>> {
+        self.host.kept(self.inside(path)?, self.actor()).await
+    }
+
+    /// One of them, by what its name ends in.
+    pub async fn read_kept(&self, path: &str, stamp: &str, limit: usize) -> Result<Option<Vec<u8>>> {
+        self.host.read_kept(self.inside(path)?, stamp, limit, self.actor()).await
+    }
+
+    pub async fn write(&self, write: Write) -> Result<Written> {
+        self.inside(write.path())?;
+        self.host.write(&write.by(self.actor())).await
+    }
+
+    /// Makes folders and those above them, where they are missing; nobody else can look into them.
+    pub async fn make_folders(&self, paths: &[String]) -> Result<()> {
+        for path in paths {
+            self.inside(path)?;
+        }
+        let command = Command::script(MAKE_FOLDERS).args(paths.iter().map(String::as_str)).by(self.actor());
+        self.host.succeed(&command).await.map(drop)
+    }
+
+    /// Takes a file of a folder away, with its older versions and the folders in between that are empty then.
+    pub async fn remove(&self, folder: &str, path: &str) -> Result<()> {
+        self.inside(&format!("{folder}/{path}"))?;
+        let command = Command::script(REMOVE).args([folder, path]).by(self.actor());
+        self.host.succeed(&command).await.map(drop)
+    }
+
+    pub async fn has(&self, path: &str) -> Result<bool> {
+        let command = Command::new("test").args(["-e", self.inside(path)?]).by(self.actor());
+        Ok(self.host.run(&command).await?.succeeded())
+    }
+
+    /// A file's size; 0 where there is none.
+    pub async fn size(&self, path: &str) -> Result<u64> {
+        let command = Command::script(SIZE).arg(self.inside(path)?).by(self.actor());
+        let text = self.host.succeed(&command).await?.text();
+        Ok(text.trim().parse().unwrap_or(0))
+    }
+
+    /// Waits until one of these phrases stands in a log, behind a place in it; answers the last that does, or nothing in time.
+    pub async fn await_in_log(
+        &self,
+        log: &str,
+        from: u64,
+        phrases: &[&str],
+        limit: Duration,
+    ) -> Result<Option<String>> {
+        let tries = (limit.as_millis() / 200).to_string();
+        let words = [self.inside(log)?.to_owned(), from.to_string(), tries];
+        let command = Command::script(FIND_IN_LOG).args(words).args(phrases.iter().copied());
+        let output = self.host.succeed(&command.limit(limit * 3).by(self.actor())).await?;
+        let text = output.text();
+        Ok(phrases.iter().find(|phrase| text.trim() == **phrase).map(|phrase| (*phrase).to_owned()))
+    }
+
+    /// Runs a program as the owner, who finds its own home in `HOME`.
+    pub async fn run(&self, command: Command) -> Result<Output> {
+        self.host.run(&command.env("HOME", self.path).by(self.actor())).await
+    }
+}
+
+/// What a script said that uses the functions of `SHELL`: their statuses are errors about the home.
+pub fn checked(output: Output, home: &str) -> Result<Output> {
+    let path = home.to_owned();
+    match output.status {
+        REPLACEABLE => Err(Error::HomeReplaceable { path }),
+        MISSING => Err(Error::NoFolder { path }),
+        NOT_A_HOME => Err(Error::NotAHome { path }),
+        _ => output.ok("a home"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_below_a_home_is_touched() {
+        let host = Host::local();
+        let home = Home::new(&host, "/srv/assistants/1", "assistant-1");
+        assert!(home.inside("/srv/assistants/1/.openclaw/openclaw.json").is_ok());
+        for bad in [
+            "/srv/assistants/1",
+            "/srv/assistants/1/",
+            "/srv/assistants/10/x",
+            "/srv/assistants/1/../2/x",
+            "/srv/assistants/1/./x",
+            "/srv/assistants/1//x",
+            "/etc/shadow",
+            "x",
+        ] {
+            assert!(home.inside(bad).is_err(), "{bad}");
+        }
+    }
+}
