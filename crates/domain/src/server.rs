@@ -67,6 +67,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
         host_key: String::new(),
         base_dir: new.base_dir.unwrap_or_else(|| BASE_DIR.to_owned()),
         openclaw_version: String::new(),
+        openclaw_pinned: false,
         prepared_at: None,
         id,
         name: new.name,

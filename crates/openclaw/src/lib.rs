@@ -5,6 +5,7 @@
 pub mod config;
 pub mod document;
 pub mod frame;
+pub mod lock;
 pub mod log;
 pub mod rule;
 pub mod shell;

@@ -17,6 +17,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (10, "debt", include_str!("../migrations/0010_debt.sql")),
     (11, "touched", include_str!("../migrations/0011_touched.sql")),
     (12, "unix_user", include_str!("../migrations/0012_unix_user.sql")),
+    (13, "pinned", include_str!("../migrations/0013_pinned.sql")),
 ];
 
 /// The schema version that this binary knows.

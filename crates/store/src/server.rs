@@ -24,6 +24,8 @@ record! {
         pub host_key: String,
         pub base_dir: String,
         pub openclaw_version: String,
+        /// Whether each of its packages was checked against a lockfile.
+        pub openclaw_pinned: bool,
         pub prepared_at: Option<Timestamp>,
         pub status: String,
         pub notes: String,
@@ -84,7 +86,7 @@ pub async fn lock(tx: &mut Tx, id: &ServerId) -> Result<Option<Server>> {
 
 pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
     let sql = "UPDATE server SET name = ?, host = ?, ssh_port = ?, ssh_user = ?, ssh_key_path = ?, ssh_key = ?, host_key = ?, \
-        base_dir = ?, openclaw_version = ?, prepared_at = ?, status = ?, notes = ?, updated_at = ? WHERE id = ?";
+        base_dir = ?, openclaw_version = ?, openclaw_pinned = ?, prepared_at = ?, status = ?, notes = ?, updated_at = ? WHERE id = ?";
     let args = args![
         &server.name,
         &server.host,
@@ -95,6 +97,7 @@ pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
         &server.host_key,
         &server.base_dir,
         &server.openclaw_version,
+        server.openclaw_pinned,
         server.prepared_at,
         &server.status,
         &server.notes,
@@ -111,9 +114,9 @@ pub async fn pin(db: &Db, id: &ServerId, host_key: &str) -> Result<bool> {
 }
 
 /// Says that this OpenClaw is installed there.
-pub async fn set_prepared(db: &Db, id: &ServerId, version: &str, at: Timestamp) -> Result<()> {
-    let sql = "UPDATE server SET openclaw_version = ?, prepared_at = ? WHERE id = ?";
-    db.run(sql, args![version, at, id.as_str()]).await.map(drop)
+pub async fn set_prepared(db: &Db, id: &ServerId, version: &str, pinned: bool, at: Timestamp) -> Result<()> {
+    let sql = "UPDATE server SET openclaw_version = ?, openclaw_pinned = ?, prepared_at = ? WHERE id = ?";
+    db.run(sql, args![version, pinned, at, id.as_str()]).await.map(drop)
 }
 
 pub async fn delete(tx: &mut Tx, id: &ServerId, at: Timestamp) -> Result<()> {

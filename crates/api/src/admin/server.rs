@@ -48,6 +48,8 @@ pub struct ServerItem {
     /// The OpenClaw that it was prepared with; empty before.
     #[schema(example = "2026.9.6")]
     openclaw_version: String,
+    /// Whether every package of it was checked against a lockfile that comes with the platform.
+    openclaw_pinned: bool,
     prepared_at: Option<String>,
     status: String,
     notes: String,
@@ -67,6 +69,7 @@ fn item(api: &Api, server: Server) -> ServerItem {
         host_key: server.host_key,
         base_dir: server.base_dir,
         openclaw_version: server.openclaw_version,
+        openclaw_pinned: server.openclaw_pinned,
         prepared_at: server.prepared_at.map(|at| api.zone().show(at)),
         status: server.status,
         notes: server.notes,

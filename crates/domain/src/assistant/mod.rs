@@ -37,6 +37,10 @@ pub struct Defaults {
     /// The OpenClaw that servers are prepared with.
     pub version: Version,
     pub npm_registry: String,
+    /// Whether a registry that is not the server itself may be asked without TLS.
+    pub npm_registry_allow_http: bool,
+    /// Checksums of archives of Node and npm that are taken besides ours, as npm writes them.
+    pub npm_checksums: Vec<String>,
     /// The LLM gateway as assistants see it.
     pub gateway_url: String,
     /// Origins of our own pages that open an assistant's WebSocket.
@@ -54,6 +58,8 @@ impl Default for Defaults {
         Defaults {
             version: Version::TESTED,
             npm_registry: "https://registry.npmjs.org".into(),
+            npm_registry_allow_http: false,
+            npm_checksums: vec![],
             gateway_url: String::new(),
             origins: vec![],
             start_limit: Duration::from_secs(120),

@@ -35,6 +35,6 @@ impl Run for PrepareServer {
         let detail = format!("prepared: {said}");
         let by = By::system().named(&context.task.source);
         audit::record_alone(app, &by, Deed::info(Action::ServerAction, &server.id, &detail)).await?;
-        Ok(said)
+        Ok(said.to_string())
     }
 }

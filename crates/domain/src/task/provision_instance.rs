@@ -42,7 +42,7 @@ impl Run for ProvisionInstance {
             Err(_) => install::wanted(app, &server),
         };
         let said = install::ensure(app, &server, &host, &version).await?;
-        context.log(&said).await?;
+        context.log(&said.to_string()).await?;
 
         let instance = place::give_home(app, &instance).await?;
         let assistant = Assistant::of(app, instance).await?;

@@ -84,7 +84,7 @@ impl Run for UpgradeInstance {
             context.log(&format!("it does not start as it is: {}", down.client)).await?;
         }
         let said = install::ensure(app, &assistant.server, &assistant.host, &target).await?;
-        context.log(&said).await?;
+        context.log(&said.to_string()).await?;
         let found = config::read(&assistant).await?.ok_or_else(|| Error::conflict("the configuration is gone"))?;
         config::require_valid(&assistant, &target, &found.document).await?;
         let old_unit = own_unit(&assistant, &current).await?;

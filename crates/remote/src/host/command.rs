@@ -31,6 +31,13 @@ pub enum Actor {
     User(String),
 }
 
+impl Actor {
+    /// Somebody who owns nothing and may do nothing: for programs that need be asked only what they are.
+    pub fn nobody() -> Actor {
+        Actor::User("nobody".into())
+    }
+}
+
 /// Who logged in, as far as the line depends on it.
 #[derive(Clone, Debug)]
 pub(super) struct Login {

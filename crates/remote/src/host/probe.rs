@@ -163,11 +163,14 @@ impl Probe {
         let began = Instant::now();
         let found = version(host, Command::new("docker").args(["version", "--format", "{{.Server.Version}}"])).await;
         self.note(Step::Docker, found, began);
+        // Neither is run as root: whoever installed them may have been anybody.
         let began = Instant::now();
-        let found = version(host, Command::new(&wants.node).arg("--version")).await.and_then(|found| suits(&found));
+        let found = version(host, Command::new(&wants.node).arg("--version").by(Actor::nobody()))
+            .await
+            .and_then(|found| suits(&found));
         self.note(Step::Node, found, began);
         let began = Instant::now();
-        let found = version(host, Command::new(&wants.openclaw).arg("--version")).await;
+        let found = version(host, Command::new(&wants.openclaw).arg("--version").by(Actor::nobody())).await;
         self.note(Step::Openclaw, found, began);
         let began = Instant::now();
         let found = metrics::collect(host).await.and_then(|found| enough(found.memory_available, found.memory_total));

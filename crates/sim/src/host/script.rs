@@ -325,12 +325,12 @@ fn installed(state: &mut State, call: &Call<'_>) -> Answer {
     let path = call.arg(1);
     let version = path.rsplit('/').nth(1).unwrap_or_default();
     match state.files.file(path) {
-        Some(_) => Answer::said(format!("OpenClaw {version} (simulated)\n")),
+        Some(_) => Answer::said(format!("pinned\nOpenClaw {version} (simulated)\n")),
         None => Answer::status(3),
     }
 }
 
-/// Its arguments: the folder, the registry, versions of Node, npm and OpenClaw. Nothing is fetched.
+/// Its arguments: the folder, the registry, versions of Node, npm and OpenClaw, and more. Nothing is fetched.
 fn install(state: &mut State, call: &Call<'_>) -> Answer {
     let (folder, node, version) = (call.arg(1), call.arg(3), call.arg(5));
     if folder != PROGRAMS {

@@ -276,10 +276,22 @@ impl Values {
         Ok(Defaults {
             version,
             npm_registry: self.text("npm_registry").map_or(usual.npm_registry, str::to_owned),
+            npm_registry_allow_http: self.text("npm_registry_allow_http") == Some("true"),
+            npm_checksums: self.npm_checksums()?,
             gateway_url: gateway.public_url.clone(),
             origins: pages.iter().map(|page| page.origin()).collect(),
             ..Defaults::default()
         })
+    }
+
+    fn npm_checksums(&self) -> Result<Vec<String>> {
+        let sums = self.text("npm_checksums").unwrap_or_default().split(',').map(str::trim);
+        let sums: Vec<String> = sums.filter(|sum| !sum.is_empty()).map(str::to_owned).collect();
+        for sum in &sums {
+            let problem = |e: Error| refused(&format!("TIDEPOOL_NPM_CHECKSUMS (npm_checksums): {}", e.client));
+            domain::assistant::install::hex_sum(sum).map_err(problem)?;
+        }
+        Ok(sums)
     }
 
     fn proxy(&self) -> Result<Option<ProxyConfig>> {

@@ -91,6 +91,8 @@ settings! {
     "log_format" "TIDEPOOL_LOG_FORMAT" Kind::OneOf(&["pretty", "json"]), "pretty on a terminal, else json", "json", "how it is logged";
     "openclaw_version" "TIDEPOOL_OPENCLAW_VERSION" Kind::Text, "the version the suite ran with", "2026.9.6", "what provisioning installs on a server";
     "npm_registry" "TIDEPOOL_NPM_REGISTRY" Kind::HttpUrl, "npm's default", "https://npm.example.com", "where provisioning installs from";
+    "npm_registry_allow_http" "TIDEPOOL_NPM_REGISTRY_ALLOW_HTTP" Kind::Bool, "false", "true", "install from a registry on the network without TLS";
+    "npm_checksums" "TIDEPOOL_NPM_CHECKSUMS" Kind::Text, "none", "sha512-…,sha512-…", "archives of Node and npm that are taken besides those that are known, by their checksums";
     "roles" "TIDEPOOL_ROLES" Kind::SomeOf(&["employee", "admin", "gateway", "worker", "scheduler"]), "employee,admin,gateway,worker,scheduler", "employee,admin", "what this process runs; several processes share one PostgreSQL";
     "task_lease_seconds" "TIDEPOOL_TASK_LEASE_SECONDS" Kind::Number(3, 3600), "60", "60", "a task whose worker is silent this long is taken up again";
     "task_slots" "TIDEPOOL_TASK_SLOTS" Kind::Number(1, 1000), "16", "32", "tasks that this process runs at the same time";

@@ -234,42 +234,74 @@ async fn an_upgrade_is_accepted_after_a_chat_and_taken_back_without() {
     ground.end().await;
 }
 
-// A registry on the host itself, with a Node that is a shell and an npm that unpacks one package.
+// A registry on the host itself, with a Node that is a shell and an npm that unpacks one package. Whatever of it is run notes by whom.
 const REGISTRY: &str = r#"
 set -eu
-dir=$(mktemp -d); cd "$dir"
+dir=$(mktemp -d); cd "$dir"; mkdir "/tmp/ran-$2"; chmod 777 "/tmp/ran-$2"
 arch=$(case $(uname -m) in x86_64) echo x64 ;; *) echo arm64 ;; esac)
 pack() { mkdir -p "$1/-"; tar -czf "$1/-/$1-$2.tgz" package; rm -rf package; }
-mkdir -p package/bin; printf '#!/bin/sh\nexec sh "$@"\n' >package/bin/node; chmod 755 package/bin/node; pack node-linux-$arch 26.10.0
+mkdir -p package/bin; cat >package/bin/node <<'NODE'
+#!/bin/sh
+: >"/tmp/ran-$RAN/$(id -un)"
+exec sh "$@"
+NODE
+sed -i "s/\$RAN/$2/g" package/bin/node
+chmod 4777 package/bin/node; pack node-linux-$arch 26.10.0
 mkdir -p package/bin; cat >package/bin/npm-cli.js <<'NPM'
 set -eu
-for word; do last=$word; done
+how=$1 what=${2-}
 while [ "$1" != --prefix ]; do shift; done; prefix=$2
 while [ "$1" != --registry ]; do shift; done; registry=$2
+case $how in
+  ci) what=$(grep -o '"openclaw":"[^"]*"' "$prefix/package.json" | cut -d'"' -f4); grep -q '"integrity":"sha512-' "$prefix/package-lock.json" ;;
+  *) [ ! -e "$prefix/package-lock.json" ]; what=${what#openclaw@} ;;
+esac
 mkdir -p "$prefix/node_modules/openclaw"
-curl -fsS "$registry/openclaw/-/openclaw-${last#openclaw@}.tgz" | tar -xz -C "$prefix/node_modules/openclaw" --strip-components=1
+curl -fsS "$registry/openclaw/-/openclaw-$what.tgz" | tar -xz -C "$prefix/node_modules/openclaw" --strip-components=1
+chmod -R 777 "$prefix/node_modules/openclaw"; : >"$prefix/node_modules/openclaw/suid"; chmod 6755 "$prefix/node_modules/openclaw/suid"
+ln -s /etc "$prefix/openclaw"
 NPM
 pack npm 11.21.1
-mkdir -p package; printf 'echo "OpenClaw %s (packed)"\n' "$1" >package/openclaw.mjs; pack openclaw "$1"
+# The first run finishes the installation, and leaves somebody behind who would go on changing it.
+for version in $1; do
+mkdir -p package; cat >package/openclaw.mjs <<'PACKAGE'
+here=${0%/*}
+if [ ! -e "$here/finished" ]; then
+  echo finished >"$here/finished" || exit 1
+  (cd "$here" && exec setsid sh -c 'while sleep 0.1; do echo changed >finished; done' >/dev/null 2>&1 </dev/null &)
+fi
+PACKAGE
+printf 'echo "OpenClaw %s (packed)"\n' "$version" >>package/openclaw.mjs; pack openclaw "$version"
+done
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 systemd-run -q --unit="registry-$2" -p WorkingDirectory="$dir" python3 -m http.server --bind 127.0.0.1 "$port"
-for i in $(seq 600); do curl -fs -o /dev/null "http://127.0.0.1:$port/" && { echo "$port"; exit; }; sleep 0.1; done
-echo "the registry does not answer: $(systemctl status "registry-$2")" >&2; exit 1
+for i in $(seq 600); do curl -fs -o /dev/null "http://127.0.0.1:$port/" && break; sleep 0.1; done
+sum() { printf 'sha512-'; sha512sum <"$1" | cut -d' ' -f1 | python3 -c 'import base64, sys; print(base64.b64encode(bytes.fromhex(sys.stdin.read().strip())).decode())'; }
+echo "$port"; sum node-linux-$arch/-/*.tgz; sum npm/-/*.tgz
+curl -fs -o /dev/null "http://127.0.0.1:$port/" || { echo "the registry does not answer: $(systemctl status "registry-$2")" >&2; exit 1; }
 "#;
+
+/// Such a registry, and the settings to install from it.
+async fn registry(host: &remote::host::Host, versions: &str, unit: &str) -> domain::assistant::Defaults {
+    let script = remote::host::Command::script(REGISTRY).args([versions, unit]).limit(2 * testkit::LIMIT);
+    let said = host.succeed(&script).await.unwrap().text();
+    let mut lines = said.lines().map(str::to_owned);
+    let port = lines.next().unwrap();
+    domain::assistant::Defaults {
+        version: versions.split(' ').next().unwrap().parse().unwrap(),
+        npm_registry: format!("http://127.0.0.1:{port}/"),
+        npm_checksums: lines.collect(),
+        ..Default::default()
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_prepared_from_the_registry() {
     let Some(fleet) = crate::kit::hosts::fleet("handlers::a_server_is_prepared_from_the_registry") else { return };
     // Nobody else has this version, nor this host.
     let (version, unit, host) = ("2026.8.2", base::id::fresh(), fleet.host("h3"));
-    let script = remote::host::Command::script(REGISTRY).args([version, &unit]).limit(2 * testkit::LIMIT);
-    let port = host.succeed(&script).await.unwrap().text();
-    let assistants = domain::assistant::Defaults {
-        version: version.parse().unwrap(),
-        npm_registry: format!("http://127.0.0.1:{}/", port.trim()),
-        ..Default::default()
-    };
-    let ground = Ground::on(fleet, "h3", assistants).await;
+    let assistants = registry(&host, "2026.8.2 2026.7.9", &unit).await;
+    let ground = Ground::on(fleet.clone(), "h3", assistants.clone()).await;
     let asked = ground
         .site
         .admin
@@ -282,6 +314,27 @@ async fn a_server_is_prepared_from_the_registry() {
     let detail =
         ground.site.admin.get(&format!("/servers/{}/detail", ground.server)).token(&ground.site.root).ok().await;
     assert_eq!((detail["openclaw_version"].as_str(), detail["prepared_at"].is_string()), (Some(version), true));
+    assert_eq!(detail["openclaw_pinned"], true);
+
+    // Nothing of it was run as root, and all of it is root's now, for everybody to read and for nobody to change.
+    let ran = ground.sh("ls /tmp/ran-$1", &[&unit]).await;
+    assert_eq!(ran, "nobody\ntidepool-install");
+    let loose = r#"find "$1" ! -type l \( ! -user root -o -perm /6022 -o ! -perm -004 \); ls -A "$1""#;
+    let folder = format!("/opt/tidepool/openclaw/{version}");
+    assert_eq!(ground.sh(loose, &[&folder]).await, "node_modules\nopenclaw\npinned.json");
+    assert_eq!(ground.sh("find /opt/tidepool/node ! -user root -o -perm /6022 ! -type l; ls -d /opt/tidepool/.build* 2>/dev/null; ps -o pid= -u tidepool-install; true", &[]).await, "");
+
+    // A release that we do not name is installed as the registry has it, and shown so.
+    let other = ground.fleet.clone();
+    let unnamed = domain::assistant::Defaults { version: "2026.7.9".parse().unwrap(), ..assistants.clone() };
+    let unnamed = Ground::on(other, "h3", unnamed).await;
+    let task = unnamed.run("prepare_server", json!({"server_id": unnamed.server})).await;
+    assert_eq!(task.result, "OpenClaw 2026.7.9 (packed), not pinned");
+    let detail =
+        unnamed.site.admin.get(&format!("/servers/{}/detail", unnamed.server)).token(&unnamed.site.root).ok().await;
+    assert_eq!((&detail["openclaw_version"], &detail["openclaw_pinned"]), (&json!("2026.7.9"), &json!(false)));
+    unnamed.sh("rm -rf /opt/tidepool/openclaw/2026.7.9", &[]).await;
+    unnamed.end().await;
     // Again, and two at once: nothing more is fetched.
     ground.sh("systemctl stop \"registry-$1\"", &[&unit]).await;
     let payload = json!({"server_id": ground.server});
@@ -291,6 +344,26 @@ async fn a_server_is_prepared_from_the_registry() {
     let failed = ground.fails("prepare_server", payload).await;
     assert!(failed.told.contains("command on the server failed"), "{}", failed.told);
     assert_eq!(ground.sh("ls /opt/tidepool/openclaw | grep -F 2026.8.2; true", &[]).await, "");
-    ground.sh("rm -rf /opt/tidepool/node", &[]).await;
+    ground.sh("rm -rf /opt/tidepool/node /tmp/ran-$1", &[&unit]).await;
     ground.end().await;
+
+    // An archive of Node that nobody knows is not unpacked; a registry on the network without TLS is not asked.
+    let known = registry(&host, "2026.8.2", &base::id::fresh()).await;
+    let cases = [
+        (domain::assistant::Defaults { npm_checksums: vec![], ..known.clone() }, "is not the one that is known"),
+        (domain::assistant::Defaults { npm_registry: "http://10.255.255.1/".into(), ..known }, "without TLS"),
+    ];
+    for (assistants, told) in cases {
+        let ground = Ground::on(fleet.clone(), "h3", assistants).await;
+        let failed = ground.fails("prepare_server", json!({"server_id": ground.server})).await;
+        assert!(failed.told.contains(told), "{}", failed.told);
+        assert_eq!(
+            ground.sh("ls -A /opt/tidepool/node 2>/dev/null; ls -d /opt/tidepool/.build* 2>/dev/null; true", &[]).await,
+            ""
+        );
+        ground.end().await;
+    }
+    host.succeed(&remote::host::Command::script("systemctl stop 'registry-*'; rm -rf /opt/tidepool/node"))
+        .await
+        .unwrap();
 }

@@ -20,6 +20,7 @@ import { Capacity } from '../server/capacity';
 import { Containers } from '../server/containers';
 import { ServerForm } from '../server/form';
 import { Metrics } from '../server/metrics';
+import { OpenClaw } from '../server/openclaw';
 import { ConnectionTest } from '../server/test';
 import { useTaskToast } from '../task-drawer';
 
@@ -87,7 +88,7 @@ function OneServer({ id }: { id: string }) {
                       name: t('servers.base'),
                       value: <code className="font-mono text-sm">{data.base_dir}</code>,
                     },
-                    { name: 'OpenClaw', value: data.openclaw_version || t('servers.notPrepared') },
+                    { name: 'OpenClaw', value: <OpenClaw server={data} /> },
                     ...(data.prepared_at
                       ? [{ name: t('servers.prepared'), value: <RelativeTime at={data.prepared_at} /> }]
                       : []),

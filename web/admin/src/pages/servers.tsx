@@ -18,6 +18,7 @@ import { useList } from '../lists';
 import { useText } from '../messages';
 import { oneOf, type Server } from '../records';
 import { ServerForm } from '../server/form';
+import { OpenClaw } from '../server/openclaw';
 
 const STATUSES = ['active', 'disabled'] as const;
 const keyOf = (one: Server) => one.id;
@@ -121,7 +122,7 @@ function useServerColumns(): Column<Server>[] {
         key: 'openclaw',
         label: 'OpenClaw',
         csv: (one) => one.openclaw_version,
-        cell: (one) => one.openclaw_version || <span className="text-muted">{t('servers.notPrepared')}</span>,
+        cell: (one) => <OpenClaw server={one} />,
       },
       {
         key: 'created',

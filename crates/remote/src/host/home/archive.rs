@@ -28,6 +28,7 @@ const NO_STATE: i32 = 95;
 // one above it and follows no link; nobody but root gets as far as the folder it begins in.
 const OPEN: &str = r#"
 set -eu
+umask 077
 home=$1 name=$2 archive=$1.archive
 protected "$home" || exit 96
 if [ ! -e "$archive" ] && [ ! -L "$archive" ]; then mkdir -m 700 -- "$archive"; fi

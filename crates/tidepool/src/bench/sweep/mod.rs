@@ -113,6 +113,7 @@ fn server_record(number: usize, port: u16, ssh_key: String, now: Timestamp) -> S
         host_key: String::new(),
         base_dir: domain::server::BASE_DIR.into(),
         openclaw_version: String::new(),
+        openclaw_pinned: false,
         prepared_at: None,
         status: "active".into(),
         notes: String::new(),

@@ -35,6 +35,8 @@ export const servers = {
   'servers.memory': 'Memory',
   'servers.disk': 'Disk',
   'servers.notPrepared': 'Not prepared',
+  'servers.notPinned': 'not pinned',
+  'servers.notPinnedHint': 'Its packages were not checked against a lockfile that comes with the platform.',
   'servers.prepared': 'Prepared',
   'servers.prepare': 'Prepare',
   'servers.preparing': 'OpenClaw is being installed.',

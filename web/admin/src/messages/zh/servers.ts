@@ -35,6 +35,8 @@ export const servers = {
   'servers.memory': '内存',
   'servers.disk': '磁盘',
   'servers.notPrepared': '尚未准备',
+  'servers.notPinned': '未锁定',
+  'servers.notPinnedHint': '其软件包未按平台自带的锁定文件校验。',
   'servers.prepared': '准备时间',
   'servers.prepare': '准备',
   'servers.preparing': '正在安装 OpenClaw。',
