@@ -1,4 +1,5 @@
 // Talking to a running assistant in a browser, through the platform's real relay, and its own window on the embed origin.
+import type { Page } from '@playwright/test';
 import { addLocalServer, Assistant } from './assistant';
 import { expect, expectAccessible, test as base } from './fixtures';
 import { Server, type Account } from './server';
@@ -98,12 +99,13 @@ test('the assistant’s own window opens in its frame, and goes when another is 
   house,
   watch,
 }) => {
-  watch.allowOrigin(house.server.embedUrl);
+  const origin = house.server.windowOf('pearl');
+  watch.allowOrigin(origin);
   await openAs(page, house.server, house.employee, '/?instance=pearl');
   await expect(composer(page)).toBeVisible();
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
   await page.getByRole('button', { name: 'More about this chat' }).click();
-  const framed = page.waitForResponse((answer) => answer.url().startsWith(`${house.server.embedUrl}/e/`));
+  const framed = page.waitForResponse((answer) => answer.url().startsWith(`${origin}/e/`));
   await page.getByRole('menuitemradio', { name: /own window/ }).click();
   const answer = await framed;
   expect(answer.status()).toBe(200);
@@ -120,4 +122,63 @@ test('the assistant’s own window opens in its frame, and goes when another is 
     .click();
   await expect(page.locator('iframe')).toHaveCount(0);
   await expect(composer(page)).toBeVisible();
+});
+
+/** The address of an assistant's own window, as the app asks for it. */
+async function windowUrl(page: Page, server: Server, id: string): Promise<string> {
+  const token = await page.evaluate(() => localStorage.getItem('tidepool.employee.token') ?? '');
+  const answer = await page.request.post(`${server.employeeUrl}/api/v1/me/instances/${id}/embed-ticket`, {
+    headers: { authorization: `Bearer ${token}` },
+    data: {},
+  });
+  const { data } = (await answer.json()) as { data: { url: string } };
+  return data.url;
+}
+
+async function keep(page: Page, url: string, note: string) {
+  await page.goto(url);
+  await page.evaluate((text) => localStorage.setItem('note', text), note);
+}
+
+async function kept(page: Page, url: string): Promise<string | null> {
+  await page.goto(url);
+  return page.evaluate(() => localStorage.getItem('note'));
+}
+
+test('what one assistant’s window stores no other’s can read', async ({ page, house, watch }) => {
+  watch.allow(/status of 401/);
+  for (const id of ['pearl', 'coral']) watch.allowOrigin(house.server.windowOf(id));
+  await openAs(page, house.server, house.employee, '/?instance=pearl');
+  const pearl = await windowUrl(page, house.server, 'pearl');
+  const coral = await windowUrl(page, house.server, 'coral');
+  await keep(page, pearl, 'of pearl');
+  expect(await kept(page, coral)).toBeNull();
+  expect(await kept(page, pearl)).toBe('of pearl');
+  // One assistant's page at the other's host would read what is there.
+  const strange = await page.goto(pearl.replace('//pearl.', '//coral.'));
+  expect(strange?.status()).toBe(401);
+});
+
+test('on one host for all assistants, storage is cleared when another is shown', async ({ page, watch }) => {
+  const server = await Server.start(({ embed }) => ({ TIDEPOOL_EMBED_URL: embed }));
+  const started: Assistant[] = [];
+  try {
+    const employee = await server.newEmployee();
+    const host = await addLocalServer(server);
+    for (const id of ['pearl', 'coral'])
+      started.push(await Assistant.start(server, host, id, employee.id));
+    watch.allowOrigin(server.embedUrl);
+    await openAs(page, server, employee, '/?instance=pearl');
+    const pearl = await windowUrl(page, server, 'pearl');
+    const coral = await windowUrl(page, server, 'coral');
+    expect(new URL(pearl).origin).toBe(new URL(coral).origin);
+    await keep(page, pearl, 'of pearl');
+    expect(await kept(page, pearl)).toBe('of pearl');
+    expect(await kept(page, coral)).toBeNull();
+    expect(await kept(page, pearl)).toBeNull();
+    await page.goto('about:blank');
+  } finally {
+    await Promise.all(started.map((assistant) => assistant.stop()));
+    await server.stop();
+  }
 });

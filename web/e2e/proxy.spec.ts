@@ -34,7 +34,8 @@ for (const kind of ['nginx', 'caddy'] as const satisfies ProxyKind[]) {
     watch.allow(/ERR_CERT|ERR_CONNECTION|ERR_INCOMPLETE|ERR_HTTP2|ERR_NETWORK/);
     const proxied = await Proxied.start(kind);
     await withAssistant(proxied, async (employee) => {
-      watch.allowOrigin(proxied.windowUrl);
+      const window_ = proxied.windowOf('pearl');
+      watch.allowOrigin(window_);
       await page.goto(`${proxied.employeeUrl}/`);
       await logIn(page, employee);
       await expect(page).toHaveURL(`${proxied.employeeUrl}/`);
@@ -48,7 +49,7 @@ for (const kind of ['nginx', 'caddy'] as const satisfies ProxyKind[]) {
       await page.getByRole('button', { name: 'More about this chat' }).click();
       await page.getByRole('menuitemradio', { name: /own window/ }).click();
       await expect(page.frameLocator('iframe').locator('openclaw-app')).toBeAttached();
-      await expect(page.locator('iframe')).toHaveAttribute('src', new RegExp(`^${proxied.windowUrl}/e/`));
+      await expect(page.locator('iframe')).toHaveAttribute('src', new RegExp(`^${window_}/e/`));
 
       await page.goto(`${proxied.adminUrl}/`);
       await logIn(page, proxied.server.admin);

@@ -35,8 +35,14 @@ export class Proxied {
     return `https://${NAME}:${this.port}/console`;
   }
 
+  /** What the assistants' gateways allow. */
   get windowUrl() {
     return `https://${WINDOW}:${this.port}`;
+  }
+
+  /** Where an assistant's own window is shown. */
+  windowOf(id: string) {
+    return `https://${id}.${WINDOW}:${this.port}`;
   }
 
   /** `change` gives the configuration of the page a fault, `settings` the server's. */
@@ -79,7 +85,7 @@ export class Proxied {
   private async run(kind: ProxyKind, change: (configuration: string) => string) {
     const { folder } = this;
     const certificate = { pem: path.join(folder, 'own.pem'), key: path.join(folder, 'own.key') };
-    const subject = ['-subj', `/CN=${NAME}`, '-addext', `subjectAltName=DNS:${NAME},DNS:${WINDOW}`];
+    const subject = ['-subj', `/CN=${NAME}`, '-addext', `subjectAltName=DNS:${NAME},DNS:*.${WINDOW}`];
     const kinds = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
     execFileSync(
       'openssl',
@@ -96,7 +102,9 @@ export class Proxied {
         ['/etc/ssl/example.com.pem', certificate.pem],
         ['/etc/ssl/example.com.key', certificate.key],
         ['server_name example.com', `server_name ${NAME}`],
-        ['server_name window.example.com', `server_name ${WINDOW}`],
+        ['/etc/ssl/window.example.com.pem', certificate.pem],
+        ['/etc/ssl/window.example.com.key', certificate.key],
+        ['server_name *.window.example.com', `server_name *.${WINDOW}`],
       ]);
       const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
         .map((part) => `${part}_temp_path ${folder}/${part};`)
@@ -109,7 +117,7 @@ export class Proxied {
     } else {
       const tls = `\n\ttls ${certificate.pem} ${certificate.key}\n\tbind 127.0.0.1`;
       const own = replaced(shown, [
-        ['window.example.com {', `${this.windowUrl} {${tls}`],
+        ['*.window.example.com {', `${this.windowOf('*')} {${tls}`],
         ['\nexample.com {', `\nhttps://${NAME}:${this.port} {${tls}`],
       ]);
       await writeFile(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${own}`);
@@ -164,7 +172,7 @@ function block(language: string): string {
 
 const withNames = (text: string, port: number) =>
   text
-    .replace('https://window.example.com', `https://${WINDOW}:${port}`)
+    .replace('https://*.window.example.com', `https://*.${WINDOW}:${port}`)
     .replace('https://example.com', `https://${NAME}:${port}`);
 
 /** What is not there to be replaced would be tried with the page's own addresses. */

@@ -46,18 +46,27 @@ export class Server {
     readonly admin: Account,
   ) {}
 
+  /** The origin at which an assistant's own window is shown. */
+  windowOf(id: string): string {
+    return this.embedUrl.replace('127.0.0.1', `${id}.localhost`);
+  }
+
   get databaseFile(): string {
     return path.join(this.folder, 'data', 'tidepool.db');
   }
 
   /** `settings` sees the listeners' addresses, since some settings have to name them. */
   static async start(
-    settings: (urls: { employee: string; admin: string }) => Record<string, string> = () => ({}),
+    settings: (urls: {
+      employee: string;
+      admin: string;
+      embed: string;
+    }) => Record<string, string> = () => ({}),
     command: 'serve' | 'demo' = 'serve',
   ): Promise<Server> {
     const { employee, admin, gateway, embed } = await freeAddresses();
     const bots = await botPlatform();
-    const urls = { employee: `http://${employee}`, admin: `http://${admin}` };
+    const urls = { employee: `http://${employee}`, admin: `http://${admin}`, embed: `http://${embed}` };
     const folder = await mkdtemp(path.join(dataFolder(), 'tidepool-e2e-'));
     // The whole run's secret search also reads what the servers wrote.
     const logs = process.env.TIDEPOOL_TEST_TRACE_DIR ?? folder;
@@ -91,7 +100,7 @@ export class Server {
       urls.employee,
       urls.admin,
       `http://${gateway}`,
-      `http://${embed}`,
+      urls.embed,
       child,
       folder,
       bots,

@@ -1,4 +1,4 @@
-//! The embedded window's own listener: an instance's page, forwarded with its framing rewritten for the employee origin only.
+//! The embedded window's own listener: an instance's page, forwarded. What browsers are told about its origin is in `embed_origin`.
 //!
 //! The page's address is `/e/<pass>/…`. The gateway knows nothing of that prefix: it is taken off on the way there, and put in
 //! front of every path in the page. Only reading passes, and only what the page consists of; its WebSocket is the relay's.
@@ -23,6 +23,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::embed_origin::{self, SharedStorage};
 use crate::error::ApiError;
 use crate::state::Shared;
 use crate::{PublicUrl, socket, trace};
@@ -43,14 +44,13 @@ const ASKED: &[HeaderName] = &[
     header::IF_NONE_MATCH,
     header::RANGE,
 ];
-/// What of an answer goes to the browser.
+/// What of an answer goes to the browser, besides its policies.
 const ANSWERED: &[HeaderName] = &[
     header::ACCEPT_RANGES,
     header::CACHE_CONTROL,
     header::CONTENT_LANGUAGE,
     header::CONTENT_LENGTH,
     header::CONTENT_RANGE,
-    header::CONTENT_SECURITY_POLICY,
     header::CONTENT_TYPE,
     header::ETAG,
     header::LAST_MODIFIED,
@@ -70,34 +70,9 @@ pub fn router(api: Shared) -> Router {
     Router::new()
         .fallback(serve)
         .layer(CatchPanicLayer::custom(trace::panicked))
-        .layer(from_fn_with_state(api.clone(), framed))
+        .layer(from_fn_with_state(api.clone(), embed_origin::framed))
         .layer(from_fn_with_state(api.clone(), trace::requests))
         .with_state(api)
-}
-
-/// Around every answer, refusals too: who may frame it, and that nobody learns its address.
-async fn framed(State(api): State<Shared>, request: Request, next: axum::middleware::Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    let policy = headers.get(header::CONTENT_SECURITY_POLICY).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let policy = framing(policy, &api.app.embed.framed_by);
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
-    headers.remove(header::X_FRAME_OPTIONS);
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    response
-}
-
-/// A policy with its framing replaced.
-fn framing(policy: &str, by: &str) -> String {
-    let others = policy.split(';').map(str::trim);
-    let mut parts: Vec<&str> =
-        others.filter(|part| !part.is_empty() && !part.to_ascii_lowercase().starts_with("frame-ancestors")).collect();
-    let ours = format!("frame-ancestors {by}");
-    parts.push(&ours);
-    parts.join("; ")
 }
 
 async fn serve(
@@ -114,8 +89,9 @@ async fn serve(
         None => return Err(Kind::NotFound.into()),
     };
     let (visitor, instance) = embed::admit(&api.app, segment).await?;
+    embed_origin::require_own_host(&api, &request, &visitor)?;
     if let Ok(upgrade) = upgrade {
-        socket::check_origin(request.headers(), &api.app.embed.origin())?;
+        socket::check_origin(request.headers(), &api.app.embed.origin_of(&visitor.instance))?;
         let place = embed::enter(&api.app, &visitor).await?;
         return Ok(socket::take(api, upgrade, visitor, place, Speech::Page));
     }
@@ -136,10 +112,13 @@ async fn serve(
             outward = outward.header(name, value);
         }
     }
+    let storage = SharedStorage::of(&api, &visitor, request.headers())?;
     let road = reach(&api.app, &instance, Port::Gateway).await?;
     let outward = outward.body(Full::new(Bytes::new())).map_err(Error::internal)?;
     let answer = remote::assistant::send(road, outward).await?;
-    pass_on(answer, &front).await
+    let mut response = pass_on(answer, &front).await?;
+    storage.apply(&mut response);
+    Ok(response)
 }
 
 fn is_part(path: &str) -> bool {
@@ -163,6 +142,9 @@ async fn pass_on(answer: http::Response<Incoming>, front: &str) -> Result<Respon
         if let Some(value) = head.headers.get(name) {
             headers.insert(name, value.clone());
         }
+    }
+    for policy in head.headers.get_all(header::CONTENT_SECURITY_POLICY) {
+        headers.append(header::CONTENT_SECURITY_POLICY, policy.clone());
     }
     if let Some(to) = headers.get(header::LOCATION).and_then(|v| v.to_str().ok()).map(str::to_owned) {
         // Nowhere but within the window.
@@ -248,16 +230,6 @@ mod tests {
         let expected = "<html data-openclaw-control-ui-base-path=\"/e/p\"><script src=\"/e/p/assets/a.js\"></script>\
             <link href=\"/e/p/x.css\"><a href=\"//elsewhere\"></a><script>let src = '/';</script>";
         assert_eq!(rewritten(page, "/e/p"), expected);
-    }
-
-    #[test]
-    fn only_we_frame_it() {
-        assert_eq!(framing("", "https://a"), "frame-ancestors https://a");
-        let policy = "default-src 'self'; Frame-Ancestors 'none'; script-src 'self' 'sha256-x'";
-        assert_eq!(
-            framing(policy, "https://a"),
-            "default-src 'self'; script-src 'self' 'sha256-x'; frame-ancestors https://a"
-        );
     }
 
     #[test]

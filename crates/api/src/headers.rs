@@ -32,7 +32,7 @@ pub async fn security(State(api): State<Shared>, request: Request, next: Next) -
     }
     let windows = &api.app.embed;
     if api.side == Audience::Employee && windows.enabled {
-        let policy = format!("{CONTENT_SECURITY_POLICY}; frame-src {}", windows.origin());
+        let policy = format!("{CONTENT_SECURITY_POLICY}; frame-src {}", windows.frame_source());
         let ours = HeaderValue::from_static(CONTENT_SECURITY_POLICY);
         if headers.get(header::CONTENT_SECURITY_POLICY) == Some(&ours)
             && let Ok(policy) = HeaderValue::from_str(&policy)

@@ -6,6 +6,7 @@ pub mod admin;
 pub mod config_json;
 pub mod docs;
 pub mod embed;
+mod embed_origin;
 pub mod employee;
 pub mod envelope;
 pub mod error;

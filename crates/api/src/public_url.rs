@@ -1,7 +1,7 @@
 //! The address under which people reach one side of the product; it may carry a path prefix.
 
 use base::{Error, Result};
-use url::Url;
+use url::{Host, Url};
 
 #[derive(Clone, Debug)]
 pub struct PublicUrl(Url);
@@ -14,6 +14,9 @@ impl PublicUrl {
         let url = Url::parse(text).map_err(|e| Error::field("public_url", e))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(Error::field("public_url", "must begin with http:// or https://"));
+        }
+        if url.host_str().is_some_and(|host| host.contains('*')) {
+            return Err(Error::field("public_url", "its host must not hold a `*`"));
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(Error::field("public_url", "must not have a query or a fragment"));
@@ -43,6 +46,16 @@ impl PublicUrl {
         self.0.origin().ascii_serialization()
     }
 
+    /// The host's name or address.
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
+    /// Whether the host is a name, below which there can be others.
+    pub fn has_name(&self) -> bool {
+        matches!(self.0.host(), Some(Host::Domain(_)))
+    }
+
     /// A path of ours as people see it.
     pub fn join(&self, path: &str) -> String {
         format!("{}/{}", self.0.as_str().trim_end_matches('/'), path.trim_start_matches('/'))
@@ -68,6 +81,7 @@ mod tests {
             "",
             "example.com",
             "ftp://example.com",
+            "https://*.example.com",
             "https://example.com/?a",
             "https://example.com/#a",
             "https://example.com/:x",

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use store::seal::Place;
 use utoipa::IntoParams;
 
+use crate::PublicUrl;
 use crate::error::ApiError;
 use crate::state::Api;
 
@@ -105,12 +106,23 @@ fn place(api: &Api) -> Place<'static> {
     Place { table: "cookie", column: api.side.as_str(), id: "sso" }
 }
 
-fn cookie_name(api: &Api) -> String {
-    format!("tidepool_{}_sso", api.side.as_str())
+/// With TLS a name that browsers take from this very host alone: a page of a neighbouring host, such as an assistant's window, could
+/// otherwise plant a cookie for the whole domain. They want the path `/` for that.
+fn cookie(url: &PublicUrl, side: Audience, what: &str, path: &str) -> (String, String) {
+    let name = format!("tidepool_{}_{what}", side.as_str());
+    match url.is_https() {
+        true => (format!("__Host-{name}"), "Path=/; Secure".to_owned()),
+        false => (name, format!("Path={path}")),
+    }
+}
+
+fn attempt_cookie(api: &Api) -> (String, String) {
+    let path = format!("{}api/v1/auth/sso", api.public_url.prefix());
+    cookie(&api.public_url, api.side, "sso", &path)
 }
 
 fn kept(api: &Api, headers: &HeaderMap) -> Option<Attempt> {
-    let name = cookie_name(api);
+    let (name, _) = attempt_cookie(api);
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|v| v.to_str().ok());
     let sealed = cookies
         .flat_map(|line| line.split(';'))
@@ -122,10 +134,8 @@ fn kept(api: &Api, headers: &HeaderMap) -> Option<Attempt> {
 }
 
 fn set_cookie(api: &Api, response: &mut Response, value: &str, seconds: i64) -> Result<(), ApiError> {
-    let secure = if api.public_url.is_https() { "; Secure" } else { "" };
-    let path = format!("{}api/v1/auth/sso", api.public_url.prefix());
-    let name = cookie_name(api);
-    let cookie = format!("{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    let (name, place) = attempt_cookie(api);
+    let cookie = format!("{name}={value}; {place}; Max-Age={seconds}; HttpOnly; SameSite=Lax");
     let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
     response.headers_mut().append(header::SET_COOKIE, cookie);
     Ok(())
@@ -134,10 +144,9 @@ fn set_cookie(api: &Api, response: &mut Response, value: &str, seconds: i64) -> 
 /// Tells the page that this browser was handed this token: a link with somebody else's comes without it,
 /// and would have people work in an account that is not theirs. Read by the page, so not HttpOnly.
 fn hand_over(api: &Api, response: &mut Response, token: &Secret) -> Result<(), ApiError> {
-    let secure = if api.public_url.is_https() { "; Secure" } else { "" };
     let end: String = token.expose().chars().skip(token.expose().len().saturating_sub(24)).collect();
-    let (side, path) = (api.side.as_str(), api.public_url.prefix());
-    let cookie = format!("tidepool_{side}_sso_done={end}; Path={path}; Max-Age=60; SameSite=Strict{secure}");
+    let (name, place) = cookie(&api.public_url, api.side, "sso_done", &api.public_url.prefix());
+    let cookie = format!("{name}={end}; {place}; Max-Age=60; SameSite=Strict");
     let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
     response.headers_mut().append(header::SET_COOKIE, cookie);
     Ok(())
@@ -151,4 +160,19 @@ fn redirect(to: &str) -> Result<Response> {
 fn wants_json(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
     accept.contains("application/json") && !accept.contains("text/html")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_tls_cookies_are_this_host_s_alone() {
+        let of =
+            |url: &str| cookie(&PublicUrl::parse(url).unwrap(), Audience::Employee, "sso", "/portal/api/v1/auth/sso");
+        let (name, place) = of("https://example.com/portal");
+        assert_eq!((name.as_str(), place.as_str()), ("__Host-tidepool_employee_sso", "Path=/; Secure"));
+        let (name, place) = of("http://127.0.0.1:8080/portal");
+        assert_eq!((name.as_str(), place.as_str()), ("tidepool_employee_sso", "Path=/portal/api/v1/auth/sso"));
+    }
 }

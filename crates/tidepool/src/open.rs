@@ -112,6 +112,8 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         embed: Embed {
             enabled: config.embed.enabled,
             url: config.embed.url.join(""),
+            origins: config.embed.origins,
+            gateway_origin: config.embed.gateway_origin.clone(),
             framed_by: config.employee.public_url.origin(),
         },
         bots: Bots {

@@ -125,6 +125,9 @@ impl Running {
                 Error::internal(format_args!("cannot listen on {} for the {} API: {e}", of.listen, side.as_str()))
             })?;
             let api = Arc::new(api);
+            if let Some(problem) = config.embed.problem.filter(|_| side == Audience::Employee) {
+                tracing::error!("{problem}");
+            }
             if side == Audience::Employee && config.embed.enabled {
                 let listen = config.embed.listen;
                 let listener = TcpListener::bind(listen).await.map_err(|e| {

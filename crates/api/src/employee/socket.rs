@@ -96,7 +96,8 @@ pub struct EmbedTicket {
 
 /// The address of an own instance's own page, for a frame in the employee web app.
 ///
-/// It is on another origin than the API, and may be framed by the employee origin only.
+/// It is on an origin of this instance's own, another than the API's, and may be framed by the employee origin only. Where the platform
+/// has one host for all windows, they share its origin.
 #[utoipa::path(post, path = "/me/instances/{id}/embed-ticket", tag = "chat", params(("id" = String, Path)), responses(
     (status = 200, body = EmbedTicket),
     (status = 403, description = "the window is switched off, for all or for this instance"),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, header};
 use domain::audit::By;
 use ipnet::IpNet;
 
@@ -37,6 +37,12 @@ pub(super) fn by(parts: &Parts, api: &Shared, operator: &str) -> By {
         on_behalf_of: String::new(),
         is_super: false,
     }
+}
+
+/// Whether the other end of the connection is a proxy whose headers count.
+pub fn is_trusted_proxy(extensions: &Extensions, trusted: &[IpNet]) -> bool {
+    let peer = extensions.get::<Peer>().map(|p| p.0.ip().to_canonical());
+    peer.is_some_and(|peer| trusted.iter().any(|net| net.contains(&peer)))
 }
 
 /// The nearest address that is no trusted proxy. Whatever stands left of it could be made up.

@@ -8,7 +8,7 @@ mod path;
 mod query;
 
 pub use body::Body;
-pub use caller::{Caller, Peer};
+pub use caller::{Caller, Peer, is_trusted_proxy};
 pub use identity::{Admin, Employee, SuperAdmin, bearer};
 pub use paging::Paging;
 pub use path::Path;

@@ -147,8 +147,8 @@ async fn connect(
         }
         Speech::Page => {
             let road = reach(app, &instance, Port::Gateway).await.map_err(End::from)?;
-            let origin = app.embed.origin();
-            let socket = remote::assistant::dial(road, Some(&origin), frame::MAX_BYTES).await;
+            let origin = &app.embed.gateway_origin;
+            let socket = remote::assistant::dial(road, Some(origin), frame::MAX_BYTES).await;
             Ok((socket.map_err(End::from)?, None))
         }
     }

@@ -127,6 +127,7 @@ type OnRun = Box<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Shared {
     token: String,
     origins: Vec<String>,
+    policies: Vec<String>,
     devices: Option<std::sync::Mutex<devices::Devices>>,
     pace: Duration,
     memory: Arc<Mutex<Memory>>,
@@ -161,6 +162,8 @@ pub struct Options {
     pub pace: Duration,
     /// Of pages that may open the WebSocket.
     pub origins: Vec<String>,
+    /// The Content-Security-Policy headers of its page.
+    pub policies: Vec<String>,
     /// Whether a page's device has to be approved, as when it comes from another machine.
     pub pairing: bool,
     pub version: String,
@@ -181,6 +184,7 @@ impl Options {
             path: "",
             pace: Duration::from_millis(15),
             origins: vec![],
+            policies: vec![page::POLICY.to_owned()],
             pairing: false,
             version: VERSION.to_owned(),
             model: None,
@@ -195,6 +199,7 @@ impl Shared {
         Shared {
             token: options.token,
             origins: options.origins,
+            policies: options.policies,
             devices: options.pairing.then(std::sync::Mutex::default),
             pace: options.pace,
             memory: options.conversations.0,

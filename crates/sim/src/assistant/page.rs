@@ -13,13 +13,16 @@ const PAGE: &str = "<!doctype html><html data-openclaw-control-ui-base-path=\"\"
     <link rel=\"manifest\" href=\"/manifest.webmanifest\"><script type=\"module\" src=\"/assets/index.js\"></script></head>\
     <body><openclaw-app></openclaw-app></body></html>";
 
+/// The policy of the real page, in short.
+pub(super) const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; script-src 'self' 'sha256-abc'";
+
 pub(super) async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     if request.method() != Method::GET {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
     match path.as_str() {
-        "/" => page(),
+        "/" => page(&shared),
         "/assets/index.js" => (
             [(header::CONTENT_TYPE, "text/javascript"), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")],
             "import './more.js';\n",
@@ -27,19 +30,21 @@ pub(super) async fn serve(State(shared): State<Arc<Shared>>, request: Request) -
             .into_response(),
         "/control-ui-config.json" => config(&shared, request.headers()),
         "/sw.js" => ([(header::CONTENT_TYPE, "text/javascript")], "// a service worker\n").into_response(),
-        path if path.starts_with("/chat") => page(),
+        path if path.starts_with("/chat") => page(&shared),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
-fn page() -> Response {
+fn page(shared: &Shared) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'self'; frame-ancestors 'none'; script-src 'self' 'sha256-abc'"),
         (header::SET_COOKIE, "a=b"),
     ];
-    (headers, PAGE).into_response()
+    let mut response = (headers, PAGE).into_response();
+    let policies = shared.policies.iter().filter_map(|policy| policy.parse().ok());
+    response.headers_mut().extend(policies.map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
+    response
 }
 
 /// Answers what it was asked with, so that a test sees what passes a proxy.

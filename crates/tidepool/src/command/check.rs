@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use base::{Error, Page, Result, Sort};
+use domain::embed::Origins;
 use domain::host;
 use futures_util::{StreamExt as _, stream};
 use gateway::provider;
@@ -84,6 +85,9 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
             }
         }
     }
+    if config.runs(Role::Employee) {
+        windows(config, &mut table).await?;
+    }
     llm_gateway(config, &mut table).await?;
     provider("employee SSO", config.employee.oidc.as_ref(), &mut table).await?;
     if config.employee.oidc.is_some() && config.employee.auto_create && config.employee_domains.is_empty() {
@@ -102,6 +106,58 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
         }
     }
     Ok(table.print())
+}
+
+/// The embedded windows. Where each instance has an origin, a label that is nobody's is looked up and asked for: the wildcard of the
+/// name system, of the certificate and of the proxy.
+async fn windows(config: &Config, table: &mut Table) -> Result<()> {
+    let (part, embed) = ("windows", &config.embed);
+    if let Some(problem) = embed.problem {
+        table.bad(part, problem);
+        return Ok(());
+    }
+    if !embed.enabled {
+        table.good(part, "switched off");
+        return Ok(());
+    }
+    let (listen, host) = (embed.listen, embed.url.host());
+    if embed.origins == Origins::Shared {
+        let told = format!(
+            "{listen} as {}: all instances share this origin and its storage; with wildcard DNS and TLS set \
+             TIDEPOOL_EMBED_URL=https://*.… (docs/proxy.md)",
+            embed.url.origin()
+        );
+        table.warn(part, told);
+        return Ok(());
+    }
+    let url = embed.url.join("/").replacen("://", "://tidepool-check.", 1);
+    let all = embed.url.origin().replacen("://", "://*.", 1);
+    // Whether this machine knows the names below localhost says nothing about browsers: they do.
+    if host == "localhost" || host.ends_with(".localhost") {
+        table.good(part, format!("{listen} as {all}"));
+        return Ok(());
+    }
+    if let Err(error) = tokio::net::lookup_host((format!("tidepool-check.{host}"), 443)).await {
+        table.warn(part, format!("{all}: names below {host} are not known to DNS here ({error})"));
+        return Ok(());
+    }
+    let ours = format!("frame-ancestors {}", config.employee.public_url.origin());
+    match remote::http::client()?.get(url).send().await {
+        Ok(answer)
+            if answer.headers().get_all("content-security-policy").iter().any(|policy| policy == ours.as_str()) =>
+        {
+            table.good(part, format!("{listen} as {all}, which leads here"));
+        }
+        Ok(answer) => {
+            let told = format!(
+                "{all} leads somewhere else (status {}), or tidepool does not run yet",
+                answer.status().as_u16()
+            );
+            table.warn(part, told);
+        }
+        Err(error) => table.warn(part, crate::told(&remote::http::failed(&all, &error))),
+    }
+    Ok(())
 }
 
 async fn database(config: &Config, table: &mut Table) -> Result<()> {

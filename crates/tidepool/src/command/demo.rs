@@ -45,6 +45,10 @@ pub async fn run(mut values: Values) -> Result<()> {
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
     println!("LLM gateway     {}   answers by echo", config.gateway.url);
+    println!(
+        "windows         {}   an origin for each assistant",
+        config.embed.url.origin().replacen("://", "://*.", 1)
+    );
     println!("API docs        {}", config.admin.public_url.join("/api/v1/docs"));
     println!("The servers are simulated, with twelve assistants. One of them ran out of memory: restart it.");
     println!("Ctrl-C ends the demo and removes its data.");

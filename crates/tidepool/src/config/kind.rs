@@ -22,6 +22,7 @@ pub enum Kind {
     LogUrl,
     HttpUrl,
     PublicUrl,
+    WindowUrl,
     Zone,
     Bool,
     Number(i64, i64),
@@ -67,6 +68,7 @@ impl Kind {
                 problem(!http, "must begin with http:// or https://")
             }
             Kind::PublicUrl => PublicUrl::parse(value).map(drop).map_err(|e| e.client.into_owned()),
+            Kind::WindowUrl => super::embed::parse(value).map(drop).map_err(|e| e.client.into_owned()),
             Kind::Zone => problem(Zone::named(value).is_err(), "is not the IANA name of a time zone"),
             Kind::Bool => problem(!matches!(value, "true" | "false"), "must be true or false"),
             Kind::Number(least, most) => {

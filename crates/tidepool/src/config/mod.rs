@@ -1,6 +1,7 @@
 //! The configuration: file, overridden by environment, overridden by flags; every value checked before
 //! anything starts, every refusal one line that names the setting.
 
+mod embed;
 mod gateway;
 pub mod kind;
 pub mod setting;
@@ -16,6 +17,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use domain::assistant::Defaults;
 use domain::task::Timing;
+pub use embed::EmbedConfig;
 pub use gateway::{Foreign, GatewayConfig};
 use ipnet::IpNet;
 use remote::sso;
@@ -57,14 +59,6 @@ pub struct Config {
     pub assistants: Defaults,
     pub embed: EmbedConfig,
     pub bot_api_url: String,
-}
-
-/// The embedded chat window's own listener.
-#[derive(Debug)]
-pub struct EmbedConfig {
-    pub enabled: bool,
-    pub listen: SocketAddr,
-    pub url: PublicUrl,
 }
 
 /// The settings that both sides have.
@@ -186,9 +180,10 @@ impl Values {
         let gateway = self.gateway()?;
         let roles = self.text("roles").unwrap_or("employee,admin,gateway,worker,scheduler");
         let employee = self.side("employee", "public_url", 12, true)?;
-        let embed = self.embed()?;
+        let admin = self.side("admin", "admin_public_url", 8, false)?;
+        let embed = self.embed(&[&employee.public_url, &admin.public_url])?;
         Ok(Config {
-            admin: self.side("admin", "admin_public_url", 8, false)?,
+            admin,
             employee_domains: self.text("employee_oidc_domains").map(kind::list).unwrap_or_default(),
             employee_jwt_secret: self.secret("employee_jwt_secret"),
             admin_jwt_secret: self.secret("admin_jwt_secret"),
@@ -203,7 +198,7 @@ impl Values {
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
-            assistants: self.assistants(&gateway, &[&employee.public_url, &embed.url])?,
+            assistants: self.assistants(&gateway, vec![employee.public_url.origin(), embed.gateway_origin.clone()])?,
             employee,
             embed,
             bot_api_url: self.text("bot_api_url").unwrap_or(remote::bot::PUBLIC).to_owned(),
@@ -254,17 +249,8 @@ impl Values {
         }
     }
 
-    fn embed(&self) -> Result<EmbedConfig> {
-        let listen = match self.text("embed_listen").map(str::parse) {
-            Some(address) => address.map_err(Error::internal)?,
-            None => setting::default_address("embed_listen").ok_or_else(|| Error::internal("no default address"))?,
-        };
-        let url = PublicUrl::parse(self.text("embed_url").unwrap_or(&format!("http://{listen}")))?;
-        Ok(EmbedConfig { enabled: self.text("embed_enabled") != Some("false"), listen, url })
-    }
-
-    /// `pages`: where our own pages are that open an assistant's WebSocket.
-    fn assistants(&self, gateway: &GatewayConfig, pages: &[&PublicUrl]) -> Result<Defaults> {
+    /// `origins`: of the pages that open an assistant's WebSocket.
+    fn assistants(&self, gateway: &GatewayConfig, origins: Vec<String>) -> Result<Defaults> {
         let usual = Defaults::default();
         let version = match self.text("openclaw_version") {
             Some(text) => {
@@ -279,7 +265,7 @@ impl Values {
             npm_registry_allow_http: self.text("npm_registry_allow_http") == Some("true"),
             npm_checksums: self.npm_checksums()?,
             gateway_url: gateway.public_url.clone(),
-            origins: pages.iter().map(|page| page.origin()).collect(),
+            origins,
             ..Defaults::default()
         })
     }

@@ -75,7 +75,7 @@ settings! {
     "public_url" "TIDEPOOL_PUBLIC_URL" Kind::PublicUrl, "http://<employee_listen>", "https://ai.example.com", "how people reach the employee side; may carry a path";
     "admin_public_url" "TIDEPOOL_ADMIN_PUBLIC_URL" Kind::PublicUrl, "http://<admin_listen>", "https://admin.example.com", "how people reach the administration side; may carry a path";
     "embed_listen" "TIDEPOOL_EMBED_LISTEN" Kind::Address, "127.0.0.1:8083", "0.0.0.0:8083", "where the embedded chat window listens";
-    "embed_url" "TIDEPOOL_EMBED_URL" Kind::PublicUrl, "http://<embed_listen>", "https://embed.example.com", "the embedded chat window's own origin";
+    "embed_url" "TIDEPOOL_EMBED_URL" Kind::WindowUrl, "http://*.localhost:<port> on loopback, else http://<embed_listen>", "https://*.window.example.com", "the embedded chat windows' address; `*` is a label of each instance, for an origin of its own; without it all share one";
     "embed_enabled" "TIDEPOOL_EMBED_ENABLED" Kind::Bool, "true", "false", "offer instances' own pages in the embedded chat window";
     "trusted_proxies" "TIDEPOOL_TRUSTED_PROXIES" Kind::Networks, "none", "127.0.0.1,10.0.0.0/8", "addresses whose X-Forwarded-For counts";
     "provider_anthropic_url" "TIDEPOOL_PROVIDER_ANTHROPIC_URL" Kind::HttpUrl, "the public address", "https://anthropic.internal", "provider of the embedded gateway";

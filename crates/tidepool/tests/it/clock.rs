@@ -52,7 +52,7 @@ async fn replica(site: &Site) -> Arc<App> {
         assistants: Default::default(),
         webhooks: Default::default(),
         sockets: Default::default(),
-        embed: domain::embed::Embed { enabled: false, url: String::new(), framed_by: String::new() },
+        embed: domain::embed::Embed::disabled(),
         bots: domain::bot::Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(), webhooks: None },
     };
     Arc::new(app)

@@ -48,13 +48,16 @@ describe('takeHandOver', () => {
 
 describe('wasHandedOver', () => {
   it.each([
-    ['a=b; tidepool_employee_sso_done=xyz', 'xyz', true],
-    [`tidepool_employee_sso_done=${'s'.repeat(24)}`, `head.body.${'s'.repeat(40)}`, true],
-    ['tidepool_employee_sso_done=xyz', 'abc', false],
-    ['tidepool_employee_sso_done=', '', false],
-    ['', 'abc', false],
-  ])('reads %j for %j as %j', (cookies, token, expected) => {
-    expect(wasHandedOver(token, cookies)).toBe(expected);
+    ['a=b; tidepool_employee_sso_done=xyz', 'xyz', 'http:', true],
+    [`tidepool_employee_sso_done=${'s'.repeat(24)}`, `head.body.${'s'.repeat(40)}`, 'http:', true],
+    ['tidepool_employee_sso_done=xyz', 'abc', 'http:', false],
+    ['tidepool_employee_sso_done=', '', 'http:', false],
+    ['', 'abc', 'http:', false],
+    ['__Host-tidepool_employee_sso_done=xyz', 'xyz', 'https:', true],
+    // What a page of a neighbouring host can set for the whole domain.
+    ['tidepool_employee_sso_done=xyz', 'xyz', 'https:', false],
+  ])('reads %j for %j over %s as %j', (cookies, token, protocol, expected) => {
+    expect(wasHandedOver(token, cookies, protocol)).toBe(expected);
   });
 });
 

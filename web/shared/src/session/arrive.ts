@@ -14,7 +14,7 @@ export function arrive(session: Session, base: string): Arrival {
 
   const pending = takePending();
   // A link with somebody else's token would have us work in their account: only what this browser was handed counts.
-  if (token !== undefined && wasHandedOver(token, document.cookie)) session.start(token);
+  if (token !== undefined && wasHandedOver(token, document.cookie, location.protocol)) session.start(token);
   if (pending !== null) {
     const place = ssoError === undefined ? pending : `/login?next=${encodeURIComponent(pending)}`;
     window.history.replaceState(window.history.state, '', base + place);

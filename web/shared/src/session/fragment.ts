@@ -18,11 +18,14 @@ export function takeHandOver(location: Location, history: History): HandOver {
 
 /**
  * Whether the server handed this token to this very browser: the callback leaves the token's end in a cookie that
- * lives for a minute. A link with somebody else's token comes without one.
+ * lives for a minute. A link with somebody else's token comes without one. With TLS its name has a prefix that browsers take from
+ * the server itself alone: a page of a neighbouring host, such as an assistant's window, cannot plant it.
  */
-export function wasHandedOver(token: string, cookies: string): boolean {
+export function wasHandedOver(token: string, cookies: string, protocol: string): boolean {
+  const isOurs = (name: string) =>
+    name.endsWith('_sso_done') && (protocol !== 'https:' || name.startsWith('__Host-'));
   return cookies
     .split(';')
     .map((pair) => pair.trim().split('='))
-    .some(([name, value]) => name?.endsWith('_sso_done') && value !== '' && value === token.slice(-24));
+    .some(([name, value]) => isOurs(name ?? '') && value !== '' && value === token.slice(-24));
 }

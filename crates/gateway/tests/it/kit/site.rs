@@ -139,7 +139,7 @@ impl Site {
             assistants: domain::assistant::Defaults::default(),
             webhooks: remote::webhook::Webhooks::default(),
             sockets: domain::relay::Sockets::default(),
-            embed: domain::embed::Embed { enabled: false, url: String::new(), framed_by: String::new() },
+            embed: domain::embed::Embed::disabled(),
             bots: domain::bot::Bots {
                 platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(),
                 webhooks: None,

@@ -10,7 +10,7 @@ use base::{Clock, Secret, Zone};
 use domain::App;
 use domain::app::{IdentityProxy, Newcomers, Side};
 use domain::bot::Bots;
-use domain::embed::Embed;
+use domain::embed::{Embed, Origins};
 use domain::hashing::Hasher;
 use domain::llm::Llm;
 use domain::quota::Quotas;
@@ -53,6 +53,8 @@ pub struct Options {
     pub bot_api_url: Option<String>,
     /// Our own address as the bot platform sees it.
     pub webhooks: Option<&'static str>,
+    /// The windows of all instances have one origin.
+    pub share_window: bool,
 }
 
 /// The LLM gateway of a site.
@@ -100,7 +102,11 @@ impl Site {
         let listeners =
             [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
         let embed_listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let embed_url = format!("http://{}", embed_listener.local_addr().unwrap());
+        let embed_address = embed_listener.local_addr().unwrap();
+        let (embed_url, origins) = match options.share_window {
+            true => (format!("http://{embed_address}"), Origins::Shared),
+            false => (format!("http://localhost:{}", embed_address.port()), Origins::PerInstance),
+        };
         let urls = [0, 1].map(|i| format!("http://{}", listeners[i].local_addr().unwrap()));
         let callback = |config: Option<sso::Config>, url: &str| {
             config.map(|c| {
@@ -167,7 +173,13 @@ impl Site {
             webhooks: remote::webhook::Webhooks { allow_private: true },
             // A socket that ends with its login or its binding does so by a notice, not by the look that comes without one.
             sockets: Sockets::default().looked_at_every(Duration::from_secs(3600)),
-            embed: Embed { enabled: true, url: embed_url.clone(), framed_by: urls[0].clone() },
+            embed: Embed {
+                enabled: true,
+                url: embed_url,
+                origins,
+                gateway_origin: format!("http://{embed_address}"),
+                framed_by: urls[0].clone(),
+            },
             bots: Bots {
                 platform: Platform::new(options.bot_api_url.as_deref().unwrap_or("http://127.0.0.1:9")).unwrap(),
                 webhooks: options.webhooks.map(str::to_owned),

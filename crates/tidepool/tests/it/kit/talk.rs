@@ -37,7 +37,7 @@ impl Talk {
         let gateway_token = format!("gateway-token-{}", base::id::fresh());
         used_secret(&gateway_token);
         let mut assistance = Assistance::new(&gateway_token);
-        assistance.origins.push(site.app.embed.origin());
+        assistance.origins.push(site.app.embed.gateway_origin.clone());
         change(&mut assistance);
         let assistant = Assistant::start(assistance).await.unwrap();
         let server = json!({"id": "here", "name": "This machine", "host": "local"});
@@ -81,6 +81,14 @@ pub async fn ticket(employee: &Origin, token: &str, instance: &str) -> String {
     ticket
 }
 
+/// Asks for a page of the window as a browser does, which leads every name below localhost to its own machine.
+pub fn browse(http: &reqwest::Client, url: &str) -> reqwest::RequestBuilder {
+    let mut url = reqwest::Url::parse(url).unwrap();
+    let host = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+    url.set_host(Some("127.0.0.1")).unwrap();
+    http.get(url).header("host", host)
+}
+
 /// Opens a WebSocket; the status of a refusal.
 pub async fn dial(url: &str, headers: &[(&'static str, &str)]) -> Result<WebSocketStream<TcpStream>, u16> {
     let url = url.replace("http://", "ws://");
@@ -88,8 +96,10 @@ pub async fn dial(url: &str, headers: &[(&'static str, &str)]) -> Result<WebSock
     for (name, value) in headers {
         request.headers_mut().insert(*name, value.parse().unwrap());
     }
-    let address = request.uri().authority().unwrap().as_str().to_owned();
-    let stream = TcpStream::connect(address).await.unwrap();
+    let authority = request.uri().authority().unwrap().clone();
+    // Browsers lead every name below localhost to their own machine; this machine's resolver may not.
+    let host = if authority.host().ends_with(".localhost") { "127.0.0.1" } else { authority.host() };
+    let stream = TcpStream::connect((host, authority.port_u16().unwrap())).await.unwrap();
     let config = WebSocketConfig::default().max_message_size(Some(64 << 20)).max_frame_size(Some(64 << 20));
     match tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),

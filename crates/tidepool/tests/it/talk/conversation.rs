@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::until;
 
-use crate::kit::talk::{Client, Closed, MAIN, Talk, own_address, ticket, words};
+use crate::kit::talk::{Client, Closed, MAIN, Talk, browse, own_address, ticket, words};
 use crate::kit::{Database, Options};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,7 +217,7 @@ async fn without_a_way_over_its_server_the_gateway_is_asked_straight() {
     // Its page is below the same path.
     let ticket = site.employee.post("/me/instances/b0/embed-ticket", json!({})).token(&token).ok().await;
     let url = ticket["url"].as_str().unwrap().split('#').next().unwrap().replace("/chat/main", "/assets/index.js");
-    let script = site.employee.http.get(url).send().await.unwrap();
+    let script = browse(&site.employee.http, &url).send().await.unwrap();
     assert_eq!((script.status().as_u16(), script.text().await.unwrap().as_str()), (200, "import './more.js';\n"));
 }
 
