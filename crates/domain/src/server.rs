@@ -3,6 +3,7 @@
 use base::id::{ServerId, TaskId};
 use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
 use jiff::SignedDuration;
+use remote::host::ExpectedKey;
 use store::Tx;
 use store::instance;
 use store::server;
@@ -10,11 +11,11 @@ pub use store::server::Server;
 use store::server_metric;
 pub use store::server_metric::Metric;
 
-use crate::App;
 use crate::alert::Rule;
 use crate::assistant::place;
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::task::{self, PrepareServer};
+use crate::{App, host};
 
 /// Points of a chart at the most.
 const MOST_POINTS: i64 = 500;
@@ -27,6 +28,8 @@ pub struct New {
     pub ssh_user: String,
     pub ssh_key_path: String,
     pub ssh_key: Option<Secret>,
+    /// Without one, whatever the server shows at the first contact is taken.
+    pub expected_host_key: Option<ExpectedKey>,
     pub base_dir: Option<String>,
     pub notes: String,
 }
@@ -44,6 +47,8 @@ pub struct Patch {
     pub ssh_key_path: Option<String>,
     /// `Some(None)` takes the key away.
     pub ssh_key: Option<Option<Secret>>,
+    /// `Some(None)` expects nothing any more.
+    pub expected_host_key: Option<Option<ExpectedKey>>,
     pub base_dir: Option<String>,
     /// The server's own key changed for a good reason: the next contact pins the new one.
     pub forget_host_key: bool,
@@ -64,6 +69,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
     let id = new.id.unwrap_or_else(base::id::fresh);
     let server = Server {
         ssh_key: sealed(app, &id, new.ssh_key.as_ref())?,
+        expected_host_key: new.expected_host_key.as_ref().map(ToString::to_string).unwrap_or_default(),
         host_key: String::new(),
         base_dir: new.base_dir.unwrap_or_else(|| BASE_DIR.to_owned()),
         openclaw_version: String::new(),
@@ -80,15 +86,40 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
         created_at: now,
         updated_at: now,
     };
+    require_applicable(&server, new.expected_host_key.as_ref())?;
     let mut tx = app.db.begin().await?;
     server::insert(&mut tx, &server).await.map_err(|e| match e {
         store::Error::Taken => Error::conflict("a server with this id exists, or existed, already"),
         other => other.into(),
     })?;
-    let detail = format!("server {} ({}) added", server.name, server.host);
+    let known_by = match &new.expected_host_key {
+        _ if server.host == host::LOCAL => String::new(),
+        None => "; its key will be taken at the first contact, compared with nothing".to_owned(),
+        Some(expected) => format!("; expected is {}", shown(expected)),
+    };
+    let detail = format!("server {} ({}) added{known_by}", server.name, server.host);
     audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, &server.id, &detail)).await?;
     tx.commit().await?;
     Ok(server)
+}
+
+/// An expected key as the audit log names it.
+fn shown(expected: &ExpectedKey) -> String {
+    let front = if expected.is_authority() { "a certificate by " } else { "" };
+    format!("{front}{}", expected.fingerprint())
+}
+
+/// Refuses what could not be met: this machine shows no key, and an authority may be for other hosts.
+fn require_applicable(server: &Server, expected: Option<&ExpectedKey>) -> Result<()> {
+    let Some(expected) = expected else { return Ok(()) };
+    let port = u16::try_from(server.ssh_port).map_err(Error::internal)?;
+    if server.host == host::LOCAL {
+        return Err(Error::field("expected_host_key", "the machine itself shows no key"));
+    }
+    if !expected.is_for(&server.host, port) {
+        return Err(Error::field("expected_host_key", "the authority is for other hosts than this one"));
+    }
+    Ok(())
 }
 
 fn sealed(app: &App, id: &str, key: Option<&Secret>) -> Result<Option<String>> {
@@ -110,8 +141,15 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
     }
     new.base_dir = patch.base_dir.unwrap_or(new.base_dir);
     require_same_homes(&mut tx, &old, &new).await?;
+    let expected_before = host::expected(&old)?;
+    // What was expected stays with another address: a machine that does not show it is refused until somebody says otherwise.
+    let expected = patch.expected_host_key.unwrap_or_else(|| expected_before.clone());
+    require_applicable(&new, expected.as_ref())?;
+    new.expected_host_key = expected.as_ref().map(ToString::to_string).unwrap_or_default();
+    let is_unproved =
+        expected != expected_before && expected.as_ref().is_some_and(|expected| !is_pinned(&old, expected));
     // Another address is another machine.
-    if patch.forget_host_key || new.host != old.host || new.ssh_port != old.ssh_port {
+    if patch.forget_host_key || is_unproved || new.host != old.host || new.ssh_port != old.ssh_port {
         new.host_key = String::new();
     }
     new.status = patch.status.unwrap_or(new.status);
@@ -124,6 +162,7 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         .field("ssh_user", &old.ssh_user, &new.ssh_user)
         .field("ssh_key_path", &old.ssh_key_path, &new.ssh_key_path)
         .hidden("ssh_key", key_changed)
+        .field("expected_host_key", &name_of(expected_before.as_ref()), &name_of(expected.as_ref()))
         .hidden("host_key", old.host_key != new.host_key)
         .field("base_dir", &old.base_dir, &new.base_dir)
         .field("status", &old.status, &new.status)
@@ -137,6 +176,15 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
     audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, &new.id, &changes.text())).await?;
     tx.commit().await?;
     Ok(new)
+}
+
+fn name_of(expected: Option<&ExpectedKey>) -> String {
+    expected.map(shown).unwrap_or_default()
+}
+
+/// Whether the key that the server showed before is the expected one.
+fn is_pinned(server: &Server, expected: &ExpectedKey) -> bool {
+    server.host_key.parse().is_ok_and(|key| expected.is(&key))
 }
 
 /// What lies below the server's folder is an instance's alone, and goes with its owner; what does not is shared with whoever lives

@@ -20,7 +20,9 @@ record! {
         pub ssh_key_path: String,
         /// Sealed: see `key`.
         pub ssh_key: Option<String>,
-        /// Pinned at the first contact; empty before.
+        /// What it must show, as an administrator said: see `remote::host::ExpectedKey`. Empty: whatever it shows first.
+        pub expected_host_key: String,
+        /// What it showed: pinned at the first contact, and replaced only where an authority certifies it. Empty before.
         pub host_key: String,
         pub base_dir: String,
         pub openclaw_version: String,
@@ -47,8 +49,8 @@ pub fn key_place(id: &str) -> Place<'_> {
 
 /// Fails with `Taken` when the id is in use, by a deleted server too.
 pub async fn insert(tx: &mut Tx, server: &Server) -> Result<()> {
-    let sql = "INSERT INTO server (id, id_key, name, host, ssh_port, ssh_user, ssh_key_path, ssh_key, base_dir, status, notes, created_at, \
-        updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO server (id, id_key, name, host, ssh_port, ssh_user, ssh_key_path, ssh_key, expected_host_key, base_dir, status, notes, \
+        created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &server.id,
         server.id.to_lowercase(),
@@ -58,6 +60,7 @@ pub async fn insert(tx: &mut Tx, server: &Server) -> Result<()> {
         &server.ssh_user,
         &server.ssh_key_path,
         server.ssh_key.as_ref(),
+        &server.expected_host_key,
         &server.base_dir,
         &server.status,
         &server.notes,
@@ -85,7 +88,7 @@ pub async fn lock(tx: &mut Tx, id: &ServerId) -> Result<Option<Server>> {
 }
 
 pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
-    let sql = "UPDATE server SET name = ?, host = ?, ssh_port = ?, ssh_user = ?, ssh_key_path = ?, ssh_key = ?, host_key = ?, \
+    let sql = "UPDATE server SET name = ?, host = ?, ssh_port = ?, ssh_user = ?, ssh_key_path = ?, ssh_key = ?, expected_host_key = ?, host_key = ?, \
         base_dir = ?, openclaw_version = ?, openclaw_pinned = ?, prepared_at = ?, status = ?, notes = ?, updated_at = ? WHERE id = ?";
     let args = args![
         &server.name,
@@ -94,6 +97,7 @@ pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
         &server.ssh_user,
         &server.ssh_key_path,
         server.ssh_key.as_ref(),
+        &server.expected_host_key,
         &server.host_key,
         &server.base_dir,
         &server.openclaw_version,
@@ -111,6 +115,12 @@ pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
 pub async fn pin(db: &Db, id: &ServerId, host_key: &str) -> Result<bool> {
     let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key = ''";
     Ok(db.run(sql, args![host_key, id.as_str()]).await? == 1)
+}
+
+/// Keeps the key that a certified server showed last; answers whether it is another than before.
+pub async fn note_host_key(db: &Db, id: &ServerId, host_key: &str) -> Result<bool> {
+    let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key <> ?";
+    Ok(db.run(sql, args![host_key, id.as_str(), host_key]).await? == 1)
 }
 
 /// Says that this OpenClaw is installed there.

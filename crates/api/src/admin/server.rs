@@ -2,7 +2,9 @@
 
 use base::id::ServerId;
 use base::{Error, Kind, Listing, Name, Secret, Sort, Text};
+use domain::host::{self, Trust};
 use domain::server::{self, Metric, New, Patch, Server};
+use remote::host::{ExpectedKey, HostKey, KeyProblem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -41,8 +43,17 @@ pub struct ServerItem {
     ssh_key_path: String,
     /// Whether a private key is kept for it; the key itself is never shown.
     has_ssh_key: bool,
-    /// The server's own key, pinned at the first contact; empty before.
+    /// What it must show: a public key, its SHA256 fingerprint, or an authority (`@cert-authority`) that certifies it; empty when its first
+    /// key is taken.
+    expected_host_key: String,
+    /// The fingerprint of the expected key or authority; empty without one.
+    expected_fingerprint: String,
+    /// By what it is known.
+    host_key_trust: HostKeyTrust,
+    /// The server's own key as it showed it at the first contact, or with its last certificate; empty before.
     host_key: String,
+    /// The fingerprint of that; empty before.
+    host_key_fingerprint: String,
     #[schema(example = "/srv/assistants")]
     base_dir: String,
     /// The OpenClaw that it was prepared with; empty before.
@@ -57,8 +68,39 @@ pub struct ServerItem {
     updated_at: String,
 }
 
-fn item(api: &Api, server: Server) -> ServerItem {
-    ServerItem {
+/// By what a server is known.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostKeyTrust {
+    /// It is the machine itself.
+    Local,
+    /// By the key that it shows at the first contact, which is compared with nothing.
+    FirstUse,
+    /// By an expected key, with which what it shows is compared.
+    Compared,
+    /// By certificates of an authority.
+    Certified,
+}
+
+impl From<Trust> for HostKeyTrust {
+    fn from(trust: Trust) -> HostKeyTrust {
+        match trust {
+            Trust::Local => HostKeyTrust::Local,
+            Trust::FirstUse => HostKeyTrust::FirstUse,
+            Trust::Compared => HostKeyTrust::Compared,
+            Trust::Certified => HostKeyTrust::Certified,
+        }
+    }
+}
+
+fn item(api: &Api, server: Server) -> Result<ServerItem, Error> {
+    let expected = host::expected(&server)?;
+    let seen = server.host_key.parse::<HostKey>().ok();
+    Ok(ServerItem {
+        expected_fingerprint: expected.map(|expected| expected.fingerprint()).unwrap_or_default(),
+        host_key_trust: host::trust(&server)?.into(),
+        host_key_fingerprint: seen.map(|key| key.fingerprint()).unwrap_or_default(),
+        expected_host_key: server.expected_host_key,
         id: server.id,
         name: server.name,
         host: server.host,
@@ -75,7 +117,7 @@ fn item(api: &Api, server: Server) -> ServerItem {
         notes: server.notes,
         created_at: api.zone().show(server.created_at),
         updated_at: api.zone().show(server.updated_at),
-    }
+    })
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -95,7 +137,9 @@ async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging
     let sort = Sort::asked(wanted.sort.as_deref(), store::server::SORTABLE, default)?;
     let status = wanted.status.map(ServerStatus::as_str);
     let found = server::list(&api.app, wanted.q.as_deref(), status, sort, paging.page(50)?).await?;
-    Ok(Data(found.map(|server| item(&api, server))))
+    let Listing { list, total } = found;
+    let list = list.into_iter().map(|server| item(&api, server)).collect::<Result<_, _>>()?;
+    Ok(Data(Listing { list, total }))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -115,6 +159,10 @@ pub struct NewServer {
     ssh_key_path: Text<500>,
     /// A private key in OpenSSH's form, without a passphrase; kept sealed, never shown.
     ssh_key: Option<Secret>,
+    /// What the server must show: its public key or a line of known_hosts, the key's SHA256 fingerprint, or `@cert-authority` with the
+    /// public key of an authority whose host certificates name this host. When omitted, the key of the first contact is taken, compared
+    /// with nothing.
+    expected_host_key: Option<Text<5000>>,
     /// Where the homes of instances are; `/srv/assistants` when omitted.
     base_dir: Option<Name<200>>,
     #[serde(default)]
@@ -132,11 +180,12 @@ async fn create(who: Admin, api: State, Body(body): Body<NewServer>) -> Answer<S
         ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?.unwrap_or_else(|| "root".into()),
         ssh_key_path: body.ssh_key_path.as_str().to_owned(),
         ssh_key: body.ssh_key,
+        expected_host_key: body.expected_host_key.map_or(Ok(None), |text| expected(text.as_str()))?,
         base_dir: body.base_dir.map(|dir| folder("base_dir", dir.as_str())).transpose()?,
         notes: body.notes.as_str().to_owned(),
     };
     let created = server::create(&api.app, &who.by, new).await?;
-    Ok(Data(item(&api, created)))
+    Ok(Data(item(&api, created)?))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -151,8 +200,13 @@ pub struct ServerPatch {
     #[serde(default, deserialize_with = "crate::shape::given")]
     #[schema(value_type = Option<Secret>)]
     ssh_key: Option<Option<Secret>>,
+    /// What the server must show from now on; null or an empty text expects nothing. A key that it showed before and that is not the
+    /// expected one is forgotten.
+    #[serde(default, deserialize_with = "crate::shape::given")]
+    #[schema(value_type = Option<Text<5000>>)]
+    expected_host_key: Option<Option<Text<5000>>>,
     base_dir: Option<Name<200>>,
-    /// The server was installed anew: its next contact pins its new key.
+    /// The server was installed anew: its next contact pins its new key, which must be the expected one where there is one.
     #[serde(default)]
     forget_host_key: bool,
     status: Option<ServerStatus>,
@@ -169,13 +223,17 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
         ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?,
         ssh_key_path: body.ssh_key_path.map(|p| p.as_str().to_owned()),
         ssh_key: body.ssh_key,
+        expected_host_key: body
+            .expected_host_key
+            .map(|given| given.map_or(Ok(None), |text| expected(text.as_str())))
+            .transpose()?,
         base_dir: body.base_dir.map(|dir| folder("base_dir", dir.as_str())).transpose()?,
         forget_host_key: body.forget_host_key,
         status: body.status.map(|s| s.as_str().to_owned()),
         notes: body.notes.map(|n| n.as_str().to_owned()),
     };
     let updated = server::update(&api.app, &who.by, &ServerId::named(id), patch).await?;
-    Ok(Data(item(&api, updated)))
+    Ok(Data(item(&api, updated)?))
 }
 
 /// Deletes a server (soft).
@@ -205,7 +263,7 @@ async fn detail(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerDe
     let found = domain::instance::list(&api.app, wanted, sort, base::Page::ALL).await?;
     let instances = found.list.into_iter().map(|i| instance_item(&api, i)).collect::<Result<_, _>>()?;
     let latest = server::latest_metric(&api.app, &id).await?;
-    Ok(Data(ServerDetail { server: item(&api, server), instances, stats: ServerStats::new(&api, latest) }))
+    Ok(Data(ServerDetail { server: item(&api, server)?, instances, stats: ServerStats::new(&api, latest) }))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -346,6 +404,14 @@ fn folder(field: &str, text: &str) -> Result<String, Error> {
         Ok(text.to_owned())
     } else {
         Err(Error::field(field, "must be an absolute path such as /srv/assistants"))
+    }
+}
+
+/// An empty text expects nothing, as forms say it.
+fn expected(text: &str) -> Result<Option<ExpectedKey>, Error> {
+    match text.trim() {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|why: KeyProblem| Error::field("expected_host_key", why)),
     }
 }
 

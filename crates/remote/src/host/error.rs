@@ -26,6 +26,8 @@ pub enum Error {
     NotSsh { address: String, why: String },
     #[error("the host key of {address} changed: {} is pinned, {} was seen", .pinned.fingerprint(), .seen.fingerprint())]
     HostKeyChanged { address: String, pinned: HostKey, seen: HostKey },
+    #[error("the host key of {address} is refused: {why}")]
+    HostKeyRefused { address: String, why: String, seen: HostKey },
     #[error("{address} refuses the login of {user}")]
     LoginRefused { address: String, user: String },
     #[error("the SSH key {name} cannot be used: {why}")]
@@ -105,6 +107,7 @@ impl Error {
                 | Error::ConnectTimedOut { .. }
                 | Error::NotSsh { .. }
                 | Error::HostKeyChanged { .. }
+                | Error::HostKeyRefused { .. }
                 | Error::LoginRefused { .. }
                 | Error::Key { .. }
         )
@@ -161,6 +164,7 @@ impl Error {
             Error::ConnectTimedOut { .. } => (Kind::TimedOut, "the server does not answer"),
             Error::NotSsh { .. } => (Kind::Unavailable, "the server does not speak SSH as we do"),
             Error::HostKeyChanged { .. } => (Kind::Conflict, "the server's host key changed"),
+            Error::HostKeyRefused { .. } => (Kind::Conflict, "the server's host key is not the expected one"),
             Error::LoginRefused { .. } => (Kind::Unavailable, "the server refuses the login"),
             Error::Key { .. } => (Kind::Conflict, "the server's SSH key cannot be used"),
             Error::NoSudo { .. } => (Kind::Unavailable, "the server's user may not use sudo"),

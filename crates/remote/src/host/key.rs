@@ -1,4 +1,4 @@
-//! The two keys of an SSH connection: the server's, which is pinned, and ours, which logs in.
+//! The two keys of an SSH connection: the server's, by which it is known, and ours, which logs in.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use base::Secret;
+use russh::keys::ssh_key::public::KeyData;
 use russh::keys::{Algorithm, HashAlg, PrivateKey, PublicKey, PublicKeyOrCertificate, decode_secret_key};
 
 use super::error::{Error, Result};
@@ -18,10 +19,14 @@ impl HostKey {
     pub(super) fn of(presented: &PublicKeyOrCertificate) -> HostKey {
         let key = match presented {
             PublicKeyOrCertificate::PublicKey { key, .. } => key.key_data().clone(),
-            // The authority behind a certificate is nobody's business here: its key is pinned like any other.
+            // Who certified it is judged elsewhere.
             PublicKeyOrCertificate::Certificate(certificate) => certificate.public_key().clone(),
         };
-        HostKey(Arc::new(PublicKey::new(key, "")))
+        HostKey::from(key)
+    }
+
+    pub(super) fn data(&self) -> &KeyData {
+        self.0.key_data()
     }
 
     /// `SHA256:…`, as `ssh-keygen -l` prints it.
@@ -38,12 +43,18 @@ impl HostKey {
     }
 }
 
+impl From<KeyData> for HostKey {
+    fn from(key: KeyData) -> HostKey {
+        HostKey(Arc::new(PublicKey::new(key, "")))
+    }
+}
+
 impl FromStr for HostKey {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<HostKey> {
         let key = PublicKey::from_openssh(text).map_err(|e| Error::odd("a pinned host key", e))?;
-        Ok(HostKey(Arc::new(PublicKey::new(key.key_data().clone(), ""))))
+        Ok(HostKey::from(key.key_data().clone()))
     }
 }
 

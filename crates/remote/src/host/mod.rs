@@ -8,6 +8,7 @@
 mod command;
 pub mod docker;
 mod error;
+mod expected;
 pub mod file;
 mod forward;
 pub mod home;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 pub use command::{Actor, Command};
 pub use error::{Error, Result};
+pub use expected::{ExpectedKey, Problem as KeyProblem};
 pub use forward::Forwarded;
 pub use key::{HostKey, LoginKey};
 pub use lines::Lines;

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::command::{Command, Login};
 use super::error::{Error, Result};
+use super::expected::ExpectedKey;
 use super::forward::{self, Forwarded};
 use super::key::HostKey;
 use super::lines::Lines;
@@ -270,7 +271,10 @@ impl Link {
             *lock(&state) = match &opened {
                 Ok(connection) => State::Open(connection.clone()),
                 Err(why) => {
-                    let refused = matches!(why, Error::LoginRefused { .. } | Error::HostKeyChanged { .. });
+                    let refused = matches!(
+                        why,
+                        Error::LoginRefused { .. } | Error::HostKeyChanged { .. } | Error::HostKeyRefused { .. }
+                    );
                     let refusals = if refused { refusals + 1 } else { 0 };
                     State::Down(Down { why: why.clone(), since: Instant::now(), refusals })
                 }
@@ -318,7 +322,10 @@ impl Link {
 async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>, timing: Timing) -> Result<Arc<Connection>> {
     let known = lock(pinned).clone();
     let opened = Connection::open(address, known.as_ref(), timing).await;
+    // A server that is certified may change its key with its certificate: each connection was judged by itself.
+    let is_certified = address.expected.as_ref().is_some_and(ExpectedKey::is_authority);
     match &opened {
+        Ok(_) if is_certified => tracing::debug!(server = address.name(), "connected"),
         Ok(connection) => {
             let mut pinned = lock(pinned);
             match &*pinned {
@@ -334,7 +341,9 @@ async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>, timing: Tim
             }
             tracing::debug!(server = address.name(), "connected");
         }
-        Err(error @ Error::HostKeyChanged { .. }) => tracing::error!(server = address.name(), "{error}"),
+        Err(error @ (Error::HostKeyChanged { .. } | Error::HostKeyRefused { .. })) => {
+            tracing::error!(server = address.name(), "{error}")
+        }
         Err(error) => tracing::debug!(server = address.name(), "no connection: {error}"),
     }
     opened.map(Arc::new)
@@ -367,6 +376,7 @@ mod tests {
             port: 22,
             user: "root".into(),
             key: super::super::LoginKey::File("/nowhere/key".into()),
+            expected: None,
             host_key,
         };
         let remote = Remote::new(address(None), Timing::default());

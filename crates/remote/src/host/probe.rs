@@ -123,19 +123,25 @@ impl Probe {
         let reached = async {
             let found = ssh::resolve(address, timing).await?;
             let stream = ssh::reach(&found, address, timing).await?;
-            Ok::<_, Error>((stream.peer_addr().map(|at| at.to_string()).unwrap_or_default(), stream))
+            Ok::<_, Error>((stream.peer_addr().map(|at| at.to_string()).unwrap_or_default(), (stream, found)))
         };
-        let (told, stream) = split(reached.await);
+        let (told, reached) = split(reached.await);
         self.note(Step::Address, told, began);
 
         let began = Instant::now();
-        let greeted = ssh::greet(stream?, address, address.host_key.as_ref(), timing).await;
+        let (stream, found) = reached?;
+        let greeted = ssh::greet(stream, &found, address, address.host_key.as_ref(), timing).await;
         self.host_key = match &greeted {
             Ok((_, key)) => Some(key.clone()),
-            Err(Error::HostKeyChanged { seen, .. }) => Some(seen.clone()),
+            Err(Error::HostKeyChanged { seen, .. } | Error::HostKeyRefused { seen, .. }) => Some(seen.clone()),
             Err(_) => None,
         };
-        let known = if address.host_key.is_some() { "as pinned" } else { "seen for the first time" };
+        let known = match &address.expected {
+            Some(expected) if expected.is_authority() => format!("certified by {}", expected.fingerprint()),
+            Some(_) => "as expected".to_owned(),
+            None if address.host_key.is_some() => "as at the first contact".to_owned(),
+            None => "seen for the first time, and compared with nothing".to_owned(),
+        };
         let (told, greeted) =
             split(greeted.map(|(handle, key)| (format!("{} ({known})", key.fingerprint()), (handle, key))));
         self.note(Step::HostKey, told, began);

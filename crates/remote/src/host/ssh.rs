@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use russh::client::{self, Handle};
 use russh::keys::{Algorithm, PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
@@ -13,6 +14,7 @@ use tokio::time::timeout;
 
 use super::command::Login;
 use super::error::{Error, Result};
+use super::expected::ExpectedKey;
 use super::key::{HostKey, LoginKey};
 use super::timing::Timing;
 
@@ -23,16 +25,22 @@ pub(super) const SOCKETS: usize = 256;
 /// and of short questions, which must not wait for people to leave.
 pub(super) const QUESTIONS_AT_ONCE: usize = 64;
 
+/// Ed25519, ECDSA on three curves, RSA.
+const KINDS_OF_KEYS: usize = 5;
+
 /// So many channels are opened on one connection, for commands or for sockets; then there is a new one.
 const MOST_CHANNELS: usize = 200;
 
-/// Where a server is, who logs in there, and which key it must show. Without a key, the first one seen is taken.
+/// Where a server is, who logs in there, and by what it is known. Without any of it, the first key seen is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     pub host: String,
     pub port: u16,
     pub user: String,
     pub key: LoginKey,
+    /// What an administrator expects it to show.
+    pub expected: Option<ExpectedKey>,
+    /// What it showed before.
     pub host_key: Option<HostKey>,
 }
 
@@ -63,8 +71,9 @@ pub(super) struct Connection {
 impl Connection {
     pub async fn open(address: &Address, pinned: Option<&HostKey>, timing: Timing) -> Result<Connection> {
         let key = address.key.load().await?;
-        let stream = reach(&resolve(address, timing).await?, address, timing).await?;
-        let (handle, host_key) = greet(stream, address, pinned, timing).await?;
+        let found = resolve(address, timing).await?;
+        let stream = reach(&found, address, timing).await?;
+        let (handle, host_key) = greet(stream, &found, address, pinned, timing).await?;
         log_in(handle, host_key, address, key, timing).await
     }
 
@@ -94,8 +103,26 @@ impl Connection {
 
 /// Looks at the key that the server shows.
 pub(super) struct Watch {
+    address: Address,
     pinned: Option<HostKey>,
-    seen: Arc<Mutex<Option<HostKey>>>,
+    seen: Arc<Mutex<Option<(HostKey, Result<()>)>>>,
+}
+
+impl Watch {
+    fn judge(&self, presented: &PublicKeyOrCertificate, seen: &HostKey) -> Result<()> {
+        let Address { host, port, expected, .. } = &self.address;
+        if let Some(expected) = expected {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let refused = |why| Error::HostKeyRefused { address: self.address.name(), why, seen: seen.clone() };
+            expected.check(host, *port, presented, now).map_err(refused)?;
+        }
+        match &self.pinned {
+            Some(pinned) if pinned != seen => {
+                Err(Error::HostKeyChanged { address: self.address.name(), pinned: pinned.clone(), seen: seen.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl client::Handler for Watch {
@@ -103,9 +130,10 @@ impl client::Handler for Watch {
 
     async fn check_server_key(&mut self, presented: &PublicKeyOrCertificate) -> Result<bool, Self::Error> {
         let seen = HostKey::of(presented);
-        let known = self.pinned.as_ref().is_none_or(|pinned| *pinned == seen);
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
-        Ok(known)
+        let verdict = self.judge(presented, &seen);
+        let is_known = verdict.is_ok();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some((seen, verdict));
+        Ok(is_known)
     }
 }
 
@@ -134,23 +162,52 @@ pub(super) async fn reach(addresses: &[SocketAddr], address: &Address, timing: T
     Err(last)
 }
 
-/// Version and key exchange; the server has proved that it holds `HostKey`.
+/// Version and key exchange; the server has proved that it holds `HostKey`, and that is the one it is known by.
+///
+/// A fingerprint does not tell the kind of its key, and a server has keys of several kinds: it is asked for the next kind until it has
+/// shown them all.
 pub(super) async fn greet(
+    mut stream: TcpStream,
+    addresses: &[SocketAddr],
+    address: &Address,
+    pinned: Option<&HostKey>,
+    timing: Timing,
+) -> Result<(Handle<Watch>, HostKey)> {
+    let mut shown: Vec<HostKey> = vec![];
+    let mut first: Option<Error> = None;
+    loop {
+        let config = config(address, pinned, &shown, timing);
+        match exchange(stream, config, address, pinned, timing).await {
+            Err(Error::HostKeyRefused { seen, address: name, why })
+                if matches!(address.expected, Some(ExpectedKey::Fingerprint(_)))
+                    && pinned.is_none()
+                    && shown.len() < KINDS_OF_KEYS =>
+            {
+                shown.push(seen.clone());
+                first.get_or_insert(Error::HostKeyRefused { seen, address: name, why });
+                stream = reach(addresses, address, timing).await?;
+            }
+            // It has no key of another kind.
+            Err(error @ (Error::NotSsh { .. } | Error::Unreachable { .. })) => return Err(first.unwrap_or(error)),
+            other => return other,
+        }
+    }
+}
+
+async fn exchange(
     stream: TcpStream,
+    config: client::Config,
     address: &Address,
     pinned: Option<&HostKey>,
     timing: Timing,
 ) -> Result<(Handle<Watch>, HostKey)> {
     let seen = Arc::new(Mutex::new(None));
-    let watch = Watch { pinned: pinned.cloned(), seen: seen.clone() };
-    let greeting = timeout(timing.greet, client::connect_stream(Arc::new(config(pinned, timing)), stream, watch)).await;
+    let watch = Watch { address: address.clone(), pinned: pinned.cloned(), seen: seen.clone() };
+    let greeting = timeout(timing.greet, client::connect_stream(Arc::new(config), stream, watch)).await;
     let shown = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
     match (greeting, shown) {
-        (Ok(Ok(handle)), Some(shown)) => Ok((handle, shown)),
-        (Ok(Err(russh::Error::UnknownKey)), Some(seen)) if pinned.is_some_and(|pinned| *pinned != seen) => {
-            let pinned = pinned.cloned().unwrap_or_else(|| seen.clone());
-            Err(Error::HostKeyChanged { address: address.name(), pinned, seen })
-        }
+        (Ok(Ok(handle)), Some((shown, Ok(())))) => Ok((handle, shown)),
+        (_, Some((_, Err(refused)))) => Err(refused),
         (Ok(Err(russh::Error::IO(error))), _) => Err(refused(address, &error, timing)),
         (Ok(Err(russh::Error::HUP | russh::Error::Disconnect)), _) => {
             Err(Error::Unreachable { address: address.name(), why: "it closed the connection".into() })
@@ -191,13 +248,23 @@ pub(super) async fn log_in(
     }
 }
 
-fn config(pinned: Option<&HostKey>, timing: Timing) -> client::Config {
+/// `shown`: keys that are not the expected one, so that another kind is asked for.
+fn config(address: &Address, pinned: Option<&HostKey>, shown: &[HostKey], timing: Timing) -> client::Config {
     let mut preferred = Preferred::default();
     // A signature over SHA-1 proves nothing any more.
     preferred.key.to_mut().retain(|algorithm| *algorithm != Algorithm::Rsa { hash: None });
-    if let Some(pinned) = pinned {
+    preferred.key.to_mut().retain(|algorithm| !shown.iter().any(|key| key.proves(algorithm)));
+    let known = pinned.or(match &address.expected {
+        Some(ExpectedKey::Key(key)) => Some(key),
+        _ => None,
+    });
+    if let Some(known) = known {
         // A server has keys of several kinds: it is asked for the one we know, or a new order of preference would look like a new key.
-        preferred.key.to_mut().sort_by_key(|algorithm| !pinned.proves(algorithm));
+        preferred.key.to_mut().sort_by_key(|algorithm| !known.proves(algorithm));
+    }
+    if address.expected.as_ref().is_some_and(ExpectedKey::is_authority) {
+        // Asked for ahead of plain keys, which it may show all the same: then it is told that it has no certificate.
+        preferred.host_key_certificates = preferred.key.clone();
     }
     client::Config {
         client_id: russh::SshId::Standard(concat!("SSH-2.0-tidepool_", env!("CARGO_PKG_VERSION")).into()),

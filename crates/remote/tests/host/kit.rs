@@ -56,6 +56,7 @@ impl Fleet {
             port: machine.port,
             user: user.into(),
             key: LoginKey::File(self.key.clone()),
+            expected: None,
             host_key: Some(machine.host_key.parse().unwrap()),
         }
     }

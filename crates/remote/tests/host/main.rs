@@ -8,6 +8,7 @@
 mod commands;
 mod connection;
 mod docker;
+mod expected;
 mod faults;
 mod files;
 mod forward;

@@ -17,9 +17,11 @@ mod words;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use russh::keys::PrivateKey;
+use russh::keys::ssh_key::certificate::{Builder, CertType};
 use russh::keys::ssh_key::private::Ed25519Keypair;
+use russh::keys::{Certificate, PrivateKey, ssh_key};
 use russh::server;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -31,6 +33,10 @@ pub use ssh::Lookup;
 /// sshd in front of one machine, or of many. Dropped, it is gone, and its connections with it.
 pub struct Hosts {
     pub address: SocketAddr,
+    /// Its own key, as `ssh-keyscan` would print it.
+    pub host_key: String,
+    /// The authority that certified that key for this address, as known_hosts would name it.
+    pub authority: String,
     serving: JoinHandle<()>,
 }
 
@@ -44,9 +50,16 @@ impl Hosts {
     pub async fn listen(lookup: Lookup) -> std::io::Result<Hosts> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let key = make_key()?;
+        let (key, authority) = (make_key()?, make_key()?);
+        let certificate = certified(&key, &authority, address).map_err(std::io::Error::other)?;
+        let line = |key: &PrivateKey| {
+            let text = key.public_key().to_openssh().map_err(std::io::Error::other)?;
+            Ok::<_, std::io::Error>(text.trim_end().to_owned())
+        };
+        let (host_key, authority) = (line(&key)?, format!("@cert-authority {} {}", address.ip(), line(&authority)?));
         let config = Arc::new(server::Config {
             keys: vec![key],
+            certificates: vec![certificate],
             inactivity_timeout: None,
             nodelay: true,
             ..server::Config::default()
@@ -58,13 +71,13 @@ impl Hosts {
                     accepted = listener.accept() => match accepted {
                         Ok((stream, _)) => { connections.spawn(serve(config.clone(), stream, lookup.clone())); }
                         // Too many open files: those that are there may end.
-                        Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+                        Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                     },
                     Some(_) = connections.join_next() => {}
                 }
             }
         });
-        Ok(Hosts { address, serving })
+        Ok(Hosts { address, host_key, authority, serving })
     }
 }
 
@@ -80,6 +93,16 @@ async fn serve(config: Arc<server::Config>, stream: TcpStream, lookup: Lookup) {
     if let Ok(session) = server::run_stream(config, stream, connection).await {
         session.await.ok();
     }
+}
+
+/// A host's certificate, for its address and a year.
+fn certified(key: &PrivateKey, authority: &PrivateKey, at: SocketAddr) -> Result<Certificate, ssh_key::Error> {
+    let now = SystemTime::now();
+    let (from, until) = (now - Duration::from_secs(3600), now + Duration::from_secs(365 * 86_400));
+    let subject = key.public_key().key_data().clone();
+    let mut builder = Builder::new_with_validity_times(*b"of the simulator", subject, from, until)?;
+    builder.cert_type(CertType::Host)?.valid_principal(at.ip().to_string())?;
+    builder.sign(authority)
 }
 
 fn make_key() -> std::io::Result<PrivateKey> {

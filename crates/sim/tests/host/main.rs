@@ -38,6 +38,7 @@ fn reach(hosts: &Hosts, user: &str) -> Host {
         port: hosts.address.port(),
         user: user.into(),
         key: LoginKey::Text(Secret::new(sim::host::login_key().unwrap())),
+        expected: None,
         host_key: None,
     }))
 }

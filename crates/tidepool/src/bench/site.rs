@@ -52,6 +52,7 @@ impl Site {
                 ssh_user: "root".into(),
                 ssh_key_path: String::new(),
                 ssh_key: None,
+                expected_host_key: None,
                 base_dir: None,
                 notes: String::new(),
             };

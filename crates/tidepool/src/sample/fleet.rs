@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use base::{Error, Result, Secret};
 use domain::task::Status;
 use domain::{App, health, repair};
+use remote::host::ExpectedKey;
 use sim::host::{Hosts, Machine};
 
 /// id, name; four assistants on each.
@@ -36,6 +37,17 @@ impl Fleet {
     pub fn port(&self, id: &str) -> Result<u16> {
         let found = self.servers.iter().find(|(machine, _)| machine.name == id);
         found.map(|(_, hosts)| hosts.address.port()).ok_or_else(|| Error::internal("no such server"))
+    }
+
+    /// By what a server is to be known: each in another way, so that the console shows all three.
+    pub fn expected(&self, id: &str) -> Result<Option<ExpectedKey>> {
+        let found = self.servers.iter().find(|(machine, _)| machine.name == id);
+        let text = match (id, found) {
+            ("fra-2", Some((_, hosts))) => &hosts.host_key,
+            ("lis-1", Some((_, hosts))) => &hosts.authority,
+            _ => return Ok(None),
+        };
+        text.parse().map(Some).map_err(Error::internal)
     }
 
     /// Waits until the assistants are on their servers, lets something happen to one of them, and has the platform look at all.

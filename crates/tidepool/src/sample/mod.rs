@@ -124,6 +124,7 @@ async fn add_server(app: &App, by: &By, fleet: &Fleet, id: &str, name: &str) -> 
         ssh_user: "root".into(),
         ssh_key_path: String::new(),
         ssh_key: Some(fleet.key.clone()),
+        expected_host_key: fleet.expected(id)?,
         base_dir: None,
         notes: "simulated within the demo".into(),
     };

@@ -27,6 +27,7 @@ mod gateway_crash;
 mod guardian;
 mod handlers;
 mod health;
+mod host_trust;
 mod hosts;
 mod installs;
 mod isolation;

@@ -19,6 +19,7 @@ import { useText } from '../messages';
 import { Capacity } from '../server/capacity';
 import { Containers } from '../server/containers';
 import { ServerForm } from '../server/form';
+import { HostKeyFact } from '../server/host-key';
 import { Metrics } from '../server/metrics';
 import { OpenClaw } from '../server/openclaw';
 import { ConnectionTest } from '../server/test';
@@ -74,11 +75,7 @@ function OneServer({ id }: { id: string }) {
                     },
                     {
                       name: t('servers.hostKey'),
-                      value: data.host_key ? (
-                        <code className="font-mono text-xs break-all">{data.host_key}</code>
-                      ) : (
-                        <NotSet />
-                      ),
+                      value: <HostKeyFact server={data} />,
                     },
                     {
                       name: t('servers.key'),

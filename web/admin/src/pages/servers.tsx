@@ -18,6 +18,7 @@ import { useList } from '../lists';
 import { useText } from '../messages';
 import { oneOf, type Server } from '../records';
 import { ServerForm } from '../server/form';
+import { HostKeyTrust } from '../server/host-key';
 import { OpenClaw } from '../server/openclaw';
 
 const STATUSES = ['active', 'disabled'] as const;
@@ -123,6 +124,13 @@ function useServerColumns(): Column<Server>[] {
         label: 'OpenClaw',
         csv: (one) => one.openclaw_version,
         cell: (one) => <OpenClaw server={one} />,
+      },
+      {
+        key: 'host-key',
+        label: t('servers.hostKey'),
+        extra: true,
+        csv: (one) => one.host_key_trust,
+        cell: (one) => <HostKeyTrust server={one} />,
       },
       {
         key: 'created',

@@ -40,19 +40,23 @@ export function ServerForm({ server, onClose, onDone }: ServerFormProps) {
           ssh_port: Number(fieldText(data, 'ssh_port')) || 22,
           ssh_user: fieldText(data, 'ssh_user').trim() || 'root',
           ssh_key_path: fieldText(data, 'ssh_key_path').trim(),
-          ssh_key: key === '' ? null : key,
+          expected_host_key: fieldText(data, 'expected_host_key').trim(),
           base_dir: fieldText(data, 'base_dir').trim() || '/srv/assistants',
           notes: fieldText(data, 'notes'),
         };
         if (!server)
           return unwrap(
-            api.POST('/servers', { body: { ...body, id: fieldText(data, 'id').trim() || null } }),
+            api.POST('/servers', {
+              body: { ...body, ssh_key: key === '' ? null : key, id: fieldText(data, 'id').trim() || null },
+            }),
           );
         return unwrap(
           api.PATCH('/servers/{id}', {
             params: { path: { id: server.id } },
             body: {
               ...body,
+              // An empty field keeps the stored key; null would take it away.
+              ...(key !== '' && { ssh_key: key }),
               status: fieldText(data, 'status') === 'disabled' ? 'disabled' : 'active',
               forget_host_key: data.has('forget_host_key'),
             },
@@ -116,6 +120,16 @@ export function ServerForm({ server, onClose, onDone }: ServerFormProps) {
             autoComplete="off"
             hint={t(server?.has_ssh_key ? 'servers.keyKept' : 'servers.keyHint')}
             error={refused('ssh_key')}
+          />
+          <TextArea
+            label={t('servers.expected')}
+            name="expected_host_key"
+            mono
+            rows={2}
+            autoComplete="off"
+            defaultValue={server?.expected_host_key}
+            hint={t('servers.expectedHint')}
+            error={refused('expected_host_key')}
           />
           <TextArea label={t('instances.notes')} name="notes" rows={2} defaultValue={server?.notes} />
           {server && (

@@ -96,6 +96,7 @@ async fn people(app: &App) -> Result<Secret> {
         ssh_user: "root".into(),
         ssh_key_path: String::new(),
         ssh_key: None,
+        expected_host_key: None,
         base_dir: None,
         notes: String::new(),
     };

@@ -110,6 +110,7 @@ fn server_record(number: usize, port: u16, ssh_key: String, now: Timestamp) -> S
         ssh_user: simulated::user(number),
         ssh_key_path: String::new(),
         ssh_key: Some(ssh_key),
+        expected_host_key: String::new(),
         host_key: String::new(),
         base_dir: domain::server::BASE_DIR.into(),
         openclaw_version: String::new(),

@@ -139,6 +139,7 @@ fn host(fleet: &Fleet, machine: &Machine) -> Result<Host> {
         port: machine.port,
         user: "root".into(),
         key: LoginKey::File(fleet.key.clone()),
+        expected: None,
         host_key: Some(machine.host_key.parse()?),
     })))
 }

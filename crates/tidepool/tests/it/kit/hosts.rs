@@ -69,6 +69,7 @@ impl Fleet {
             port: machine.port,
             user: "root".into(),
             key: LoginKey::File(self.key.clone()),
+            expected: None,
             host_key: Some(machine.host_key.parse().unwrap()),
         }))
     }
