@@ -26,8 +26,7 @@ pub async fn approve(
     let place = server::find(&app.db, &ServerId::named(&own.server_id)).await?.ok_or(Kind::NotFound)?;
     // Over the server's connection alone: only there the gateway believes the token without a device.
     let host = host::reach(app, &place).await?;
-    let port = u16::try_from(own.gateway_port).map_err(Error::internal)?;
-    let mut rpc = Rpc::open(&host, port, &own.token(&app.sealer)?, Scope::LET_CHAT).await?;
+    let mut rpc = Rpc::open(app, &host, &own, Scope::LET_CHAT).await?;
     let devices: Devices = serde_json::from_value(rpc.call(Request::devices).await?).map_err(|error| {
         Error::new(Kind::Gateway, "the instance's list of devices cannot be read").with_operator(error)
     })?;

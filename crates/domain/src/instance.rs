@@ -29,6 +29,8 @@ pub struct New {
     pub is_main: bool,
     pub home: String,
     pub unit: String,
+    /// The container that it runs in; empty for a service.
+    pub container_id: String,
     pub provision: bool,
 }
 
@@ -95,7 +97,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let record = Instance {
         gateway_token: app.sealer.seal(token_place(id.as_str()), &token)?,
         id: id.as_str().to_owned(),
-        container_id: String::new(),
+        container_id: new.container_id,
         server_id: server.id,
         assigned_user_id: None,
         pooled: false,

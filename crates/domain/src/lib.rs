@@ -24,6 +24,7 @@ pub mod install;
 pub mod instance;
 pub mod job;
 pub mod key;
+pub mod listener;
 pub mod llm;
 pub mod login;
 pub mod marketplace;

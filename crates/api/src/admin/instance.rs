@@ -3,6 +3,7 @@
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Error, GatewayPort, Listing, Name, Secret, Sort, Text};
 use domain::instance::{self, Listed, New, Patch};
+use domain::listener;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -44,6 +45,8 @@ pub struct InstanceItem {
     gateway_port: i64,
     #[schema(example = "ws://127.0.0.1:18789")]
     gateway_url: String,
+    /// Whether it may be dialled at gateway_url itself: that its own gateway answers there cannot be proved.
+    unproved_address: bool,
     /// Masked in lists and in the answers to changes, whole in the detail.
     #[schema(example = "…w0rd")]
     gateway_token: String,
@@ -87,6 +90,7 @@ fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
         assigned_email,
         pooled: instance.pooled,
         gateway_port: instance.gateway_port,
+        unproved_address: listener::is_direct(&instance),
         gateway_url: instance.gateway_url,
         gateway_token,
         model: instance.model,
@@ -296,6 +300,9 @@ pub struct NewInstance {
     home: Text<500>,
     #[serde(default)]
     unit: Text<100>,
+    /// The container that it runs in, where it is no service: only what Docker publishes for that one answers in its name.
+    #[serde(default)]
+    container_id: Text<100>,
     /// Also make it on its server (beyond the spec): enqueues provision_instance. It gets a Unix user of its own; where that cannot be made,
     /// the task fails.
     #[serde(default)]
@@ -319,6 +326,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
         is_main: body.is_main,
         home: body.home.as_str().to_owned(),
         unit: body.unit.as_str().to_owned(),
+        container_id: body.container_id.as_str().to_owned(),
         provision: body.provision,
     };
     instance::create(&api.app, &who.by, new).await?;

@@ -1,15 +1,17 @@
-//! Asking an instance's gateway over its server's connection: is it alive, is it ready, does it answer a chat.
+//! Asking an instance's gateway over its server's connection: is it alive, is it ready, does it answer a chat. What another program on its
+//! port would answer does not count.
 
 use std::time::Duration;
 
 use base::{Error, Kind, Result};
 use openclaw::Version;
-use remote::host::{Command, Host};
+use remote::host::Command;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::{Assistant, install};
+use crate::listener;
 
 const ASK: Duration = Duration::from_secs(5);
 /// Until there is a socket at all.
@@ -22,10 +24,11 @@ pub struct Answer {
 }
 
 /// GET on the gateway's port. `None` where nothing listens, or nothing sensible answers.
-pub async fn get(host: &Host, port: u16, path: &str) -> Result<Option<Answer>> {
+pub async fn get(assistant: &Assistant, path: &str) -> Result<Option<Answer>> {
+    let (port, tenant) = (assistant.port()?, listener::tenant(&assistant.instance)?);
     // That the server takes us at last is not the instance's to say: whoever waits for that in vain learns nothing of it.
     let late = || Error::new(Kind::TimedOut, "the server did not let us ask in time");
-    let mut socket = match timeout(TURN, host.forward(port)).await {
+    let mut socket = match timeout(TURN, assistant.host.forward(port, &tenant)).await {
         Ok(Ok(socket)) => socket,
         Ok(Err(remote::host::Error::PortClosed { .. })) => return Ok(None),
         Ok(Err(error)) => return Err(Error::from(error)),
@@ -64,12 +67,12 @@ pub enum Stage {
 /// Channels are for bots: one that does not come up is a finding, and no reason to call the assistant down.
 const CHANNELS: &[&str] = &["telegram", "discord", "slack", "whatsapp", "signal", "matrix"];
 
-pub async fn stage(host: &Host, port: u16) -> Result<Stage> {
-    let alive = get(host, port, "/healthz").await?.is_some_and(|a| a.status == 200 && a.body["ok"] == json!(true));
+pub async fn stage(assistant: &Assistant) -> Result<Stage> {
+    let alive = get(assistant, "/healthz").await?.is_some_and(|a| a.status == 200 && a.body["ok"] == json!(true));
     if !alive {
         return Ok(Stage::Silent);
     }
-    let Some(ready) = get(host, port, "/readyz").await? else { return Ok(Stage::Alive) };
+    let Some(ready) = get(assistant, "/readyz").await? else { return Ok(Stage::Alive) };
     let failing: Vec<String> = match ready.body["failing"].as_array() {
         Some(list) => list.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect(),
         None => vec![],
@@ -79,8 +82,12 @@ pub async fn stage(host: &Host, port: u16) -> Result<Stage> {
 }
 
 /// The version that a running gateway says it is.
-pub async fn version(host: &Host, port: u16) -> Result<Option<Version>> {
-    let answer = get(host, port, "/startupz").await?;
+pub async fn version(assistant: &Assistant) -> Result<Option<Version>> {
+    let answer = match get(assistant, "/startupz").await {
+        // What another program on its port is says nothing of the instance.
+        Err(error) if error.kind == Kind::Conflict => None,
+        answer => answer?,
+    };
     Ok(answer.and_then(|a| a.body["version"].as_str()?.parse().ok()))
 }
 

@@ -64,7 +64,7 @@ pub async fn of_instance(app: &App, assistant: &Assistant) -> Result<Version> {
     if let Ok(version) = assistant.instance.openclaw_version.parse() {
         return Ok(version);
     }
-    match health::version(&assistant.host, assistant.port()?).await? {
+    match health::version(assistant).await? {
         Some(version) => {
             instance::set_version(&app.db, &assistant.id(), &version.to_string()).await?;
             Ok(version)

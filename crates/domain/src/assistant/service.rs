@@ -95,7 +95,7 @@ async fn wait(context: &Context, assistant: &Assistant, began: Instant) -> Resul
     let port = assistant.port()?;
     let mut alive = false;
     loop {
-        match health::stage(&assistant.host, port).await? {
+        match health::stage(assistant).await? {
             Stage::Silent => {}
             Stage::Alive => {
                 if !alive {

@@ -53,9 +53,7 @@ struct List {
 
 async fn look(app: &App, looked: &Looked, member: &Member, open: &HashSet<String>) -> Result<Vec<Finding>> {
     let instance = &member.instance;
-    let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
-    let token = instance.token(&app.sealer)?;
-    let mut rpc = Rpc::open(&looked.host, port, &token, Scope::CHAT).await?;
+    let mut rpc = Rpc::open(app, &looked.host, instance, Scope::CHAT).await?;
     let stuck = stuck(app, &mut rpc).await?;
     let mut found: Vec<Finding> = vec![];
     for session in &stuck {

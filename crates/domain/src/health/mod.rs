@@ -35,7 +35,7 @@ use crate::App;
 use crate::alert::{self, Rule};
 use crate::assistant::isolation;
 use crate::audit::{self, Action, By, Deed};
-use crate::{repair, server};
+use crate::{listener, repair, server};
 use judge::{Before, Found};
 use rpc::Silence;
 use sweep::{Looked, Member, Post, Since};
@@ -182,6 +182,7 @@ async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> S
     let began = Instant::now();
     match talk(app, &looked.host, &member.instance).await {
         Ok(()) => {}
+        Err(Silence::Foreign(error)) => return Seen::new(Found::Failed, "websocket", error.client),
         Err(Silence::Wedged(error)) => {
             return Seen::new(Found::Failed, "websocket", format!("alive, but wedged: {}", error.client));
         }
@@ -231,9 +232,7 @@ fn service(answer: &Answer, server: &Server) -> Option<Seen> {
 }
 
 async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Result<(), Silence> {
-    let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
-    let token = instance.token(&app.sealer).map_err(Error::from)?;
-    let mut rpc = rpc::Rpc::open(host, port, &token, Scope::LOOK).await?;
+    let mut rpc = rpc::Rpc::open(app, host, instance, Scope::LOOK).await?;
     rpc.call(Request::health).await.map(drop)
 }
 
@@ -295,7 +294,8 @@ async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>>
         Bind::Lan => straight(&instance.gateway_url).await?,
         Bind::Loopback if local => {
             let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
-            Road::new(Box::new(Host::local().forward(port).await?), format!("127.0.0.1:{port}"))
+            let socket = Host::local().forward(port, &listener::tenant(instance)?).await?;
+            Road::new(Box::new(socket), format!("127.0.0.1:{port}"))
         }
         Bind::Loopback => return Ok(None),
     };
@@ -426,6 +426,8 @@ pub async fn follow_up(app: &App, tx: &mut store::Tx, report: &Report) -> Result
         }
         Health::Healthy => {
             alert::resolve(app, tx, Rule::InstancesUnhealthy, &subject).await?;
+            // Its own gateway answered on its port.
+            repair::resolve(app, tx, &report.id, listener::FOREIGN_LISTENER).await?;
             repair::resolve(app, tx, &report.id, repair::AUTO_RECOVERY).await
         }
         Health::Unknown | Health::RateLimited => Ok(()),

@@ -1,19 +1,24 @@
 //! A conversation with an instance's gateway over its server's connection: a bound port and a green page are no proof
-//! that it works, a handshake and an answer are.
+//! that it works, a handshake and an answer are. The token is shown to nobody but the instance's own gateway.
 
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use base::{Error, Kind, Secret};
+use base::{Error, Kind};
 use futures_util::{SinkExt as _, StreamExt as _};
 use openclaw::frame::{Frame, Request, Scope, connect};
 use remote::host::{Error as HostError, Forwarded, Host};
 use serde_json::Value;
+use store::instance::Instance;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::{App, listener};
+
 const LIMIT: Duration = Duration::from_secs(5);
+/// Until there is a socket, and the server has said whose it is.
+const WAY: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -22,6 +27,8 @@ pub enum Silence {
     NoWay(Error),
     /// The gateway is not there, or does not answer as it must.
     Wedged(Error),
+    /// Something else holds its port, and was told nothing.
+    Foreign(Error),
 }
 
 impl From<Error> for Silence {
@@ -33,7 +40,7 @@ impl From<Error> for Silence {
 impl From<Silence> for Error {
     fn from(silence: Silence) -> Error {
         match silence {
-            Silence::NoWay(error) | Silence::Wedged(error) => error,
+            Silence::NoWay(error) | Silence::Wedged(error) | Silence::Foreign(error) => error,
         }
     }
 }
@@ -47,14 +54,16 @@ pub struct Rpc {
 
 impl Rpc {
     /// Shakes hands, within five seconds from when the gateway was reached.
-    pub async fn open(host: &Host, port: u16, token: &Secret, scopes: &[Scope]) -> Heard<Rpc> {
-        let stream = way(host, port).await?;
+    pub async fn open(app: &App, host: &Host, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
+        let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
+        let token = instance.token(&app.sealer).map_err(Error::from)?;
+        let stream = way(app, host, instance, port).await?;
         let opened = async {
             let (socket, _) = client_async(format!("ws://127.0.0.1:{port}/"), stream).await.map_err(odd)?;
             let mut rpc = Rpc { socket, next: 1 };
             // The challenge comes first; what it asks for is for browsers.
             rpc.next_event("connect.challenge").await?;
-            rpc.socket.send(Message::text(connect("1", token, scopes).expose())).await.map_err(odd)?;
+            rpc.socket.send(Message::text(connect("1", &token, scopes).expose())).await.map_err(odd)?;
             rpc.answer("1").await?;
             Ok::<_, Silence>(rpc)
         };
@@ -108,9 +117,14 @@ impl Rpc {
 }
 
 /// The way to the gateway's port, over its server's connection.
-async fn way(host: &Host, port: u16) -> Heard<Forwarded> {
-    match timeout(LIMIT, host.forward(port)).await {
+async fn way(app: &App, host: &Host, instance: &Instance, port: u16) -> Heard<Forwarded> {
+    let tenant = listener::tenant(instance)?;
+    match timeout(WAY, host.forward(port, &tenant)).await {
         Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error @ HostError::Foreign { .. })) => {
+            listener::note(app, instance, &error).await;
+            Err(Silence::Foreign(error.into()))
+        }
         Ok(Err(error @ HostError::PortClosed { .. })) => Err(Silence::Wedged(error.into())),
         Ok(Err(error)) => Err(Silence::NoWay(error.into())),
         Err(_) => Err(Silence::NoWay(Error::new(Kind::TimedOut, "the server has no connection left for it"))),

@@ -1,17 +1,19 @@
-//! The way to an instance: over its server's connection, or straight to its gateway_url where there is no such way.
+//! The way to an instance: over its server's connection, or straight to its gateway_url where there is no such way. Either is handed out
+//! only after its server was asked who answers there, as far as that server can be asked.
 
 use std::time::Duration;
 
 use base::id::ServerId;
 use base::{Error, Kind, Result};
-use openclaw::config::{Bind, webhook_port};
+use openclaw::config::webhook_port;
 use remote::assistant::{Road, Way, straight};
-use remote::host;
+use remote::host::{self, Accepted, Host};
 use store::instance::Instance;
 use store::server::{self, Server};
+use url::Url;
 
-use crate::App;
 use crate::assistant::settings;
+use crate::{App, listener};
 
 /// What of an instance is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +30,31 @@ pub async fn reach(app: &App, instance: &Instance, port: Port) -> Result<Road> {
     };
     let number = u16::try_from(number).map_err(Error::internal)?;
     let server = server::find(&app.db, &ServerId::named(&instance.server_id)).await?.ok_or(Kind::NotFound)?;
-    match over_server(app, &server, port, number).await {
+    match over_server(app, &server, instance, port, number).await {
         Ok(way) => Ok(Road::new(way, format!("127.0.0.1:{number}"))),
-        Err(error)
-            if port == Port::Gateway
-                && Bind::for_url(&instance.gateway_url) == Bind::Lan
-                && is_no_way(&server, &error) =>
-        {
+        Err(error) if port == Port::Gateway && listener::is_direct(instance) && is_no_way(&server, &error) => {
             tracing::debug!(%error, instance = instance.id, "not over its server: straight to its gateway_url");
-            straight(&instance.gateway_url).await
+            let road = straight(&instance.gateway_url).await?;
+            require_no_foreigner(app, &server, instance).await?;
+            Ok(road)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Whether what answers at the instance's own address is the instance cannot be proved: it may be on any machine. But a neighbour on its
+/// server who has the instance's port at another address than loopback must not get the connection this way.
+async fn require_no_foreigner(app: &App, server: &Server, instance: &Instance) -> Result<()> {
+    let port = Url::parse(&instance.gateway_url).ok().and_then(|url| url.port_or_known_default());
+    let Some(port) = port.filter(|port| i64::from(*port) == instance.gateway_port) else { return Ok(()) };
+    let Ok(host) = connect(app, server).await else { return Ok(()) };
+    match host.prove(port, &listener::tenant(instance)?, Accepted::Anywhere).await {
+        Err(error @ host::Error::Foreign { .. }) => {
+            listener::note(app, instance, &error).await;
+            Err(error.into())
+        }
+        // Nobody listens there, or the server cannot be asked: the address is another's, or nothing is known.
+        _ => Ok(()),
     }
 }
 
@@ -47,20 +63,38 @@ fn is_no_way(server: &Server, error: &Error) -> bool {
     !crate::host::has_login(server) || matches!(error.kind, Kind::Unavailable | Kind::TimedOut)
 }
 
-async fn over_server(app: &App, server: &Server, port: Port, number: u16) -> Result<Box<dyn Way>> {
+async fn connect(app: &App, server: &Server) -> Result<Host> {
     let target = crate::host::target(&app.sealer, server)?;
-    let host = match target {
+    match target {
         // The first contact pins the server's key.
-        host::Target::Ssh(_) if server.host_key.is_empty() => crate::host::connect(app, server).await?,
+        host::Target::Ssh(_) if server.host_key.is_empty() => crate::host::connect(app, server).await,
         // Browsers come back again and again: that a server is away is written down by those who look after servers.
-        _ => app.hosts.host(&server.id, &target),
-    };
+        _ => Ok(app.hosts.host(&server.id, &target)),
+    }
+}
+
+async fn over_server(
+    app: &App,
+    server: &Server,
+    instance: &Instance,
+    port: Port,
+    number: u16,
+) -> Result<Box<dyn Way>> {
+    let host = connect(app, server).await?;
+    let tenant = listener::tenant(instance)?;
     let forwarded = match port {
-        Port::Gateway => host.forward_for_long(number).await,
-        Port::Webhook => host.forward(number).await,
+        Port::Gateway => host.forward_for_long(number, &tenant).await,
+        Port::Webhook => host.forward(number, &tenant).await,
     };
     match forwarded {
-        Ok(socket) => Ok(Box::new(socket)),
+        Ok(socket) => {
+            listener::proved(app, instance).await?;
+            Ok(Box::new(socket))
+        }
+        Err(error @ host::Error::Foreign { .. }) => {
+            listener::note(app, instance, &error).await;
+            Err(error.into())
+        }
         Err(host::Error::PortClosed { .. }) => Err(Error::new(Kind::Unavailable, "the instance does not answer")),
         Err(error @ host::Error::Busy) => {
             let full = Error::new(Kind::TooManyRequests, "the instance's server has too many connections");

@@ -61,7 +61,7 @@ async fn ended(assistant: &Assistant) -> Result<Option<State>> {
         if state.active == Active::Failed || state.sub == "auto-restart" {
             return Ok(Some(state));
         }
-        let ready = matches!(health::stage(&assistant.host, assistant.port()?).await?, Stage::Ready(_));
+        let ready = matches!(health::stage(assistant).await?, Stage::Ready(_));
         if ready || state.active == Active::Inactive {
             break;
         }

@@ -146,6 +146,13 @@ pub(crate) async fn allows(app: &App, instance: &str, rule: &str, before: &str) 
     Ok(!spent)
 }
 
+/// A case that only people can end: the ledger says so once an hour, and an alert is open until it is over.
+pub(crate) async fn alert_only(app: &App, instance: &str, rule: &str, found: &str) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    tell(app, &mut tx, instance, rule, found, found).await?;
+    Ok(tx.commit().await?)
+}
+
 /// A repair that was done on the spot.
 pub(crate) struct Done<'a> {
     pub instance: &'a str,

@@ -108,7 +108,7 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     // The ten seconds begin when it answers, or when it has had its time.
     let began = Instant::now();
     while began.elapsed() < ANSWER.min(app.assistants.start_limit) {
-        if pages::stage(&assistant.host, assistant.port()?).await? != pages::Stage::Silent {
+        if pages::stage(&assistant).await? != pages::Stage::Silent {
             break;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -92,7 +92,7 @@ async fn mend(context: &Context, found: &Repair) -> Result<(String, String)> {
 }
 
 async fn now(assistant: &Assistant) -> Result<String> {
-    Ok(match health::stage(&assistant.host, assistant.port()?).await? {
+    Ok(match health::stage(assistant).await? {
         health::Stage::Silent => "it is not answering".into(),
         health::Stage::Alive => "it is alive, but not ready".into(),
         health::Stage::Ready(failing) if failing.is_empty() => "it is ready".into(),

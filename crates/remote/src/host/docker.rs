@@ -63,6 +63,16 @@ pub async fn logs(host: &Host, container: &str) -> Result<String> {
     Ok(checked(output, container)?.text())
 }
 
+/// The ports of the server that Docker leads to a running container.
+pub async fn published(host: &Host, container: &str) -> Result<Vec<u16>> {
+    const FORMAT: &str =
+        "{{if .State.Running}}{{range .NetworkSettings.Ports}}{{range .}}{{.HostPort}} {{end}}{{end}}{{end}}";
+    let command = Command::new("docker").args(["inspect", "--type", "container", "--format", FORMAT, "--"]);
+    let output = host.run(&command.arg(named(container)?)).await?;
+    let text = checked(output, container)?.text();
+    Ok(text.split_whitespace().filter_map(|port| port.parse().ok()).collect())
+}
+
 fn named(container: &str) -> Result<&str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let whole = container.starts_with(|c: char| c.is_ascii_alphanumeric()) && container.chars().all(allowed);

@@ -88,6 +88,9 @@ pub enum Error {
     NotStarted { unit: String, why: String },
     #[error("port {port}: nothing listens on it")]
     PortClosed { port: u16 },
+    /// A socket on an instance's port that is not the instance's.
+    #[error("port {port}: held by {by}, and not by the instance alone")]
+    Foreign { port: u16, by: String },
     #[error("the server forbids forwarded connections")]
     NoForwarding,
     #[error("docker: {0}")]
@@ -195,6 +198,8 @@ impl Error {
             Error::StartLimit { .. } => (Kind::Conflict, "the service was started too often"),
             Error::NotStarted { .. } => (Kind::Gateway, "the service did not start"),
             Error::PortClosed { .. } => (Kind::Unavailable, "nothing listens on the port"),
+            // No other way may be tried: it could lead to the same program.
+            Error::Foreign { .. } => (Kind::Conflict, "another program answers on the instance's port"),
             Error::NoForwarding => (Kind::Unavailable, "the server forbids forwarded connections"),
             Error::NoDocker(_) => (Kind::Unavailable, "the server has no working Docker"),
             Error::NoContainer(_) => (Kind::NotFound, "there is no such container"),

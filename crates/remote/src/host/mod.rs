@@ -3,7 +3,8 @@
 //! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`; what lies below a tenant's home: `home`), and
 //! forwards sockets (`forward`). Over SSH it has two connections, because a slow reader of one stream may hold up a connection, and commands must not wait for that; both are
 //! shared by everybody and come back by themselves (`pool`). What a server can be asked beyond that stands on top, one file each:
-//! `systemd`, `journal`, `ports`, `users`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all.
+//! `systemd`, `journal`, `ports`, `users`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all. A
+//! socket to an instance is handed out once `listener` has proved who answers there.
 
 mod command;
 pub mod docker;
@@ -15,6 +16,7 @@ pub mod home;
 pub mod journal;
 mod key;
 mod lines;
+mod listener;
 mod local;
 pub mod metrics;
 mod output;
@@ -35,12 +37,14 @@ pub use expected::{ExpectedKey, Problem as KeyProblem};
 pub use forward::Forwarded;
 pub use key::{HostKey, LoginKey};
 pub use lines::Lines;
+pub use listener::{Accepted, Tenant};
 pub use output::Output;
 pub use pool::Hosts;
 pub use ssh::Address;
 pub use timing::Timing;
 
 use command::Login;
+use listener::Looks;
 use pool::Remote;
 
 /// What a server is: this machine, or one that is reached over SSH.
@@ -57,6 +61,7 @@ pub struct Host(Arc<Inner>);
 struct Inner {
     target: Target,
     way: Way,
+    looks: Looks,
 }
 
 enum Way {
@@ -76,7 +81,7 @@ impl Host {
             Target::Local => Way::Local(local::login()),
             Target::Ssh(address) => Way::Ssh(Box::new(Remote::new(address.clone(), timing))),
         };
-        Host(Arc::new(Inner { target, way }))
+        Host(Arc::new(Inner { target, way, looks: Looks::default() }))
     }
 
     pub fn local() -> Host {
@@ -141,16 +146,45 @@ impl Host {
         }
     }
 
-    /// A socket to a port of the server's loopback, for a question that is soon answered.
-    pub async fn forward(&self, port: u16) -> Result<Forwarded> {
+    /// Runs a command on the connection that sockets are forwarded over: it does not wait for commands that take long.
+    async fn beside(&self, command: &Command) -> Result<Output> {
+        let line = command.line(self.login())?;
+        let output = match &self.0.way {
+            Way::Local(_) => local::run(line, command).await?,
+            Way::Ssh(remote) => remote.beside(line, command).await?,
+        };
+        command.judged(self.login(), output)
+    }
+
+    fn looks(&self) -> &Looks {
+        &self.0.looks
+    }
+
+    /// A socket to an instance's port on the server's loopback, for a question that is soon answered. It is handed out only when every
+    /// socket on the port was seen to be the tenant's.
+    pub async fn forward(&self, port: u16, tenant: &Tenant) -> Result<Forwarded> {
+        let socket = self.tunnel(port).await?;
+        self.prove(port, tenant, Accepted::AtLoopback).await?;
+        Ok(socket)
+    }
+
+    /// The same for who stays as long as they like. They have places of their own, and are told soon that none is left.
+    pub async fn forward_for_long(&self, port: u16, tenant: &Tenant) -> Result<Forwarded> {
+        let socket = self.tunnel_for_long(port).await?;
+        self.prove(port, tenant, Accepted::AtLoopback).await?;
+        Ok(socket)
+    }
+
+    /// A socket to whoever listens on a port of the server's loopback. Nothing that is meant for an instance may be sent over it.
+    pub async fn tunnel(&self, port: u16) -> Result<Forwarded> {
         match &self.0.way {
             Way::Local(_) => forward::local(port).await,
             Way::Ssh(remote) => remote.forward(port).await,
         }
     }
 
-    /// The same for who stays as long as they like. They have places of their own, and are told soon that none is left.
-    pub async fn forward_for_long(&self, port: u16) -> Result<Forwarded> {
+    /// The same for who stays.
+    pub async fn tunnel_for_long(&self, port: u16) -> Result<Forwarded> {
         match &self.0.way {
             Way::Local(_) => forward::local(port).await,
             Way::Ssh(remote) => remote.forward_for_long(port).await,
@@ -185,13 +219,16 @@ mod tests {
         moves(host.lines(&command));
         moves(host.read("/x", 1, Actor::Root));
         moves(host.write(&file::Write::new("/x", "y", file::Expect::Any)));
-        moves(host.forward(1));
+        moves(host.tunnel(1));
+        moves(host.tunnel_for_long(1));
         moves(home::owner(&host, "/x"));
         moves(home::Home::new(&host, "/x", "y").read("/x/z", 1));
         moves(home::archive::Archive::of(&host, "/x", 1).restore("y"));
-        moves(host.forward_for_long(1));
         moves(host.contact());
         let unit = systemd::Unit::parse("x").unwrap();
+        let tenant = Tenant::Service { home: String::new(), unit: unit.clone() };
+        moves(host.forward(1, &tenant));
+        moves(host.forward_for_long(1, &tenant));
         moves(systemd::restart(&host, &unit));
         moves(journal::last(&host, &unit, 1));
         moves(ports::free(&host, 1, &ports::Instance { unit: &unit, state_dir: "/x" }));

@@ -176,6 +176,12 @@ impl Remote {
         self.streams.turn(|connection| connection.sessions.clone(), self.timing.queue, work).await
     }
 
+    /// A short command on the connection of the streams, which has sessions of its own.
+    pub async fn beside(&self, line: String, command: &Command) -> Result<Output> {
+        let work = |connection, permit| session::run(connection, permit, line.clone(), command);
+        self.streams.turn(|connection| connection.sessions.clone(), self.timing.short_queue, work).await
+    }
+
     pub async fn forward(&self, port: u16) -> Result<Forwarded> {
         let work = |connection, permit| forward::open(connection, permit, port);
         self.streams.turn(|_| self.questions.clone(), self.timing.queue, work).await

@@ -187,7 +187,7 @@ on_hosts! {
         .await;
         assert!(many.iter().all(|said| said == "here"));
         assert_eq!(relay.connections(), 1);
-        let sockets = join_all((0..5).map(|_| async { hosts.host("server-1", &target).forward(22).await.unwrap() })).await;
+        let sockets = join_all((0..5).map(|_| async { hosts.host("server-1", &target).tunnel(22).await.unwrap() })).await;
         assert_eq!((sockets.len(), relay.connections()), (5, 2));
 
         // A key that was seen and is pinned from now on is no other server.

@@ -8,7 +8,7 @@ use crate::kit::{Fleet, sh, unique};
 use crate::on_hosts;
 
 /// An image needs no registry: a shell and what it is linked to.
-async fn image(host: &Host) {
+pub async fn image(host: &Host) {
     let script = r#"
         docker image inspect tiny >/dev/null 2>&1 && exit
         files=$(for f in /bin/sh /bin/sleep /bin/echo; do echo $f; ldd $f | grep -o '/[^ ]*'; done | sort -u)

@@ -53,7 +53,7 @@ s.serve_forever()
 }
 
 async fn echoes(host: &Host, port: u16, size: usize) {
-    let (mut read, mut write) = tokio::io::split(host.forward(port).await.unwrap());
+    let (mut read, mut write) = tokio::io::split(host.tunnel(port).await.unwrap());
     let sent: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
     let writing = async {
         write.write_all(&sent).await.unwrap();
@@ -97,17 +97,17 @@ on_hosts! {
         let server = Echo::start(&host).await;
         let mut open = vec![];
         for _ in 0..256 {
-            open.push(host.forward_for_long(server.port).await.unwrap());
+            open.push(host.tunnel_for_long(server.port).await.unwrap());
         }
-        assert_eq!(host.forward_for_long(server.port).await.err(), Some(Error::Busy));
+        assert_eq!(host.tunnel_for_long(server.port).await.err(), Some(Error::Busy));
         tokio::time::timeout(LIMIT, echoes(&host, server.port, 10)).await.expect("a question waits for people");
         open.pop();
-        until_ok("somebody has the place that was left", async || host.forward_for_long(server.port).await.map(drop)).await;
+        until_ok("somebody has the place that was left", async || host.tunnel_for_long(server.port).await.map(drop)).await;
         server.stop(&host).await;
     }
 
     async fn a_port_that_nobody_has_is_closed(fleet: Fleet) {
-        let error = fleet.host("h1").forward(1).await.err().unwrap();
+        let error = fleet.host("h1").tunnel(1).await.err().unwrap();
         assert_eq!(error, Error::PortClosed { port: 1 });
     }
 
@@ -116,7 +116,7 @@ on_hosts! {
         let sshd = Sshd::start(&root, &["AllowTcpForwarding=no"]).await;
         let mut address = fleet.address("h3", "root");
         address.port = sshd.port;
-        let error = Host::new(Target::Ssh(address)).forward(22).await.err().unwrap();
+        let error = Host::new(Target::Ssh(address)).tunnel(22).await.err().unwrap();
         assert_eq!(error, Error::NoForwarding);
         sshd.stop().await;
     }
@@ -124,7 +124,7 @@ on_hosts! {
     async fn a_reader_that_is_too_slow_is_cut_and_nobody_else_notices(fleet: Fleet) {
         let host = fleet.host("h3");
         let server = Echo::start(&host).await;
-        let mut slow = host.forward(server.port).await.unwrap();
+        let mut slow = host.tunnel(server.port).await.unwrap();
         slow.write_all(b"flood").await.unwrap();
         // The others are served while it is flooded, and after it was cut.
         let others = async || {
@@ -148,7 +148,7 @@ on_hosts! {
     async fn a_socket_that_is_dropped_is_closed_on_the_host(fleet: Fleet) {
         let host = fleet.host("h1");
         let server = Echo::start(&host).await;
-        let mut socket = host.forward(server.port).await.unwrap();
+        let mut socket = host.tunnel(server.port).await.unwrap();
         socket.write_all(b"x").await.unwrap();
         assert_eq!(socket.read_u8().await.unwrap(), b'x');
         assert_eq!(open_sockets(&host, server.port).await, "1");

@@ -87,7 +87,7 @@ async fn sockets_lines_and_metrics_are_to_be_had() {
         let byte = stream.read_u8().await.unwrap();
         stream.write_u8(byte + 1).await.unwrap();
     });
-    let mut socket = host.forward(port).await.unwrap();
+    let mut socket = host.tunnel(port).await.unwrap();
     socket.write_u8(1).await.unwrap();
     assert_eq!(socket.read_u8().await.unwrap(), 2);
 

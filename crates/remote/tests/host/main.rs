@@ -15,6 +15,7 @@ mod forward;
 mod homes;
 mod journal;
 mod kit;
+mod listener;
 mod local;
 mod ports;
 mod probe;

@@ -16,7 +16,7 @@ use super::tree::Tree;
 use crate::assistant::{Door, Gateway};
 
 /// A bot's messages are taken this far above a gateway's port.
-const WEBHOOK: u16 = 4;
+pub(super) const WEBHOOK: u16 = 4;
 
 /// Whether a machine can be talked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,7 @@ impl Machine {
             users: BTreeMap::from([("root".to_owned(), "/root".to_owned())]),
             conversations: HashMap::new(),
             unknown: vec![],
+            strangers: vec![],
             numbers: 1000,
             booted: clock.now(),
             clock,
@@ -130,6 +131,16 @@ impl Machine {
                 (unit.restarts, unit.given_up) = (TRIES, true);
             }
         });
+    }
+
+    /// A user of the machine listens on a port, beside whoever does already.
+    pub fn add_listener(&self, port: u16, user: &str) {
+        self.happens(|state| state.strangers.push((port, user.to_owned())));
+    }
+
+    /// Nobody but units listens any more.
+    pub fn remove_listeners(&self) {
+        self.happens(|state| state.strangers.clear());
     }
 
     /// Somebody stops a gateway.

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::command::{Answer, Vitals, show};
-use super::machine::Machine;
+use super::machine::{Machine, WEBHOOK};
 use super::openclaw::validation;
 use super::state::{PROGRAMS, State};
 use super::tree::{parent, sha256};
@@ -40,6 +40,8 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("exec tail -c \"$2\"", tail),
     ("show() {", systemctl),
     ("look() {", look),
+    ("/proc/net/tcp6", listeners),
+    ("show -p LoadState --value", unit_user),
     ("each() { signal=", end),
     ("find \"$archive\" -mindepth 1", archive),
     ("[ -e complete ] || exit 3", kept),
@@ -402,6 +404,47 @@ fn look(state: &mut State, call: &Call<'_>) -> Answer {
         .ok();
     }
     Answer::said(text)
+}
+
+/// Who owns homes, and whose sockets are on ports. Its arguments: the ports, in hexadecimal, and the homes.
+fn listeners(state: &mut State, call: &Call<'_>) -> Answer {
+    const FOLDER: &str = "41c0";
+    let mut text = format!("login {} {FOLDER}\n", uid_of(call.user));
+    for home in call.args.iter().skip(1).filter(|home| state.files.is_folder(home)) {
+        writeln!(text, "home {} {FOLDER} {home}", uid_of(state.files.owner(home))).ok();
+    }
+    for port in call.arg(1).split_whitespace() {
+        let number = u16::from_str_radix(port, 16).unwrap_or(0);
+        let processes = state.units.values().filter_map(super::state::Unit::process);
+        let own = processes.filter(|process| [number, number.wrapping_sub(WEBHOOK)].contains(&process.service.port));
+        let users = own.map(|process| process.service.user.as_str());
+        let others = state.strangers.iter().filter(|(taken, _)| *taken == number).map(|(_, user)| user.as_str());
+        for user in users.chain(others) {
+            writeln!(text, "listens {port} {}", uid_of(user)).ok();
+        }
+    }
+    Answer::said(text)
+}
+
+/// As whom a unit runs, and what users are called. Its arguments: a home, a unit, and users by their number.
+fn unit_user(state: &mut State, call: &Call<'_>) -> Answer {
+    let mut text = String::new();
+    if let Some(service) = state.service(call.arg(2)) {
+        writeln!(text, "unit {}", uid_of(&service.user)).ok();
+    }
+    let strangers = state.strangers.iter().map(|(_, user)| user);
+    for user in state.users.keys().chain(strangers) {
+        writeln!(text, "name {} {user}", uid_of(user)).ok();
+    }
+    Answer::said(text)
+}
+
+/// The number of a user, which is the same on all machines.
+fn uid_of(user: &str) -> u32 {
+    match user {
+        "root" => 0,
+        name => 1000 + name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 50_000,
+    }
 }
 
 /// Ends processes that hold a port: `pid:start` each.

@@ -30,6 +30,8 @@ pub(super) struct State {
     /// By the state folder of their gateway.
     pub conversations: HashMap<String, Conversations>,
     pub unknown: Vec<String>,
+    /// Ports on which users listen who have no unit.
+    pub strangers: Vec<(u16, String)>,
     /// Of journal entries and of processes.
     pub numbers: u64,
     pub clock: Clock,

@@ -103,13 +103,13 @@ async fn a_forwarded_socket_reaches_the_assistant() {
     assert!(get(&host, 20_010, "/startupz").await.contains(sim::assistant::VERSION));
     // Where a bot's messages are taken.
     assert!(get(&host, 20_014, "/healthz").await.ends_with("ok"));
-    assert!(matches!(host.forward(20_011).await, Err(Error::PortClosed { port: 20_011 })));
+    assert!(matches!(host.tunnel(20_011).await, Err(Error::PortClosed { port: 20_011 })));
     machine.crash("openclaw-a1.service");
-    assert!(matches!(host.forward(20_010).await, Err(Error::PortClosed { .. })));
+    assert!(matches!(host.tunnel(20_010).await, Err(Error::PortClosed { .. })));
 }
 
 async fn get(host: &Host, port: u16, path: &str) -> String {
-    let mut socket = host.forward(port).await.unwrap();
+    let mut socket = host.tunnel(port).await.unwrap();
     socket.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await.unwrap();

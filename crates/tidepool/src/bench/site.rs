@@ -71,6 +71,7 @@ impl Site {
                     is_main: false,
                     home: String::new(),
                     unit: String::new(),
+                    container_id: String::new(),
                     provision: false,
                 };
                 instance::create(self.app(), &by, new).await?;

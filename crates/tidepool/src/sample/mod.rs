@@ -143,6 +143,7 @@ async fn add_server(app: &App, by: &By, fleet: &Fleet, id: &str, name: &str) -> 
             is_main: false,
             home: String::new(),
             unit: String::new(),
+            container_id: String::new(),
             provision: true,
         };
         instance::create(app, by, new).await?;

@@ -38,6 +38,7 @@ mod login_limits;
 mod marketplace;
 mod messages;
 mod model;
+mod neighbour;
 mod openapi;
 mod openclaw;
 mod queue;

@@ -11,6 +11,7 @@ const RULES: ReadonlyMap<string, Key> = new Map([
   ['not_listening', 'rule.not_listening'],
   ['rate_limited', 'rule.rate_limited'],
   ['bot_channel', 'rule.bot_channel'],
+  ['foreign_listener', 'rule.foreign_listener'],
   ['stuck_session', 'rule.stuck_session'],
   ['auto_recovery', 'job.auto_recovery'],
   ['llm_self_heal', 'job.llm_self_heal'],

@@ -62,7 +62,14 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
             { name: t('instances.model'), value: instance.model || <NotSet /> },
             {
               name: t('instances.url'),
-              value: <code className="font-mono text-sm">{instance.gateway_url}</code>,
+              value: (
+                <>
+                  <code className="font-mono text-sm">{instance.gateway_url}</code>
+                  {instance.unproved_address && (
+                    <p className="mt-1 text-sm text-muted">{t('instances.unproved')}</p>
+                  )}
+                </>
+              ),
             },
             {
               name: t('instances.token'),

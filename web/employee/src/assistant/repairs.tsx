@@ -33,6 +33,7 @@ const RULES: Record<string, Key> = {
   bot_channel: 'repairs.bot_channel',
   auto_recovery: 'repairs.auto_recovery',
   llm_self_heal: 'repairs.llm_self_heal',
+  foreign_listener: 'repairs.foreign_listener',
   stuck_session: 'repairs.stuck_session',
 };
 

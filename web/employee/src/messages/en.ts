@@ -356,6 +356,7 @@ export const en = {
   'repairs.bot_channel': 'Its bot had lost the connection',
   'repairs.auto_recovery': 'It was down',
   'repairs.llm_self_heal': 'Its key for the model did not work',
+  'repairs.foreign_listener': 'Another program answered in its place',
   'repairs.stuck_session': 'A conversation was stuck',
   'bots.title': 'Chat bot',
   'bots.none': 'Bind a Telegram bot, and you can write to your assistant from your phone.',

@@ -349,6 +349,7 @@ export const zh: Messages<Key> = {
   'repairs.bot_channel': '机器人失去连接',
   'repairs.auto_recovery': '曾停止运行',
   'repairs.llm_self_heal': '模型密钥失效',
+  'repairs.foreign_listener': '其他程序冒用了它的端口',
   'repairs.stuck_session': '会话卡住',
   'bots.title': '聊天机器人',
   'bots.none': '绑定一个 Telegram 机器人，即可在手机上与助手对话。',

@@ -252,6 +252,7 @@ impl Site {
             is_main: false,
             home: String::new(),
             unit: String::new(),
+            container_id: String::new(),
             provision: false,
         };
         domain::instance::create(&self.app, &by, instance).await.unwrap();

@@ -114,6 +114,7 @@ async fn people(app: &App) -> Result<Secret> {
         is_main: false,
         home: String::new(),
         unit: String::new(),
+        container_id: String::new(),
         provision: false,
     };
     let id = InstanceId::named(instance::create(app, &by, new).await?.instance.id);

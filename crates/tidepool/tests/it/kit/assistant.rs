@@ -36,7 +36,7 @@ pub struct Talk {
 
 impl Talk {
     pub async fn open(host: &Host, port: u16, token: &str) -> Talk {
-        let stream = host.forward(port).await.unwrap();
+        let stream = host.tunnel(port).await.unwrap();
         let (socket, _) = tokio_tungstenite::client_async(format!("ws://127.0.0.1:{port}/"), stream).await.unwrap();
         let mut talk = Talk { socket, asked: 0 };
         while !matches!(talk.next().await, Frame::Event(event) if event.event == "connect.challenge") {}

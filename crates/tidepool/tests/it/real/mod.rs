@@ -3,5 +3,6 @@
 mod bot;
 mod browser;
 mod gateway;
+mod neighbour;
 mod rules;
 mod upgrade;

@@ -7,4 +7,5 @@ mod devices;
 mod embedded;
 mod ending;
 mod hostile;
+mod neighbour;
 mod ticket;

@@ -204,6 +204,7 @@ export const operations = {
   'rule.not_listening': 'Runs but does not answer',
   'rule.rate_limited': 'Rate limited',
   'rule.bot_channel': 'Bot lost its connection',
+  'rule.foreign_listener': 'Another user answers on its port',
   'rule.stuck_session': 'Stuck session',
   'repairs.status.running': 'Under way',
   'repairs.status.success': 'Repaired',

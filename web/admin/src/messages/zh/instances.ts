@@ -28,6 +28,7 @@ export const instances = {
   'instances.portHint': '留空则使用下一个空闲端口。',
   'instances.url': '网关地址',
   'instances.urlHint': '留空则为服务器的回环地址。',
+  'instances.unproved': '直连地址：无法证明那里应答的就是该助手。',
   'instances.fails': '连续失败次数',
   'instances.createdAt': '创建时间',
   'instances.search': '搜索实例',

@@ -204,6 +204,7 @@ export const operations = {
   'rule.not_listening': '正在运行但没有应答',
   'rule.rate_limited': '被限流',
   'rule.bot_channel': '机器人失去连接',
+  'rule.foreign_listener': '其他用户占用了它的端口',
   'rule.stuck_session': '会话卡住',
   'repairs.status.running': '进行中',
   'repairs.status.success': '已修复',
