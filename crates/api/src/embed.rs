@@ -18,7 +18,7 @@ use bytes::Bytes;
 use domain::embed;
 use domain::relay::{Port, Speech, reach};
 use futures_util::stream;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -29,7 +29,7 @@ use crate::state::Shared;
 use crate::{PublicUrl, socket, trace};
 
 /// A page is some kilobytes.
-const LONGEST_PAGE: usize = 4 * 1024 * 1024;
+const LONGEST_PAGE: usize = 1024 * 1024;
 /// From the head of a page to its end.
 const PAGE: Duration = Duration::from_secs(10);
 /// Between two pieces of anything else.
@@ -157,9 +157,8 @@ async fn pass_on(answer: http::Response<Incoming>, front: &str) -> Result<Respon
     let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is_page = kind.starts_with("text/html");
     let mut response = if is_page {
-        let page = timeout(PAGE, Limited::new(body, LONGEST_PAGE).collect()).await;
-        let page = page.map_err(|_| Error::new(Kind::TimedOut, "the instance did not answer in time"))?;
-        let page = page.map_err(|_| Error::new(Kind::Gateway, "the instance answered badly"))?.to_bytes();
+        let page = timeout(PAGE, remote::assistant::collect(body, LONGEST_PAGE)).await;
+        let (page, _held) = page.map_err(|_| Error::new(Kind::TimedOut, "the instance did not answer in time"))??;
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(header::ETAG);
         // It names its own address: the next pass has another.

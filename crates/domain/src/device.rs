@@ -27,15 +27,13 @@ pub async fn approve(
     // Over the server's connection alone: only there the gateway believes the token without a device.
     let host = host::reach(app, &place).await?;
     let mut rpc = Rpc::open(app, &host, &own, Scope::LET_CHAT).await?;
-    let devices: Devices = serde_json::from_value(rpc.call(Request::devices).await?).map_err(|error| {
-        Error::new(Kind::Gateway, "the instance's list of devices cannot be read").with_operator(error)
-    })?;
+    let devices: Devices = rpc.call(Request::devices).await?;
     let found = devices.pending.into_iter().find(|one| one.request_id == request && one.device_id == device);
     let pending = found.ok_or_else(|| Error::new(Kind::NotFound, "no such device waits at the instance"))?;
     if !pending.only_chats() {
         return Err(Error::new(Kind::NoAccess, "the device asks for more than to chat"));
     }
-    rpc.call(|id| Request::device_approve(id, request)).await?;
+    rpc.require(|id| Request::device_approve(id, request)).await?;
     let detail = format!("device {} may chat, on behalf of {}", pending.device_id, by.on_behalf_of);
     audit::record_alone(app, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await
 }

@@ -1,20 +1,25 @@
-//! Conversation with an assistant's gateway, over whatever leads there: its WebSocket and plain HTTP.
+//! Conversation with an assistant's gateway, over whatever leads there: its WebSocket and plain HTTP. What a gateway sends is counted as
+//! long as it is held (`memory`).
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use base::{Error, Kind, Result};
 use bytes::Bytes;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderValue, Request, Response, Uri};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls_platform_verifier::ConfigVerifierExt as _;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -27,18 +32,105 @@ use tokio_tungstenite::tungstenite::{client::IntoClientRequest as _, protocol::W
 use url::Url;
 
 use crate::address::{is_elsewhere, literal};
+use crate::memory::Share;
 
 /// What a way to a gateway takes until it stands.
 const CONNECT: Duration = Duration::from_secs(5);
 const UPGRADE: Duration = Duration::from_secs(10);
 /// Allocated for each socket as long as it lives; most frames are small, and a large one is read in pieces of this size.
 const BUFFER: usize = 4 * 1024;
+/// The longest head of an HTTP answer.
+const HEAD: usize = 64 * 1024;
 
 /// Bytes both ways.
 pub trait Way: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Way for T {}
 
-pub type Socket = WebSocketStream<Box<dyn Way>>;
+pub type Socket = WebSocketStream<Metered>;
+
+/// A way whose bytes are counted from when they are read until what they say was passed on.
+pub struct Metered {
+    way: Box<dyn Way>,
+    meter: Arc<Meter>,
+}
+
+/// What a socket holds, and how much more may come.
+pub struct Meter {
+    share: Mutex<Share>,
+    left: AtomicUsize,
+}
+
+impl Meter {
+    /// From now on so many bytes may come; a gateway that sends more is cut off.
+    pub fn allow(&self, bytes: usize) {
+        self.left.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a copy of what came, made on its way to somebody else; false where there is no room for it.
+    #[must_use]
+    pub fn copy(&self, bytes: usize) -> bool {
+        self.share().grow(bytes)
+    }
+
+    /// Everything that came was passed on, and is held no more.
+    pub fn passed_on(&self) {
+        self.share().clear();
+    }
+
+    /// A message of the gateway's was left out. A ping may stand in the middle of another message, which is still held.
+    pub fn left_out(&self, message: &Message) {
+        match message {
+            Message::Ping(bytes) | Message::Pong(bytes) => self.share().shrink(bytes.len() + 2),
+            _ => self.share().clear(),
+        }
+    }
+
+    fn share(&self) -> MutexGuard<'_, Share> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, bytes: usize) -> io::Result<()> {
+        let left = self.left.load(Ordering::Relaxed);
+        if bytes > left {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the gateway sends more than it may"));
+        }
+        self.left.store(left - bytes, Ordering::Relaxed);
+        if self.share().grow(bytes) { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
+    }
+}
+
+impl Metered {
+    pub fn meter(&self) -> Arc<Meter> {
+        self.meter.clone()
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.way).poll_read(cx, buf))?;
+        Poll::Ready(self.meter.take(buf.filled().len() - before))
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.way).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.way).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.way).poll_shutdown(cx)
+    }
+}
+
+/// Whether a socket ended because all of them together hold too much.
+pub fn is_out_of_memory(error: &SocketError) -> bool {
+    matches!(error, SocketError::Io(error) if error.kind() == io::ErrorKind::OutOfMemory)
+}
 
 /// A way to a gateway, with what a request over it names: several may be behind one host, told apart by their paths.
 pub struct Road {
@@ -46,12 +138,19 @@ pub struct Road {
     host: String,
     /// Of the WebSocket: `/`, or where the gateway's URL says.
     path: String,
+    /// How much the gateway may send over its WebSocket, all in all, until `Meter::allow` says otherwise.
+    at_first: usize,
 }
 
 impl Road {
     /// To a gateway that has its host for itself.
     pub fn new(way: Box<dyn Way>, host: String) -> Road {
-        Road { way, host, path: "/".into() }
+        Road { way, host, path: "/".into(), at_first: usize::MAX }
+    }
+
+    /// The same to a gateway that may send so many bytes at first.
+    pub fn at_first(self, bytes: usize) -> Road {
+        Road { at_first: bytes, ..self }
     }
 }
 
@@ -89,7 +188,7 @@ pub async fn straight(url: &str) -> Result<Road> {
     let host = url.port().map_or_else(|| name.clone(), |port| format!("{name}:{port}"));
     let path = url.path().to_owned();
     if !secure {
-        return Ok(Road { way: Box::new(stream), host, path });
+        return Ok(Road { path, ..Road::new(Box::new(stream), host) });
     }
     let config = ClientConfig::with_platform_verifier().map_err(Error::internal)?;
     let server = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -98,28 +197,35 @@ pub async fn straight(url: &str) -> Result<Road> {
     };
     let secured = timeout(CONNECT, TlsConnector::from(Arc::new(config)).connect(server, stream)).await;
     let stream = secured.map_err(|_| away(&"timed out"))?.map_err(|e| away(&e))?;
-    Ok(Road { way: Box::new(stream), host, path })
+    Ok(Road { path, ..Road::new(Box::new(stream), host) })
 }
 
 /// Opens the WebSocket. A gateway judges by the Origin whether a browser is there: none is sent unless one is given, and
-/// nothing else about who is behind us.
+/// nothing else about who is behind us. `most` is for one message.
 pub async fn dial(road: Road, origin: Option<&str>, most: usize) -> Result<Socket> {
-    let Road { way, host, path } = road;
     let odd = |why: &dyn std::fmt::Display| {
         Error::new(Kind::Unavailable, "the instance does not answer").with_operator(format_args!("WebSocket: {why}"))
     };
-    let mut request = format!("ws://{host}{path}").into_client_request().map_err(|e| odd(&e))?;
-    if let Some(origin) = origin {
-        request.headers_mut().insert(ORIGIN, HeaderValue::from_str(origin).map_err(Error::internal)?);
-    }
-    let config =
-        WebSocketConfig::default().read_buffer_size(BUFFER).max_message_size(Some(most)).max_frame_size(Some(most));
-    let opening = tokio_tungstenite::client_async_with_config(request, way, Some(config));
-    match timeout(UPGRADE, opening).await {
-        Ok(Ok((socket, _))) => Ok(socket),
+    match timeout(UPGRADE, upgrade(road, origin, most)).await {
+        Ok(Ok(socket)) => Ok(socket),
         Ok(Err(error)) => Err(odd(&error)),
         Err(_) => Err(odd(&"timed out")),
     }
+}
+
+/// The same for who tells failures apart, and has a time limit of their own.
+pub async fn upgrade(road: Road, origin: Option<&str>, most: usize) -> Result<Socket, SocketError> {
+    let Road { way, host, path, at_first } = road;
+    let mut request = format!("ws://{host}{path}").into_client_request()?;
+    if let Some(origin) = origin {
+        request.headers_mut().insert(ORIGIN, HeaderValue::from_str(origin).map_err(http::Error::from)?);
+    }
+    let config =
+        WebSocketConfig::default().read_buffer_size(BUFFER).max_message_size(Some(most)).max_frame_size(Some(most));
+    let meter = Meter { share: Mutex::default(), left: AtomicUsize::new(at_first) };
+    let way = Metered { way, meter: Arc::new(meter) };
+    let (socket, _) = tokio_tungstenite::client_async_with_config(request, way, Some(config)).await?;
+    Ok(socket)
 }
 
 /// One request over a way of its own; the answer's body comes as it is read. The request's path is one of the gateway's own.
@@ -127,13 +233,14 @@ pub async fn send(road: Road, mut request: Request<Full<Bytes>>) -> Result<Respo
     let odd = |why: &dyn std::fmt::Display| {
         Error::new(Kind::Unavailable, "the instance does not answer").with_operator(format_args!("HTTP: {why}"))
     };
-    let Road { way, host, path } = road;
+    let Road { way, host, path, .. } = road;
     let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
     let whole = format!("{}{asked}", path.trim_end_matches('/'));
     *request.uri_mut() = whole.parse::<Uri>().map_err(Error::internal)?;
     request.headers_mut().insert(HOST, HeaderValue::from_str(&host).map_err(Error::internal)?);
     let asked = async {
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(way)).await?;
+        let client = hyper::client::conn::http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(way));
+        let (mut sender, connection) = client.await?;
         // Ends with the answer, or when nobody waits for it any more.
         tokio::spawn(async move { connection.await.ok() });
         sender.send_request(request).await
@@ -145,9 +252,44 @@ pub async fn send(road: Road, mut request: Request<Full<Bytes>>) -> Result<Respo
     }
 }
 
+/// A body as a whole, up to a limit, and what it holds.
+pub async fn collect(mut body: Incoming, most: usize) -> Result<(Vec<u8>, Share)> {
+    let odd = || Error::new(Kind::Gateway, "the instance answered badly");
+    let (mut bytes, mut share) = (vec![], Share::default());
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| odd().with_operator(error))?.into_data() else { continue };
+        if bytes.len() + data.len() > most {
+            return Err(odd().with_operator("its answer is too long"));
+        }
+        if !share.grow(data.len()) {
+            return Err(Error::new(Kind::Unavailable, "too much is under way at present"));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, share))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_comes_is_limited_before_it_is_allowed_and_counted_until_it_is_passed_on() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut far, near) = tokio::io::duplex(1 << 20);
+        let meter = Meter { share: Mutex::default(), left: AtomicUsize::new(1000) };
+        let mut way = Metered { way: Box::new(near), meter: Arc::new(meter) };
+        far.write_all(&[0; 2000]).await.unwrap();
+        let mut buffer = [0; 600];
+        way.read_exact(&mut buffer).await.unwrap();
+        assert_eq!(way.read_exact(&mut buffer).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        way.meter().allow(usize::MAX);
+        way.read_exact(&mut buffer).await.unwrap();
+        assert!(way.meter().copy(500));
+        assert_eq!(way.meter.share().size(), 600 + 600 + 500, "what was refused is not held");
+        way.meter().passed_on();
+        assert_eq!(way.meter.share().size(), 0);
+    }
 
     #[tokio::test]
     async fn no_spelling_leads_to_ourselves() {

@@ -7,5 +7,6 @@ pub mod host;
 pub mod http;
 pub mod jwks;
 pub mod llm;
+pub mod memory;
 pub mod sso;
 pub mod webhook;

@@ -61,6 +61,7 @@ pub async fn serving(config: &Config) -> Result<Opened> {
 
 async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opened> {
     make_private_folder(&config.data_dir)?;
+    remote::memory::set_limit(config.socket_memory);
     let (db, in_use) = open_db(config).await?;
     let keys = Keys::of(config, &db).await?;
     let applied = migrate::run(&db).await.map_err(operator)?;

@@ -37,6 +37,7 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
     metrics::describe_counter!("tidepool_http_requests_total", "Requests by side, method, route and status");
     metrics::describe_histogram!("tidepool_http_request_seconds", "Time to answer by side, method and route");
     gateway::metrics::describe();
+    remote::memory::describe();
     metrics::describe_gauge!("tidepool_db_connections", "Database connections, open and idle");
     metrics::describe_gauge!("tidepool_db_writers_waiting", "Transactions that wait for SQLite's one writer");
     metrics::describe_gauge!("tidepool_build_info", "The running build; always 1");

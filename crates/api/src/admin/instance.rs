@@ -80,6 +80,7 @@ pub(super) fn item(api: &Api, listed: Listed) -> Result<InstanceItem, ApiError> 
 
 fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
     let Listed { instance, server_name, assigned_email } = listed;
+    let unproved_address = listener::is_direct(&instance);
     InstanceItem {
         id: instance.id,
         name: instance.name,
@@ -90,7 +91,7 @@ fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
         assigned_email,
         pooled: instance.pooled,
         gateway_port: instance.gateway_port,
-        unproved_address: listener::is_direct(&instance),
+        unproved_address,
         gateway_url: instance.gateway_url,
         gateway_token,
         model: instance.model,

@@ -110,8 +110,8 @@ impl Ended {
 async fn end(app: &App, rpc: &mut Rpc, stuck: &[Session]) -> Ended {
     let (mut asked, mut trouble) = (vec![], String::new());
     for session in stuck {
-        match rpc.call(|id| Request::chat_abort(id, &session.key, None)).await {
-            Ok(_) => asked.push(session.key.clone()),
+        match rpc.require(|id| Request::chat_abort(id, &session.key, None)).await {
+            Ok(()) => asked.push(session.key.clone()),
             Err(silence) => trouble = Error::from(silence).client.into_owned(),
         }
     }
@@ -126,9 +126,7 @@ async fn end(app: &App, rpc: &mut Rpc, stuck: &[Session]) -> Ended {
 }
 
 async fn stuck(app: &App, rpc: &mut Rpc) -> Result<Vec<Session>> {
-    let answer = rpc.call(|id| Request::sessions_list(id, None)).await?;
-    let list = List::deserialize(&answer)
-        .map_err(|e| Error::new(base::Kind::Gateway, "its answer makes no sense").with_operator(e))?;
+    let list: List = rpc.call(|id| Request::sessions_list(id, None)).await?;
     let before = (app.clock.now() - STUCK).as_millisecond();
     let is_stuck = |session: &Session| {
         session.status.as_deref() == Some("running")

@@ -233,7 +233,7 @@ fn service(answer: &Answer, server: &Server) -> Option<Seen> {
 
 async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Result<(), Silence> {
     let mut rpc = rpc::Rpc::open(app, host, instance, Scope::LOOK).await?;
-    rpc.call(Request::health).await.map(drop)
+    rpc.require(Request::health).await
 }
 
 /// The last layer: does the instance's sub key open the gateway?

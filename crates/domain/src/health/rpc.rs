@@ -6,19 +6,21 @@ use std::time::Duration;
 
 use base::{Error, Kind};
 use futures_util::{SinkExt as _, StreamExt as _};
-use openclaw::frame::{Frame, Request, Scope, connect};
+use openclaw::frame::{MAX_BEFORE_HELLO, Request, Said, Scope, accepted, connect, payload};
+use remote::assistant::{Message, Road, Socket, SocketError, Utf8Bytes, is_out_of_memory, upgrade};
 use remote::host::{Error as HostError, Forwarded, Host};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use store::instance::Instance;
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::{App, listener};
 
 const LIMIT: Duration = Duration::from_secs(5);
 /// Until there is a socket, and the server has said whose it is.
 const WAY: Duration = Duration::from_secs(10);
+
+/// The longest answer that is read: a list of all sessions has some hundred kilobytes.
+const LONGEST: usize = 4 << 20;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl From<Silence> for Error {
 type Heard<T> = std::result::Result<T, Silence>;
 
 pub struct Rpc {
-    socket: WebSocketStream<Forwarded>,
+    socket: Socket,
     next: u32,
 }
 
@@ -57,24 +59,35 @@ impl Rpc {
     pub async fn open(app: &App, host: &Host, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
         let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
         let token = instance.token(&app.sealer).map_err(Error::from)?;
-        let stream = way(app, host, instance, port).await?;
+        let road = Road::new(Box::new(way(app, host, instance, port).await?), format!("127.0.0.1:{port}"));
         let opened = async {
-            let (socket, _) = client_async(format!("ws://127.0.0.1:{port}/"), stream).await.map_err(odd)?;
-            let mut rpc = Rpc { socket, next: 1 };
+            let road = road.at_first(MAX_BEFORE_HELLO);
+            let mut rpc = Rpc { socket: upgrade(road, None, LONGEST).await.map_err(odd)?, next: 1 };
             // The challenge comes first; what it asks for is for browsers.
-            rpc.next_event("connect.challenge").await?;
+            rpc.heard(|said| matches!(said, Said::Event(event) if event == "connect.challenge")).await?;
             rpc.socket.send(Message::text(connect("1", &token, scopes).expose())).await.map_err(odd)?;
-            rpc.answer("1").await?;
+            accepted(&rpc.answer("1").await?)?;
             Ok::<_, Silence>(rpc)
         };
         timeout(LIMIT, opened).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// One question and its answer, within five seconds.
-    pub async fn call(&mut self, make: impl FnOnce(String) -> Request) -> Heard<Value> {
+    /// One question and what its answer carries, within five seconds.
+    pub async fn call<T: DeserializeOwned>(&mut self, make: impl FnOnce(String) -> Request) -> Heard<T> {
+        Ok(payload(&self.ask(make).await?)?)
+    }
+
+    /// One question to which a yes is answer enough.
+    pub async fn require(&mut self, make: impl FnOnce(String) -> Request) -> Heard<()> {
+        Ok(accepted(&self.ask(make).await?)?)
+    }
+
+    async fn ask(&mut self, make: impl FnOnce(String) -> Request) -> Heard<Utf8Bytes> {
         self.next += 1;
         let id = self.next.to_string();
         let text = make(id.clone()).to_text();
+        // Whatever else it says meanwhile is in it.
+        self.socket.get_ref().meter().allow(2 * LONGEST);
         let asked = async {
             self.socket.send(Message::text(text)).await.map_err(odd)?;
             self.answer(&id).await
@@ -82,36 +95,22 @@ impl Rpc {
         timeout(LIMIT, asked).await.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn answer(&mut self, id: &str) -> Heard<Value> {
-        loop {
-            if let Frame::Response(response) = self.frame().await?
-                && response.id == id
-            {
-                return Ok(response.outcome.map_err(|error| error.to_error())?);
-            }
-        }
+    async fn answer(&mut self, id: &str) -> Heard<Utf8Bytes> {
+        self.heard(|said| matches!(said, Said::Response(of) if of == id)).await
     }
 
-    async fn next_event(&mut self, name: &str) -> Heard<()> {
+    /// The next text that is waited for.
+    async fn heard(&mut self, is_it: impl Fn(&Said<'_>) -> bool) -> Heard<Utf8Bytes> {
         loop {
-            if let Frame::Event(event) = self.frame().await?
-                && event.event == name
-            {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn frame(&mut self) -> Heard<Frame> {
-        loop {
-            match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => return Ok(Frame::parse(text.as_str())?),
+            let other = match self.socket.next().await {
+                Some(Ok(Message::Text(text))) if is_it(&Said::parse(&text)?) => return Ok(text),
                 Some(Ok(Message::Close(_))) | None => {
                     return Err(Error::new(Kind::Gateway, "the gateway closed the connection").into());
                 }
-                Some(Ok(_)) => {}
+                Some(Ok(other)) => other,
                 Some(Err(error)) => return Err(odd(error)),
-            }
+            };
+            self.socket.get_ref().meter().left_out(&other);
         }
     }
 }
@@ -131,10 +130,14 @@ async fn way(app: &App, host: &Host, instance: &Instance, port: u16) -> Heard<Fo
     }
 }
 
-fn odd(error: tungstenite::Error) -> Silence {
+fn odd(error: SocketError) -> Silence {
     match error {
+        // That others send too much says nothing of this one.
+        error if is_out_of_memory(&error) => {
+            Silence::NoWay(Error::new(Kind::Unavailable, "too much is under way at present").with_operator(error))
+        }
         // So ends a tunnel whose server's connection was lost; a gateway that goes away ends it properly.
-        tungstenite::Error::Io(lost) if lost.kind() == ErrorKind::ConnectionReset => {
+        SocketError::Io(lost) if lost.kind() == ErrorKind::ConnectionReset => {
             Silence::NoWay(Error::new(Kind::Unavailable, "the connection to its server was lost").with_operator(lost))
         }
         other => Silence::Wedged(

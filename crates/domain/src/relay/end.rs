@@ -61,6 +61,11 @@ impl End {
         End::new(End::INSTANCE, "the connection to the instance was lost")
     }
 
+    /// All sockets together hold as much as they may.
+    pub fn full() -> End {
+        End::new(End::LATER, "too much is under way at present")
+    }
+
     /// Tells the browser, and gives it a moment to hear it: a connection that is cut with unread bytes loses our words.
     pub async fn tell(&self, heard: &mut impl Heard, told: &mut impl Told) {
         let mut reason = self.reason.as_ref();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::{Error, Kind};
 use futures_util::{SinkExt as _, StreamExt as _};
-use openclaw::frame::{self, ALLOWED, Frame, Hello, Refusal, Response, Scope};
+use openclaw::frame::{self, ALLOWED, Frame, Hello, Refusal, Response, Said, Scope};
 use remote::assistant::{self, CloseFrame, Message, Socket};
 use serde_json::json;
 use store::instance::Instance;
@@ -24,10 +24,17 @@ pub async fn connect(app: &App, instance: &Instance) -> Result<(Socket, String),
     let began = Instant::now();
     loop {
         let road = reach(app, instance, Port::Gateway).await.map_err(End::from)?;
+        let road = road.at_first(frame::MAX_BEFORE_HELLO);
         let mut socket = assistant::dial(road, None, frame::MAX_BYTES).await.map_err(End::from)?;
         let greeted = timeout(HELLO, greet(app, instance, &mut socket)).await;
         match greeted.unwrap_or_else(|_| Err(Greeting::Lost(None))) {
-            Ok(hello) => return Ok((socket, hello)),
+            Ok(hello) => {
+                // It has shown that it is a gateway: from now on each of its messages has a limit, and what is held of all sockets.
+                let meter = socket.get_ref().meter();
+                meter.allow(usize::MAX);
+                meter.passed_on();
+                return Ok((socket, hello));
+            }
             Err(Greeting::Starting(after)) if began.elapsed() + after < STARTING => sleep(after).await,
             Err(Greeting::Starting(_)) => return Err(End::new(End::LATER, "the instance is starting")),
             Err(Greeting::Refused(error)) => return Err(End::from(error)),
@@ -52,13 +59,17 @@ async fn greet(app: &App, instance: &Instance, socket: &mut Socket) -> Result<St
             Message::Close(close) => return Err(Greeting::Lost(close)),
             _ => continue,
         };
-        match Frame::parse(&text).map_err(Greeting::Refused)? {
+        match Said::parse(&text).map_err(Greeting::Refused)? {
             // It speaks first.
-            Frame::Event(event) if event.event == "connect.challenge" && !asked => {
+            Said::Event(event) if event == "connect.challenge" && !asked => {
                 asked = true;
                 socket.send(Message::text(connect.expose())).await.map_err(|_| Greeting::Lost(None))?;
             }
-            Frame::Response(response) if response.id == "connect" => return read(&response),
+            Said::Response(id) if id == "connect" => {
+                if let Frame::Response(response) = Frame::parse(&text).map_err(Greeting::Refused)? {
+                    return read(&response);
+                }
+            }
             _ => {}
         }
     }

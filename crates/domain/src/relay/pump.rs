@@ -1,10 +1,12 @@
-//! Frames both ways. Neither side is read faster than the other takes it, and whoever takes nothing for too long is left.
+//! Frames both ways. Neither side is read faster than the other takes it, and whoever takes nothing for too long is left. A frame counts
+//! as held (`remote::memory`) until it was taken.
 
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use openclaw::frame::{Head, allowed, forbidden};
-use remote::assistant::{Message, Payload, Socket, Utf8Bytes};
+use remote::assistant::{Message, Payload, Socket, Utf8Bytes, is_out_of_memory};
+use remote::memory::Share;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
@@ -29,10 +31,12 @@ pub async fn run(
     hello: Option<String>,
     speech: Speech,
 ) -> End {
+    let meter = gateway.get_ref().meter();
     let (mut out, mut from) = gateway.split();
     let (answers, mut answered) = mpsc::channel::<String>(WAITING);
 
     let upward = async {
+        let mut held = Share::default();
         loop {
             let message = match timeout(SILENCE, heard.next()).await {
                 Ok(Some(Ok(message))) => message,
@@ -47,11 +51,17 @@ pub async fn run(
                 _ => continue,
             };
             match judge(&text, speech) {
-                Verdict::Pass => match timeout(SLOW, out.send(Message::Text(text))).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) => return End::lost(),
-                    Err(_) => return End::new(End::INSTANCE, "the instance takes nothing"),
-                },
+                Verdict::Pass => {
+                    // It, and its copy on the way out.
+                    if !held.grow(2 * text.len()) {
+                        return End::full();
+                    }
+                    match timeout(SLOW, out.send(Message::Text(text))).await {
+                        Ok(Ok(())) => held.clear(),
+                        Ok(Err(_)) => return End::lost(),
+                        Err(_) => return End::new(End::INSTANCE, "the instance takes nothing"),
+                    }
+                }
                 Verdict::Answer(answer) => {
                     if answers.send(answer).await.is_err() {
                         return End::lost();
@@ -70,8 +80,11 @@ pub async fn run(
         let mut next = hello.map(|hello| Message::text(Utf8Bytes::from(hello)));
         loop {
             if let Some(message) = next.take() {
+                if !meter.copy(message.len()) {
+                    return End::full();
+                }
                 match timeout(SLOW, told.send(message)).await {
-                    Ok(Ok(())) => {}
+                    Ok(Ok(())) => meter.passed_on(),
                     Ok(Err(_)) => return End::new(End::NORMAL, "the browser left"),
                     Err(_) => return End::new(End::REFUSED, "the browser takes nothing"),
                 }
@@ -84,7 +97,11 @@ pub async fn run(
                         Some(Message::Text(text))
                     }
                     Ok(Some(Ok(Message::Close(close)))) => return End::of_gateway(close),
-                    Ok(Some(Ok(_))) => None,
+                    Ok(Some(Ok(other))) => {
+                        meter.left_out(&other);
+                        None
+                    }
+                    Ok(Some(Err(error))) if is_out_of_memory(&error) => return End::full(),
                     Ok(Some(Err(_)) | None) | Err(_) => return End::lost(),
                 },
                 _ = ping.tick() => Some(Message::Ping(Payload::new())),

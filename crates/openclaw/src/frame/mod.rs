@@ -7,6 +7,7 @@ mod device;
 mod refusal;
 mod relay;
 mod request;
+mod said;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ pub use connect::{Challenge, Hello, PROTOCOL, Policy, Scope, connect};
 pub use device::{Devices, Pending};
 pub use refusal::{Close, ErrorBody, Refusal};
 pub use relay::{ALLOWED, Head, allowed, forbidden};
+pub use said::{MAX_BEFORE_HELLO, Said, accepted, payload};
 
 /// The longest text that a gateway takes or sends; a longer one ends the connection.
 pub const MAX_BYTES: usize = 26_214_400;

@@ -5,8 +5,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use tokio::time::timeout;
 use super::error::Error;
 use super::session::Fault;
 use super::ssh::Connection;
+use crate::memory::Share;
 
 /// Connecting on this machine itself is a matter of microseconds.
 const OPEN: Duration = Duration::from_secs(5);
@@ -28,6 +28,8 @@ const OPEN: Duration = Duration::from_secs(5);
 const GOODBYE: Duration = Duration::from_secs(2);
 /// What may wait for a reader. The largest message of an assistant is 25 MiB; it is read as it comes, not when it is whole.
 const PILE: usize = 16 << 20;
+/// What a piece costs besides its bytes: a gateway may send single ones.
+const EACH: usize = 256;
 
 /// Bytes both ways. Dropping it closes the socket on the server.
 pub struct Forwarded(Way);
@@ -49,8 +51,25 @@ struct Tunnel {
 /// What waits for the reader, and why there will be no more of it, where that is not simply the end.
 #[derive(Default)]
 struct Pile {
-    size: AtomicUsize,
+    share: Mutex<Share>,
     fault: OnceLock<io::ErrorKind>,
+}
+
+impl Pile {
+    /// Takes a piece in, if there is room for it.
+    fn add(&self, data: &Bytes) -> Result<(), io::ErrorKind> {
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = data.len() + EACH;
+        match share.size() + size {
+            all if all > PILE => Err(io::ErrorKind::TimedOut),
+            _ if share.grow(size) => Ok(()),
+            _ => Err(io::ErrorKind::OutOfMemory),
+        }
+    }
+
+    fn remove(&self, data: &Bytes) {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner).shrink(data.len() + EACH);
+    }
 }
 
 /// Opens a tunnel to a port of the server's loopback.
@@ -118,9 +137,8 @@ async fn take_in(read: &mut ChannelReadHalf, sender: mpsc::UnboundedSender<Bytes
     loop {
         match read.wait().await {
             Some(ChannelMsg::Data { data }) => {
-                let waiting = pile.size.fetch_add(data.len(), Ordering::Relaxed) + data.len();
-                if waiting > PILE {
-                    pile.fault.set(io::ErrorKind::TimedOut).ok();
+                if let Err(fault) = pile.add(&data) {
+                    pile.fault.set(fault).ok();
                     return;
                 }
                 if sender.send(data).is_err() {
@@ -152,14 +170,16 @@ impl AsyncRead for Tunnel {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         while self.current.is_empty() {
             match ready!(self.incoming.poll_recv(cx)) {
-                Some(data) => self.current = data,
+                Some(data) => {
+                    self.pile.remove(&data);
+                    self.current = data;
+                }
                 None => return Poll::Ready(self.pile.fault.get().map_or(Ok(()), |kind| Err((*kind).into()))),
             }
         }
         let size = self.current.len().min(buf.remaining());
         buf.put_slice(&self.current[..size]);
         self.current.advance(size);
-        self.pile.size.fetch_sub(size, Ordering::Relaxed);
         Poll::Ready(Ok(()))
     }
 }

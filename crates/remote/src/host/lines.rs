@@ -2,16 +2,19 @@
 //!
 //! Whoever reads too slowly loses lines and is told how many: the connection is shared, and must not wait for one reader.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::error::{Error, Result};
 use super::output::Prelude;
+use crate::memory::Share;
 
 /// Lines that wait for their reader.
 const WAITING: usize = 256;
+/// Their bytes.
+const WAITING_BYTES: usize = 1 << 20;
 /// The rest of a longer line is left out.
 const LONGEST: usize = 64 * 1024;
 
@@ -25,17 +28,39 @@ pub(super) enum Line {
 pub(super) struct Feed {
     lines: mpsc::Sender<Line>,
     begun: Vec<u8>,
-    missed: Arc<AtomicUsize>,
+    backlog: Arc<Backlog>,
     prelude: Prelude,
+}
+
+/// What waits for the reader, and what was lost.
+#[derive(Default)]
+struct Backlog {
+    share: Mutex<Share>,
+    missed: AtomicUsize,
+}
+
+impl Backlog {
+    fn share(&self) -> MutexGuard<'_, Share> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn takes(&self, bytes: usize) -> bool {
+        let mut share = self.share();
+        share.size() + bytes <= WAITING_BYTES && share.grow(bytes)
+    }
+
+    fn lost_one(&self) {
+        self.missed.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Feed {
     pub fn new() -> (Feed, Lines) {
         let (lines, reader) = mpsc::channel(WAITING);
-        let missed = Arc::new(AtomicUsize::new(0));
+        let backlog = Arc::new(Backlog::default());
         (
-            Feed { lines, begun: Vec::new(), missed: missed.clone(), prelude: Prelude::default() },
-            Lines { lines: reader, missed },
+            Feed { lines, begun: Vec::new(), backlog: backlog.clone(), prelude: Prelude::default() },
+            Lines { lines: reader, backlog },
         )
     }
 
@@ -61,8 +86,15 @@ impl Feed {
     }
 
     fn offer(&mut self, line: Vec<u8>) {
-        if matches!(self.lines.try_send(Line::Text(line)), Err(TrySendError::Full(_))) {
-            self.missed.fetch_add(1, Ordering::Relaxed);
+        let size = line.len();
+        if !self.backlog.takes(size) {
+            return self.backlog.lost_one();
+        }
+        if let Err(refused) = self.lines.try_send(Line::Text(line)) {
+            self.backlog.share().shrink(size);
+            if matches!(refused, TrySendError::Full(_)) {
+                self.backlog.lost_one();
+            }
         }
     }
 
@@ -78,14 +110,17 @@ impl Feed {
 /// The reading end of it. Dropping it ends the command.
 pub struct Lines {
     lines: mpsc::Receiver<Line>,
-    missed: Arc<AtomicUsize>,
+    backlog: Arc<Backlog>,
 }
 
 impl Lines {
     /// The next line; `None` when the command has ended well.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         match self.lines.recv().await {
-            Some(Line::Text(line)) => Ok(Some(line)),
+            Some(Line::Text(line)) => {
+                self.backlog.share().shrink(line.len());
+                Ok(Some(line))
+            }
             Some(Line::End(outcome)) => outcome.map(|()| None),
             None => Err(Error::CutOff { command: "a stream".into() }),
         }
@@ -93,7 +128,7 @@ impl Lines {
 
     /// How many lines were lost so far because they were read too slowly.
     pub fn missed(&self) -> usize {
-        self.missed.load(Ordering::Relaxed)
+        self.backlog.missed.load(Ordering::Relaxed)
     }
 }
 
@@ -138,6 +173,22 @@ mod tests {
         ended.await.unwrap();
         assert_eq!(got + lines.missed(), 10_001);
         assert_eq!(got, WAITING + 1);
+    }
+
+    #[tokio::test]
+    async fn few_long_lines_wait_as_little_as_many_short_ones() {
+        let (mut feed, mut lines) = begun();
+        for _ in 0..100 {
+            feed.take(&[&[b'x'; LONGEST], b"\n".as_slice()].concat());
+        }
+        assert!(feed.backlog.share().size() <= WAITING_BYTES);
+        feed.end(Ok(())).await;
+        let mut got = 0;
+        while lines.next().await.unwrap().is_some() {
+            got += 1;
+        }
+        assert_eq!((got, got + lines.missed()), (WAITING_BYTES / LONGEST, 100));
+        assert_eq!(lines.backlog.share().size(), 0);
     }
 
     #[tokio::test]

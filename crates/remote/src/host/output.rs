@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::error::{Error, Result};
+use crate::memory::Share;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
@@ -43,30 +44,37 @@ impl Output {
     }
 }
 
-/// Bytes up to a limit; what comes after is counted out, not kept.
+/// Bytes up to a limit, and as far as there is room for them; what comes after is not kept.
 #[derive(Debug)]
 pub(super) struct Bounded {
     pub bytes: Vec<u8>,
     limit: usize,
     pub truncated: bool,
     prelude: Prelude,
+    share: Share,
 }
 
 impl Bounded {
     pub fn new(limit: usize) -> Bounded {
-        Bounded { bytes: Vec::new(), limit, truncated: false, prelude: Prelude::default() }
+        Bounded { bytes: Vec::new(), limit, truncated: false, prelude: Prelude::default(), share: Share::default() }
     }
 
     pub fn take(&mut self, data: &[u8]) {
         let Some(data) = self.prelude.pass(data) else { return };
         let data = data.as_ref();
-        let room = self.limit - self.bytes.len();
-        self.truncated |= data.len() > room;
-        self.bytes.extend_from_slice(&data[..data.len().min(room)]);
+        let kept = &data[..data.len().min(self.limit - self.bytes.len())];
+        // What is left out once makes all that follows worthless.
+        if self.truncated || !self.share.grow(kept.len()) {
+            self.truncated = true;
+            return;
+        }
+        self.truncated = kept.len() < data.len();
+        self.bytes.extend_from_slice(kept);
     }
 
     /// What was kept. Where the command never began, that is what the shell said instead.
     pub fn finish(&mut self) -> Vec<u8> {
+        self.share.clear();
         let mut bytes = std::mem::take(&mut self.bytes);
         if bytes.is_empty() {
             bytes = self.prelude.rest();

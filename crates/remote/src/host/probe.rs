@@ -259,6 +259,7 @@ impl Host {
         Host(std::sync::Arc::new(super::Inner {
             target: Target::Ssh(address.clone()),
             way: super::Way::Ssh(Box::new(Remote::connected(address.clone(), connection))),
+            looks: super::Looks::default(),
         }))
     }
 }

@@ -145,6 +145,35 @@ on_hosts! {
         server.stop(&host).await;
     }
 
+    async fn what_all_sockets_hold_together_is_bounded(fleet: Fleet) {
+        const MOST: usize = 24 << 20;
+        remote::memory::set_limit(MOST);
+        let host = fleet.host("h3");
+        let server = Echo::start(&host).await;
+        let mut flooded = vec![];
+        for _ in 0..16 {
+            let mut socket = host.tunnel(server.port).await.unwrap();
+            socket.write_all(b"flood").await.unwrap();
+            flooded.push(socket);
+        }
+        until_ok("all but what fits are closed on the host", async || {
+            assert!(remote::memory::held() <= MOST);
+            let open = open_sockets(&host, server.port).await;
+            if open == "0" { Ok(()) } else { Err(open) }
+        })
+        .await;
+        tokio::time::timeout(LIMIT, echoes(&host, server.port, 1000)).await.expect("who sends little waits for those who flood");
+        let mut faults = vec![];
+        for socket in &mut flooded {
+            faults.push(socket.read_to_end(&mut vec![]).await.unwrap_err().kind());
+        }
+        assert!(faults.contains(&std::io::ErrorKind::OutOfMemory), "{faults:?}");
+        drop(flooded);
+        until("nothing is held", async || remote::memory::held() == 0).await;
+        remote::memory::set_limit(remote::memory::DEFAULT);
+        server.stop(&host).await;
+    }
+
     async fn a_socket_that_is_dropped_is_closed_on_the_host(fleet: Fleet) {
         let host = fleet.host("h1");
         let server = Echo::start(&host).await;

@@ -60,18 +60,15 @@ impl Person {
 
     /// Runs the listener as this user, in a unit of its own.
     async fn listens(&mut self, address: &str, port: u16, once: &[&str]) -> Unit {
-        let unit = unique("openclaw");
+        let (unit, heard) = (unique("openclaw"), self.heard());
+        self.host.succeed(&Command::new("rm").args(["-f", "--", &heard])).await.unwrap();
         let run = Command::new("systemd-run").args(["-q", &format!("--unit={unit}"), &format!("--uid={}", self.name)]);
-        let run = run.args(["python3", "-c", LISTEN, address, &port.to_string(), &self.heard()]).args(once.iter().copied());
+        let run = run.args(["python3", "-c", LISTEN, address, &port.to_string(), &heard]).args(once.iter().copied());
         self.host.succeed(&run).await.unwrap();
         self.units.push(unit.clone());
-        let script = r#"systemctl is-active -q "$1" && [ -n "$(ss -Hltn "sport = :$2" src "$3")" ]"#;
-        let source = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
-        until("it listens", async || {
-            let asked = sh(script).args([&unit, &port.to_string(), &source]);
-            self.host.run(&asked).await.unwrap().succeeded()
-        })
-        .await;
+        // It is made when somebody listens.
+        let there = Command::new("test").args(["-e", &heard]);
+        until("it listens", async || self.host.run(&there).await.unwrap().succeeded()).await;
         Unit::parse(&unit).unwrap()
     }
 

@@ -6,6 +6,7 @@ mod claims;
 mod cost;
 mod forward;
 mod pages;
+mod proof;
 mod serving;
 mod site;
 mod sockets;

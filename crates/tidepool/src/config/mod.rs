@@ -54,6 +54,8 @@ pub struct Config {
     pub log_format: Option<String>,
     pub roles: Vec<Role>,
     pub audit_retention_days: i64,
+    /// Bytes that unfinished answers of servers and assistants may hold together.
+    pub socket_memory: usize,
     pub gateway: GatewayConfig,
     pub task_timing: Timing,
     pub assistants: Defaults,
@@ -198,6 +200,7 @@ impl Values {
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
+            socket_memory: self.socket_memory(),
             assistants: self.assistants(&gateway, vec![employee.public_url.origin(), embed.gateway_origin.clone()])?,
             employee,
             embed,
@@ -236,6 +239,11 @@ impl Values {
             oidc,
             auto_create: named("oidc_auto_create").map_or(auto_create, |v| v == "true"),
         })
+    }
+
+    fn socket_memory(&self) -> usize {
+        let set = self.number("socket_memory_mib").and_then(|n| usize::try_from(n).ok());
+        set.map_or(remote::memory::DEFAULT, |mib| mib << 20)
     }
 
     fn task_timing(&self) -> Timing {

@@ -96,6 +96,7 @@ settings! {
     "roles" "TIDEPOOL_ROLES" Kind::SomeOf(&["employee", "admin", "gateway", "worker", "scheduler"]), "employee,admin,gateway,worker,scheduler", "employee,admin", "what this process runs; several processes share one PostgreSQL";
     "task_lease_seconds" "TIDEPOOL_TASK_LEASE_SECONDS" Kind::Number(3, 3600), "60", "60", "a task whose worker is silent this long is taken up again";
     "task_slots" "TIDEPOOL_TASK_SLOTS" Kind::Number(1, 1000), "16", "32", "tasks that this process runs at the same time";
+    "socket_memory_mib" "TIDEPOOL_SOCKET_MEMORY_MIB" Kind::Number(16, 65536), "256", "1024", "MiB that unfinished answers of servers and assistants may hold together";
     "audit_retention_days" "AUDIT_RETENTION_DAYS" Kind::Number(1, 36500), "90", "365", "how long audit entries and request logs are kept";
 }
 

@@ -23,7 +23,8 @@ pub async fn takes_the_port_of(ground: &Ground, id: &str) {
     let site = &ground.site;
     let (user, token) = site.quick_employee("ada@example.com").await;
     site.admin.patch(&format!("/instances/{id}/assign"), json!({"user_id": user})).token(&site.root).ok().await;
-    let enter = async || Client::open(&site.employee, id, &ticket(&site.employee, &token, id).await, &[]).await.unwrap();
+    let enter =
+        async || Client::open(&site.employee, id, &ticket(&site.employee, &token, id).await, &[]).await.unwrap();
     enter().await.event("relay.hello").await;
 
     let port = ground.show(id).await["gateway_port"].to_string();
@@ -44,7 +45,7 @@ pub async fn takes_the_port_of(ground: &Ground, id: &str) {
     ground.run("restart_instance", json!({"instance_id": id})).await;
     enter().await.event("relay.hello").await;
     let checked = crate::health::check(ground).await;
-    assert_eq!(checked["list"][0]["status"], "healthy", "{checked}");
+    assert_eq!(checked["list"][0]["health_status"], "healthy", "{checked}");
     let alerts = site.admin.get("/alerts?open=true").token(&site.root).ok().await;
     let about = |alert: &serde_json::Value| alert["subject"] == format!("repair:{id}:foreign_listener").as_str();
     assert!(!alerts["list"].as_array().unwrap().iter().any(about), "{alerts}");

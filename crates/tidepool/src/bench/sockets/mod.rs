@@ -6,10 +6,10 @@ mod client;
 
 use std::time::{Duration, Instant};
 
-use base::id::{InstanceId, UserId};
+use base::id::{InstanceId, ServerId, UserId};
 use base::{Error, Result};
 use domain::audit::By;
-use domain::{instance, login, user};
+use domain::{instance, listener, login, user};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 
@@ -17,7 +17,7 @@ use super::cost::{cpu, memory};
 use super::serving::Serving;
 use super::site::Site;
 use super::sweep::{self, Simulated};
-use super::{millis, percentile, report};
+use super::{millis, percentile, proof, report};
 use crate::config::Values;
 use crate::serve::allow_many_files;
 use client::{Seat, Socket, Way};
@@ -39,6 +39,12 @@ pub async fn run(values: &Values) -> Result<()> {
     let site = Site::open(values).await?;
     let hosts = Simulated::start()?;
     let seats = seats(&site, hosts.port).await?;
+
+    let one = instance::show(site.app(), &InstanceId::named(sweep::instance(0, 0))).await?.instance;
+    let server = domain::server::find(site.app(), &ServerId::named(&one.server_id)).await?;
+    let host = domain::host::reach(site.app(), &server).await?;
+    proof::run("a simulated server", &host, sweep::port(0), &listener::tenant(&one)?).await?;
+    site.app().hosts.close().await;
 
     let straight = Way::Straight(hosts.straight);
     let floor = talk(open_all(&straight, &seats).await?, &seats, STRAIGHT).await;

@@ -9,12 +9,12 @@ use futures_util::future::try_join_all;
 use openclaw::sweep::{Limits, Mark, Target, parse, script};
 use openclaw::unit::Name;
 use remote::host::file::{Expect, Write};
-use remote::host::{Address, Command, Host, LoginKey, Target as Reached, systemd};
+use remote::host::{Address, Command, Host, LoginKey, Target as Reached, Tenant, systemd};
 use serde::Deserialize;
 use tokio::io::AsyncWriteExt as _;
 
 use super::super::cost::cpu;
-use super::super::report;
+use super::super::{proof, report};
 use super::INSTANCES;
 use crate::config::Values;
 use crate::folder::Folder;
@@ -78,6 +78,11 @@ pub async fn real(_: &Values, folder: &Path) -> Result<()> {
                 theirs.1.as_secs_f64() * 1000.0,
             ),
         );
+    }
+    // Its sshd stands for an assistant that runs as the login user.
+    let tenant = Tenant::Service { home: String::new(), unit: systemd::Unit::parse("openclaw-bench-0")? };
+    if let Some(host) = hosts.first() {
+        proof::run("a real host", host, 22, &tenant).await?;
     }
     try_join_all(hosts.iter().map(clear)).await?;
     for host in &hosts {

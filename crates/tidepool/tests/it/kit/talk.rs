@@ -219,6 +219,18 @@ impl Client {
         }
     }
 
+    /// Reads on to the end, whatever the frames say; the code that it ended with, where one came.
+    pub async fn ended(&mut self) -> Option<u16> {
+        loop {
+            let message = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("nothing came");
+            match message {
+                Some(Ok(Message::Close(close))) => return close.map(|close| close.code.into()),
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return None,
+            }
+        }
+    }
+
     /// The end must come within a second of now. For cases that run alone: a busy machine takes longer.
     pub async fn closed_within_a_second(&mut self) -> Closed {
         tokio::time::timeout(Duration::from_secs(1), self.closed()).await.expect("open for more than a second")

@@ -6,6 +6,7 @@ mod conversation;
 mod devices;
 mod embedded;
 mod ending;
+mod flood;
 mod hostile;
 mod neighbour;
 mod ticket;
