@@ -165,8 +165,7 @@ test('on one host for all assistants, storage is cleared when another is shown',
   try {
     const employee = await server.newEmployee();
     const host = await addLocalServer(server);
-    for (const id of ['pearl', 'coral'])
-      started.push(await Assistant.start(server, host, id, employee.id));
+    for (const id of ['pearl', 'coral']) started.push(await Assistant.start(server, host, id, employee.id));
     watch.allowOrigin(server.embedUrl);
     await openAs(page, server, employee, '/?instance=pearl');
     const pearl = await windowUrl(page, server, 'pearl');

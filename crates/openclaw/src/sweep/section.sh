@@ -43,7 +43,6 @@ if [ -n "$main" ]; then
 fi
 
 # Whose the home is. Only the folder itself is asked: what lies in it is its owner's to replace.
-home=${state%/*}
 if [ -d "$home" ] && [ ! -L "$home" ]; then
     stat -c 'home %U' -- "$home" 2>/dev/null
 fi

@@ -14,6 +14,7 @@ use super::words::words;
 struct Asked {
     unit: String,
     port: u16,
+    home: String,
     config: String,
     state: String,
     log: String,
@@ -26,11 +27,12 @@ struct Asked {
 impl Asked {
     fn read(line: &str) -> Option<Asked> {
         let words = words(line.strip_prefix("one ")?);
-        let [unit, port, _home, limit, since, config, state, log, inode, offset] =
+        let [unit, port, home, limit, since, config, state, log, inode, offset] =
             <[String; 10]>::try_from(words).ok()?;
         Some(Asked {
             unit,
             port: port.parse().ok()?,
+            home,
             config,
             state,
             log,
@@ -83,9 +85,8 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
     if state.units.get(&asked.unit).and_then(|unit| unit.process()).is_some() {
         writeln!(out, "rss {RSS_KIB}").ok();
     }
-    let home = asked.state.rsplit_once('/').map_or("", |(home, _)| home);
-    if state.files.is_folder(home) {
-        writeln!(out, "home {}", state.files.owner(home)).ok();
+    if state.files.is_folder(&asked.home) {
+        writeln!(out, "home {}", state.files.owner(&asked.home)).ok();
     }
     let holder = state.units.iter().find_map(|(name, unit)| {
         let process = unit.process()?;

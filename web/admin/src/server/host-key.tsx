@@ -31,8 +31,7 @@ export function HostKeyFact({ server }: { server: Known }) {
   const text = {
     local: () => t('servers.localText'),
     first_use: () => t(isSeen ? 'servers.firstUseText' : 'servers.firstUseNext'),
-    compared: () =>
-      isSeen ? t('servers.comparedText') : t('servers.comparedNext', { fingerprint }),
+    compared: () => (isSeen ? t('servers.comparedText') : t('servers.comparedNext', { fingerprint })),
     certified: () => t('servers.certifiedText', { fingerprint }),
   }[trust];
   return (

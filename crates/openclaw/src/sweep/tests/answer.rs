@@ -59,6 +59,7 @@ fn a_recorded_answer_is_read_and_its_troubles_found() {
     let target = |name: &str, port: i64| Target {
         unit: Name::parse(&format!("openclaw-{name}")).unwrap(),
         port: GatewayPort::try_from(port).unwrap(),
+        home: "/srv/x".into(),
         config_path: format!("/srv/{name}/.openclaw/openclaw.json"),
         state_dir: format!("/srv/{name}/.openclaw"),
         log_file: format!("/srv/{name}/gateway.jsonl"),
@@ -148,6 +149,7 @@ proptest! {
         let target = |port: i64| Target {
             unit: Name::parse("x").unwrap(),
             port: GatewayPort::try_from(port).unwrap(),
+            home: "/srv/x".into(),
             config_path: "/x".into(), state_dir: "/x".into(), log_file: "/x".into(),
             mark: Mark { inode: 1, offset: 5 },
         };
