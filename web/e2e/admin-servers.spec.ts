@@ -23,7 +23,7 @@ test('a server’s page says by what it is known, and what is no key is refused'
   await expect(expected).toHaveValue(/^@cert-authority 127\.0\.0\.1 ssh-ed25519 /);
   await expected.fill('not a key');
   await form.getByRole('button', { name: 'Save' }).click();
-  await expect(form.getByText(/must be a public key/)).toBeVisible();
+  await expect(form.getByText(/^must be a public key/)).toBeVisible();
 });
 
 test('a change of a server keeps the key that it logs in with', async ({ page, demo, app }) => {

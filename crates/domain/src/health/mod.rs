@@ -380,6 +380,10 @@ pub async fn write(app: &App, tx: &mut store::Tx, instance: &Instance, seen: &Se
         instance_health::set_memory_out(&mut *tx, &instance.id, None).await?;
         repair::resolve(app, tx, &instance.id, openclaw::rule::Rule::OutOfMemory.as_str()).await?;
     }
+    // Its own gateway answered on its port.
+    if seen.works() && !seen.unreachable {
+        repair::resolve(app, tx, &instance.id, listener::FOREIGN_LISTENER).await?;
+    }
     let before = Before { status: instance.health_status, fails: instance.health_fail_count, memory_out };
     let (status, fails) = judge::next(before, &seen.found);
     instance::set_health(&mut *tx, &id, status, fails, now).await?;
@@ -426,8 +430,6 @@ pub async fn follow_up(app: &App, tx: &mut store::Tx, report: &Report) -> Result
         }
         Health::Healthy => {
             alert::resolve(app, tx, Rule::InstancesUnhealthy, &subject).await?;
-            // Its own gateway answered on its port.
-            repair::resolve(app, tx, &report.id, listener::FOREIGN_LISTENER).await?;
             repair::resolve(app, tx, &report.id, repair::AUTO_RECOVERY).await
         }
         Health::Unknown | Health::RateLimited => Ok(()),

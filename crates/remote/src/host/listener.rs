@@ -45,15 +45,17 @@ const TOGETHER: usize = 64;
 // socket: it waits to be accepted, or was closed.
 const LOOK: &str = r#"
 ports=$1; shift
-stat -c 'login %u %f' -- "$HOME" 2>/dev/null
+echo "login $(id -u)"
 [ $# -eq 0 ] || stat -c 'home %u %f %n' -- "$@" 2>/dev/null
-cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v ports="$ports" '
+six=/proc/net/tcp6
+[ -r "$six" ] || six=
+exec awk -v ports="$ports" '
   { port = $2; sub(/^.*:/, "", port) }
   !index(ports, " " port " ") { next }
   $4 == "0A" { kind = "listens" }
   $4 != "0A" { if ($10 == 0) next; kind = $2 ~ /(0100007F|7F000001):/ ? "accepted" : "elsewhere" }
   !seen[kind, port, $8]++ { print kind, port, $8 }
-'
+' /proc/net/tcp $six
 "#;
 
 // For what the first look did not settle: the home as root sees it, the user of a unit that is loaded, and names for people.
@@ -223,7 +225,7 @@ impl Look {
             let (word, rest) = line.split_once(' ').ok_or_else(odd)?;
             let kind = match word {
                 "login" => {
-                    look.login = owner_of_folder(rest).map(|(uid, _)| uid);
+                    look.login = Some(rest.parse().map_err(|_| odd())?);
                     continue;
                 }
                 "home" => {
@@ -313,7 +315,7 @@ impl Names {
 mod tests {
     use super::*;
 
-    const SAID: &str = "login 0 41c0\nhome 1001 41c0 /srv/assistants/1\nhome 0 a1ff /srv/assistants/2\n\
+    const SAID: &str = "login 0\nhome 1001 41c0 /srv/assistants/1\nhome 0 a1ff /srv/assistants/2\n\
         listens 4965 1001\naccepted 4965 1001\nelsewhere 4965 1002\nlistens 4969 1003\naccepted 4966 1004\n";
 
     #[test]

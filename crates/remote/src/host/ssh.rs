@@ -101,11 +101,14 @@ impl Connection {
     }
 }
 
+/// The key that a server showed, and whether it is known by it.
+type Shown = (HostKey, Result<()>);
+
 /// Looks at the key that the server shows.
 pub(super) struct Watch {
     address: Address,
     pinned: Option<HostKey>,
-    seen: Arc<Mutex<Option<(HostKey, Result<()>)>>>,
+    seen: Arc<Mutex<Option<Shown>>>,
 }
 
 impl Watch {

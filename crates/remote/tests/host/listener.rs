@@ -25,10 +25,9 @@ out = os.open(heard, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 def take(c):
     c.sendall(b"!")
     while data := c.recv(65536): os.write(out, data)
-kept = []
+    c.close()
 while True:
     c, _ = s.accept()
-    kept.append(c)
     if once:
         s.close()
         take(c)

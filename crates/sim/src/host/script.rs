@@ -47,6 +47,7 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("[ -e complete ] || exit 3", kept),
     ("mv -T -- \"$1.archive/$2\" \"$1.archive/gone.$$\"", discard),
     ("config validate --json", validate),
+    ("npm-cli.js", install),
     ("useradd --system", make_home),
     ("usermod --expiredate 1", vacate),
     ("userdel --", remove_user),
@@ -54,7 +55,6 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("rmdir -p --ignore-fail-on-non-empty", remove_item),
     ("rm -f -- \"$1\" \"$1\".tidepool-[0-9]*", remove),
     ("exec \"$1\" --version", installed),
-    ("npm-cli.js", install),
     ("printf '%s\\n' \"${found#* }\"", owner),
     ("stat -Lc %s -- \"$1\" 2>/dev/null || echo 0", size),
     ("grep -aoF \"$@\"", find_in_log),
@@ -409,7 +409,7 @@ fn look(state: &mut State, call: &Call<'_>) -> Answer {
 /// Who owns homes, and whose sockets are on ports. Its arguments: the ports, in hexadecimal, and the homes.
 fn listeners(state: &mut State, call: &Call<'_>) -> Answer {
     const FOLDER: &str = "41c0";
-    let mut text = format!("login {} {FOLDER}\n", uid_of(call.user));
+    let mut text = format!("login {}\n", uid_of(call.user));
     for home in call.args.iter().skip(1).filter(|home| state.files.is_folder(home)) {
         writeln!(text, "home {} {FOLDER} {home}", uid_of(state.files.owner(home))).ok();
     }

@@ -60,7 +60,7 @@ impl<'a> Ground<'a> {
 
 on_both! {
     async fn a_server_is_known_by_what_was_expected_or_by_its_first_key(site: Site) {
-        let ground = Ground::new(&site).await;
+        let ground = Ground::new(site).await;
         let own = ground.hosts.host_key.clone();
 
         let new = ground.add("first", None).await;
@@ -99,7 +99,7 @@ on_both! {
     }
 
     async fn a_server_that_shows_something_else_is_refused_until_somebody_says_otherwise(site: Site) {
-        let ground = Ground::new(&site).await;
+        let ground = Ground::new(site).await;
         let authority = format!("@cert-authority 127.0.0.1 {OTHER}");
         for (id, expected) in [("key", OTHER), ("authority", &authority)] {
             ground.add(id, Some(expected)).await;
@@ -135,7 +135,7 @@ on_both! {
     }
 
     async fn what_cannot_be_expected_is_refused(site: Site) {
-        let ground = Ground::new(&site).await;
+        let ground = Ground::new(site).await;
         let elsewhere = format!("@cert-authority *.example.com {OTHER}");
         for bad in ["rubbish", "SHA256:short", "ssh-ed25519 AAAA", "@revoked * ssh-ed25519 AAAA", &elsewhere, &format!("{OTHER}\n{OTHER}")] {
             let told = site.admin.post("/servers", ground.body("bad", Some(bad))).token(&site.root).refused("4000").await;

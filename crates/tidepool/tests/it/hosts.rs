@@ -284,20 +284,31 @@ for n in range(1, 21):
             install -d "$2" "$2/tmp" "$2/cache" && install -d -m 777 "$2/logs" "$2/state" "$2/workspace"
             cp "$1/.openclaw/openclaw.json" "$2/openclaw.json"; chmod 644 "$2/openclaw.json"; cp -r "$1/.openclaw/state/." "$2/state"; chmod -R 777 "$2/state"
             echo precious >"$2/tmp/a"; echo precious >"$2/cache/b"
-            (umask 077; printf '{"time":"2026-11-15T01:42:01.910+00:00","message":"a secret of root"}\n' >"$2/secret")
             runuser -u "$3" -- sh -c 'cd "$1" && mv .openclaw own && ln -s "$2" .openclaw' sh "$1" "$2""#;
         ground.sh(make, &[&home, &victim, &owner]).await;
-        let whole = async || ground.sh("cd \"$1\" && cat tmp/a cache/b && stat -c '%U %a' . tmp secret", &[&victim]).await;
+        let whole = async || ground.sh("cd \"$1\" && cat tmp/a cache/b && stat -c '%U %a' . tmp cache", &[&victim]).await;
         let before = whole().await;
         let failed = ground.fails("upgrade_instance", json!({"instance_id": id, "version": "2026.5.28"})).await;
-        assert_eq!(failed.told, "the instance's state folder is missing, or a link");
         assert_eq!(whole().await, before);
+        assert_eq!(failed.told, "the instance's state folder is missing, or a link");
 
-        // What is asked about all instances of a server is asked of its files as their owner.
+        // Cleaning takes the link along, and nothing behind it.
+        ground.run("clean_instance", of(&id)).await;
+        assert_eq!(whole().await, before);
+        assert_eq!(ground.sh("readlink \"$1\".archive/*/.openclaw; systemctl is-active \"openclaw-$2\"", &[&home, &id]).await, format!("{victim}\nactive"));
+    }
+
+    /// What is asked about all instances of a server at once is asked of their files as their owners.
+    async fn a_sweep_reads_no_file_that_its_tenant_cannot(ground: Ground) {
+        let id = ground.provisioned(json!({})).await;
+        let home = ground.home(&id).await;
+        let owner = ground.sh("stat -c %U \"$1\"", &[&home]).await;
+        let secret = format!("{}/secret", ground.base_dir);
         let link = r#"
-            runuser -u "$3" -- sh -c 'cd "$1" && rm .openclaw && mv own .openclaw && cd .openclaw && mv openclaw.json mine.json && ln -s "$2/secret" openclaw.json &&
-            rm -f logs/openclaw.jsonl && ln -s "$2/secret" logs/openclaw.jsonl' sh "$1" "$2""#;
-        ground.sh(link, &[&home, &victim, &owner]).await;
+            (umask 077; printf '{"time":"2026-11-15T01:42:01.910+00:00","message":"a secret of root"}\n' >"$2")
+            runuser -u "$3" -- sh -c 'cd "$1/.openclaw" && mv openclaw.json mine.json && ln -s "$2" openclaw.json &&
+            rm -f logs/openclaw.jsonl && ln -s "$2" logs/openclaw.jsonl' sh "$1" "$2""#;
+        ground.sh(link, &[&home, &secret, &owner]).await;
         let look = async || {
             let posts = sweep::fleet(&ground.site.app).await.unwrap();
             let post = posts.into_iter().find(|post| post.server.id == ground.server).unwrap();
@@ -306,17 +317,11 @@ for n in range(1, 21):
         };
         let answer = look().await;
         assert!(answer.complete && answer.unit.loaded);
-        assert_eq!(answer.config, Some(ConfigFile::Unreadable));
         assert!(answer.log.is_none(), "{:?}", answer.log);
+        assert_eq!(answer.config, Some(ConfigFile::Unreadable));
         let back = r#"runuser -u "$2" -- sh -c 'cd "$1/.openclaw" && mv mine.json openclaw.json && rm logs/openclaw.jsonl' sh "$1" "$2""#;
         ground.sh(back, &[&home, &owner]).await;
         assert!(matches!(look().await.config, Some(ConfigFile::Content { .. })));
-
-        // Cleaning takes the link along, and nothing behind it.
-        ground.sh(r#"runuser -u "$3" -- sh -c 'cd "$1" && mv .openclaw own && ln -s "$2" .openclaw' sh "$1" "$2""#, &[&home, &victim, &owner]).await;
-        ground.run("clean_instance", of(&id)).await;
-        assert_eq!(whole().await, before);
-        assert_eq!(ground.sh("readlink \"$1\".archive/*/.openclaw; systemctl is-active \"openclaw-$2\"", &[&home, &id]).await, format!("{victim}\nactive"));
     }
 
     async fn containers_are_seen_and_only_four_things_are_done_to_them(ground: Ground) {
