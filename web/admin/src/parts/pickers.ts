@@ -13,7 +13,14 @@ export async function findUsers(q: string): Promise<Found[]> {
 
 /** Instances that nobody has, and that a pool may hold. */
 export async function findFreeInstances(q: string): Promise<Found[]> {
-  const query = { q: q || undefined, assigned: false, pooled: false, offered: true, page: 1, page_size: MOST };
+  const query = {
+    q: q || undefined,
+    assigned: false,
+    pooled: false,
+    offered: true,
+    page: 1,
+    page_size: MOST,
+  };
   const { list } = await unwrap(api.GET('/instances', { params: { query } }));
   return list.map((one) => ({ value: one.id, label: one.name, hint: `${one.id} · ${one.server_name}` }));
 }

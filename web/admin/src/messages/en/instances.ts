@@ -28,8 +28,7 @@ export const instances = {
   'instances.portHint': 'Empty: the next free one.',
   'instances.url': 'Gateway address',
   'instances.urlHint': 'Empty: loopback on its server.',
-  'instances.unproved':
-    'A direct address: that the assistant itself answers there cannot be proved.',
+  'instances.unproved': 'A direct address: that the assistant itself answers there cannot be proved.',
   'instances.fails': 'Failed checks in a row',
   'instances.createdAt': 'Created',
   'instances.search': 'Search instances',

@@ -79,7 +79,8 @@ export const instances = {
   'instances.runsAsBadge': '以 {user} 身份运行',
   'instances.isolation.own': '由 tidepool 创建的独立用户。',
   'instances.isolation.none': '尚未部署到服务器。',
-  'instances.isolation.adopted': '该用户或主目录不是 tidepool 创建的，不会被清理或删除，只能由超级管理员分配。',
+  'instances.isolation.adopted':
+    '该用户或主目录不是 tidepool 创建的，不会被清理或删除，只能由超级管理员分配。',
   'instances.isolation.shared': '没有独立的用户和主目录：使用者能做该用户能做的一切，只能由超级管理员分配。',
   'instances.isolation.unknown': '尚未检查，将在下次健康检查时确定；在此之前只能由超级管理员分配。',
   'instances.default': '按服务器的基础目录',
