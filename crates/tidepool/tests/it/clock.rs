@@ -148,7 +148,9 @@ on_both! {
 
     async fn any_job_can_be_run_now_and_paused(site: Site) {
         let begun = site.admin.post("/job-runs/token_usage_sync/run", json!({})).token(&site.root).ok().await;
-        assert_eq!((begun["job_name"].as_str(), begun["status"].as_str()), (Some("token_usage_sync"), Some("running")));
+        assert_eq!(begun["job_name"], "token_usage_sync");
+        // With nothing to read it may be over before the answer is written.
+        assert!(["running", "success"].contains(&begun["status"].as_str().unwrap()), "{begun}");
         let found = testkit::until_ok("it ends", async || {
             let found = runs(site, "token_usage_sync").await;
             if found[0]["status"] == "running" { Err(found) } else { Ok(found) }

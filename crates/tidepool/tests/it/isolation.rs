@@ -84,7 +84,7 @@ on_both! {
             found(site, id, Isolation::Shared, "root").await;
         }
         let (_, other) = site.quick_employee("bob@example.com").await;
-        site.employee.post(&path, json!({})).token(&other).refused("4093").await;
+        site.employee.post(&path, json!({})).token(&other).refused("4092").await;
         isolation::withdraw(&site.app).await.unwrap();
         isolation::withdraw(&site.app).await.unwrap();
         let pool = site.admin.get("/profession-pool").token(&site.root).ok().await;
