@@ -1,4 +1,5 @@
 // What open pages of the console show when an assistant really stops: the platform's own check finds it, nobody touches the page.
+import { mkdir } from 'node:fs/promises';
 import { addLocalServer, Assistant, ServiceManager } from './assistant';
 import { appOf, expect, openSignedIn, test } from './fixtures';
 import { Server } from './server';
@@ -21,7 +22,9 @@ test('an instance that stops turns red on the open overview and in the open list
   for (const job of ['health_check', 'log_scan', 'auto_recovery']) {
     await server.asAdmin('PATCH', `/jobs/${job}`, { paused: true });
   }
+  // Whoever owns its home is expected on its port.
   const home = `${services.folder}/pearl`;
+  await mkdir(home);
   const host = await addLocalServer(server);
   const assistant = await Assistant.start(server, host, 'pearl', null, undefined, home);
   const list = await context.newPage();

@@ -239,7 +239,7 @@ export const operations = {
   'alerts.instances_unhealthy': 'Instances are unhealthy',
   'alerts.task_dead': 'A task was given up',
   'alerts.gateway_down': 'The gateway is down',
-  'alerts.instance_not_isolated': 'A pooled instance has no user of its own',
+  'alerts.instance_not_isolated': 'A pooled instance is shared',
   'admins.title': 'Administrators',
   'admins.add': 'Add an administrator',
   'admins.you': 'you',

@@ -238,7 +238,7 @@ export const operations = {
   'alerts.instances_unhealthy': '实例异常',
   'alerts.task_dead': '任务被放弃',
   'alerts.gateway_down': '网关不可用',
-  'alerts.instance_not_isolated': '实例池中的实例没有独立用户',
+  'alerts.instance_not_isolated': '实例池中的实例非独占',
   'admins.title': '管理员',
   'admins.add': '添加管理员',
   'admins.you': '您',
