@@ -33,6 +33,8 @@ export class ModelServer {
 
   static async start(): Promise<ModelServer> {
     const server = createServer();
+    // As providers do. Node's own five seconds end connections at the very moment at which the gateway uses them again.
+    server.keepAliveTimeout = 65_000;
     const model = new ModelServer(server);
     server.on('request', (request, response) => {
       let body = '';

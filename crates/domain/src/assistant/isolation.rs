@@ -34,17 +34,19 @@ impl Seen {
     }
 }
 
-/// What follows from what was seen. `made` are the users that the platform made for this instance.
+/// What follows from what was seen. `made` are the users that the platform made for this instance; among its neighbours it may be itself.
 fn judge(instance: &Instance, seen: &Seen, made: &[String], neighbours: &[Neighbour]) -> Isolation {
     if !instance.is_on_server() {
         return Isolation::None;
     }
     let users = [seen.home_owner.as_deref(), seen.unit_user.as_deref()];
-    let is_shared = |user: &str| user == "root" || user == seen.login || neighbours.iter().any(|n| n.runs_as == user);
+    let mut others = neighbours.iter().filter(|neighbour| neighbour.id != instance.id);
+    let is_shared =
+        |user: &str| user == "root" || user == seen.login || others.clone().any(|neighbour| neighbour.runs_as == user);
     if instance.is_main || users.iter().flatten().any(|user| is_shared(user)) {
         return Isolation::Shared;
     }
-    if neighbours.iter().any(|neighbour| overlap(&neighbour.home, &instance.home)) {
+    if others.any(|neighbour| overlap(&neighbour.home, &instance.home)) {
         return Isolation::Shared;
     }
     match &seen.home_owner {
@@ -70,10 +72,9 @@ fn made<'a>(users: &'a [UnixUser], instance: &'a Instance) -> impl Iterator<Item
 /// Judges all instances of a server by what a look at it saw, and writes down what changed.
 pub async fn observe(app: &App, server: &str, all: &[Instance], seen: &[(usize, Seen)]) -> Result<()> {
     let users = unix_user::of_server(&app.db, server).await?;
+    let neighbours: Vec<Neighbour> = all.iter().map(Neighbour::from).collect();
     for (number, seen) in seen {
         let Some(instance) = all.get(*number) else { continue };
-        let neighbours: Vec<Neighbour> =
-            all.iter().filter(|other| other.id != instance.id).map(Neighbour::from).collect();
         let made: Vec<String> = made(&users, instance).collect();
         let isolation = judge(instance, seen, &made, &neighbours);
         let is_known = isolation == instance.isolation && seen.runs_as() == instance.runs_as;
