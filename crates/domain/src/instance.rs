@@ -37,7 +37,20 @@ pub struct New {
 impl New {
     /// Whether it says where the instance lives, and so as whom it runs: a super administrator's to say.
     fn names_a_place(&self) -> bool {
-        self.is_main || !self.home.is_empty() || !self.unit.is_empty()
+        self.is_main || !self.home.is_empty() || !self.unit.is_empty() || !self.container_id.is_empty()
+    }
+
+    /// What is known of it before anybody has looked.
+    fn isolation(&self) -> Isolation {
+        if self.is_main {
+            Isolation::Shared
+        } else if !self.container_id.is_empty() {
+            Isolation::Adopted
+        } else if self.home.is_empty() {
+            Isolation::None
+        } else {
+            Isolation::Unknown
+        }
     }
 }
 
@@ -71,8 +84,8 @@ pub async fn reveal(app: &App, by: &By, id: &InstanceId) -> Result<()> {
 pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let id = new.id.id();
     if new.names_a_place() && !by.is_super {
-        let told = "only a super administrator says where an instance lives: home, unit and is_main";
-        return Err(Error::new(Kind::NoAccess, told));
+        let message = "only a super administrator says where an instance lives: home, unit, container_id and is_main";
+        return Err(Error::new(Kind::NoAccess, message));
     }
     if new.is_main && new.provision {
         return Err(Error::field("provision", task::NOT_MAIN));
@@ -85,6 +98,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     if id.as_str().len() > limit {
         return Err(Error::field("id", format_args!("the LLM gateway takes token names of at most {limit} bytes")));
     }
+    let isolation = new.isolation();
     let token = match new.gateway_token {
         Some(token) => token,
         None => random_token()?,
@@ -97,7 +111,6 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let record = Instance {
         gateway_token: app.sealer.seal(token_place(id.as_str()), &token)?,
         id: id.as_str().to_owned(),
-        container_id: new.container_id,
         server_id: server.id,
         assigned_user_id: None,
         pooled: false,
@@ -113,11 +126,8 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         notes: new.notes,
         config_json: new.config_json,
         is_main: new.is_main,
-        isolation: match (new.is_main, new.home.is_empty()) {
-            (true, _) => Isolation::Shared,
-            (false, true) => Isolation::None,
-            (false, false) => Isolation::Unknown,
-        },
+        isolation,
+        container_id: new.container_id,
         runs_as: String::new(),
         home: new.home,
         unit: new.unit,

@@ -6,6 +6,7 @@ ALTER TABLE instance ADD COLUMN isolation {text} NOT NULL DEFAULT 'none';
 -- The Unix user as last seen; empty before.
 ALTER TABLE instance ADD COLUMN runs_as {text} NOT NULL DEFAULT '';
 UPDATE instance SET isolation = 'unknown' WHERE home <> '';
+UPDATE instance SET isolation = 'adopted' WHERE container_id <> '';
 UPDATE instance SET isolation = 'shared' WHERE is_main = 1;
 
 -- A number is given to another instance only after its user was removed and nothing on the server belongs to it any more.

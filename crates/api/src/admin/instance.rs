@@ -61,7 +61,7 @@ pub struct InstanceItem {
     is_main: bool,
     /// How it is kept apart on its server: `own` has a Unix user and a home that the platform made for it alone, `none` is not on its
     /// server. All others are assigned by a super administrator only, and are neither listed for employees, claimed nor pooled: `adopted`
-    /// (somebody else made its user or home: never cleaned or deleted), `shared` (it runs as root or as the login user, or in a home that
+    /// (somebody else made its user, home or container: never cleaned or deleted), `shared` (it runs as root or as the login user, or in a home that
     /// is another's too), `unknown` (nobody has looked yet).
     isolation: Isolation,
     /// The Unix user as last seen; empty before.
@@ -294,7 +294,7 @@ pub struct NewInstance {
     #[serde(default)]
     notes: Text<10000>,
     /// The instance that lives in the SSH user's own home: it exists already, and is not made with `provision`. Only a super administrator
-    /// gives this, `home` or `unit`.
+    /// gives this, `home`, `unit` or `container_id`.
     #[serde(default)]
     is_main: bool,
     #[serde(default)]

@@ -206,7 +206,7 @@ pub struct ServerPatch {
     #[schema(value_type = Option<Text<5000>>)]
     expected_host_key: Option<Option<Text<5000>>>,
     base_dir: Option<Name<200>>,
-    /// The server was installed anew: its next contact pins its new key, which must be the expected one where there is one.
+    /// The server was installed again: its next contact pins its new key, which must be the expected one where there is one.
     #[serde(default)]
     forget_host_key: bool,
     status: Option<ServerStatus>,

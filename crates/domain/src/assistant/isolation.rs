@@ -36,6 +36,10 @@ impl Seen {
 
 /// What follows from what was seen. `made` are the users that the platform made for this instance; among its neighbours it may be itself.
 fn judge(instance: &Instance, seen: &Seen, made: &[String], neighbours: &[Neighbour]) -> Isolation {
+    // Somebody else made the container and what is in it, and the platform cannot clean it.
+    if !instance.container_id.is_empty() && !instance.is_main {
+        return Isolation::Adopted;
+    }
     if !instance.is_on_server() {
         return Isolation::None;
     }
@@ -157,8 +161,8 @@ async fn follow_up(
         let detail = format!("status: idle → maintenance: {why}");
         audit::record(app, tx, &By::system(), Deed::warn(Action::ConfigChange, &entry.id, &detail)).await?;
     }
-    let told = format!("{} is in a profession's pool, but {why}", instance.name);
-    alert::raise(app, tx, Rule::InstanceNotIsolated, &subject, &told).await.map(drop)
+    let message = format!("{} is in a profession's pool, but {why}", instance.name);
+    alert::raise(app, tx, Rule::InstanceNotIsolated, &subject, &message).await.map(drop)
 }
 
 /// Takes entries out of the pools whose instances are known not to be kept apart: those that an older release put there.
@@ -179,6 +183,9 @@ pub fn refusal(isolation: Isolation, user: &str) -> String {
     match isolation {
         Isolation::Shared if user.is_empty() => "it does not have a user and a home of its own".into(),
         Isolation::Shared => format!("it runs as {user}: it does not have a user and a home of its own"),
+        Isolation::Adopted if user.is_empty() => {
+            "the platform did not make what it runs in, and does not clean it".into()
+        }
         Isolation::Adopted => format!("it runs as {user}, and the platform did not make that user or its home"),
         Isolation::Unknown => "nobody has looked yet as whom it runs; the next health check does".into(),
         Isolation::Own | Isolation::None => String::new(),
@@ -245,6 +252,8 @@ mod tests {
         }
         assert_eq!(judged(own, seen("", "")), Isolation::Unknown);
         assert_eq!(judged("", seen("", "")), Isolation::None);
+        let container = Instance { container_id: "claw".into(), ..instance("", false) };
+        assert_eq!(judge(&container, &seen("", ""), &made, &[]), Isolation::Adopted, "nobody cleans a container");
         assert_eq!(
             judge(&instance("", true), &seen("assistant-70000", ""), &made, &[]),
             Isolation::Shared,

@@ -37,7 +37,7 @@ impl<'a> Ground<'a> {
         self.site.admin.patch(&format!("/servers/{id}"), change).token(&self.site.root).ok().await
     }
 
-    /// The step of the host key, tried anew.
+    /// The step of the host key, tried again.
     async fn test(&self, id: &str) -> (bool, String) {
         let path = format!("/servers/{id}/test");
         let tested = self.site.admin.post(&path, json!({})).token(&self.site.root).ok().await;

@@ -30,13 +30,15 @@ on_both! {
             body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             site.admin.post("/assistant-instances", body)
         };
-        for place in [json!({"is_main": true}), json!({"home": "/root"}), json!({"unit": "openclaw"})] {
+        for place in [json!({"is_main": true}), json!({"home": "/root"}), json!({"unit": "openclaw"}), json!({"container_id": "claw"})] {
             make("refused", place).token(&plain).refused("4030").await;
         }
         let told = make("main", json!({"is_main": true, "provision": true})).token(&site.root).refused("4000").await;
         assert!(told.contains("provision"), "{told}");
         let main = make("main", json!({"is_main": true})).token(&site.root).ok().await;
         assert_eq!(main["isolation"], "shared", "{main}");
+        let contained = make("contained", json!({"container_id": "claw"})).token(&site.root).ok().await;
+        assert_eq!(contained["isolation"], "adopted", "nobody cleans it for the next holder: {contained}");
         make("chosen", json!({"home": "/home/claw"})).token(&site.root).ok().await;
         make("plain", json!({})).token(&plain).ok().await;
 
@@ -50,7 +52,7 @@ on_both! {
             assert_eq!((ids, offered["total"].as_i64()), (vec!["plain"], Some(1)), "{name}");
             let free = site.admin.get("/instances?offered=true").token(&site.root).ok().await;
             assert_eq!(free["total"], 1, "{name}");
-            for id in ["chosen", "main"] {
+            for id in ["chosen", "main", "contained"] {
                 site.employee.post("/me/instances/claim", json!({"instance_id": id})).token(&token).refused("4092").await;
                 let body = json!({"profession_id": profession, "instance_id": id});
                 let told = site.admin.post("/profession-pool", body).token(&site.root).refused("4090").await;
