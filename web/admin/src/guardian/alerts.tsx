@@ -14,12 +14,14 @@ import { EmptyState } from '@tidepool/shared/ui/states';
 import { CheckField } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { useState } from 'react';
+import { Link } from 'wouter';
 import { api } from '../api';
 import { useIsSuper } from '../me';
 import { useText, type Key } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
 import { QueryState } from '../parts/query-state';
 import type { Alert, AlertRule } from '../records';
+import { alertRuleText, alertText } from './alert-text';
 
 /** Those with a threshold: what it counts, and how it is written. */
 const THRESHOLDS: Readonly<Record<string, { hint: Key; written: Key }>> = {
@@ -27,7 +29,6 @@ const THRESHOLDS: Readonly<Record<string, { hint: Key; written: Key }>> = {
   budget_near_limit: { hint: 'alerts.percent', written: 'alerts.fromPercent' },
   instances_unhealthy: { hint: 'alerts.count', written: 'alerts.fromCount' },
 };
-const RULES = [...Object.keys(THRESHOLDS), 'task_dead', 'gateway_down', 'instance_not_isolated'];
 
 export function Alerts() {
   const i18n = useText();
@@ -36,7 +37,6 @@ export function Alerts() {
   const isSuper = useIsSuper();
   const [editing, setEditing] = useState<AlertRule | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
-  const nameOf = (rule: string) => (RULES.includes(rule) ? t(`alerts.${rule}` as Key) : rule);
   const alerts = useQuery({
     queryKey: ['alerts', 'raised'],
     queryFn: () => unwrap(api.GET('/alerts', { params: { query: { page: 1, page_size: 100 } } })),
@@ -65,26 +65,7 @@ export function Alerts() {
             ) : (
               <ul className="divide-y divide-line">
                 {list.map((alert) => (
-                  <li key={alert.id} className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
-                    <span className="min-w-0 flex-1 basis-60">
-                      <Status tone={alert.resolved_at ? 'good' : alert.acked_at ? 'warn' : 'bad'}>
-                        {nameOf(alert.rule)}
-                      </Status>
-                      <span className="block">{alert.message}</span>
-                      <span className="block text-muted">
-                        <code className="font-mono text-xs break-all">{alert.subject}</code>
-                        {alert.acked_by && ` · ${t('alerts.ackedBy', { who: alert.acked_by })}`}
-                      </span>
-                    </span>
-                    <span className="text-muted">
-                      <RelativeTime at={alert.created_at} />
-                    </span>
-                    {!alert.acked_at && (
-                      <Button size="small" onClick={() => ack.mutate(alert)}>
-                        {t('alerts.ack')}
-                      </Button>
-                    )}
-                  </li>
+                  <RaisedAlert key={alert.id} alert={alert} onAck={() => ack.mutate(alert)} />
                 ))}
               </ul>
             )
@@ -98,7 +79,7 @@ export function Alerts() {
               {list.map((rule) => (
                 <li key={rule.id} className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
                   <span className="min-w-0 flex-1 basis-48">
-                    <Status tone={rule.enabled ? 'good' : 'none'}>{nameOf(rule.id)}</Status>
+                    <Status tone={rule.enabled ? 'good' : 'none'}>{alertRuleText(rule.id, t)}</Status>
                     {rule.threshold != null && (
                       <span className="block text-muted tabular-nums">
                         {t(THRESHOLDS[rule.id]?.written ?? 'alerts.fromCount', { n: number(rule.threshold) })}
@@ -119,7 +100,7 @@ export function Alerts() {
       </Card>
       {editing && (
         <FormDialog<AlertRule>
-          title={nameOf(editing.id)}
+          title={alertRuleText(editing.id, t)}
           submit={t('dialog.save')}
           onClose={() => setEditing(null)}
           onDone={({ signing_secret }) => {
@@ -167,5 +148,36 @@ export function Alerts() {
         </Dialog>
       )}
     </div>
+  );
+}
+
+function RaisedAlert({ alert, onAck }: { alert: Alert; onAck: () => void }) {
+  const { t } = useText();
+  const { title, message, instance } = alertText(alert, t);
+  return (
+    <li className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
+      <span className="min-w-0 flex-1 basis-60">
+        <Status tone={alert.resolved_at ? 'good' : alert.acked_at ? 'warn' : 'bad'}>{title}</Status>
+        <span className="block wrap-anywhere">{message}</span>
+        <span className="block text-muted">
+          {instance ? (
+            <Link href={instance.href} className="rounded text-accent hover:underline">
+              {instance.id}
+            </Link>
+          ) : (
+            <code className="font-mono text-xs break-all">{alert.subject}</code>
+          )}
+          {alert.acked_by && ` · ${t('alerts.ackedBy', { who: alert.acked_by })}`}
+        </span>
+      </span>
+      <span className="text-muted">
+        <RelativeTime at={alert.created_at} />
+      </span>
+      {!alert.acked_at && (
+        <Button size="small" onClick={onAck}>
+          {t('alerts.ack')}
+        </Button>
+      )}
+    </li>
   );
 }

@@ -9,7 +9,7 @@ import { api } from '../api';
 import { useIsSuper } from '../me';
 import { useText } from '../messages';
 import { Batch, type BatchItem } from '../parts/batch';
-import { isOffered } from '../parts/runs-as';
+import { isOffered, runsAsText } from '../parts/runs-as';
 import type { Instance } from '../records';
 import { assign, restart, syncModels, upgrade } from './actions';
 
@@ -109,14 +109,19 @@ function AssignBatch({ instances, onClose }: Props) {
   const without = (users.data ?? []).filter((user) => user.instance_id == null);
   const isSuper = useIsSuper();
   const open = instances.filter((one) => !one.pooled && !one.assigned_email && (isSuper || isOffered(one)));
+  /** Who gets which instance. */
+  const holders = new Map<string, string>();
   const items = instances.map((one) => {
     if (one.pooled) return { ...named(one), skip: t('batch.pooled') };
     if (one.assigned_email) return { ...named(one), skip: t('batch.taken', { email: one.assigned_email }) };
     if (!isSuper && !isOffered(one)) return { ...named(one), skip: t('batch.notOffered') };
     const email = emails[open.indexOf(one)];
     if (email === undefined) return { ...named(one), skip: t('batch.noEmail') };
-    if (!byEmail.has(email.toLowerCase())) return { ...named(one), skip: t('batch.unknownUser', { email }) };
-    return { ...named(one), effect: `→ ${email}` };
+    const user = byEmail.get(email.toLowerCase());
+    if (user === undefined) return { ...named(one), skip: t('batch.unknownUser', { email }) };
+    holders.set(one.id, user.id);
+    const runsAs = runsAsText(one, t);
+    return { ...named(one), effect: runsAs === null ? `→ ${email}` : `→ ${email} (${runsAs})` };
   });
   return (
     <Batch
@@ -125,7 +130,7 @@ function AssignBatch({ instances, onClose }: Props) {
       confirm={t('instances.assign')}
       ready={users.isSuccess}
       items={items}
-      run={({ id, effect = '' }) => assign(id, byEmail.get(effect.slice(2).toLowerCase())?.id ?? null)}
+      run={({ id }) => assign(id, holders.get(id) ?? null)}
       changes={CHANGES}
       onClose={onClose}
     >

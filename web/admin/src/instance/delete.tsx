@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { toast } from '@tidepool/shared/ui/toast';
 import { useText } from '../messages';
+import { isNeverCleaned } from '../parts/runs-as';
 import type { Instance } from '../records';
 import { remove } from './actions';
 
@@ -17,6 +18,11 @@ export function DeleteInstance({
 }) {
   const { t, number } = useText();
   const client = useQueryClient();
+  const what = instance.container_id
+    ? 'instances.deleteContainerText'
+    : isNeverCleaned(instance)
+      ? 'instances.deleteKeptText'
+      : 'instances.deleteText';
   return (
     <Confirm
       title={t('instances.deleteTitle', { name: instance.name })}
@@ -33,7 +39,7 @@ export function DeleteInstance({
         onDone();
       }}
     >
-      <p>{t('instances.deleteText', { server: instance.server_name, port: instance.gateway_port })}</p>
+      <p>{t(what, { server: instance.server_name, port: instance.gateway_port })}</p>
       <p>
         {instance.assigned_email
           ? t('instances.deleteUser', { email: instance.assigned_email })

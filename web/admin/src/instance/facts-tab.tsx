@@ -64,9 +64,9 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
               name: t('instances.url'),
               value: (
                 <>
-                  <code className="font-mono text-sm">{instance.gateway_url}</code>
+                  <code className="font-mono text-sm break-all">{instance.gateway_url}</code>
                   {instance.unproved_address && (
-                    <p className="mt-1 text-sm text-muted">{t('instances.unproved')}</p>
+                    <p className="mt-1 text-sm text-warning">{t('instances.unproved')}</p>
                   )}
                 </>
               ),
@@ -110,7 +110,7 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
             {
               name: t('instances.home'),
               value: instance.home ? (
-                <code className="font-mono text-sm">{instance.home}</code>
+                <code className="font-mono text-sm break-all">{instance.home}</code>
               ) : (
                 t('instances.default')
               ),
@@ -119,17 +119,28 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
               name: t('instances.runsAs'),
               value: (
                 <>
-                  {instance.runs_as && <code className="font-mono text-sm">{instance.runs_as}</code>}
-                  <span className="block text-sm text-muted">
+                  {instance.runs_as && (
+                    <code className="font-mono text-sm break-all">{instance.runs_as}</code>
+                  )}
+                  <span className={`block text-sm ${isOffered(instance) ? 'text-muted' : 'text-warning'}`}>
                     {t(`instances.isolation.${instance.isolation}`)}
                   </span>
                 </>
               ),
             },
-            {
-              name: t('instances.unit'),
-              value: <code className="font-mono text-sm">{instance.unit || `openclaw-${instance.id}`}</code>,
-            },
+            instance.container_id
+              ? {
+                  name: t('instances.container'),
+                  value: <code className="font-mono text-sm break-all">{instance.container_id}</code>,
+                }
+              : {
+                  name: t('instances.unit'),
+                  value: (
+                    <code className="font-mono text-sm break-all">
+                      {instance.unit || `openclaw-${instance.id}`}
+                    </code>
+                  ),
+                },
             { name: t('instances.createdAt'), value: <RelativeTime at={instance.created_at} /> },
             {
               name: t('instances.notes'),
@@ -172,7 +183,11 @@ function Owner({ instance }: { instance: InstanceDetail }) {
       <p className="rounded-lg bg-sunken px-4 py-3 text-sm">
         {instance.assigned_email
           ? t('instances.pooledBy', { email: instance.assigned_email })
-          : t('instances.pooledIdle')}{' '}
+          : t(
+              instance.pool_entry.status === 'maintenance'
+                ? 'instances.pooledMaintenance'
+                : 'instances.pooledIdle',
+            )}{' '}
         <Link href="/professions?tab=pool" className="rounded font-medium text-accent hover:underline">
           {t('instances.toPool')}
         </Link>
@@ -205,6 +220,7 @@ function Owner({ instance }: { instance: InstanceDetail }) {
             onClose={() => setAsking(false)}
           >
             <p>{t('instances.takeBackText', { email: instance.assigned_email })}</p>
+            {!isOffered(instance) && !isSuper && <p>{t('instances.takeBackOnly')}</p>}
           </Confirm>
         )}
       </div>
@@ -219,6 +235,9 @@ function Owner({ instance }: { instance: InstanceDetail }) {
   }
   return (
     <div className="flex flex-wrap items-end gap-3 rounded-lg bg-sunken px-4 py-3">
+      {!isOffered(instance) && (
+        <p className="basis-full text-sm text-warning">{t(`instances.isolation.${instance.isolation}`)}</p>
+      )}
       <div className="min-w-0 flex-1 basis-60">
         <Combobox
           label={t('instances.assignTo')}

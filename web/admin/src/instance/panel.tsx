@@ -10,6 +10,7 @@ import { ArrowUpCircle, RefreshCw, RotateCw, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { useText } from '../messages';
 import { HealthStatus } from '../parts/health';
+import { RunsAs } from '../parts/runs-as';
 import { oneOf, type InstanceDetail } from '../records';
 import { readDetail } from './actions';
 import { AuditTab } from './audit-tab';
@@ -71,6 +72,7 @@ export function InstancePanel({ id, onClose }: { id: string; onClose: () => void
                   <HealthStatus health={instance.data.health_status} />
                 </span>
                 <span className="font-mono text-xs">{id}</span>
+                <RunsAs instance={instance.data} />
               </span>
             )
           }

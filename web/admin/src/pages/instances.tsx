@@ -23,7 +23,7 @@ import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
 import { Email } from '../parts/email';
 import { HealthStatus } from '../parts/health';
-import { RunsAs } from '../parts/runs-as';
+import { isOffered, RunsAs } from '../parts/runs-as';
 import { HEALTHS, oneOf, type Instance } from '../records';
 
 /** Opened often, but never first: its tabs would weigh on the list. */
@@ -67,7 +67,7 @@ function useInstanceColumns(): Column<Instance>[] {
           ) : one.pooled ? (
             <Badge>{t('instances.pooled')}</Badge>
           ) : (
-            <span className="text-muted">{t('instances.free')}</span>
+            <span className="text-muted">{t(isOffered(one) ? 'instances.free' : 'instances.isFree')}</span>
           ),
       },
       {
@@ -120,6 +120,13 @@ function useInstanceColumns(): Column<Instance>[] {
         extra: true,
         csv: (one) => one.gateway_port,
         cell: (one) => one.gateway_port,
+      },
+      {
+        key: 'runs-as',
+        label: t('instances.runsAs'),
+        extra: true,
+        csv: (one) => one.runs_as,
+        cell: (one) => one.runs_as,
       },
       {
         key: 'fails',

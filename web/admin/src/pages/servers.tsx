@@ -128,7 +128,6 @@ function useServerColumns(): Column<Server>[] {
       {
         key: 'host-key',
         label: t('servers.hostKey'),
-        extra: true,
         csv: (one) => one.host_key_trust,
         cell: (one) => <HostKeyTrust server={one} />,
       },

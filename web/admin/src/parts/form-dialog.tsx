@@ -4,9 +4,10 @@ import { ApiError } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { Button } from '@tidepool/shared/ui/button';
 import { Dialog } from '@tidepool/shared/ui/dialog';
+import { showField } from '@tidepool/shared/ui/form';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { outcomeOf } from '@tidepool/shared/ui/outcome';
-import { useId, type ReactNode } from 'react';
+import { useEffect, useId, useRef, type ReactNode } from 'react';
 import { useText } from '../messages';
 
 interface FormDialogProps<Answer> {
@@ -35,6 +36,12 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
     },
   });
   const field = action.error instanceof ApiError ? action.error.field : null;
+  const form = useRef<HTMLFormElement>(null);
+  // In a long form what was refused, and why, may be out of sight.
+  useEffect(() => {
+    if (action.error === null || (field !== null && showField(form.current, field))) return;
+    form.current?.lastElementChild?.scrollIntoView({ block: 'nearest' });
+  }, [action.error, field]);
   const refused = (name: string) =>
     field === name && action.error ? errorText(action.error, i18n).replace(/^\w+: /, '') : null;
   return (
@@ -54,6 +61,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
       }
     >
       <form
+        ref={form}
         id={id}
         noValidate
         className="space-y-4"

@@ -1,5 +1,5 @@
 // The pool: which instance stands ready for which profession, and the ways in, out and back.
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
@@ -25,7 +25,8 @@ import { Email } from '../parts/email';
 import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
 import { findFreeInstances } from '../parts/pickers';
-import { ENTRY_STATUSES, oneOf, type Entry } from '../records';
+import { isNeverCleaned, RunsAs } from '../parts/runs-as';
+import { ENTRY_STATUSES, oneOf, type Entry, type Instance } from '../records';
 
 const TONES: Record<Entry['status'], Tone> = { idle: 'good', allocated: 'busy', maintenance: 'warn' };
 const keyOf = (one: Entry) => one.id;
@@ -62,14 +63,23 @@ export function PoolTable() {
       }),
     ),
   );
-  const columns = usePoolColumns();
+  const refused = useNotOffered();
+  const columns = usePoolColumns(refused);
+  const isKept = (entry: Entry) => {
+    const instance = refused.get(entry.instance_id);
+    return instance !== undefined && isNeverCleaned(instance);
+  };
   const entries = (entry: Entry): MenuEntry[] =>
     entry.status === 'allocated'
       ? [{ label: t('pool.reclaim'), danger: true, run: () => setAsking({ entry, what: 'reclaim' }) }]
       : [
           entry.status === 'idle'
             ? { label: t('pool.toMaintenance'), run: () => move.mutate({ entry, status: 'maintenance' }) }
-            : { label: t('pool.toIdle'), run: () => move.mutate({ entry, status: 'idle' }) },
+            : {
+                label: t('pool.toIdle'),
+                reason: refused.has(entry.instance_id) ? t('pool.notOffered') : undefined,
+                run: () => move.mutate({ entry, status: 'idle' }),
+              },
           { label: t('pool.remove'), danger: true, run: () => setAsking({ entry, what: 'remove' }) },
         ];
   return (
@@ -134,7 +144,9 @@ export function PoolTable() {
         >
           <p>
             {asking.what === 'reclaim'
-              ? t('pool.reclaimText', { email: asking.entry.allocated_email ?? '' })
+              ? t(isKept(asking.entry) ? 'pool.reclaimKeptText' : 'pool.reclaimText', {
+                  email: asking.entry.allocated_email ?? '',
+                })
               : t('pool.removeText', { profession: asking.entry.profession_name })}
           </p>
         </Confirm>
@@ -143,7 +155,21 @@ export function PoolTable() {
   );
 }
 
-function usePoolColumns(): Column<Entry>[] {
+/** Instances that are in a pool but must not be offered, by id. The entries themselves do not say why they are in maintenance. */
+function useNotOffered(): ReadonlyMap<string, Instance> {
+  const found = useQuery({
+    queryKey: ['instances', 'pooled', 'not-offered'],
+    queryFn: () =>
+      unwrap(
+        api.GET('/instances', {
+          params: { query: { pooled: true, offered: false, page: 1, page_size: 200 } },
+        }),
+      ),
+  });
+  return useMemo(() => new Map((found.data?.list ?? []).map((one) => [one.id, one])), [found.data]);
+}
+
+function usePoolColumns(refused: ReadonlyMap<string, Instance>): Column<Entry>[] {
   const { t } = useText();
   return useMemo(
     () => [
@@ -152,14 +178,24 @@ function usePoolColumns(): Column<Entry>[] {
         label: t('pool.instance'),
         sort: 'instance_id',
         csv: (one) => one.instance_id,
-        cell: (one) => (
-          <Link
-            href={`/instances?open=${encodeURIComponent(one.instance_id)}`}
-            className="rounded hover:text-accent"
-          >
-            {one.instance_id}
-          </Link>
-        ),
+        cell: (one) => {
+          const instance = refused.get(one.instance_id);
+          return (
+            <>
+              <Link
+                href={`/instances?open=${encodeURIComponent(one.instance_id)}`}
+                className="rounded hover:text-accent"
+              >
+                {one.instance_id}
+              </Link>
+              {instance && (
+                <span className="mt-0.5 block">
+                  <RunsAs instance={instance} />
+                </span>
+              )}
+            </>
+          );
+        },
       },
       {
         key: 'profession',
@@ -199,7 +235,7 @@ function usePoolColumns(): Column<Entry>[] {
         cell: (one) => one.server_id,
       },
     ],
-    [t],
+    [t, refused],
   );
 }
 

@@ -32,14 +32,17 @@ export function HostKeyFact({ server }: { server: Known }) {
     local: () => t('servers.localText'),
     first_use: () => t(isSeen ? 'servers.firstUseText' : 'servers.firstUseNext'),
     compared: () => (isSeen ? t('servers.comparedText') : t('servers.comparedNext', { fingerprint })),
-    certified: () => t('servers.certifiedText', { fingerprint }),
+    certified: () => t(isSeen ? 'servers.certifiedText' : 'servers.certifiedNext', { fingerprint }),
   }[trust];
   return (
-    <div className="grid gap-1">
-      {isSeen && <code className="font-mono text-xs break-all">{seen}</code>}
-      <span className={`text-sm break-words ${trust === 'first_use' ? 'text-warning' : 'text-muted'}`}>
+    <>
+      {isSeen && <code className="block font-mono text-xs break-all">{seen}</code>}
+      {/* A fingerprint in it has no place at which a line could end. */}
+      <span
+        className={`mt-1 block text-sm wrap-anywhere ${trust === 'first_use' ? 'text-warning' : 'text-muted'}`}
+      >
         {text()}
       </span>
-    </div>
+    </>
   );
 }

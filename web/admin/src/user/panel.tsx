@@ -15,10 +15,11 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
+import { useIsSuper } from '../me';
 import { useText } from '../messages';
 import { AuditList } from '../parts/audit-list';
 import { QueryState } from '../parts/query-state';
-import { findFreeInstances } from '../parts/pickers';
+import { findFreeInstances, findUnassignedInstances } from '../parts/pickers';
 import type { User } from '../records';
 import { ChangeStatus, UserForm } from './forms';
 
@@ -147,6 +148,7 @@ function GiveInstance({ user }: { user: User }) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
+  const isSuper = useIsSuper();
   const [chosen, setChosen] = useState<Found | null>(null);
   const give = useMutation({
     mutationFn: (instance_id: string) =>
@@ -168,8 +170,8 @@ function GiveInstance({ user }: { user: User }) {
           placeholder={t('instances.search')}
           chosen={chosen}
           onChoose={setChosen}
-          queryKey={['instances', 'free']}
-          search={findFreeInstances}
+          queryKey={['instances', isSuper ? 'unassigned' : 'free']}
+          search={(q) => (isSuper ? findUnassignedInstances(q, t) : findFreeInstances(q))}
         />
       </div>
       <Button

@@ -14,6 +14,8 @@ interface RowsProps<Row> extends DataTableProps<Row> {
 }
 
 const CHECKBOX = 'block size-4 accent-accent';
+/** An open menu lies above the buttons of the rows below. */
+const ACTIONS = 'relative z-10 has-data-[state=open]:z-20';
 
 export function Grid<Row>(props: RowsProps<Row>) {
   const { caption, rows, shown, selection, state, rowKey, rowActions, selectionActions, query } = props;
@@ -95,7 +97,7 @@ export function Grid<Row>(props: RowsProps<Row>) {
                   </td>
                 ),
               )}
-              {rowActions && <td className="relative z-10 pe-2 text-end">{rowActions(row)}</td>}
+              {rowActions && <td className={`${ACTIONS} pe-2 text-end`}>{rowActions(row)}</td>}
             </tr>
           ))}
         </tbody>
@@ -157,7 +159,7 @@ export function Cards<Row>(props: RowsProps<Row>) {
                 <Value>{title?.cell(row)}</Value>
               </Opener>
             </div>
-            {rowActions && <span className="relative z-10 -my-1">{rowActions(row)}</span>}
+            {rowActions && <span className={`${ACTIONS} -my-1`}>{rowActions(row)}</span>}
           </div>
           <dl className="mt-1.5 grid grid-cols-2 gap-x-3 gap-y-1.5 text-sm">
             {others.map((column) => {

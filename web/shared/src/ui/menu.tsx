@@ -8,6 +8,8 @@ export interface MenuEntry {
   icon?: LucideIcon;
   danger?: boolean;
   disabled?: boolean;
+  /** Why it is impossible; it is disabled then. */
+  reason?: string;
   run: () => void;
 }
 
@@ -35,15 +37,22 @@ export function Menu({ label, entries, trigger, triggerClass = DOTS }: MenuProps
       </Radix.Trigger>
       {/* Where its button is, not at the end of the page: it stays inside a landmark. */}
       <Radix.Content align="end" sideOffset={4} collisionPadding={8} className={MENU} aria-label={label}>
-        {entries.map(({ label: name, icon: Icon, danger = false, disabled, run }) => (
+        {entries.map(({ label: name, icon: Icon, danger = false, disabled, reason, run }) => (
           <Radix.Item
             key={name}
-            disabled={disabled}
+            disabled={disabled === true || reason !== undefined}
             onSelect={run}
-            className={`${MENU_ITEM} ${danger ? 'text-danger data-highlighted:bg-danger-soft data-highlighted:text-danger' : ''}`}
+            className={`${MENU_ITEM} ${reason === undefined ? '' : 'data-disabled:opacity-100'} ${danger ? 'text-danger data-highlighted:bg-danger-soft data-highlighted:text-danger' : ''}`}
           >
             {Icon && <Icon className="size-4" aria-hidden="true" />}
-            {name}
+            {reason === undefined ? (
+              name
+            ) : (
+              <span className="max-w-60 text-start">
+                {name}
+                <span className="block text-xs">{reason}</span>
+              </span>
+            )}
           </Radix.Item>
         ))}
       </Radix.Content>

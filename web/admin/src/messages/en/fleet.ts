@@ -46,6 +46,9 @@ export const fleet = {
   'pool.reclaim': 'Reclaim',
   'pool.reclaimTitle': 'Reclaim {name}?',
   'pool.reclaimText': '{email} loses it at once, its workspace is cleaned and its tokens change.',
+  'pool.reclaimKeptText':
+    '{email} loses it at once and its tokens change. Its workspace is not cleaned, because tidepool did not make its user and home for it alone; it goes into maintenance.',
+  'pool.notOffered': 'Pools offer only instances that have a user of their own.',
   'pool.remove': 'Take out of the pool',
   'pool.removeTitle': 'Take {name} out of the pool?',
   'pool.removeText': '{profession} has one less in stock. The instance stays.',

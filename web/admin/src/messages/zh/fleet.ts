@@ -46,6 +46,9 @@ export const fleet = {
   'pool.reclaim': '回收',
   'pool.reclaimTitle': '回收 {name}？',
   'pool.reclaimText': '{email} 立即失去该实例，工作区会被清理，令牌会更换。',
+  'pool.reclaimKeptText':
+    '{email} 立即失去该实例，令牌会更换。它的用户和主目录不是 tidepool 专门为它创建的，因此工作区不会被清理，实例转入维护。',
+  'pool.notOffered': '实例池只提供拥有独立用户的实例。',
   'pool.remove': '移出实例池',
   'pool.removeTitle': '将 {name} 移出实例池？',
   'pool.removeText': '{profession} 的库存减少一个，实例本身保留。',

@@ -1,0 +1,43 @@
+// An alert in words: its title, its message, and where to look. A repair that needs somebody is named by what was found.
+import type { Key } from '../messages';
+import type { Alert } from '../records';
+import { ruleText } from './rule-text';
+
+const RULES: ReadonlyMap<string, Key> = new Map([
+  ['key_balance_low', 'alerts.key_balance_low'],
+  ['budget_near_limit', 'alerts.budget_near_limit'],
+  ['instances_unhealthy', 'alerts.instances_unhealthy'],
+  ['task_dead', 'alerts.task_dead'],
+  ['gateway_down', 'alerts.gateway_down'],
+  ['instance_not_isolated', 'alerts.instance_not_isolated'],
+]);
+
+/** A rule that this version does not know is shown as the server names it. */
+export function alertRuleText(rule: string, t: (key: Key) => string): string {
+  const key = RULES.get(rule);
+  return key === undefined ? rule : t(key);
+}
+
+export interface AlertText {
+  title: string;
+  message: string;
+  /** The instance that it is about. */
+  instance?: { id: string; href: string };
+}
+
+export function alertText(
+  alert: Pick<Alert, 'rule' | 'subject' | 'message'>,
+  t: (key: Key) => string,
+): AlertText {
+  const [kind, id = '', repair = ''] = alert.subject.split(':');
+  const href = `/instances?open=${encodeURIComponent(id)}`;
+  if (kind === 'repair' && repair !== '') {
+    // The message begins with what title and link say already.
+    const prefix = `${id}: ${repair}: `;
+    const message = alert.message.startsWith(prefix) ? alert.message.slice(prefix.length) : alert.message;
+    return { title: ruleText(repair, t), message, instance: { id, href: `${href}&tab=repairs` } };
+  }
+  const title = alertRuleText(alert.rule, t);
+  if (kind !== 'instance') return { title, message: alert.message };
+  return { title, message: alert.message, instance: { id, href } };
+}
