@@ -93,7 +93,10 @@ def _vitest(run: Run, result: Result) -> None:
 
 def rust(run: Run, result: Result) -> None:
     """Every Rust test of the workspace, with the real databases, the real OpenID provider and real hosts."""
-    _nextest(run, result, "default", run.env)
+    notes = run.folder / "notes"
+    notes.mkdir(exist_ok=True)
+    _nextest(run, result, "default", run.env | {"TIDEPOOL_TEST_NOTES": str(notes)})
+    result.notes += [line for file in sorted(notes.iterdir()) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def unit(run: Run, result: Result) -> None:

@@ -49,7 +49,10 @@ words! {
         Healthy = "healthy", Unhealthy = "unhealthy", KeyInvalid = "key_invalid", Unknown = "unknown", RateLimited = "rate_limited",
     }
     Isolation of store::instance::Isolation {
-        None = "none", Unknown = "unknown", Own = "own", Adopted = "adopted", Shared = "shared",
+        None = "none", Unknown = "unknown", Own = "own", Adopted = "adopted", Shared = "shared", Opened = "opened",
+    }
+    CellState of store::cell::State {
+        Unknown = "unknown", Foreign = "foreign", Unconfined = "unconfined", Confined = "confined",
     }
     Origin of store::binding::Origin { Assigned = "assigned", Claimed = "claimed", Profession = "profession" }
     EntryStatus of store::pool::Status { Idle = "idle", Allocated = "allocated", Maintenance = "maintenance" }

@@ -1,5 +1,6 @@
 //! Pure values that every other crate speaks in: errors, ids, time, secrets, paging. No I/O.
 
+pub mod cell;
 pub mod clock;
 pub mod csv_cell;
 pub mod danger;

@@ -83,6 +83,7 @@ async fn main() -> Result<()> {
         feed: Arc::new(domain::usage::Local(Clock::default())),
         hosts: remote::host::Hosts::new(),
         assistants: domain::assistant::Defaults::default(),
+        cells: Default::default(),
         webhooks: remote::webhook::Webhooks::default(),
         sockets: domain::relay::Sockets::default(),
         embed: domain::embed::Embed::disabled(),

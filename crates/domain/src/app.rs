@@ -39,6 +39,8 @@ pub struct App {
     /// The servers that this process talks to.
     pub hosts: Hosts,
     pub assistants: assistant::Defaults,
+    /// What the servers can do of a cell, as last tried.
+    pub cells: assistant::cell::Abilities,
     /// Where alerts may be delivered to.
     pub webhooks: Webhooks,
     /// The sockets that this process carries.

@@ -9,7 +9,7 @@ use store::seal::Sealer;
 use store::server::{self, Server};
 
 use crate::App;
-use crate::assistant::install;
+use crate::assistant::{cell, install};
 use crate::audit::{self, Action, By, Deed, Level};
 
 /// The host of the machine that the platform itself runs on.
@@ -160,6 +160,8 @@ pub async fn test(app: &App, by: &By, id: &ServerId) -> Result<Probe> {
     let wants = Wants {
         node: install::node(),
         openclaw: install::program(&version),
+        cell: cell::sample(&server.base_dir)?,
+        cell_verdict: cell::verdict,
         gateway_url: Some(app.assistants.gateway_url.clone()).filter(|url| !url.is_empty()),
     };
     let target = target(&app.sealer, &server)?;

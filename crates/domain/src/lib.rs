@@ -8,6 +8,7 @@ pub mod audit;
 pub mod binding;
 pub mod bootstrap;
 pub mod bot;
+pub mod cell;
 pub mod chat;
 pub mod chat_binding;
 pub mod claim;

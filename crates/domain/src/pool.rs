@@ -119,7 +119,7 @@ pub(crate) async fn reclaim(app: &App, tx: &mut Tx, by: &By, mut entry: Entry, h
         holder.as_deref().unwrap_or("nobody")
     );
     // What is not kept apart on its server is offered to nobody again.
-    entry.status = if instance.isolation.may_be_cleaned() { Status::Idle } else { Status::Maintenance };
+    entry.status = if instance.isolation.is_withdrawn() { Status::Maintenance } else { Status::Idle };
     entry.allocated_user_id = None;
     entry.allocated_at = None;
     pool::update(tx, &entry).await?;

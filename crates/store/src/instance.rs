@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::db::{Number, Record as _};
 use crate::filter::{Filter, order};
 use crate::seal::{Place, Sealer};
-use crate::{Conn, Db, Result, Tx, args, record, word};
+use crate::{Conn, Db, Result, Tx, args, cell, record, word};
 
 word! {
     pub enum Health {
@@ -32,6 +32,8 @@ word! {
         Adopted = "adopted",
         /// It runs as root or as the login user, or in a home that is another's too.
         Shared = "shared",
+        /// Its cell is open for what makes it root.
+        Opened = "opened",
     }
 }
 
@@ -39,6 +41,11 @@ impl Isolation {
     /// Whether employees may claim it and pools may hold it. Anything else is a super administrator's to assign.
     pub fn is_offered(self) -> bool {
         matches!(self, Isolation::None | Isolation::Own)
+    }
+
+    /// Whether a pool that holds it must let go of it: somebody looked, and it is not kept apart.
+    pub fn is_withdrawn(self) -> bool {
+        matches!(self, Isolation::Adopted | Isolation::Shared | Isolation::Opened)
     }
 
     /// Whether what its holder left may be removed. What the platform did not make, it does not clean. Where nobody has looked yet,
@@ -203,7 +210,7 @@ impl From<&Instance> for Neighbour {
 pub async fn pooled_but_shared(db: &Db) -> Result<Vec<InstanceId>> {
     record! { struct Found { id: String } }
     let sql = "SELECT i.id FROM instance i JOIN pool_entry e ON e.instance_id = i.id AND e.deleted_at IS NULL \
-        WHERE i.deleted_at IS NULL AND e.status = 'idle' AND i.isolation IN ('adopted', 'shared') ORDER BY i.id";
+        WHERE i.deleted_at IS NULL AND e.status = 'idle' AND i.isolation IN ('adopted', 'shared', 'opened') ORDER BY i.id";
     let found: Vec<Found> = db.all(sql, args![]).await?;
     Ok(found.into_iter().map(|found| InstanceId::named(found.id)).collect())
 }
@@ -318,21 +325,27 @@ pub struct Listed {
     pub instance: Instance,
     pub server_name: String,
     pub assigned_email: Option<String>,
+    /// None: nobody has looked yet.
+    pub cell: Option<cell::State>,
+    pub home_bytes: Option<i64>,
 }
 
 impl crate::db::Record for Listed {
-    const COLUMNS: &'static str = "i.*, s.name AS server_name, u.email AS assigned_email";
+    const COLUMNS: &'static str =
+        "i.*, s.name AS server_name, u.email AS assigned_email, c.state AS cell_state, c.home_bytes AS home_bytes";
     fn from_row(row: &crate::db::Row) -> Result<Listed> {
         Ok(Listed {
             instance: Instance::from_row(row)?,
             server_name: row.get("server_name")?,
             assigned_email: row.get("assigned_email")?,
+            cell: row.get::<Option<String>>("cell_state")?.and_then(|word| cell::State::parse(&word)),
+            home_bytes: row.get("home_bytes")?,
         })
     }
 }
 
-const LISTED_FROM: &str =
-    "instance i JOIN server s ON s.id = i.server_id LEFT JOIN users u ON u.id = i.assigned_user_id";
+const LISTED_FROM: &str = "instance i JOIN server s ON s.id = i.server_id LEFT JOIN users u ON u.id = i.assigned_user_id \
+     LEFT JOIN cell c ON c.instance_id = i.id";
 
 /// What a list of instances is narrowed by.
 #[derive(Clone, Debug, Default)]

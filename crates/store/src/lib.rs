@@ -5,6 +5,7 @@ pub mod alert;
 pub mod audit;
 pub mod backup;
 pub mod binding;
+pub mod cell;
 pub mod change;
 pub mod chat_binding;
 pub mod chat_message;

@@ -19,6 +19,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (12, "unix_user", include_str!("../migrations/0012_unix_user.sql")),
     (13, "pinned", include_str!("../migrations/0013_pinned.sql")),
     (14, "host_trust", include_str!("../migrations/0014_host_trust.sql")),
+    (15, "cell", include_str!("../migrations/0015_cell.sql")),
 ];
 
 /// The schema version that this binary knows.

@@ -40,6 +40,8 @@ pub const TABLES: &[&str] = &[
     "instance_health",
     "debt",
     "unix_user",
+    "cell",
+    "cell_limit",
     "heartbeat",
     "repair",
     "guardian_event",

@@ -79,20 +79,21 @@ pub async fn lock(tx: &mut Tx, id: &TaskId) -> Result<Option<Task>> {
 }
 
 /// What holds of a task `t` that nothing of its instance holds back: neither one that runs, nor a cleaning that is not done, nor an
-/// upgrade before it that has stopped the assistant and did not come to its end: what is written then goes when it is taken back.
+/// upgrade or a change of its cell before it that has stopped the assistant and did not come to its end: what is written then goes when it is taken back.
 const FREE: &str = "NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
     AND (t.type IN ('clean_instance', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
          WHERE c.instance_id = t.instance_id AND c.type = 'clean_instance' AND c.status IN ('pending', 'processing', 'failed', 'dead') \
          AND NOT EXISTS (SELECT 1 FROM task d WHERE d.instance_id = c.instance_id AND d.type = c.type AND d.status = 'done' AND d.id > c.id))) \
     AND (t.type IN ('clean_instance', 'retire_instance', 'restart_instance', 'repair_instance') \
          OR NOT EXISTS (SELECT 1 FROM task u JOIN debt b ON b.instance_id = u.instance_id \
-         WHERE u.instance_id = t.instance_id AND u.type = 'upgrade_instance' AND u.status IN ('pending', 'failed') AND u.id < t.id \
+         WHERE u.instance_id = t.instance_id AND u.type IN ('upgrade_instance', 'confine_instance') AND u.status IN ('pending', 'failed') AND u.id < t.id \
          AND b.owed IN ('restart', 'start')))";
 
 /// Due tasks of these types that may run now, at most one per instance, held until the transaction ends.
 ///
 /// A task waits while another of its instance runs, and while its instance is to be cleaned of somebody
-/// else's traces: also when the cleaning is dead, until it, or a later one, is done. Nor does it begin in the middle of an upgrade.
+/// else's traces: also when the cleaning is dead, until it, or a later one, is done. Nor does it begin in the middle of an upgrade
+/// or of a change of its cell.
 pub async fn lock_due(tx: &mut Tx, types: &[&str], now: Timestamp, limit: usize) -> Result<Vec<Task>> {
     if types.is_empty() {
         return Ok(vec![]);

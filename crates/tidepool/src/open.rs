@@ -108,6 +108,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         feed,
         hosts: Hosts::new(),
         assistants: config.assistants.clone(),
+        cells: Default::default(),
         webhooks: Webhooks { allow_private: config.webhook_allow_private },
         sockets: Sockets::default(),
         embed: Embed {

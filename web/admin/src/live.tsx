@@ -18,9 +18,9 @@ interface Live {
 
 /** Query key roots, by the kind of an event; any other kind, `reset` among them, means everything. */
 const TOPICS: Readonly<Record<string, readonly string[]>> = {
-  instance: ['instances', 'pool', 'config'],
+  instance: ['instances', 'pool', 'config', 'cell'],
   // What is on a server changes when a task is done with it.
-  task: ['tasks', 'config'],
+  task: ['tasks', 'config', 'cell'],
   guardian: ['guardian'],
   guardian_alert: ['alerts'],
   guardian_repair: ['repairs'],
@@ -30,6 +30,7 @@ const TOPICS: Readonly<Record<string, readonly string[]>> = {
 const ALL = [
   'instances',
   'config',
+  'cell',
   'tasks',
   'servers',
   'metrics',

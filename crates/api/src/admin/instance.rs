@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
-use crate::words::{EntryStatus, Health, Isolation, KeyStatus, Origin};
+use crate::words::{CellState, EntryStatus, Health, Isolation, KeyStatus, Origin};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -62,8 +62,13 @@ pub struct InstanceItem {
     /// How it is kept apart on its server: `own` has a Unix user and a home that the platform made for it alone, `none` is not on its
     /// server. All others are assigned by a super administrator only, and are neither listed for employees, claimed nor pooled: `adopted`
     /// (somebody else made its user, home or container: never cleaned or deleted), `shared` (it runs as root or as the login user, or in a home that
-    /// is another's too), `unknown` (nobody has looked yet).
+    /// is another's too), `opened` (its cell is open for what makes it root), `unknown` (nobody has looked yet).
     isolation: Isolation,
+    /// How its program is confined: `confined` runs in its cell, `unconfined` runs as its user without one, `foreign` has a unit that is
+    /// not ours and so no cell, `unknown` is not on its server, or nobody has looked yet.
+    cell: CellState,
+    /// What its home takes of the disk, as last counted; null before.
+    home_bytes: Option<i64>,
     /// The Unix user as last seen; empty before.
     #[schema(example = "assistant-70000")]
     runs_as: String,
@@ -79,7 +84,7 @@ pub(super) fn item(api: &Api, listed: Listed) -> Result<InstanceItem, ApiError> 
 }
 
 fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
-    let Listed { instance, server_name, assigned_email } = listed;
+    let Listed { instance, server_name, assigned_email, cell, home_bytes } = listed;
     let unproved_address = listener::is_direct(&instance);
     InstanceItem {
         id: instance.id,
@@ -103,6 +108,8 @@ fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
         notes: instance.notes,
         is_main: instance.is_main,
         isolation: instance.isolation.into(),
+        cell: cell.unwrap_or(store::cell::State::Unknown).into(),
+        home_bytes,
         runs_as: instance.runs_as,
         embed_enabled: instance.embed_enabled,
         created_at: api.zone().show(instance.created_at),

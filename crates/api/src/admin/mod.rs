@@ -5,6 +5,7 @@ mod alert;
 mod assistant;
 mod audit;
 mod auth;
+mod cell;
 mod chat_binding;
 mod container;
 mod event;
@@ -36,6 +37,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(container::routes())
         .merge(instance::routes())
         .merge(assistant::routes())
+        .merge(cell::routes())
         .merge(chat_binding::routes())
         .merge(profession::routes())
         .merge(pool::routes())

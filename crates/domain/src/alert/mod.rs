@@ -24,6 +24,7 @@ word! {
         TaskDead = "task_dead",
         GatewayDown = "gateway_down",
         InstanceNotIsolated = "instance_not_isolated",
+        DiskOverLimit = "disk_over_limit",
     }
 }
 
@@ -34,7 +35,7 @@ impl Rule {
             Rule::KeyBalanceLow => Some(5.0),
             Rule::BudgetNearLimit => Some(80.0),
             Rule::InstancesUnhealthy => Some(1.0),
-            Rule::TaskDead | Rule::GatewayDown | Rule::InstanceNotIsolated => None,
+            Rule::TaskDead | Rule::GatewayDown | Rule::InstanceNotIsolated | Rule::DiskOverLimit => None,
         }
     }
 }

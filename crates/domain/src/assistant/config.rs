@@ -12,7 +12,7 @@ use remote::host::Command;
 use remote::host::file::{self, Expect, Hash, Write};
 use store::instance;
 
-use super::{Assistant, debt, install, service, settings};
+use super::{Assistant, cell, debt, install, service, settings};
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
 use crate::task::Context;
@@ -231,7 +231,7 @@ pub async fn validate(assistant: &Assistant, version: &Version, document: &Docum
         [ $? -le 1 ] || exit 5
     "#;
     let command = Command::script(SCRIPT).arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
-    let output = assistant.home()?.run(command).await?;
+    let output = cell::run(assistant, command).await?;
     match output.status {
         0 => Validation::parse(&output.text()).map(Some),
         3 => Ok(None),

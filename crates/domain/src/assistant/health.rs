@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::{Assistant, install};
+use super::{Assistant, cell, install};
 use crate::listener;
 
 const ASK: Duration = Duration::from_secs(5);
@@ -130,7 +130,7 @@ async fn call(assistant: &Assistant, version: &Version, method: &str, params: &V
         .env("OPENCLAW_STATE_DIR", place.state_dir())
         .env("OPENCLAW_CONFIG_PATH", place.config_path())
         .limit(CALL);
-    let said = assistant.home()?.run(command).await?.ok("openclaw")?.text();
+    let said = cell::run(assistant, command).await?.ok("openclaw")?.text();
     let from = said.find('{').unwrap_or(0);
     serde_json::from_str(&said[from..])
         .map_err(|e| Error::from(Kind::Gateway).with_operator(format_args!("{method}: {e}")))

@@ -3,13 +3,16 @@
 //! An assistant runs any command as its Unix user. One whose user or home is not its own alone is given to somebody by a super
 //! administrator only: it is not listed, claimed or pooled.
 
+use std::collections::HashMap;
+
 use base::Result;
+use base::cell::Openings;
 use base::id::{EntryId, InstanceId, ServerId};
 use store::instance::{self, Instance, Isolation, Neighbour};
 use store::notice::{Notice, Topic};
 use store::pool::{self, Entry};
 use store::unix_user::{self, UnixUser};
-use store::{Tx, task};
+use store::{Tx, cell, task};
 
 use super::place;
 use crate::App;
@@ -35,7 +38,13 @@ impl Seen {
 }
 
 /// What follows from what was seen. `made` are the users that the platform made for this instance; among its neighbours it may be itself.
-fn judge(instance: &Instance, seen: &Seen, made: &[String], neighbours: &[Neighbour]) -> Isolation {
+fn judge(
+    instance: &Instance,
+    seen: &Seen,
+    openings: &Openings,
+    made: &[String],
+    neighbours: &[Neighbour],
+) -> Isolation {
     // Somebody else made the container and what is in it, and the platform cannot clean it.
     if !instance.container_id.is_empty() && !instance.is_main {
         return Isolation::Adopted;
@@ -57,6 +66,7 @@ fn judge(instance: &Instance, seen: &Seen, made: &[String], neighbours: &[Neighb
         None => Isolation::Unknown,
         Some(owner) if !made.contains(owner) => Isolation::Adopted,
         Some(owner) if seen.unit_user.as_ref().is_some_and(|user| user != owner) => Isolation::Adopted,
+        Some(_) if openings.is_root() => Isolation::Opened,
         Some(_) => Isolation::Own,
     }
 }
@@ -77,10 +87,17 @@ fn made<'a>(users: &'a [UnixUser], instance: &'a Instance) -> impl Iterator<Item
 pub async fn observe(app: &App, server: &str, all: &[Instance], seen: &[(usize, Seen)]) -> Result<()> {
     let users = unix_user::of_server(&app.db, server).await?;
     let neighbours: Vec<Neighbour> = all.iter().map(Neighbour::from).collect();
+    let cells: HashMap<String, Openings> = cell::of_server(&app.db, server)
+        .await?
+        .into_iter()
+        .map(|cell| (cell.instance_id.clone(), cell.openings()))
+        .collect();
+    let closed = Openings::default();
     for (number, seen) in seen {
         let Some(instance) = all.get(*number) else { continue };
         let made: Vec<String> = made(&users, instance).collect();
-        let isolation = judge(instance, seen, &made, &neighbours);
+        let openings = cells.get(&instance.id).unwrap_or(&closed);
+        let isolation = judge(instance, seen, openings, &made, &neighbours);
         let is_known = isolation == instance.isolation && seen.runs_as() == instance.runs_as;
         if !is_known || (instance.pooled && !isolation.is_offered()) {
             write(app, &instance.id(), isolation, seen.runs_as(), Tasks::Respect).await?;
@@ -95,7 +112,8 @@ pub async fn of(app: &App, instance: &Instance, seen: &Seen) -> Result<Isolation
     let users = unix_user::of_instance(&app.db, &instance.id()).await?;
     let neighbours = instance::neighbours(&app.db, &server, &instance.id()).await?;
     let made: Vec<String> = made(&users, instance).collect();
-    Ok(judge(instance, seen, &made, &neighbours))
+    let openings = cell::find(&app.db, &instance.id()).await?.openings();
+    Ok(judge(instance, seen, &openings, &made, &neighbours))
 }
 
 /// The same by the task that is at work on the instance, which writes it down.
@@ -151,7 +169,7 @@ async fn follow_up(
     runs_as: &str,
 ) -> Result<()> {
     let subject = format!("instance:{}", instance.id);
-    let Some(mut entry) = entry.filter(|_| !isolation.may_be_cleaned()) else {
+    let Some(mut entry) = entry.filter(|_| isolation.is_withdrawn()) else {
         return alert::resolve(app, tx, Rule::InstanceNotIsolated, &subject).await.map(drop);
     };
     let why = refusal(isolation, runs_as);
@@ -187,6 +205,7 @@ pub fn refusal(isolation: Isolation, user: &str) -> String {
             "the platform did not make what it runs in, and does not clean it".into()
         }
         Isolation::Adopted => format!("it runs as {user}, and the platform did not make that user or its home"),
+        Isolation::Opened => "its cell is open for what makes it root on the server".into(),
         Isolation::Unknown => "nobody has looked yet as whom it runs; the next health check does".into(),
         Isolation::Own | Isolation::None => String::new(),
     }
@@ -235,10 +254,27 @@ mod tests {
         Seen { login: "ops".into(), home_owner: some(home_owner), unit_user: some(unit_user) }
     }
 
+    fn closed() -> Openings {
+        Openings::default()
+    }
+
+    #[test]
+    fn a_cell_that_is_open_for_root_counts_as_root() {
+        let made = ["assistant-70000".to_owned()];
+        let judged = |openings: &str| {
+            let seen = seen("assistant-70000", "assistant-70000");
+            judge(&instance("/srv/assistants/1", false), &seen, &Openings::parse(openings), &made, &[])
+        };
+        for root in ["sudo", "docker", "devices", "browser,sudo"] {
+            assert_eq!(judged(root), Isolation::Opened, "{root}");
+        }
+        assert_eq!(judged("browser"), Isolation::Own);
+    }
+
     #[test]
     fn only_a_user_and_a_home_of_its_own_are_offered() {
         let made = ["assistant-70000".to_owned()];
-        let judged = |home: &str, seen: Seen| judge(&instance(home, false), &seen, &made, &[]);
+        let judged = |home: &str, seen: Seen| judge(&instance(home, false), &seen, &closed(), &made, &[]);
         let own = "/srv/assistants/1";
         assert_eq!(judged(own, seen("assistant-70000", "assistant-70000")), Isolation::Own);
         assert_eq!(judged(own, seen("assistant-70000", "")), Isolation::Own, "before it has a unit");
@@ -253,9 +289,13 @@ mod tests {
         assert_eq!(judged(own, seen("", "")), Isolation::Unknown);
         assert_eq!(judged("", seen("", "")), Isolation::None);
         let container = Instance { container_id: "claw".into(), ..instance("", false) };
-        assert_eq!(judge(&container, &seen("", ""), &made, &[]), Isolation::Adopted, "nobody cleans a container");
         assert_eq!(
-            judge(&instance("", true), &seen("assistant-70000", ""), &made, &[]),
+            judge(&container, &seen("", ""), &closed(), &made, &[]),
+            Isolation::Adopted,
+            "nobody cleans a container"
+        );
+        assert_eq!(
+            judge(&instance("", true), &seen("assistant-70000", ""), &closed(), &made, &[]),
             Isolation::Shared,
             "the main one"
         );
@@ -266,7 +306,7 @@ mod tests {
         let made = ["assistant-70000".to_owned()];
         let judged = |home: &str, runs_as: &str| {
             let neighbour = Neighbour { id: "b".into(), home: home.into(), runs_as: runs_as.into() };
-            judge(&instance("/srv/assistants/1", false), &seen("assistant-70000", ""), &made, &[neighbour])
+            judge(&instance("/srv/assistants/1", false), &seen("assistant-70000", ""), &closed(), &made, &[neighbour])
         };
         assert_eq!(judged("/srv/assistants/2", "assistant-70001"), Isolation::Own);
         assert_eq!(judged("/srv/assistants/10", ""), Isolation::Own);

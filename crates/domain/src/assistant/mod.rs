@@ -1,10 +1,11 @@
-//! An instance on its server: where it lives (`place`), as whom it runs (`unix_user`, `isolation`), what it is told (`settings`, `config`), how it is started and watched
-//! (`service`, `health`), what it runs (`install`), its files (`files`), what is kept of it (`archive`), and what is still owed to it
-//! (`debt`).
+//! An instance on its server: where it lives (`place`), as whom it runs (`unix_user`, `isolation`), what confines it (`cell`),
+//! what it is told (`settings`, `config`), how it is started and watched (`service`, `health`), what it runs (`install`), its files
+//! (`files`), what is kept of it (`archive`), how a change is tried and taken back (`trial`), and what is still owed to it (`debt`).
 //!
 //! Nothing here decides when something is done: the tasks do.
 
 pub mod archive;
+pub mod cell;
 pub mod config;
 pub mod debt;
 pub mod files;
@@ -15,6 +16,7 @@ pub mod logs;
 pub mod place;
 pub mod service;
 pub mod settings;
+pub mod trial;
 pub mod unit;
 pub mod unix_user;
 

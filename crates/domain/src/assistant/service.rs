@@ -66,7 +66,7 @@ pub async fn start(context: &Context, assistant: &Assistant) -> Result<()> {
     if state(assistant).await?.active == Active::Failed {
         systemd::reset_failed(host, name).await?;
     }
-    if unit::follow_port(assistant).await? {
+    if unit::follow_port(&context.app, assistant).await? {
         context.log(&format!("its unit starts it on port {} now", assistant.port()?)).await?;
     }
     debt::owe(&context.app, assistant, Owed::Start).await?;

@@ -2,14 +2,15 @@
 
 use base::{Error, Kind, Result};
 use openclaw::Version;
+use openclaw::unit::Confinement;
+pub use openclaw::unit::is_ours;
 use remote::host::Actor;
 use remote::host::file::{Expect, Hash};
-use remote::host::systemd;
+use remote::host::{systemd, users};
 
-use super::{Assistant, install, settings};
+use super::{Assistant, cell, install, settings};
+use crate::App;
 
-/// How every unit of ours begins.
-const MARK: &str = "# Written by tidepool.";
 const MOST: usize = 64 * 1024;
 
 /// The unit file as it is on the server; `None` where there is none.
@@ -18,8 +19,20 @@ pub async fn read(assistant: &Assistant) -> Result<Option<String>> {
     Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-pub fn is_ours(text: &str) -> bool {
-    text.starts_with(MARK)
+/// Whether an instance is to have its cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confine {
+    /// As it is; a unit that is not there yet gets one.
+    Keep,
+    Yes,
+    No,
+}
+
+/// A unit's text before it is written.
+pub struct Draft {
+    pub text: String,
+    /// None: it has no cell.
+    cell: Option<cell::Plan>,
 }
 
 /// Whether the unit on the server is ours and starts this version.
@@ -28,11 +41,20 @@ pub async fn starts(assistant: &Assistant, version: &Version) -> Result<bool> {
     Ok(read(assistant).await?.is_some_and(|text| is_ours(&text) && text.contains(&program)))
 }
 
-/// Writes the unit for a version; says whether it changed. A unit of somebody else's is refused.
-pub async fn write(assistant: &Assistant, version: &Version) -> Result<bool> {
+/// The unit for a version. What confines it was tried on the server.
+pub async fn draft(app: &App, assistant: &Assistant, version: &Version, confine: Confine) -> Result<Draft> {
     let place = &assistant.place;
     let owner =
         place.owner.clone().ok_or_else(|| Error::from(Kind::Internal).with_operator("a unit before its home"))?;
+    let is_confined = match confine {
+        Confine::Yes => true,
+        Confine::No => false,
+        Confine::Keep => {
+            let there = read(assistant).await?;
+            there.is_none_or(|text| Confinement::of(&text) != Confinement::Unconfined)
+        }
+    };
+    let cell = if is_confined { Some(cell::plan(app, assistant).await?) } else { None };
     let unit = openclaw::unit::Unit {
         name: place.name.clone(),
         description: described(&assistant.instance.name, &assistant.instance.id),
@@ -43,20 +65,34 @@ pub async fn write(assistant: &Assistant, version: &Version) -> Result<bool> {
         program: vec![install::program(version)],
         path: install::path(),
         port: settings::port(&assistant.instance)?,
-        memory_max: None,
+        cell: cell.as_ref().map(|plan| plan.cell.clone()),
     };
-    put(assistant, &unit.render()?).await
+    Ok(Draft { text: unit.render()?, cell })
+}
+
+/// Puts a draft in the unit's place, and writes down what it confines; says whether it changed.
+pub async fn put_draft(app: &App, assistant: &Assistant, draft: &Draft) -> Result<bool> {
+    if let (Some(_), Some(owner)) = (&draft.cell, &assistant.place.owner) {
+        users::forbid_manager(&assistant.host, owner).await?;
+    }
+    let changed = put(assistant, &draft.text).await?;
+    cell::record(app, assistant, draft.cell.as_ref()).await?;
+    Ok(changed)
+}
+
+/// Writes the unit for a version, confined as it was; says whether it changed. A unit of somebody else's is refused.
+pub async fn write(app: &App, assistant: &Assistant, version: &Version) -> Result<bool> {
+    put_draft(app, assistant, &draft(app, assistant, version, Confine::Keep).await?).await
 }
 
 /// Brings the record's port into the unit, where it is ours: a gateway takes the port that it is started with, whatever its
 /// configuration says. Answers whether it changed.
-pub async fn follow_port(assistant: &Assistant) -> Result<bool> {
+pub async fn follow_port(app: &App, assistant: &Assistant) -> Result<bool> {
     let port = settings::port(&assistant.instance)?;
     let there = read(assistant).await?.filter(|text| is_ours(text));
-    match there.and_then(|text| openclaw::unit::with_port(&text, port)) {
-        Some(text) => put(assistant, &text).await,
-        None => Ok(false),
-    }
+    let Some(text) = there.and_then(|text| openclaw::unit::with_port(&text, port)) else { return Ok(false) };
+    let others = cell::other_ports(app, &assistant.instance).await?;
+    put(assistant, &openclaw::unit::cell::with_ports(&text, port, &others)).await
 }
 
 /// Puts a text in the unit's place, unless somebody else's is there.

@@ -35,7 +35,7 @@ use crate::App;
 use crate::alert::{self, Rule};
 use crate::assistant::isolation;
 use crate::audit::{self, Action, By, Deed};
-use crate::{listener, repair, server};
+use crate::{cell, listener, repair, server};
 use judge::{Before, Found};
 use rpc::Silence;
 use sweep::{Looked, Member, Post, Since};
@@ -151,6 +151,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
     let reports = record(app, post, seen, began).await?;
     if let Ok(looked) = &looked {
         isolation::observe(app, &post.server.id, &post.all(), &looked.users(post)).await?;
+        cell::observe(app, post, looked).await?;
     }
     Ok(reports)
 }

@@ -9,9 +9,11 @@ use base::Result;
 use base::{Page, Sort};
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use jiff::{SignedDuration, Timestamp};
 use openclaw::sweep::{self, Limits, Mark, Sweep, Target};
 use openclaw::unit::Name;
 use remote::host::{Command, Host, home};
+use store::cell::{self, Cell};
 use store::instance::{self, Instance};
 use store::instance_health::{self, InstanceHealth};
 use store::server::{self, Server};
@@ -25,6 +27,8 @@ use crate::host;
 const AT_ONCE: usize = 64;
 /// A server has this long for all its instances, eight at a time.
 const SERVER: Duration = Duration::from_secs(120);
+/// Counting what a home takes means to look at every file in it: not more often than this.
+const MEASURED: SignedDuration = SignedDuration::from_mins(30);
 
 /// The instances of a server that is looked after.
 pub struct Post {
@@ -37,6 +41,7 @@ pub struct Post {
 pub struct Member {
     pub instance: Instance,
     pub known: Option<InstanceHealth>,
+    pub cell: Option<Cell>,
     /// A task is at work on it, or about to be.
     pub busy: bool,
 }
@@ -61,10 +66,17 @@ pub async fn fleet(app: &App) -> Result<Vec<Post>> {
     let servers = server::list(&app.db, None, Some("active"), sort, Page::ALL).await?.list;
     let mut known: HashMap<String, InstanceHealth> =
         instance_health::all(&app.db).await?.into_iter().map(|h| (h.instance_id.clone(), h)).collect();
+    let mut cells: HashMap<String, Cell> =
+        cell::all_live(&app.db).await?.into_iter().map(|cell| (cell.instance_id.clone(), cell)).collect();
     let busy: HashSet<String> = task::busy_instances(&app.db).await?.into_iter().collect();
     let mut by_server: HashMap<String, Vec<Member>> = HashMap::new();
     for instance in instance::all_live(&app.db).await? {
-        let member = Member { known: known.remove(&instance.id), busy: busy.contains(&instance.id), instance };
+        let member = Member {
+            known: known.remove(&instance.id),
+            cell: cells.remove(&instance.id),
+            busy: busy.contains(&instance.id),
+            instance,
+        };
         by_server.entry(member.instance.server_id.clone()).or_default().push(member);
     }
     let post = |server: Server| Post { instances: by_server.remove(&server.id).unwrap_or_default(), server };
@@ -138,7 +150,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
         if member.instance.home.is_empty() && own_home.is_none() {
             own_home = Some(host.home().await?);
         }
-        match target(member, own_home.as_deref(), since) {
+        match target(member, own_home.as_deref(), since, app.clock.now()) {
             Ok(target) => {
                 places.push(Some(targets.len()));
                 targets.push(target);
@@ -156,7 +168,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
     Ok(Looked { sweep: sweep::parse(&output.stdout, &targets), host, places })
 }
 
-fn target(member: &Member, own_home: Option<&str>, since: Since) -> Result<Target> {
+fn target(member: &Member, own_home: Option<&str>, since: Since, now: Timestamp) -> Result<Target> {
     let instance = &member.instance;
     let home = if instance.home.is_empty() { own_home.unwrap_or("/root") } else { &instance.home };
     let home = home.trim_end_matches('/');
@@ -171,6 +183,10 @@ fn target(member: &Member, own_home: Option<&str>, since: Since) -> Result<Targe
             Since::Scan => member.mark(),
             Since::End => Mark::default(),
         },
+        measure: member
+            .cell
+            .as_ref()
+            .is_none_or(|cell| cell.measured_at.is_none_or(|at| now.duration_since(at) >= MEASURED)),
     })
 }
 

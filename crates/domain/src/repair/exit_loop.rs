@@ -13,7 +13,7 @@ use remote::host::systemd::{Active, State};
 
 use super::{Case, Handler, Proof};
 use crate::assistant::health::{self, Stage};
-use crate::assistant::{Assistant, config, install, service, settings};
+use crate::assistant::{Assistant, cell, config, install, service, settings};
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -78,7 +78,7 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
         .env("OPENCLAW_STATE_DIR", place.state_dir())
         .env("OPENCLAW_CONFIG_PATH", place.config_path())
         .limit(DOCTOR);
-    let output = assistant.home()?.run(command).await?;
+    let output = cell::run(assistant, command).await?;
     context.log(&format!("doctor --fix ended with {}", output.status)).await?;
     let restored = restore(context, case).await;
     service::start(context, assistant).await.map_err(|error| {

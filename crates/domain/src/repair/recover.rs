@@ -139,7 +139,8 @@ async fn write(app: &App, id: &InstanceId, seen: &health::Seen) -> Result<health
 async fn look(app: &App, assistant: &crate::assistant::Assistant) -> Result<health::Seen> {
     let instance = instance::find(&app.db, &assistant.id()).await?.ok_or(base::Kind::NotFound)?;
     let known = instance_health::find(&app.db, &assistant.id()).await?;
-    let post = Post { server: assistant.server.clone(), instances: vec![Member { instance, known, busy: false }] };
+    let post =
+        Post { server: assistant.server.clone(), instances: vec![Member { instance, known, cell: None, busy: false }] };
     let looked = sweep::look(app, &post, &health::limits(), Since::End).await?;
     Ok(health::look(app, &looked, 0, &post.instances[0]).await)
 }

@@ -59,7 +59,7 @@ impl CleanInstance {
         let runs_as = assistant.place.owner.clone().unwrap_or_default();
         context.log(&format!("home {} of {runs_as}", assistant.place.home)).await?;
         if has_unit {
-            unit::write(&assistant, &version).await?;
+            unit::write(app, &assistant, &version).await?;
         }
         let seen = Seen {
             login: assistant.host.user().to_owned(),

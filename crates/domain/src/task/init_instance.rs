@@ -31,7 +31,7 @@ pub(super) async fn init(context: &Context, instance_id: &str, user_id: &str, pa
     let version = install::of_instance(app, &assistant).await?;
     if unix_user::make(app, &mut assistant).await? {
         // Its home was gone, and so was its user: its unit starts it as the new one.
-        unit::write(&assistant, &version).await?;
+        unit::write(app, &assistant, &version).await?;
     }
 
     let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);

@@ -6,6 +6,7 @@ mod apply_marketplace_item;
 mod bootstrap_profession_instance;
 mod clean_instance;
 mod clear_webhook;
+mod confine_instance;
 mod init_instance;
 mod kind;
 mod of_instance;
@@ -26,6 +27,7 @@ use crate::repair::RepairInstance;
 pub use apply_marketplace_item::ApplyMarketplaceItem;
 pub use bootstrap_profession_instance::BootstrapProfessionInstance;
 pub use clear_webhook::ClearWebhook;
+pub use confine_instance::ConfineInstance;
 pub use kind::{Context, Payload, Run, TaskType};
 pub use of_instance::{
     CleanInstance, InitInstance, ProvisionInstance, RestartInstance, RetireInstance, SyncKeyToInstance,
@@ -53,6 +55,7 @@ pub const TYPES: &[TaskType] = &[
     TaskType::run_by::<RestartInstance>(),
     TaskType::run_by::<WriteConfig>(),
     TaskType::run_by::<UpgradeInstance>(),
+    TaskType::run_by::<ConfineInstance>(),
     TaskType::run_by::<ApplyKey>(),
     TaskType::run_by::<DeliverAlert>(),
     TaskType::run_by::<RepairInstance>(),

@@ -66,7 +66,7 @@ impl Run for ProvisionInstance {
         config::change(&context, &assistant, &version, &told).await?;
         instance::set_version(&app.db, &id, &version.to_string()).await?;
 
-        let written = unit::write(&assistant, &version).await?;
+        let written = unit::write(app, &assistant, &version).await?;
         systemd::enable(&assistant.host, &assistant.place.unit).await?;
         context.log(&format!("unit {} {}", assistant.place.unit, if written { "written" } else { "is there" })).await?;
         service::restart(&context, &assistant).await?;

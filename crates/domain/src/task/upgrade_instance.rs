@@ -1,7 +1,5 @@
 //! Let the instance run another OpenClaw: accepted when it is ready and has answered a chat, else everything is as it was before.
 
-use std::time::Duration;
-
 use base::id::InstanceId;
 use base::{Error, Result};
 use openclaw::Version;
@@ -10,11 +8,9 @@ use serde::{Deserialize, Serialize};
 use store::{Tx, instance};
 
 use super::kind::{Context, Payload, Run};
-use crate::assistant::{Assistant, archive, config, debt, health, install, service, unit};
+use crate::App;
+use crate::assistant::{Assistant, archive, config, debt, install, service, trial, unit};
 use crate::audit::{self, Action, By, Deed, Level};
-
-/// The first message to a cold assistant takes its time.
-const CHAT: Duration = Duration::from_secs(90);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpgradeInstance {
@@ -66,13 +62,13 @@ impl Run for UpgradeInstance {
             }
             if !unit::starts(&assistant, &before).await? {
                 context.log("an attempt was broken off: back to before it").await?;
-                back(&context, &assistant, &name).await?;
+                trial::go_back(&context, &assistant, &name).await?;
                 return Err(Error::conflict("the upgrade was broken off and taken back"));
             }
             // One that was taken back is not made again: it would only be down again.
             if kept.used {
                 if debt::of(app, &assistant).await?.owed.is_start() {
-                    run_again(&context, &assistant, &kept).await?;
+                    trial::run_again(&context, &assistant, &kept).await?;
                 }
                 return Err(Error::conflict("this upgrade failed and was taken back; see the first attempt"));
             }
@@ -87,17 +83,9 @@ impl Run for UpgradeInstance {
         context.log(&said.to_string()).await?;
         let found = config::read(&assistant).await?.ok_or_else(|| Error::conflict("the configuration is gone"))?;
         config::require_valid(&assistant, &target, &found.document).await?;
-        let old_unit = own_unit(&assistant, &current).await?;
+        let old_unit = own_unit(app, &assistant, &current).await?;
 
-        if let Err(error) = take_snapshot(&context, &assistant, &name, &current, &old_unit).await {
-            // Nothing was changed yet: it goes on as it was. What is left of the copy is in nobody's way, but for its size.
-            for done in [archive::discard(&assistant, &name).await, service::start(&context, &assistant).await] {
-                if let Err(why) = done {
-                    context.log(&format!("what was begun could not be undone: {}", why.client)).await?;
-                }
-            }
-            return Err(error);
-        }
+        trial::begin(&context, &assistant, &name, &current, &old_unit).await?;
         match switch(&context, &assistant, &target).await {
             Ok(()) => {
                 instance::set_version(&app.db, &assistant.id(), &target.to_string()).await?;
@@ -106,7 +94,7 @@ impl Run for UpgradeInstance {
             }
             Err(error) => {
                 context.log(&format!("{target} failed: {}", error.client)).await?;
-                back(&context, &assistant, &name).await?;
+                trial::go_back(&context, &assistant, &name).await?;
                 let told = format!("the upgrade to {target} failed and was taken back: {}", error.client);
                 tell(&context, &assistant, Level::Error, &told).await?;
                 Err(Error::new(error.kind, told).with_operator(error.operator.unwrap_or_default()))
@@ -116,7 +104,7 @@ impl Run for UpgradeInstance {
 }
 
 /// The unit that starts what it runs now.
-async fn own_unit(assistant: &Assistant, current: &Version) -> Result<String> {
+async fn own_unit(app: &App, assistant: &Assistant, current: &Version) -> Result<String> {
     let ours = async || Ok::<_, Error>(unit::read(assistant).await?.filter(|text| unit::is_ours(text)));
     let foreign = || Error::conflict("its unit is not ours: it cannot be upgraded from here");
     let there = ours().await?.ok_or_else(foreign)?;
@@ -124,45 +112,13 @@ async fn own_unit(assistant: &Assistant, current: &Version) -> Result<String> {
         return Ok(there);
     }
     // A cleaning came into the middle of an attempt: nothing is left of that but its unit.
-    unit::write(assistant, current).await?;
+    unit::write(app, assistant, current).await?;
     ours().await?.ok_or_else(foreign)
 }
 
-/// What is gone back to, of the stopped instance.
-async fn take_snapshot(
-    context: &Context,
-    assistant: &Assistant,
-    name: &str,
-    current: &Version,
-    unit: &str,
-) -> Result<()> {
-    service::stop(context, assistant).await?;
-    archive::snapshot(assistant, name, &current.to_string(), unit).await?;
-    context.log(&format!("snapshot {name} of {current} taken")).await
-}
-
 async fn switch(context: &Context, assistant: &Assistant, target: &Version) -> Result<()> {
-    unit::write(assistant, target).await?;
-    service::start(context, assistant).await?;
-    health::chat(assistant, target, CHAT).await?;
-    context.log("it answered a chat").await
-}
-
-/// Everything as it was before: state, unit, version.
-async fn back(context: &Context, assistant: &Assistant, name: &str) -> Result<()> {
-    let kept = archive::find(assistant, name).await?;
-    let kept = kept.ok_or_else(|| Error::internal("the snapshot to go back to is gone"))?;
-    service::stop(context, assistant).await?;
-    archive::restore(assistant, name).await?;
-    context.log(&format!("snapshot {name} of {} put back", kept.version)).await?;
-    run_again(context, assistant, &kept).await
-}
-
-/// The last part of going back: a worker may have gone away before it.
-async fn run_again(context: &Context, assistant: &Assistant, kept: &archive::Snapshot) -> Result<()> {
-    unit::put(assistant, &kept.unit).await?;
-    instance::set_version(&context.app.db, &assistant.id(), &kept.version).await?;
-    service::start(context, assistant).await
+    unit::write(&context.app, assistant, target).await?;
+    trial::accept(context, assistant, target).await
 }
 
 async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {

@@ -15,7 +15,7 @@ pub use process::Process;
 pub use script::{Limits, script};
 
 use crate::log::Line;
-use crate::unit::{Name, State};
+use crate::unit::{Confinement, Name, State};
 
 /// An instance to ask about. Paths are absolute.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Target {
     pub log_file: String,
     /// Where the last look at the log ended.
     pub mark: Mark,
+    /// Whether the size of its home is asked for: that takes its time.
+    pub measure: bool,
 }
 
 /// A place in a log file. The file's number tells when it was replaced; none of a new one is 0.
@@ -72,6 +74,10 @@ pub struct Answer {
     pub unit: State,
     /// Whose its home is; none where there is no folder of that name.
     pub home_owner: Option<String>,
+    /// What its unit file says; none where there is no such file.
+    pub confinement: Option<Confinement>,
+    /// What its home takes, in bytes, where that was asked for and counted in time.
+    pub home_bytes: Option<u64>,
     /// Who listens on its port.
     pub listeners: Vec<Listener>,
     /// The processes that hold those sockets.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::process::service_of;
 use super::{Answer, ConfigFile, Http, Listener, LogTail, Mark, Process, Server, Sweep, Target};
 use crate::log::Line;
-use crate::unit::State;
+use crate::unit::{Confinement, State};
 
 /// The most that is taken of one kind of quoted text in one section; the script sends less.
 const MOST: usize = 1024 * 1024;
@@ -174,6 +174,8 @@ impl Section {
         match word {
             "rss" => self.answer.rss = number(1).and_then(|kib| kib.checked_mul(1024)),
             "owner" => push_process(&mut self.answer.owners, words, ""),
+            "cell" => self.answer.confinement = words.get(1).and_then(|word| Confinement::parse(word)),
+            "home-kib" => self.answer.home_bytes = number(1).and_then(|kib| kib.checked_mul(1024)),
             "legacy-auth" => self.answer.legacy_auth = true,
             "home" => {
                 let name = words.get(1).filter(|name| name.len() <= 64);

@@ -54,6 +54,7 @@ pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &
             absolute(&target.home)?.to_owned(),
             limits.log_bytes.to_string(),
             limits.journal.as_secs().to_string(),
+            if target.measure { "yes" } else { "no" }.to_owned(),
             absolute(&target.config_path)?.to_owned(),
             absolute(&target.state_dir)?.to_owned(),
             absolute(&target.log_file)?.to_owned(),

@@ -3,8 +3,8 @@
 #
 # Every line of the answer begins with a word of ours. What comes from elsewhere, a log line or an answer of
 # somebody's server, stands behind `word|`, so that it can never pass for a line of ours.
-unit=$1 port=$2 home=$3 limit=$4 since=$5
-shift 5
+unit=$1 port=$2 home=$3 limit=$4 since=$5 measure=$6
+shift 6
 export LC_ALL=C
 @AS_OWNER@
 files=@FILES@
@@ -40,6 +40,18 @@ printf '%s\n' "$shown" | behind unit
 main=$(printf '%s\n' "$shown" | sed -n 's/^MainPID=\([1-9][0-9]*\)$/\1/p')
 if [ -n "$main" ]; then
     sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/rss \1/p' "/proc/$main/status" 2>/dev/null
+fi
+
+# Whether the unit is ours, and confines what it runs. Only root can write there.
+file=/etc/systemd/system/$unit
+if [ -f "$file" ]; then
+    if ! head -n 1 -- "$file" | grep -q '^# Written by tidepool\.'; then
+        echo "cell foreign"
+    elif grep -q '^# The cell\.' "$file"; then
+        echo "cell confined"
+    else
+        echo "cell unconfined"
+    fi
 fi
 
 # Whose the home is. Only the folder itself is asked: what lies in it is its owner's to replace.
@@ -78,5 +90,10 @@ if [ -e "$home" ] || [ -L "$home" ]; then
         grep -aE '^(config (missing|unreadable|[0-9a-f]{64} [0-9]+)|legacy-auth|log [0-9]+ [0-9]+ [0-9]+|rotated [0-9]+)$|^(log|rotated)\|'
 else
     echo "config missing"
+fi
+
+# What its home takes, in KiB. Its owner counts it: one who counts wrong is stopped by a quota, where the server has one, and by nothing else.
+if [ "$measure" = yes ] && [ -d "$home" ]; then
+    as_owner 10 "$home" nice -n 19 du -sxk -- "$home" </dev/null 2>/dev/null | head -c 64 | sed -n 's/^\([0-9][0-9]*\)[^0-9].*$/home-kib \1/p' | head -n 1
 fi
 echo "end"

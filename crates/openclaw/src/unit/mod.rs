@@ -1,5 +1,6 @@
-//! The systemd unit of an instance: its name, its text, and what `systemctl show` says of it.
+//! The systemd unit of an instance: its name, its text, its cell, and what `systemctl show` says of it.
 
+pub mod cell;
 mod show;
 mod text;
 
@@ -8,8 +9,9 @@ use std::fmt;
 use base::id::InstanceId;
 use base::{Error, Result};
 
+pub use cell::{Cell, Confinement};
 pub use show::{Active, Exit, PROPERTIES, State};
-pub use text::{Unit, with_port};
+pub use text::{Unit, is_ours, with_port};
 
 /// The name of a service, without `.service`. It is safe as a word, a file name and an argument of systemctl.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

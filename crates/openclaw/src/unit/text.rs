@@ -4,6 +4,15 @@
 use base::{Error, GatewayPort, Result};
 
 use super::Name;
+use super::cell::Cell;
+
+/// How every unit of ours begins.
+const MARK: &str = "# Written by tidepool.";
+
+/// Whether the platform wrote this unit.
+pub fn is_ours(text: &str) -> bool {
+    text.starts_with(MARK)
+}
 
 /// What a unit is made from.
 #[derive(Clone, Debug)]
@@ -22,8 +31,8 @@ pub struct Unit {
     /// Where node and other programs are found.
     pub path: String,
     pub port: GatewayPort,
-    /// Bytes of memory it may use before the system ends it.
-    pub memory_max: Option<u64>,
+    /// What confines it; none for an instance from before there were cells.
+    pub cell: Option<Cell>,
 }
 
 impl Unit {
@@ -53,7 +62,7 @@ impl Unit {
             ("OPENCLAW_SERVICE_REPAIR_POLICY", "external"),
             ("OPENCLAW_DISABLE_BONJOUR", "1"),
         ];
-        let mut out = String::from("# Written by tidepool. Changes are overwritten.\n[Unit]\n");
+        let mut out = format!("{MARK} Changes are overwritten.\n[Unit]\n");
         out += &format!("Description={}\n", percent(line("description", &self.description)?));
         out += "Wants=network-online.target\nAfter=network-online.target\n";
         out += "StartLimitBurst=10\nStartLimitIntervalSec=300\n\n[Service]\n";
@@ -70,8 +79,9 @@ impl Unit {
         out += "Restart=always\nRestartSec=5\nRestartPreventExitStatus=78\nSuccessExitStatus=0 143\n";
         // A gateway finishes running answers when it is stopped, up to 315 s.
         out += "TimeoutStartSec=30\nTimeoutStopSec=330\nKillMode=mixed\nOOMPolicy=continue\n";
-        if let Some(bytes) = self.memory_max {
-            out += &format!("MemoryMax={bytes}\n");
+        if let Some(cell) = &self.cell {
+            out += "\n";
+            out += &cell.render()?;
         }
         out += "\n[Install]\nWantedBy=multi-user.target\n";
         Ok(out)
@@ -106,7 +116,7 @@ fn line<'a>(field: &str, text: &'a str) -> Result<&'a str> {
     Ok(text)
 }
 
-fn path<'a>(field: &str, text: &'a str) -> Result<&'a str> {
+pub(super) fn path<'a>(field: &str, text: &'a str) -> Result<&'a str> {
     if !text.starts_with('/') || text.contains('\\') {
         return Err(refused(field, "must be an absolute path without backslashes"));
     }
@@ -124,7 +134,7 @@ fn user_name(text: &str) -> Result<&str> {
 }
 
 /// `%` begins a specifier.
-fn percent(text: &str) -> String {
+pub(super) fn percent(text: &str) -> String {
     text.replace('%', "%%")
 }
 
@@ -158,7 +168,7 @@ mod tests {
             program: vec!["/opt/oc/node".into(), "/opt/oc/openclaw.mjs".into()],
             path: "/opt/oc:/usr/bin:/bin".into(),
             port: GatewayPort::try_from(18789).unwrap(),
-            memory_max: Some(2_000_000_000),
+            cell: None,
         }
     }
 
@@ -193,7 +203,6 @@ TimeoutStartSec=30
 TimeoutStopSec=330
 KillMode=mixed
 OOMPolicy=continue
-MemoryMax=2000000000
 
 [Install]
 WantedBy=multi-user.target
@@ -220,7 +229,6 @@ WantedBy=multi-user.target
             home: "/srv/a b/%h $HOME".into(),
             program: vec!["/opt/o c/node".into(), "--x=$Y %i \"q\" \\ ;".into(), ";".into(), String::new()],
             user: None,
-            memory_max: None,
             ..unit()
         };
         let text = odd.render().unwrap();
@@ -228,7 +236,7 @@ WantedBy=multi-user.target
         assert!(text.contains("\nWorkingDirectory=/srv/a b/%%h $HOME\n"));
         assert!(text.contains("\nEnvironment=\"HOME=/srv/a b/%%h $HOME\"\n"));
         assert!(text.contains(r#"ExecStart="/opt/o c/node" "--x=$$Y %%i \"q\" \\ ;" ";" "" gateway run"#));
-        assert!(!text.contains("User=") && !text.contains("MemoryMax="));
+        assert!(!text.contains("User=") && !text.contains("PrivateTmp="));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! A command is a list of arguments. It becomes a line for a shell in one place, here, and every value in it is quoted.
 //!
-//! What a server is sent, from outside in: a mark where the command's own output begins, who does it (`sudo`, `runuser`), a locale whose messages can be told apart, a time limit that
-//! the server itself keeps (an abandoned command would hold one of sshd's sessions for ever), and the arguments.
+//! What a server is sent, from outside in: a mark where the command's own output begins, who becomes root (`sudo`), `systemd-run` for what runs inside of a cell, a
+//! locale whose messages can be told apart, a time limit that the server itself keeps (an abandoned command would hold one of sshd's sessions
+//! for ever), whose user does it (`runuser`), and the arguments.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::cell::Inside;
 use super::error::{Error, Result};
 use super::output::{MARK_FORMAT, Output};
 
@@ -29,6 +31,8 @@ pub enum Actor {
     /// A user of the server's. Files in a folder that this user owns are safe to be written only this way: root would follow
     /// whatever links the user puts in the way.
     User(String),
+    /// A user inside of a cell: for programs that run what a tenant wrote.
+    Inside(Inside),
 }
 
 impl Actor {
@@ -121,26 +125,40 @@ impl Command {
             return Err(Error::BadCommand("it has no name"));
         }
         let mut words: Vec<&str> = Vec::with_capacity(self.argv.len() + 12);
+        let cell = match &self.actor {
+            Actor::Inside(inside) => inside.words(self.limit),
+            _ => vec![],
+        };
         match &self.actor {
-            Actor::User(user) if user.is_empty() || user.starts_with('-') => {
+            Actor::User(user) | Actor::Inside(Inside { user, .. }) if user.is_empty() || user.starts_with('-') => {
                 return Err(Error::BadCommand("its user's name"));
             }
             Actor::User(user) if *user == login.user => {}
-            Actor::User(user) if login.is_root => words.extend(["runuser", "-u", user, "--"]),
             // sudo's own complaints must be told apart too.
-            Actor::User(user) => words.extend(["env", "LC_ALL=C", "sudo", "-n", "-u", user, "--"]),
-            Actor::Root if !login.is_root => words.extend(["env", "LC_ALL=C", "sudo", "-n", "--"]),
-            Actor::Root | Actor::Login => {}
+            Actor::User(_) | Actor::Root | Actor::Inside(_) if !login.is_root => {
+                words.extend(["env", "LC_ALL=C", "sudo", "-n", "--"]);
+            }
+            Actor::User(_) | Actor::Root | Actor::Inside(_) | Actor::Login => {}
         }
         let pairs: Vec<String> = self.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if !self.env.iter().all(|(name, _)| is_variable(name)) {
             return Err(Error::BadCommand("the name of an environment variable"));
         }
-        words.extend(["env", "LC_ALL=C"]);
-        words.extend(pairs.iter().map(String::as_str));
+        let mut rest = vec!["env", "LC_ALL=C"];
+        rest.extend(pairs.iter().map(String::as_str));
         let (grace, limit) = (seconds(KILL_AFTER), seconds(self.limit));
-        words.extend(["timeout", "-k", &grace, &limit]);
-        words.extend(self.argv.iter().map(String::as_str));
+        rest.extend(["timeout", "-k", &grace, &limit]);
+        if let Actor::User(user) = &self.actor
+            && *user != login.user
+        {
+            // Behind the time limit, which is root's: a user can stop every process of its own, and would have us wait for ever.
+            rest.extend(["runuser", "-u", user, "--"]);
+        }
+        rest.extend(self.argv.iter().map(String::as_str));
+        // systemd would put variables of its own in the place of what begins with a dollar sign.
+        let dollars = if matches!(self.actor, Actor::Inside(_)) { "$$" } else { "$" };
+        let rest: Vec<String> = rest.into_iter().map(|word| word.replace('$', dollars)).collect();
+        words.extend(cell.iter().chain(&rest).map(String::as_str));
 
         let mut mark = String::from("printf ");
         quote(MARK_FORMAT, &mut mark)?;
@@ -167,7 +185,7 @@ impl Command {
     fn refused_by_sudo(&self, login: &Login, output: &Output) -> Option<Error> {
         let asked = match &self.actor {
             Actor::Login => false,
-            Actor::Root => !login.is_root,
+            Actor::Root | Actor::Inside(_) => !login.is_root,
             Actor::User(user) => !login.is_root && *user != login.user,
         };
         let said = output.stderr.starts_with(b"sudo: ") || output.stderr.starts_with(b"Sorry, user ");
@@ -289,8 +307,20 @@ mod tests {
         assert_eq!(line(Actor::Login, "ops"), format!("exec {told}"));
         assert_eq!(line(Actor::User("ops".into()), "ops"), format!("exec {told}"));
         assert_eq!(line(Actor::Root, "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {told}"));
-        assert_eq!(line(Actor::User("i1".into()), "ops"), format!("exec env 'LC_ALL=C' sudo -n -u i1 -- {told}"));
-        assert_eq!(line(Actor::User("i1".into()), "root"), format!("exec runuser -u i1 -- {told}"));
+        let theirs = "env 'LC_ALL=C' timeout -k 2.000 10.000 runuser -u i1 -- systemctl is-active 'a b'";
+        assert_eq!(line(Actor::User("i1".into()), "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {theirs}"));
+        assert_eq!(line(Actor::User("i1".into()), "root"), format!("exec {theirs}"));
+        let inside = Inside {
+            user: "i1".into(),
+            unit: super::super::systemd::Unit::parse("oc").unwrap(),
+            lines: vec!["PrivateTmp=yes".into(), "BindPaths=/srv/a%%b".into()],
+        };
+        let cell = "env 'LC_ALL=C' timeout -k 2 25 systemd-run --quiet --wait --collect --pipe -p 'User=i1' -p 'JoinsNamespaceOf=oc.service' -p 'RuntimeMaxSec=25' \
+            -p 'PrivateTmp=yes' -p 'BindPaths=/srv/a%b' --";
+        assert_eq!(line(Actor::Inside(inside.clone()), "root"), format!("exec {cell} {told}"));
+        assert_eq!(line(Actor::Inside(inside.clone()), "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {cell} {told}"));
+        let script = Command::script("echo \"${1%/*}\"").by(Actor::Inside(inside)).line(&login("root")).unwrap();
+        assert!(script.ends_with("sh -c 'echo \"$${1%/*}\"' sh"), "{script}");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`; what lies below a tenant's home: `home`), and
 //! forwards sockets (`forward`). Over SSH it has two connections, because a slow reader of one stream may hold up a connection, and commands must not wait for that; both are
 //! shared by everybody and come back by themselves (`pool`). What a server can be asked beyond that stands on top, one file each:
-//! `systemd`, `journal`, `ports`, `users`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all. A
+//! `systemd`, `cell`, `journal`, `ports`, `users`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all. A
 //! socket to an instance is handed out once `listener` has proved who answers there.
 
+pub mod cell;
 mod command;
 pub mod docker;
 mod error;

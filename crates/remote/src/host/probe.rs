@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::cell::{self, Ability, Part};
 use super::command::{Actor, Command};
 use super::error::{Error, Result};
 use super::key::HostKey;
@@ -20,6 +21,7 @@ pub enum Step {
     Login,
     Sudo,
     Systemd,
+    Cell,
     Docker,
     Node,
     Openclaw,
@@ -34,6 +36,7 @@ impl Step {
         Step::Login,
         Step::Sudo,
         Step::Systemd,
+        Step::Cell,
         Step::Docker,
         Step::Node,
         Step::Openclaw,
@@ -48,6 +51,7 @@ impl Step {
             Step::Login => "login",
             Step::Sudo => "sudo",
             Step::Systemd => "systemd",
+            Step::Cell => "cell",
             Step::Docker => "docker",
             Step::Node => "node",
             Step::Openclaw => "openclaw",
@@ -79,6 +83,9 @@ pub struct Wants {
     /// The programs, by path or by name.
     pub node: String,
     pub openclaw: String,
+    /// The parts of a cell, and what follows from what the server can do of them.
+    pub cell: Vec<Part>,
+    pub cell_verdict: fn(&Ability) -> std::result::Result<String, String>,
     /// The LLM gateway as assistants on this server are to reach it.
     pub gateway_url: Option<String>,
 }
@@ -166,6 +173,9 @@ impl Probe {
         let began = Instant::now();
         let found = systemd(host).await;
         self.note(Step::Systemd, found, began);
+        let began = Instant::now();
+        let found = cell::ability(host, &wants.cell).await.and_then(|able| (wants.cell_verdict)(&able).map_err(unfit));
+        self.note(Step::Cell, found, began);
         let began = Instant::now();
         let found = version(host, Command::new("docker").args(["version", "--format", "{{.Server.Version}}"])).await;
         self.note(Step::Docker, found, began);

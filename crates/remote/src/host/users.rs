@@ -137,8 +137,64 @@ pub async fn vacate(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
     }
 }
 
+// The project's number is the user's own. Only the home itself is marked, as root: what is made in it later inherits the mark, and nobody
+// walks through what is there already.
+const LIMIT_DISK: &str = r#"
+home=$1 kib=$2
+protected "$home" || exit 96
+[ -d "$home" ] && [ ! -L "$home" ] || exit 97
+uid=$(stat -c %u -- "$home")
+found=$(findmnt -no FSTYPE,OPTIONS,TARGET -T "$home" 2>/dev/null) || exit 3
+mount=$(findmnt -no TARGET -T "$home")
+case $found in
+  *prjquota* | *pquota*) ;;
+  *) exit 3 ;;
+esac
+case $found in
+  xfs*)
+    command -v xfs_quota >/dev/null 2>&1 || exit 3
+    xfs_quota -x -c "project -s -p $home $uid" -c "limit -p bhard=${kib}k $uid" "$mount" ;;
+  *)
+    command -v setquota >/dev/null 2>&1 || exit 3
+    chattr -p "$uid" +P "$home" && setquota -P "$uid" 0 "$kib" 0 0 "$mount" ;;
+esac
+"#;
+
+/// Limits what a home takes of the disk; answers whether the server does so. It needs project quotas on the file system of the homes.
+pub async fn limit_disk(host: &Host, home: &str, mib: i64) -> Result<bool> {
+    // xfs_quota takes commands as text: a path that would be more than one word of it is not given to it.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if !home.chars().all(plain) {
+        return Ok(false);
+    }
+    let kib = mib.saturating_mul(1024).to_string();
+    let script = format!("{}{LIMIT_DISK}", home::SHELL);
+    let output = host.run(&Command::script(&script).args([home, &kib]).limit(VACATE)).await?;
+    match output.status {
+        3 => Ok(false),
+        _ => home::checked(output, home).map(|_| true),
+    }
+}
+
+// A link to /dev/null in this place is what `systemctl mask` makes.
+const FORBID_MANAGER: &str = r#"
+uid=$(id -u -- "$1") || exit
+[ "$uid" -ge 100 ] || { echo "$1 is a user of the system" >&2; exit 76; }
+mask=/etc/systemd/system/user@$uid.service
+[ -L "$mask" ] || ln -s /dev/null "$mask" || exit
+systemctl stop "user@$uid.service" 2>/dev/null
+exit 0
+"#;
+
+/// Keeps systemd from starting a manager for a user: whoever has one runs programs beside its cell. logind lets everybody ask for one.
+pub async fn forbid_manager(host: &Host, name: &str) -> Result<()> {
+    host.succeed(&Command::script(FORBID_MANAGER).arg(name).limit(VACATE)).await.map(drop)
+}
+
 const REMOVE: &str = r#"
-id -u -- "$1" >/dev/null 2>&1 || exit 0
+uid=$(id -u -- "$1" 2>/dev/null) || exit 0
+mask=/etc/systemd/system/user@$uid.service
+[ "$(readlink -- "$mask")" != /dev/null ] || rm -f -- "$mask"
 userdel -- "$1"
 status=$?
 # 6 and 8 and 12: it was gone already, somebody is logged in, its mail could not be removed.

@@ -55,6 +55,18 @@ on_hosts! {
         assert_eq!(fleet.host_as("h1", "ops").home().await.unwrap(), "/home/ops");
     }
 
+    /// A tenant may send any signal to what runs as itself, the platform's own commands among it.
+    async fn a_user_who_stops_what_runs_as_itself_is_not_waited_for(fleet: Fleet) {
+        for login in ["root", "ops"] {
+            let (root, host) = (fleet.host("h1"), fleet.host_with("h1", login, by_the_server()));
+            let user = new_user(&root, "").await;
+            let command = sh("kill -STOP 0; echo went on").by(Actor::User(user.clone())).limit(Duration::from_secs(2));
+            let ended = tokio::time::timeout(LIMIT, host.run(&command)).await.expect("it ended by the server's own limit");
+            assert!(matches!(ended, Err(Error::CommandTimedOut { .. })), "{login}: {ended:?}");
+            until("nothing of it is left", async || said(&root, sh("ps -o pid= -u \"$1\" | wc -l").arg(&user)).await == "0").await;
+        }
+    }
+
     async fn without_the_right_to_sudo_that_is_what_is_said(fleet: Fleet) {
         let host = fleet.host_as("h1", "guest");
         for actor in [Actor::Root, Actor::User("ops".into())] {

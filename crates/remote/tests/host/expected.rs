@@ -1,10 +1,11 @@
 //! Servers that are known by what an administrator expects: a key, a fingerprint, a certificate of an authority.
 
-use remote::host::probe::{Step, Wants, probe};
+use remote::host::probe::{Step, probe};
 use remote::host::{Address, Error, ExpectedKey, Host, LoginKey, Target};
 
 use crate::kit::{Fleet, Sshd, host_key, new_key, said, sh, unique};
 use crate::on_hosts;
+use crate::probe::wants;
 
 /// A key of this kind on the host, with a certificate for these names (or `-` for all) by an authority of its own.
 struct Certified {
@@ -106,7 +107,7 @@ on_hosts! {
             let host = Host::new(Target::Ssh(address.clone()));
             assert_eq!(host.contact().await.unwrap(), Some(host_key(&good.public)), "{kind}");
             assert_eq!(said(&host, sh("echo here")).await, "here");
-            let probe = probe(&Target::Ssh(address), &Wants { node: "node".into(), openclaw: "openclaw".into(), gateway_url: None }).await;
+            let probe = probe(&Target::Ssh(address), &wants(None)).await;
             let told = &probe.reports.iter().find(|report| report.step == Step::HostKey).unwrap().detail;
             assert!(told.contains("certified by SHA256:"), "{told}");
             // Another authority's server, and one that has a key only.

@@ -373,7 +373,7 @@ pub async fn new_user(host: &Host, keys: &str) -> String {
     let name = format!("u{}", &base::id::fresh().replace('-', "")[20..]);
     let script = r#"
         useradd -m -s /bin/bash "$1" && install -d -o "$1" -m 700 "/home/$1/.ssh" && cat >"/home/$1/.ssh/authorized_keys"
-        printf '%s ALL=(ALL) NOPASSWD:ALL\n' "$1" >"/etc/sudoers.d/$1""#;
+        (umask 277; printf '%s ALL=(ALL) NOPASSWD:ALL\n' "$1" >"/etc/sudoers.d/$1")"#;
     host.succeed(&sh(script).arg(&name).stdin(keys)).await.unwrap();
     name
 }

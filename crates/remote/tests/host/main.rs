@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cell;
 mod commands;
 mod connection;
 mod docker;

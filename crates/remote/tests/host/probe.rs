@@ -1,5 +1,6 @@
 //! Whether a server can be used, step by step; and how busy it is.
 
+use remote::host::cell::Part;
 use remote::host::probe::{Probe, Step, Wants, probe};
 use remote::host::{Address, LoginKey, Target, metrics};
 use tokio::io::AsyncWriteExt as _;
@@ -8,8 +9,16 @@ use tokio::net::TcpListener;
 use crate::kit::{Fleet, host_key, new_key};
 use crate::on_hosts;
 
-fn wants(gateway_url: Option<String>) -> Wants {
-    Wants { node: "node".into(), openclaw: "/opt/openclaw/bin/openclaw".into(), gateway_url }
+pub fn wants(gateway_url: Option<String>) -> Wants {
+    Wants {
+        node: "node".into(),
+        openclaw: "/opt/openclaw/bin/openclaw".into(),
+        cell: ["PrivateTmp", "NoSuchDirective"]
+            .map(|name| Part { key: name.into(), lines: vec![format!("{name}=yes")] })
+            .to_vec(),
+        cell_verdict: |ability| Ok(format!("{:?}", ability.refused)),
+        gateway_url,
+    }
 }
 
 fn passed(probe: &Probe) -> Vec<&'static str> {
@@ -35,7 +44,8 @@ on_hosts! {
             let target = Target::Ssh(fleet.address("h1", login));
             let probe = probe(&target, &wants(Some(url.clone()))).await;
             // Neither Node nor OpenClaw is installed there.
-            assert_eq!(passed(&probe), ["address", "host_key", "login", "sudo", "systemd", "docker", "free_memory", "gateway"], "{probe:?}");
+            assert_eq!(passed(&probe), ["address", "host_key", "login", "sudo", "systemd", "cell", "docker", "free_memory", "gateway"], "{probe:?}");
+            assert!(detail(&probe, Step::Cell).starts_with("[(\"NoSuchDirective\", \"Unknown assignment"), "{probe:?}");
             assert_eq!(detail(&probe, Step::Sudo), "root");
             assert!(detail(&probe, Step::Node).contains("not installed") && detail(&probe, Step::Openclaw).contains("not installed"));
             assert_eq!(detail(&probe, Step::Gateway), "answers 401");

@@ -52,6 +52,11 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
         // There is a Docker, with no containers.
         ["docker", "version", ..] => Some(Answer::said("27.0.0 (simulated)\n")),
         ["docker", "ps", ..] => Some(Answer::nothing()),
+        ["systemd-analyze", "security", "--no-pager", "--", unit] => Some(Answer::said(exposure(machine, unit))),
+        ["mkdir", "-p", "-m", "755", "--", folder] => {
+            machine.lock().files.folder(folder, &invocation.user);
+            Some(Answer::nothing())
+        }
         ["systemctl", "daemon-reload"] => Some(Answer::nothing()),
         [program, args @ ..] if program.starts_with(PROGRAMS) => {
             self::program(machine, invocation, program, args).await
@@ -65,6 +70,14 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
         machine.lock().unknown.push(told);
         Answer::failed(127, &why)
     })
+}
+
+/// What systemd-analyze makes of a unit.
+fn exposure(machine: &Machine, unit: &str) -> String {
+    let state = machine.lock();
+    let file = state.files.file(&format!("/etc/systemd/system/{unit}")).unwrap_or_default();
+    let is_confined = String::from_utf8_lossy(file).contains("\n# The cell.");
+    format!("→ Overall exposure level for {unit}: {}\n", if is_confined { "1.3 OK :-)" } else { "9.2 UNSAFE :-{" })
 }
 
 /// Node and OpenClaw, where they were installed.

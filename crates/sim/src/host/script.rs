@@ -43,6 +43,7 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("/proc/net/tcp6", listeners),
     ("show -p LoadState --value", unit_user),
     ("each() { signal=", end),
+    ("--pipe -p User=nobody", cells),
     ("find \"$archive\" -mindepth 1", archive),
     ("[ -e complete ] || exit 3", kept),
     ("mv -T -- \"$1.archive/$2\" \"$1.archive/gone.$$\"", discard),
@@ -51,6 +52,8 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("useradd --system", make_home),
     ("usermod --expiredate 1", vacate),
     ("userdel --", remove_user),
+    ("setquota -P", |_, _| Answer::status(3)),
+    ("mask=/etc/systemd/system/user@", |_, _| Answer::nothing()),
     ("exec mkdir -p -- \"$@\"", make_folders),
     ("rmdir -p --ignore-fail-on-non-empty", remove_item),
     ("rm -f -- \"$1\" \"$1\".tidepool-[0-9]*", remove),
@@ -108,6 +111,11 @@ async fn reach(url: &str) -> Answer {
         Ok(Ok(_)) => Answer::said("401"),
         _ => away(),
     }
+}
+
+/// What the machine can do of a cell: all of it.
+fn cells(_: &mut State, _: &Call<'_>) -> Answer {
+    Answer::said("whole\ncontrollers cpuset cpu io memory pids\nfirewall\nbind-filter\nend\n")
 }
 
 // ── files ──

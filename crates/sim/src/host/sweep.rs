@@ -22,13 +22,14 @@ struct Asked {
     offset: u64,
     limit: u64,
     since: i64,
+    measure: bool,
 }
 
 impl Asked {
     fn read(line: &str) -> Option<Asked> {
         let words = words(line.strip_prefix("one ")?);
-        let [unit, port, home, limit, since, config, state, log, inode, offset] =
-            <[String; 10]>::try_from(words).ok()?;
+        let [unit, port, home, limit, since, measure, config, state, log, inode, offset] =
+            <[String; 11]>::try_from(words).ok()?;
         Some(Asked {
             unit,
             port: port.parse().ok()?,
@@ -40,6 +41,7 @@ impl Asked {
             offset: offset.parse().ok()?,
             limit: limit.parse().ok()?,
             since: since.parse().ok()?,
+            measure: measure == "yes",
         })
     }
 }
@@ -87,6 +89,20 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
     }
     if state.files.is_folder(&asked.home) {
         writeln!(out, "home {}", state.files.owner(&asked.home)).ok();
+    }
+    if let Some(file) = state.files.file(&format!("/etc/systemd/system/{}", asked.unit)) {
+        let text = String::from_utf8_lossy(file);
+        let has = |mark: &str| text.lines().any(|line| line.starts_with(mark));
+        let word = match (text.starts_with("# Written by tidepool."), has("# The cell.")) {
+            (false, _) => "foreign",
+            (true, false) => "unconfined",
+            (true, true) => "confined",
+        };
+        writeln!(out, "cell {word}").ok();
+    }
+    if asked.measure && state.files.is_folder(&asked.home) {
+        // A small assistant, and some more with each that is beside it.
+        writeln!(out, "home-kib {}", 96_000 + u64::from(asked.port) * 7).ok();
     }
     let holder = state.units.iter().find_map(|(name, unit)| {
         let process = unit.process()?;

@@ -14,7 +14,12 @@ impl Invocation {
     /// Reads a line; `None` where it is not of the form that the platform sends.
     pub fn read(line: &str, login: &str) -> Option<Invocation> {
         let (_mark, rest) = line.split_once("; exec ")?;
-        let mut words = words(rest).into_iter().peekable();
+        let mut words = words(rest);
+        // systemd takes two dollar signs for one.
+        if let Some(at) = words.iter().position(|word| word == "systemd-run") {
+            words[at..].iter_mut().for_each(|word| *word = word.replace("$$", "$"));
+        }
+        let mut words = words.into_iter().peekable();
         let mut invocation = Invocation { user: login.to_owned(), ..Invocation::default() };
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -34,6 +39,17 @@ impl Invocation {
                         }
                     }
                 }
+                // The cell of a unit makes no difference to a model of a machine.
+                "systemd-run" => loop {
+                    match words.next()?.as_str() {
+                        "--" => break,
+                        property => {
+                            if let Some(user) = property.strip_prefix("User=") {
+                                invocation.user = user.to_owned();
+                            }
+                        }
+                    }
+                },
                 "timeout" => {
                     // -k GRACE LIMIT
                     words.nth(2)?;
@@ -89,6 +105,9 @@ two lines' sh '' /x";
         assert_eq!(read.argv, ["sh", "-c", "it's\ntwo lines", "sh", "", "/x"]);
         let plain = Invocation::read("x; exec env LC_ALL=C timeout -k 2 3 id -un", "root").unwrap();
         assert_eq!((plain.user.as_str(), plain.argv.join(" ").as_str()), ("root", "id -un"));
+        let confined = "x; exec systemd-run --wait -p User=a-1 -p PrivateTmp=yes -- env LC_ALL=C timeout -k 2 3 id -un";
+        let confined = Invocation::read(confined, "root").unwrap();
+        assert_eq!((confined.user.as_str(), confined.argv.join(" ").as_str()), ("a-1", "id -un"));
         assert_eq!(Invocation::read("ls", "root"), None);
     }
 }

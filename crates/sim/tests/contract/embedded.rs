@@ -65,6 +65,7 @@ impl Embedded {
             feed: log.clone(),
             hosts: remote::host::Hosts::new(),
             assistants: domain::assistant::Defaults::default(),
+            cells: Default::default(),
             webhooks: remote::webhook::Webhooks::default(),
             sockets: domain::relay::Sockets::default(),
             embed: domain::embed::Embed::disabled(),

@@ -54,6 +54,7 @@ fn asked(number: u16) -> Asked {
         log_file: format!("{state_dir}/logs/openclaw.jsonl"),
         state_dir,
         mark: Mark::default(),
+        measure: true,
     }
 }
 

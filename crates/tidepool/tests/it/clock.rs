@@ -50,6 +50,7 @@ async fn replica(site: &Site) -> Arc<App> {
         feed: Arc::new(domain::usage::Local(of.clock.clone())),
         hosts: remote::host::Hosts::new(),
         assistants: Default::default(),
+        cells: Default::default(),
         webhooks: Default::default(),
         sockets: Default::default(),
         embed: domain::embed::Embed::disabled(),

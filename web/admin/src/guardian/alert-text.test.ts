@@ -26,6 +26,15 @@ it('leads to an instance', () => {
   });
 });
 
+it('leads to the limit that a home is over', () => {
+  const message = 'the home of Lisbon 1 B takes 12000 MiB of disk; its limit is 10240';
+  expect(text('disk_over_limit', 'instance:lis-1-b', message)).toEqual({
+    title: en['alerts.disk_over_limit'],
+    message,
+    instance: { id: 'lis-1-b', href: '/instances?open=lis-1-b&tab=cell' },
+  });
+});
+
 it('leaves what is about anything else, or new, as the server says it', () => {
   expect(text('gateway_down', 'gateway', 'It does not answer')).toEqual({
     title: en['alerts.gateway_down'],

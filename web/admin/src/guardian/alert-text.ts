@@ -10,6 +10,7 @@ const RULES: ReadonlyMap<string, Key> = new Map([
   ['task_dead', 'alerts.task_dead'],
   ['gateway_down', 'alerts.gateway_down'],
   ['instance_not_isolated', 'alerts.instance_not_isolated'],
+  ['disk_over_limit', 'alerts.disk_over_limit'],
 ]);
 
 /** A rule that this version does not know is shown as the server names it. */
@@ -39,5 +40,7 @@ export function alertText(
   }
   const title = alertRuleText(alert.rule, t);
   if (kind !== 'instance') return { title, message: alert.message };
-  return { title, message: alert.message, instance: { id, href } };
+  // The limit, and how much of it is used, are in the tab of its cell.
+  const tab = alert.rule === 'disk_over_limit' ? '&tab=cell' : '';
+  return { title, message: alert.message, instance: { id, href: `${href}${tab}` } };
 }

@@ -10,6 +10,17 @@ export const upgrade = (id: string, version: string) =>
     api.POST('/instances/{id}/upgrade', { params: { path: { id } }, body: { version: version || null } }),
   );
 
+export const enterCell = (id: string) =>
+  unwrap(api.POST('/instances/{id}/cell/enter', { params: { path: { id } } }));
+
+/** All of them or none, so many at most. */
+export const CELLS_AT_ONCE = 200;
+export const enterCells = (ids: string[]) =>
+  unwrap(api.POST('/cells/enter', { body: { instance_ids: ids } }));
+
+export const leaveCell = (id: string) =>
+  unwrap(api.POST('/instances/{id}/cell/leave', { params: { path: { id } } }));
+
 export const syncModels = (ids: string[]) =>
   unwrap(api.POST('/models/sync', { body: { instance_ids: ids } }));
 

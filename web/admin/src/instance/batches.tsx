@@ -1,4 +1,4 @@
-// The actions on many instances at once: assign, restart, sync models, upgrade. Each shows first what it will touch.
+// The actions on many instances at once: assign, restart, sync models, upgrade, bring into cells. Each shows first what it will touch.
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { Button } from '@tidepool/shared/ui/button';
@@ -9,11 +9,12 @@ import { api } from '../api';
 import { useIsSuper } from '../me';
 import { useText } from '../messages';
 import { Batch, type BatchItem } from '../parts/batch';
+import { whyNoEntry } from '../parts/cell';
 import { isOffered, runsAsText } from '../parts/runs-as';
 import type { Instance } from '../records';
-import { assign, restart, syncModels, upgrade } from './actions';
+import { assign, CELLS_AT_ONCE, enterCells, restart, syncModels, upgrade } from './actions';
 
-export const BATCHES = ['assign', 'restart', 'models', 'upgrade'] as const;
+export const BATCHES = ['assign', 'restart', 'models', 'upgrade', 'cells'] as const;
 export type BatchKind = (typeof BATCHES)[number];
 
 interface Props {
@@ -21,12 +22,13 @@ interface Props {
   onClose: () => void;
 }
 
-const CHANGES = ['instances', 'tasks', 'users'];
+const CHANGES = ['instances', 'tasks', 'users', 'cell'];
 
 export function InstanceBatch({ kind, ...props }: Props & { kind: BatchKind }) {
   if (kind === 'assign') return <AssignBatch {...props} />;
   if (kind === 'restart') return <RestartBatch {...props} />;
   if (kind === 'models') return <ModelsBatch {...props} />;
+  if (kind === 'cells') return <CellsBatch {...props} />;
   return <UpgradeBatch {...props} />;
 }
 
@@ -93,6 +95,29 @@ function UpgradeBatch({ instances, onClose }: Props) {
         />
       </div>
     </Batch>
+  );
+}
+
+function CellsBatch({ instances, onClose }: Props) {
+  const { t } = useText();
+  return (
+    <Batch
+      title={t('batch.cells')}
+      lead={t('batch.cellsLead')}
+      confirm={t('batch.cells')}
+      items={instances.map((one) => {
+        const why = whyNoEntry(one);
+        if (why !== null) return { ...named(one), skip: t(why) };
+        const effect = one.assigned_email
+          ? t('batch.interrupts', { email: one.assigned_email })
+          : t('batch.nobody');
+        return { ...named(one), effect };
+      })}
+      run={{ most: CELLS_AT_ONCE, together: (items) => enterCells(items.map(({ id }) => id)) }}
+      queues
+      changes={CHANGES}
+      onClose={onClose}
+    />
   );
 }
 

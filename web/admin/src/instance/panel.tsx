@@ -9,6 +9,7 @@ import { Tabs } from '@tidepool/shared/ui/tabs';
 import { ArrowUpCircle, RefreshCw, RotateCw, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { useText } from '../messages';
+import { CellBadge } from '../parts/cell';
 import { HealthStatus } from '../parts/health';
 import { RunsAs } from '../parts/runs-as';
 import { oneOf, type InstanceDetail } from '../records';
@@ -16,6 +17,7 @@ import { readDetail } from './actions';
 import { AuditTab } from './audit-tab';
 import { InstanceBatch, type BatchKind } from './batches';
 import { BotsTab } from './bots-tab';
+import { CellTab } from './cell-tab';
 import { ConfigTab } from './config-tab';
 import { DeleteInstance } from './delete';
 import { FactsTab } from './facts-tab';
@@ -24,12 +26,13 @@ import { RepairsTab } from './repairs-tab';
 import { TasksTab } from './tasks-tab';
 import { UsageTab } from './usage-tab';
 
-const TABS = ['overview', 'log', 'config', 'tasks', 'usage', 'bots', 'repairs', 'audit'] as const;
+const TABS = ['overview', 'log', 'config', 'cell', 'tasks', 'usage', 'bots', 'repairs', 'audit'] as const;
 
 const BODIES = {
   overview: FactsTab,
   log: LogTab,
   config: ConfigTab,
+  cell: CellTab,
   tasks: TasksTab,
   usage: UsageTab,
   bots: BotsTab,
@@ -73,6 +76,7 @@ export function InstancePanel({ id, onClose }: { id: string; onClose: () => void
                 </span>
                 <span className="font-mono text-xs">{id}</span>
                 <RunsAs instance={instance.data} />
+                <CellBadge instance={instance.data} />
               </span>
             )
           }

@@ -1,5 +1,6 @@
 // English texts of the administration console.
 import { en as shared } from '@tidepool/shared/i18n/en';
+import { cell } from './en/cell';
 import { fleet } from './en/fleet';
 import { frame } from './en/frame';
 import { instances } from './en/instances';
@@ -13,6 +14,7 @@ export const en = {
   ...frame,
   ...overview,
   ...instances,
+  ...cell,
   ...servers,
   ...users,
   ...fleet,

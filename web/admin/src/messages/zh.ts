@@ -2,6 +2,7 @@
 import type { Messages } from '@tidepool/shared/i18n/translate';
 import { zh as shared } from '@tidepool/shared/i18n/zh';
 import type { Key } from '.';
+import { cell } from './zh/cell';
 import { fleet } from './zh/fleet';
 import { frame } from './zh/frame';
 import { instances } from './zh/instances';
@@ -15,6 +16,7 @@ export const zh: Messages<Key> = {
   ...frame,
   ...overview,
   ...instances,
+  ...cell,
   ...servers,
   ...users,
   ...fleet,

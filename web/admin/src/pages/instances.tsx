@@ -21,6 +21,7 @@ import { CreateInstance } from '../instance/create';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
+import { CellBadge, CellStatus, whyNoEntry } from '../parts/cell';
 import { Email } from '../parts/email';
 import { HealthStatus } from '../parts/health';
 import { isOffered, RunsAs } from '../parts/runs-as';
@@ -46,7 +47,10 @@ function useInstanceColumns(): Column<Instance>[] {
           <>
             {one.name}
             <span className="block text-xs font-normal text-muted">{one.id}</span>
-            <RunsAs instance={one} />
+            <span className="flex flex-wrap gap-1">
+              <RunsAs instance={one} />
+              <CellBadge instance={one} />
+            </span>
           </>
         ),
       },
@@ -129,6 +133,26 @@ function useInstanceColumns(): Column<Instance>[] {
         cell: (one) => one.runs_as,
       },
       {
+        key: 'cell',
+        label: t('cell.column'),
+        extra: true,
+        csv: (one) => one.cell,
+        cell: (one) => <CellStatus state={one.cell} />,
+      },
+      {
+        key: 'disk',
+        label: t('cell.disk'),
+        end: true,
+        extra: true,
+        csv: (one) => one.home_bytes,
+        cell: (one) =>
+          one.home_bytes == null ? (
+            <span className="text-muted">{t('cell.diskUnknown')}</span>
+          ) : (
+            format.bytes(one.home_bytes)
+          ),
+      },
+      {
         key: 'fails',
         label: t('instances.fails'),
         end: true,
@@ -208,8 +232,8 @@ export default function Instances() {
         rowActions={(one) => (
           <Menu
             label={t('instances.actionsOf', { name: one.name })}
-            entries={BATCHES.map((kind) => ({
-              label: t(`batch.${kind}`),
+            entries={BATCHES.filter((kind) => kind !== 'cells' || whyNoEntry(one) === null).map((kind) => ({
+              label: t(kind === 'cells' ? 'cell.enter' : `batch.${kind}`),
               run: () => setBatch({ kind, instances: [one] }),
             }))}
           />

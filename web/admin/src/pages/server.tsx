@@ -20,6 +20,7 @@ import { Capacity } from '../server/capacity';
 import { Containers } from '../server/containers';
 import { ServerForm } from '../server/form';
 import { HostKeyFact } from '../server/host-key';
+import { ServerLimits } from '../server/limits';
 import { Metrics } from '../server/metrics';
 import { OpenClaw } from '../server/openclaw';
 import { ConnectionTest } from '../server/test';
@@ -65,6 +66,7 @@ function OneServer({ id }: { id: string }) {
           </div>
           <div className="grid min-w-0 gap-4">
             <ConnectionTest id={id} />
+            <ServerLimits id={id} name={server.data.name} />
             <Panel title={t('servers.facts')} query={server}>
               {(data) => (
                 <Facts

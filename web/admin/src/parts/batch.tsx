@@ -19,6 +19,11 @@ export interface BatchItem {
   skip?: string;
 }
 
+/** One request for each, or one for up to `most` of them, which succeed or fail together. */
+type Run =
+  | ((item: BatchItem) => Promise<unknown>)
+  | { most: number; together: (items: readonly BatchItem[]) => Promise<unknown> };
+
 interface Result {
   outcome: Outcome;
   text: string;
@@ -34,13 +39,21 @@ interface BatchProps {
   children?: ReactNode;
   /** Nothing can start before it is true. */
   ready?: boolean;
-  run: (item: BatchItem) => Promise<unknown>;
+  run: Run;
+  /** Each becomes a task, so that its answer says "queued" and not "done". */
+  queues?: boolean;
   /** Query key roots that the action changes. */
   changes: readonly string[];
   onClose: () => void;
 }
 
 const AT_ONCE = 4;
+
+function chunks<Item>(items: readonly Item[], most: number): (readonly Item[])[] {
+  return Array.from({ length: Math.ceil(items.length / most) }, (_, at) =>
+    items.slice(at * most, (at + 1) * most),
+  );
+}
 
 export function Batch(props: BatchProps) {
   const {
@@ -52,6 +65,7 @@ export function Batch(props: BatchProps) {
     children,
     ready = true,
     run,
+    queues = false,
     changes,
     onClose,
   } = props;
@@ -66,18 +80,21 @@ export function Batch(props: BatchProps) {
   const action = useMutation({
     mutationFn: async () => {
       setBegun(offered);
-      const queue = [...affected];
+      const most = typeof run === 'function' ? 1 : run.most;
+      const send =
+        typeof run === 'function' ? ([item]: readonly BatchItem[]) => item && run(item) : run.together;
+      const queue = chunks(affected, most);
       const worker = async () => {
-        for (let item = queue.shift(); item; item = queue.shift()) {
-          const { id } = item;
+        for (let items = queue.shift(); items; items = queue.shift()) {
+          const ids = items.map(({ id }) => id);
           let result: Result;
           try {
-            await run(item);
+            await send(items);
             result = { outcome: 'done', text: '' };
           } catch (error) {
             result = { outcome: outcomeOf(error), text: errorText(error, i18n) };
           }
-          setResults((before) => new Map(before).set(id, result));
+          setResults((before) => new Map([...before, ...ids.map((id) => [id, result] as const)]));
         }
       };
       await Promise.all(Array.from({ length: AT_ONCE }, worker));
@@ -116,7 +133,7 @@ export function Batch(props: BatchProps) {
       {!started && children}
       <p className="mb-2 text-sm" role="status">
         {started
-          ? t('batch.progress', {
+          ? t(queues ? 'batch.progressQueued' : 'batch.progress', {
               done: number(count('done')),
               failed: number(count('failed')),
               unknown: number(count('unknown')),
@@ -142,7 +159,9 @@ export function Batch(props: BatchProps) {
             {results.get(item.id)?.text ? (
               <span className="text-danger wrap-anywhere">{results.get(item.id)?.text}</span>
             ) : item.skip === undefined ? (
-              <span className="text-muted wrap-anywhere">{item.effect}</span>
+              <span className="text-muted wrap-anywhere">
+                {queues && results.has(item.id) ? t('batch.queued') : item.effect}
+              </span>
             ) : (
               <Badge>{item.skip}</Badge>
             )}

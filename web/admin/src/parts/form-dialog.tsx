@@ -1,4 +1,4 @@
-// A form in a dialog: sends its fields, says which one the server refused, closes when it is done.
+// A form in a dialog: sends its fields, says which were refused, by itself or by the server, closes when it is done.
 import { useMutation } from '@tanstack/react-query';
 import { ApiError } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
@@ -9,16 +9,18 @@ import { Notice } from '@tidepool/shared/ui/notice';
 import { outcomeOf } from '@tidepool/shared/ui/outcome';
 import { useEffect, useId, useRef, type ReactNode } from 'react';
 import { useText } from '../messages';
+import { FieldProblems } from './field-problems';
 
 interface FormDialogProps<Answer> {
   title: string;
   lead?: string;
   submit: string;
   width?: 'narrow' | 'wide';
+  /** May throw `FieldProblems` instead of sending. */
   send: (data: FormData) => Promise<Answer>;
   onDone: (answer: Answer) => void;
   onClose: () => void;
-  /** `refused` names the field that the server did not take, with its words. */
+  /** `refused` says why a field was not taken, in the server's words or those of `FieldProblems`. */
   children: (refused: (field: string) => string | null) => ReactNode;
 }
 
@@ -35,15 +37,19 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
       onDone(answer);
     },
   });
-  const field = action.error instanceof ApiError ? action.error.field : null;
+  const problems = action.error instanceof FieldProblems ? action.error.fields : null;
+  const field =
+    action.error instanceof ApiError ? action.error.field : (Object.keys(problems ?? {})[0] ?? null);
   const form = useRef<HTMLFormElement>(null);
   // In a long form what was refused, and why, may be out of sight.
   useEffect(() => {
     if (action.error === null || (field !== null && showField(form.current, field))) return;
     form.current?.lastElementChild?.scrollIntoView({ block: 'nearest' });
   }, [action.error, field]);
-  const refused = (name: string) =>
-    field === name && action.error ? errorText(action.error, i18n).replace(/^\w+: /, '') : null;
+  const refused = (name: string) => {
+    if (problems) return problems[name] ?? null;
+    return field === name && action.error ? errorText(action.error, i18n).replace(/^\w+: /, '') : null;
+  };
   return (
     <Dialog
       open
@@ -73,7 +79,7 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
         }}
       >
         {children(refused)}
-        {action.isError && (
+        {action.isError && !problems && (
           <Notice tone={outcomeOf(action.error) === 'unknown' ? 'warning' : 'error'}>
             {errorText(action.error, i18n)}
             {outcomeOf(action.error) === 'unknown' && ` ${i18n.t('outcome.unknownHint')}`}

@@ -19,6 +19,8 @@ export function runsAsText(
   t: (key: Key, values?: Record<string, string>) => string,
 ): string | null {
   if (isOffered(instance)) return null;
+  // Its user is its own; what matters is that it can become root.
+  if (instance.isolation === 'opened') return t('instances.openedBadge');
   if (instance.runs_as !== '') return t('instances.runsAsBadge', { user: instance.runs_as });
   if (instance.isolation === 'unknown') return t('instances.notSeenBadge');
   if (instance.container_id !== '') return t('instances.containerBadge');

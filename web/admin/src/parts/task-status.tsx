@@ -28,6 +28,7 @@ export const TASK_TYPES = [
   'write_config',
   'restart_instance',
   'upgrade_instance',
+  'confine_instance',
   'prepare_server',
   'repair_instance',
   'apply_key',

@@ -1,6 +1,7 @@
 // The professions with their stock; a row opens its form.
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import { errorText } from '@tidepool/shared/api/error-text';
 import type { Column } from '@tidepool/shared/table/columns';
 import { DataTable } from '@tidepool/shared/table/data-table';
 import { useTableState } from '@tidepool/shared/table/table-state';
@@ -12,24 +13,38 @@ import { fieldText } from '@tidepool/shared/ui/form';
 import { Menu } from '@tidepool/shared/ui/menu';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
+import { toast } from '@tidepool/shared/ui/toast';
 import { Plus } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { api } from '../api';
+import { readProfessionLimits } from '../cell/queries';
 import { useList } from '../lists';
 import { useText } from '../messages';
 import { StockBar } from '../overview/cards';
 import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
-import type { Profession } from '../records';
+import type { LimitValues, Profession } from '../records';
+import { ProfessionLimits, ProfessionLimitsSummary } from './limits';
 
 const keyOf = (one: Profession) => one.id;
 
 export function ProfessionTable() {
-  const { t } = useText();
+  const i18n = useText();
+  const { t } = i18n;
   const client = useQueryClient();
   const state = useTableState(['is_active']);
   const [editing, setEditing] = useState<Profession | 'new' | null>(null);
   const [delisting, setDelisting] = useState<Profession | null>(null);
+  const [limiting, setLimiting] = useState<{ profession: Profession; values: LimitValues } | null>(null);
+  // The form begins with what is set now.
+  const openLimits = useMutation({
+    mutationFn: async (profession: Profession) => ({
+      profession,
+      values: await readProfessionLimits(profession.id),
+    }),
+    onSuccess: setLimiting,
+    onError: (error) => toast('error', errorText(error, i18n)),
+  });
   const { is_active: active } = state.filters;
   const { query, fetchPage } = useList('pool', state, (paging) =>
     unwrap(
@@ -135,6 +150,7 @@ export function ProfessionTable() {
             label={t('professions.actionsOf', { name: one.name })}
             entries={[
               { label: t('instances.edit'), run: () => setEditing(one) },
+              { label: t('cell.limits'), run: () => openLimits.mutate(one) },
               {
                 label: t('professions.delist'),
                 danger: true,
@@ -152,6 +168,7 @@ export function ProfessionTable() {
           onClose={() => setEditing(null)}
         />
       )}
+      {limiting && <ProfessionLimits {...limiting} onClose={() => setLimiting(null)} />}
       {delisting && (
         <Confirm
           title={t('professions.delistTitle', { name: delisting.name })}
@@ -274,6 +291,7 @@ function ProfessionForm({ profession, onClose }: { profession?: Profession; onCl
             name="is_official"
             defaultChecked={profession?.is_official === 1}
           />
+          {profession && <ProfessionLimitsSummary profession={profession} />}
         </>
       )}
     </FormDialog>

@@ -16,6 +16,7 @@ const STEPS = [
   'login',
   'sudo',
   'systemd',
+  'cell',
   'docker',
   'node',
   'openclaw',
@@ -78,7 +79,7 @@ function Step({ step }: { step: TestStep }) {
           {' '}
           {t(step.ok ? 'outcome.done' : skipped ? 'test.skipped' : 'outcome.failed')}
         </span>
-        {step.detail && <span className="block text-muted">{step.detail}</span>}
+        {step.detail && <span className="block text-muted wrap-anywhere">{step.detail}</span>}
       </span>
       {!skipped && <span className="text-xs text-muted tabular-nums">{step.ms} ms</span>}
     </li>

@@ -57,7 +57,8 @@ export function CheckField({ label, hint, ...input }: CheckFieldProps) {
         className="mt-1 size-4 shrink-0 accent-accent"
       />
       <div>
-        <label htmlFor={id} className="text-sm font-medium">
+        {/* In the dark a box that cannot be ticked looks almost like any other. */}
+        <label htmlFor={id} className={`text-sm font-medium ${input.disabled ? 'text-muted' : ''}`}>
           {label}
         </label>
         {hint && (

@@ -64,6 +64,7 @@ fn a_recorded_answer_is_read_and_its_troubles_found() {
         state_dir: format!("/srv/{name}/.openclaw"),
         log_file: format!("/srv/{name}/gateway.jsonl"),
         mark: Mark::default(),
+        measure: false,
     };
     let targets = [target("i1", 18789), target("i2", 18789), target("i4", 19029)];
     let sweep = parse(&std::fs::read(sample("sweep.txt")).unwrap(), &targets);
@@ -152,6 +153,7 @@ proptest! {
             home: "/srv/x".into(),
             config_path: "/x".into(), state_dir: "/x".into(), log_file: "/x".into(),
             mark: Mark { inode: 1, offset: 5 },
+            measure: false,
         };
         let targets = [target(1024), target(1025)];
         let sweep = parse(&pieces.join(&b'\n'), &targets);

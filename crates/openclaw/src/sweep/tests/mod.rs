@@ -71,6 +71,7 @@ impl Host {
             state_dir: at(""),
             log_file: at("gateway.jsonl"),
             mark: Mark::default(),
+            measure: false,
         }
     }
 

@@ -8,9 +8,11 @@ pub mod archive;
 
 use std::time::Duration;
 
+use super::cell::Inside;
 use super::command::{Actor, Command};
 use super::error::{Error, Result};
 use super::file::{Kept, Tail, Write, Written};
+use super::systemd::Unit;
 use super::{Host, Output};
 
 /// Functions for scripts that root runs: `protected HOME` and `as_owner SECONDS HOME PROGRAM ARGUMENT…`.
@@ -164,9 +166,13 @@ impl<'a> Home<'a> {
         Ok(phrases.iter().find(|phrase| text.trim() == **phrase).map(|phrase| (*phrase).to_owned()))
     }
 
-    /// Runs a program as the owner, who finds its own home in `HOME`.
-    pub async fn run(&self, command: Command) -> Result<Output> {
-        self.host.run(&command.env("HOME", self.path).by(self.actor())).await
+    /// Runs a program as the owner, who finds its own home in `HOME`; inside of the cell of a unit, given its lines, where it has one.
+    pub async fn run(&self, command: Command, cell: Option<(&Unit, Vec<String>)>) -> Result<Output> {
+        let actor = match cell {
+            Some((unit, lines)) => Actor::Inside(Inside { user: self.owner.to_owned(), unit: unit.clone(), lines }),
+            None => self.actor(),
+        };
+        self.host.run(&command.env("HOME", self.path).by(actor)).await
     }
 }
 

@@ -129,6 +129,7 @@ fn targets() -> Result<Vec<Target>> {
             state_dir: format!("{home}/.openclaw"),
             log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),
             mark: Mark::default(),
+            measure: false,
         })
     };
     (0..INSTANCES).map(target).collect()

@@ -93,5 +93,6 @@ fn target(member: &sweep::Member) -> Result<Target> {
         state_dir: format!("{home}/.openclaw"),
         log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),
         mark: Mark::default(),
+        measure: false,
     })
 }

@@ -50,6 +50,10 @@ impl Origin {
         self.call(Method::PATCH, path).json(body)
     }
 
+    pub fn put(&self, path: &str, body: Value) -> Call {
+        self.call(Method::PUT, path).json(body)
+    }
+
     pub fn delete(&self, path: &str) -> Call {
         self.call(Method::DELETE, path)
     }

@@ -285,7 +285,9 @@ impl Ground {
               systemctl disable --now "${unit##*/}" 2>/dev/null; rm -f "$unit" "$unit".tidepool-*
             done
             systemctl daemon-reload
-            getent passwd | grep -F ":$1/" | cut -d: -f1 | while read -r user; do userdel "$user" 2>/dev/null; done
+            getent passwd | grep -F ":$1/" | cut -d: -f1,3 | while IFS=: read -r user uid; do
+              rm -f "/etc/systemd/system/user@$uid.service"; userdel "$user" 2>/dev/null
+            done
             rm -rf -- "$1""#;
         self.sh(script, &[&self.base_dir]).await;
         self.site.check().await;

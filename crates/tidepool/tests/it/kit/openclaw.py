@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Stands in for OpenClaw in the tests: its version, its validation, its doctor, a gateway with its health pages and the handshake of
-its WebSocket, and some RPCs.
+its WebSocket, some RPCs, and a shell for who knows its token.
 
 Its version is the name of the folder it lies in. What it shall do wrong stands in `standin.json` in the state folder:
 {"delay": seconds before it listens, "unready": true, "crash": [versions that exit 1], "refuse": true (exit 78),
  "mute": [versions that answer no chat], "deaf": true (no reload), "wedged": true (pages, but no WebSocket),
- "loop": true (exit 1 until the doctor was there), "oom": true (out of memory),
+ "outside_only": true (exit 1 in a cell), "loop": true (exit 1 until the doctor was there), "oom": true (out of memory),
  "sessions": what sessions.list answers}
 """
 import base64
@@ -15,6 +15,7 @@ import http.server
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -96,6 +97,22 @@ class Pages(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text)
         self.close_connection = True
 
+    def do_POST(self):
+        """/shell: runs a script, as the real one's shell tool does for whoever holds it; its variables and text come as JSON."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != "/shell" or self.headers.get("Authorization") != "Bearer " + read_json(CONFIG, {})["gateway"]["auth"]["token"]:
+            return self.send_error(403)
+        variables = {**os.environ, **asked["env"]}
+        done = subprocess.run(["timeout", "-k", "2", "30", "sh", "-c", asked["script"], "sh"], env=variables, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=os.environ["HOME"], check=False)
+        text = json.dumps({"status": done.returncode, "said": done.stdout[-2000:].decode(errors="replace")}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(text)
+        self.close_connection = True
+
     def talk(self):
         """The WebSocket: a challenge, the token, and one answer per question."""
         self.close_connection = True
@@ -170,6 +187,9 @@ def gateway(port):
     if wrong("refuse"):
         print("Gateway failed to start: Invalid config, as it was told to say", flush=True)
         sys.exit(78)
+    with open("/proc/self/status") as status:
+        if wrong("outside_only") and "NoNewPrivs:\t1\n" in status.read():
+            sys.exit("Gateway failed to start: not in a cell, as it was told to say")
     if wrong("oom"):
         print("FATAL ERROR: Ineffective mark-compacts near heap limit Allocation failed - JavaScript heap out of memory", flush=True)
         os.abort()

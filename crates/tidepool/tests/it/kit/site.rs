@@ -170,6 +170,7 @@ impl Site {
             feed,
             hosts: remote::host::Hosts::new(),
             assistants: options.assistants,
+            cells: Default::default(),
             webhooks: remote::webhook::Webhooks { allow_private: true },
             // A socket that ends with its login or its binding does so by a notice, not by the look that comes without one.
             sockets: Sockets::default().looked_at_every(Duration::from_secs(3600)),

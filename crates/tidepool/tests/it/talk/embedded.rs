@@ -43,7 +43,16 @@ async fn url_of(site: &Site, token: &str, instance: &str) -> String {
 /// A further instance of the same employee.
 async fn another(talk: &Talk, id: &str) -> Assistant {
     let site = &talk.site;
-    let assistant = Assistant::start(Assistance::new(&talk.gateway_token)).await.unwrap();
+    let listed = site.admin.get("/instances").token(&site.root).ok().await;
+    let taken: Vec<i64> =
+        listed["list"].as_array().unwrap().iter().map(|one| one["gateway_port"].as_i64().unwrap()).collect();
+    let assistant = loop {
+        let assistant = Assistant::start(Assistance::new(&talk.gateway_token)).await.unwrap();
+        // The kernel may give out a port beside the last one; instances of one server are at least ten apart.
+        if base::GatewayPort::try_from(i64::from(assistant.port)).unwrap().fits(&taken) {
+            break assistant;
+        }
+    };
     let instance = json!({"id": id, "name": "Another", "server_id": "here", "gateway_port": assistant.port, "gateway_token": talk.gateway_token});
     site.admin.post("/assistant-instances", instance).token(&site.root).ok().await;
     site.admin.patch(&format!("/instances/{id}/assign"), json!({"user_id": talk.user})).token(&site.root).ok().await;

@@ -52,6 +52,7 @@ export const instances = {
   'instances.tab.overview': 'Overview',
   'instances.tab.log': 'Live log',
   'instances.tab.config': 'Configuration',
+  'instances.tab.cell': 'Cell',
   'instances.tab.tasks': 'Tasks',
   'instances.tab.usage': 'Usage',
   'instances.tab.bots': 'Bots',
@@ -82,12 +83,15 @@ export const instances = {
   'instances.containerBadge': 'in a container',
   'instances.notOwnBadge': 'no user of its own',
   'instances.notSeenBadge': 'user not checked yet',
+  'instances.openedBadge': 'open cell: counts as root',
   'instances.isolation.own': 'A user of its own, made by tidepool.',
   'instances.isolation.none': 'It is not on its server.',
   'instances.isolation.adopted':
     'tidepool did not make its user, home or container, and never cleans or deletes them: the next holder finds what the last one left. Only super administrators assign it.',
   'instances.isolation.shared':
     'It has no user and home of its own: whoever holds it can do what that user can, and the next holder finds what the last one left. Only super administrators assign it.',
+  'instances.isolation.opened':
+    'Its cell is open for what makes it root on its server, so it counts as root: whoever holds it can take the server over. Only super administrators assign it.',
   'instances.isolation.unknown':
     'The next health check finds out as whom it runs. Until then only super administrators assign it.',
   'instances.default': 'By the server’s base folder',
@@ -142,6 +146,14 @@ export const instances = {
   'batch.modelsLead': 'The model list is written into each configuration, as a task.',
   'batch.upgrade': 'Upgrade',
   'batch.upgradeLead': 'A snapshot is taken first and put back when the new version does not answer a chat.',
+  'batch.cells': 'Bring into cells',
+  'batch.cellsLead':
+    'Each one is stopped, a snapshot is taken, and it starts again in its cell, as a task. It is put back when it does not come up.',
+  'batch.inCell': 'in its cell already',
+  'batch.noCell': 'its unit is not ours',
+  'batch.notOnServer': 'not on its server',
+  'batch.queued': 'queued',
+  'batch.progressQueued': '{done} queued, {failed} failed, {unknown} unknown, {left} to go.',
   'batch.affected': '{count} affected, {skipped} left out.',
   'batch.progress': '{done} done, {failed} failed, {unknown} unknown, {left} to go.',
   'log.opening': 'Opening the log',

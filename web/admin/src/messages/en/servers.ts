@@ -78,6 +78,7 @@ export const servers = {
   'test.login': 'Login',
   'test.sudo': 'Administrator rights',
   'test.systemd': 'systemd',
+  'test.cell': 'Cell',
   'test.docker': 'Docker',
   'test.node': 'Node.js',
   'test.openclaw': 'OpenClaw',

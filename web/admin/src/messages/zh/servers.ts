@@ -75,6 +75,7 @@ export const servers = {
   'test.login': '登录',
   'test.sudo': '管理员权限',
   'test.systemd': 'systemd',
+  'test.cell': '沙箱',
   'test.docker': 'Docker',
   'test.node': 'Node.js',
   'test.openclaw': 'OpenClaw',

@@ -1,0 +1,126 @@
+//! Bring an instance into its cell, take it out again, or bring other limits into the cell it has. Limits alone need no restart; for
+//! anything else it is stopped, copied and started, and all of it is taken back where it does not come up.
+
+use base::id::InstanceId;
+use base::{Error, Result};
+use openclaw::Version;
+use openclaw::unit::Confinement;
+use openclaw::unit::cell::differ_by_limits;
+use serde::{Deserialize, Serialize};
+use store::{Tx, cell};
+
+use super::kind::{Context, Payload, Run};
+use crate::assistant::cell as cells;
+use crate::assistant::unit::Confine;
+use crate::assistant::{Assistant, archive, config, debt, install, service, trial, unit};
+use crate::audit::{self, Action, By, Deed, Level};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConfineInstance {
+    pub instance_id: String,
+    /// Out of its cell, where it is false; as it is, with the limits of now, where it is omitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confined: Option<bool>,
+}
+
+impl Payload for ConfineInstance {
+    const TYPE: &'static str = "confine_instance";
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+}
+
+impl Run for ConfineInstance {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        service::state(&assistant).await?;
+        let there = unit::read(&assistant).await?.filter(|text| unit::is_ours(text));
+        let there = there.ok_or_else(|| Error::conflict("its unit is not ours: it has no cell"))?;
+        let version = install::of_instance(app, &assistant).await?;
+        let name = format!("cell-{}", context.task.id);
+        if let Some(kept) = archive::find(&assistant, &name).await? {
+            // An attempt of this very task: its unit tells how far that came.
+            if there != kept.unit {
+                context.log("an attempt was broken off: back to before it").await?;
+                back(&context, &assistant, &name).await?;
+                return Err(Error::conflict("the change of the cell was broken off and taken back"));
+            }
+            if kept.used {
+                if debt::of(app, &assistant).await?.owed.is_start() {
+                    trial::run_again(&context, &assistant, &kept).await?;
+                }
+                return Err(Error::conflict(
+                    "this change of the cell failed and was taken back; see the first attempt",
+                ));
+            }
+            archive::discard(&assistant, &name).await?;
+        }
+        let confine = match self.confined {
+            None => Confine::Keep,
+            Some(true) => Confine::Yes,
+            Some(false) => Confine::No,
+        };
+        if confine == Confine::Yes {
+            require_own_user(&assistant)?;
+        }
+        let draft = unit::draft(app, &assistant, &version, confine).await?;
+        if draft.text == there {
+            unit::put_draft(app, &assistant, &draft).await?;
+            return Ok("its unit is as it should be".into());
+        }
+        if differ_by_limits(&there, &draft.text) {
+            unit::put_draft(app, &assistant, &draft).await?;
+            tell(&context, &assistant, Level::Info, "the limits of its cell were changed").await?;
+            return Ok("its limits were changed, without a restart".into());
+        }
+        if let Err(down) = config::settle(&context, &assistant).await {
+            context.log(&format!("it does not start as it is: {}", down.client)).await?;
+        }
+        trial::begin(&context, &assistant, &name, &version, &there).await?;
+        let said = match Confinement::of(&draft.text) {
+            Confinement::Confined => "it runs in its cell",
+            _ => "it runs outside of its cell",
+        };
+        match switch(&context, &assistant, &version, &draft).await {
+            Ok(()) => {
+                let level = if confine == Confine::No { Level::Warn } else { Level::Info };
+                tell(&context, &assistant, level, said).await?;
+                Ok(said.into())
+            }
+            Err(error) => {
+                context.log(&format!("it failed: {}", error.client)).await?;
+                back(&context, &assistant, &name).await?;
+                let text = format!("the change of its cell failed and was taken back: {}", error.client);
+                tell(&context, &assistant, Level::Error, &text).await?;
+                Err(Error::new(error.kind, text).with_operator(error.operator.unwrap_or_default()))
+            }
+        }
+    }
+}
+
+/// A cell keeps users apart: it is of no use to one that runs as root or as the user who logs in.
+fn require_own_user(assistant: &Assistant) -> Result<()> {
+    match assistant.place.owner.as_deref() {
+        Some(owner) if owner != "root" && owner != assistant.host.user() => Ok(()),
+        _ => Err(Error::conflict("it does not run as a user of its own: it cannot be confined")),
+    }
+}
+
+async fn switch(context: &Context, assistant: &Assistant, version: &Version, draft: &unit::Draft) -> Result<()> {
+    unit::put_draft(&context.app, assistant, draft).await?;
+    trial::accept(context, assistant, version).await
+}
+
+async fn back(context: &Context, assistant: &Assistant, name: &str) -> Result<()> {
+    trial::go_back(context, assistant, name).await?;
+    let text = unit::read(assistant).await?.unwrap_or_default();
+    Ok(cell::set_state(&context.app.db, &assistant.id(), cells::seen(Confinement::of(&text))).await?)
+}
+
+async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {
+    let by = By::system().named(&context.task.source);
+    let deed = Deed { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
+    audit::record_alone(&context.app, &by, deed).await
+}

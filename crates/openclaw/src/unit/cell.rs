@@ -1,0 +1,484 @@
+//! The cell: the directives of an assistant's unit that keep it apart from everything else on its server, and limit what it takes.
+//!
+//! Each line is tried on the server before it is written (`remote::host::cell`); what that server does not know is left out by name.
+//! Two directives must never be added: `MemoryDenyWriteExecute` (V8 writes machine code) and `ProcSubset=pid` (Node reads /proc/meminfo).
+//! `RestrictSUIDSGID` cannot be: it refuses openat2, with which OpenClaw takes its locks. Set-uid programs gain nothing anyway
+//! (`NoNewPrivileges`).
+
+use std::net::IpAddr;
+
+use base::cell::{Effective, Opening, Openings};
+use base::{GatewayPort, Result};
+
+use super::text::{is_ours, path, percent};
+
+/// What a cell is made from.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    pub home: String,
+    pub port: GatewayPort,
+    /// The ports of the server's other instances.
+    pub others: Vec<i64>,
+    pub limits: Effective,
+    pub openings: Openings,
+    /// The name servers that the server itself asks: one of them may have the address of the cloud's metadata.
+    pub resolvers: Vec<IpAddr>,
+    /// The keys of directives that the server cannot do.
+    pub left_out: Vec<String>,
+}
+
+/// What a unit file says of the confinement of its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confinement {
+    /// Somebody else wrote the unit: it has no cell of ours.
+    Foreign,
+    /// It is ours, from before there were cells, or taken out of its cell.
+    Unconfined,
+    Confined,
+}
+
+impl Confinement {
+    pub fn of(unit: &str) -> Confinement {
+        match (is_ours(unit), is_in(unit)) {
+            (false, _) => Confinement::Foreign,
+            (true, false) => Confinement::Unconfined,
+            (true, true) => Confinement::Confined,
+        }
+    }
+
+    /// The words of the sweep.
+    pub fn parse(word: &str) -> Option<Confinement> {
+        match word {
+            "foreign" => Some(Confinement::Foreign),
+            "unconfined" => Some(Confinement::Unconfined),
+            "confined" => Some(Confinement::Confined),
+            _ => None,
+        }
+    }
+}
+
+/// A line of the cell. `systemd-run -p` takes the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Directive {
+    pub name: &'static str,
+    pub value: String,
+}
+
+/// Directives of which each line stands for itself: one that a server cannot do does not take the others along.
+const BY_LINE: &[&str] = &["TemporaryFileSystem", "BindPaths", "BindReadOnlyPaths", "InaccessiblePaths"];
+
+impl Directive {
+    pub fn line(&self) -> String {
+        format!("{}={}", self.name, self.value)
+    }
+
+    /// By what it is left out: its name, for some with its path.
+    pub fn key(&self) -> String {
+        match BY_LINE.contains(&self.name) {
+            true => {
+                format!("{}={}", self.name, self.value.split(':').next().unwrap_or_default().trim_start_matches('-'))
+            }
+            false => self.name.to_owned(),
+        }
+    }
+}
+
+/// A directive and its values for a cell; none where this cell has no such line.
+struct Rule {
+    name: &'static str,
+    values: fn(&Cell) -> Vec<String>,
+}
+
+const fn rule(name: &'static str, values: fn(&Cell) -> Vec<String>) -> Rule {
+    Rule { name, values }
+}
+
+/// `yes`, unless one of these is open.
+fn unless(cell: &Cell, openings: &[Opening]) -> Vec<String> {
+    if openings.iter().any(|one| cell.openings.has(*one)) { vec![] } else { vec!["yes".into()] }
+}
+
+fn yes(_: &Cell) -> Vec<String> {
+    vec!["yes".into()]
+}
+
+fn text(value: &str) -> Vec<String> {
+    vec![value.into()]
+}
+
+/// What stands in the place of `systemctl` inside of a cell: OpenClaw asks it how long it may take to finish its work when it is stopped,
+/// and the bus that the real one speaks to is not there.
+pub const SYSTEMCTL: &str = "/opt/tidepool/cell/systemctl";
+/// Its text. The id that is asked for tells units of one name apart; it is the asking process's own.
+pub const SYSTEMCTL_TEXT: &str = r#"#!/bin/sh
+# Written by tidepool. What an assistant in its cell may ask systemd: how long it has when it is stopped.
+id=$(tr '\0' '\n' <"/proc/$PPID/environ" | sed -n 's/^INVOCATION_ID=//p')
+case "$*" in
+  show\ *TimeoutStopUSec*) printf 'TimeoutStopUSec=5min 30s\nInvocationID=%s\nLoadState=loaded\n' "$id" ;;
+  *) echo "there is no service manager in this cell" >&2; exit 1 ;;
+esac
+"#;
+
+/// Addresses at which clouds tell a machine's secrets to whoever asks on it.
+const METADATA: &[&str] = &[
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.170.23",
+    "fd00:ec2::254",
+    "fd20:ce::254",
+    "100.100.100.200",
+    "168.63.129.16",
+];
+
+/// Ports from here on are given to instances; up to the ports that the kernel takes for outgoing connections.
+const INSTANCE_PORTS: (i64, i64) = (18_789, 32_767);
+/// OpenClaw's browser control, webhooks and browsers take ports up to here above its own.
+const BLOCK: i64 = 110;
+
+const RULES: &[Rule] = &[
+    // What it may change: its home, and nothing else.
+    rule("ProtectSystem", |_| text("strict")),
+    rule("ProtectHome", |cell| if is_protected_home(&cell.home) { text("tmpfs") } else { text("yes") }),
+    // The folder of the homes is an empty one, into which its own is put back: it does not even see whose there are. /run has sockets of
+    // everybody, the system bus among them, by which neighbours' units can be read; the control groups have their names.
+    rule("TemporaryFileSystem", |cell| {
+        let homes = folder(&cell.home).filter(|_| !is_protected_home(&cell.home));
+        let homes = homes.map(|folder| format!("{}:ro,mode=755", escaped(folder)));
+        let others = [
+            "/dev/shm:mode=1777,size=256M",
+            "/run:ro,mode=755,size=1M",
+            "/sys/fs/cgroup/system.slice:ro,mode=755,size=1M",
+        ];
+        homes.into_iter().chain(others.map(str::to_owned)).collect()
+    }),
+    rule("BindPaths", |cell| {
+        let engine = cell.openings.has(Opening::Docker).then(|| "-/run/docker.sock".to_owned());
+        [Some(escaped(&cell.home)), engine].into_iter().flatten().collect()
+    }),
+    // What is needed to find names, and its own control group, from which Node reads how much memory it has.
+    rule("BindReadOnlyPaths", |_| {
+        let needed = [
+            "-/run/systemd/resolve",
+            "-/run/resolvconf",
+            "-/run/NetworkManager",
+            "-/run/nscd",
+            "-/sys/fs/cgroup/system.slice/%n",
+        ];
+        let systemctl = format!("{SYSTEMCTL}:/usr/bin/systemctl");
+        needed.into_iter().map(str::to_owned).chain([systemctl]).collect()
+    }),
+    rule("InaccessiblePaths", |_| {
+        let hidden = [
+            "-/var/log",
+            "-/etc/systemd/system",
+            "-/sys/fs/cgroup/user.slice",
+            "-/sys/fs/cgroup/machine.slice",
+            "-/sys/fs/cgroup/init.scope",
+        ];
+        hidden.map(str::to_owned).to_vec()
+    }),
+    rule("PrivateTmp", yes),
+    rule("PrivateDevices", |cell| unless(cell, &[Opening::Devices])),
+    rule("DevicePolicy", |cell| if cell.openings.has(Opening::Devices) { vec![] } else { text("closed") }),
+    rule("SupplementaryGroups", |cell| if cell.openings.has(Opening::Docker) { text("docker") } else { vec![] }),
+    // Whom it may see, and talk to.
+    rule("ProtectProc", |_| text("invisible")),
+    rule("PrivateIPC", yes),
+    // Also keeps it from taking over a process of its own user that runs outside of the cell.
+    rule("PrivateUsers", |cell| unless(cell, &[Opening::Sudo, Opening::Docker])),
+    rule("KeyringMode", |_| text("private")),
+    rule("RemoveIPC", yes),
+    rule("UMask", |_| text("0077")),
+    // What it may become.
+    rule("NoNewPrivileges", |cell| unless(cell, &[Opening::Sudo])),
+    rule("CapabilityBoundingSet", |cell| if cell.openings.has(Opening::Sudo) { vec![] } else { text("") }),
+    rule("AmbientCapabilities", |_| text("")),
+    rule("RestrictNamespaces", |cell| match cell.openings.has(Opening::Browser) {
+        true => text("user pid net"),
+        false => text("yes"),
+    }),
+    rule("RestrictRealtime", yes),
+    rule("LockPersonality", yes),
+    // The kernel.
+    rule("ProtectKernelTunables", yes),
+    rule("ProtectKernelModules", yes),
+    rule("ProtectKernelLogs", yes),
+    rule("ProtectControlGroups", yes),
+    rule("ProtectClock", yes),
+    rule("ProtectHostname", yes),
+    rule("SystemCallArchitectures", |_| text("native")),
+    rule("SystemCallFilter", |cell| {
+        let mut denied = vec![
+            "@debug",
+            "@cpu-emulation",
+            "@obsolete",
+            "@raw-io",
+            "@reboot",
+            "@swap",
+            "@module",
+            "@clock",
+            "@keyring",
+        ];
+        denied.extend(["io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"]);
+        // Chromium's sandbox changes its root; programs that change their user need most of the rest.
+        if !cell.openings.has(Opening::Browser) {
+            denied.push("@mount");
+        }
+        if !cell.openings.has(Opening::Sudo) && !cell.openings.has(Opening::Browser) {
+            denied.push("@privileged");
+        }
+        vec!["@system-service".into(), format!("~{}", denied.join(" "))]
+    }),
+    rule("SystemCallErrorNumber", |_| text("EPERM")),
+    rule("RestrictAddressFamilies", |_| text("AF_UNIX AF_INET AF_INET6 AF_NETLINK")),
+    // The network.
+    rule("IPAddressDeny", |cell| {
+        let is_resolver = |address: &str| address.parse::<IpAddr>().is_ok_and(|one| cell.resolvers.contains(&one));
+        METADATA.iter().filter(|address| !is_resolver(address)).map(|address| (*address).to_owned()).collect()
+    }),
+    rule("SocketBindDeny", |cell| denied_ports(cell.port, &cell.others)),
+    // What it may take.
+    rule("MemoryHigh", |cell| vec![format!("{}M", cell.limits.memory_mib * 9 / 10)]),
+    rule("MemoryMax", |cell| vec![format!("{}M", cell.limits.memory_mib)]),
+    rule("MemorySwapMax", |_| text("0")),
+    rule("CPUWeight", |_| text("100")),
+    rule("CPUQuota", |cell| vec![format!("{}%", cell.limits.cpu_percent)]),
+    rule("TasksMax", |cell| vec![cell.limits.tasks.to_string()]),
+];
+
+/// Directives that a running unit takes over when systemd reads it again: a change of these needs no restart.
+const LIMITS: &[&str] = &["MemoryHigh", "MemoryMax", "MemorySwapMax", "CPUWeight", "CPUQuota", "TasksMax"];
+
+/// Directives that a server may accept and not carry out, and what it must have to do so.
+pub const ENFORCED_BY: &[(&str, Enforcer)] = &[
+    ("MemoryHigh", Enforcer::Controller("memory")),
+    ("MemoryMax", Enforcer::Controller("memory")),
+    ("MemorySwapMax", Enforcer::Controller("memory")),
+    ("CPUWeight", Enforcer::Controller("cpu")),
+    ("CPUQuota", Enforcer::Controller("cpu")),
+    ("TasksMax", Enforcer::Controller("pids")),
+    ("IPAddressDeny", Enforcer::Firewall),
+    ("SocketBindDeny", Enforcer::BindFilter),
+];
+
+/// What carries a directive out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enforcer {
+    /// A cgroup controller of the kernel.
+    Controller(&'static str),
+    /// BPF programs on cgroups that drop packets.
+    Firewall,
+    /// BPF programs on cgroups that look at bind().
+    BindFilter,
+}
+
+/// The first line of the cell in a unit. What was left out stands behind it.
+const MARK: &str = "# The cell.";
+
+impl Cell {
+    /// Every directive, in order; what the server cannot do is not among them.
+    pub fn directives(&self) -> Result<Vec<Directive>> {
+        path("home", &self.home)?;
+        let all = RULES
+            .iter()
+            .flat_map(|rule| (rule.values)(self).into_iter().map(|value| Directive { name: rule.name, value }));
+        Ok(all.filter(|directive| !self.left_out.contains(&directive.key())).collect())
+    }
+
+    /// The lines of a unit.
+    pub(super) fn render(&self) -> Result<String> {
+        let mut out = match self.left_out.is_empty() {
+            true => format!("{MARK}\n"),
+            false => format!("{MARK} This server cannot do: {}.\n", self.left_out.join(", ")),
+        };
+        for directive in self.directives()? {
+            out += &directive.line();
+            out += "\n";
+        }
+        Ok(out)
+    }
+}
+
+/// The lines of the cell in a unit's text; none where it has no cell.
+pub fn of_text(unit: &str) -> Vec<&str> {
+    let lines = unit.lines().skip_while(|line| !line.starts_with(MARK)).skip(1);
+    lines.take_while(|line| !line.is_empty() && !line.starts_with('[')).collect()
+}
+
+/// Whether a unit's text has a cell.
+fn is_in(unit: &str) -> bool {
+    unit.lines().any(|line| line.starts_with(MARK))
+}
+
+/// Whether two texts of a unit differ by limits alone.
+pub fn differ_by_limits(one: &str, other: &str) -> bool {
+    let rest = |text: &str| -> Vec<String> {
+        let is_limit = |line: &&str| LIMITS.iter().any(|name| line.split('=').next() == Some(name));
+        text.lines().filter(|line| !is_limit(line)).map(str::to_owned).collect()
+    };
+    is_in(one) && is_in(other) && one != other && rest(one) == rest(other)
+}
+
+/// A unit's text with the ports denied that are others', beside this one of its own; one without a cell stays as it is.
+pub fn with_ports(unit: &str, port: GatewayPort, others: &[i64]) -> String {
+    const NAME: &str = "SocketBindDeny=";
+    let denied: Vec<String> = denied_ports(port, others).into_iter().map(|value| format!("{NAME}{value}\n")).collect();
+    let mut out = String::with_capacity(unit.len());
+    let mut first = true;
+    for line in unit.split_inclusive('\n') {
+        if !line.starts_with(NAME) {
+            out += line;
+        } else if std::mem::take(&mut first) {
+            out.extend(denied.iter().map(String::as_str));
+        }
+    }
+    out
+}
+
+/// The folder above a home.
+fn folder(home: &str) -> Option<&str> {
+    home.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty())
+}
+
+/// Whether `ProtectHome` would hide it.
+fn is_protected_home(home: &str) -> bool {
+    ["/home/", "/root/", "/run/user/"].iter().any(|folder| home.starts_with(folder)) || home == "/root"
+}
+
+/// A path as a word of a list of paths, in which a colon begins options.
+fn escaped(path: &str) -> String {
+    let text = percent(path).replace(':', "\\:");
+    if text.contains([' ', '"', '\'', '\\']) { format!("\"{}\"", text.replace('"', "\\\"")) } else { text }
+}
+
+fn denied_ports(port: GatewayPort, others: &[i64]) -> Vec<String> {
+    let own = port.get();
+    let next = others.iter().filter(|port| **port > own).min().copied().unwrap_or(i64::MAX);
+    let (first, last) = (own, (own + BLOCK).min(next - 1));
+    let (low, high) = INSTANCE_PORTS;
+    let range = |from: i64, to: i64| match from {
+        from if from > to => None,
+        from if from == to => Some(format!("tcp:{from}")),
+        from => Some(format!("tcp:{from}-{to}")),
+    };
+    let around = match first > high || last < low {
+        true => vec![range(low, high)],
+        false => vec![range(low, first - 1), range(last + 1, high)],
+    };
+    let further = others.iter().filter(|port| !(low..=high).contains(*port)).map(|port| range(*port, *port));
+    around.into_iter().chain(further).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell() -> Cell {
+        Cell {
+            home: "/srv/assistants/1".into(),
+            port: GatewayPort::try_from(18_909).unwrap(),
+            others: vec![18_789, 19_029],
+            limits: Effective::default(),
+            openings: Openings::default(),
+            resolvers: vec![],
+            left_out: vec![],
+        }
+    }
+
+    fn values(cell: &Cell, name: &str) -> Vec<String> {
+        let all = cell.directives().unwrap();
+        all.into_iter().filter(|one| one.name == name).map(|one| one.value).collect()
+    }
+
+    #[test]
+    fn it_never_has_what_breaks_the_assistant() {
+        let text = cell().render().unwrap();
+        for never in ["MemoryDenyWriteExecute", "ProcSubset", "RestrictSUIDSGID"] {
+            assert!(!text.contains(never), "{never}");
+        }
+    }
+
+    #[test]
+    fn only_its_own_home_is_there() {
+        assert_eq!(values(&cell(), "TemporaryFileSystem")[0], "/srv/assistants:ro,mode=755");
+        assert_eq!(values(&cell(), "BindPaths"), ["/srv/assistants/1"]);
+        assert_eq!(values(&cell(), "ProtectHome"), ["yes"]);
+        let in_home = Cell { home: "/home/ada".into(), ..cell() };
+        assert_eq!(values(&in_home, "ProtectHome"), ["tmpfs"]);
+        assert!(values(&in_home, "TemporaryFileSystem")[0].starts_with("/dev/shm:"));
+        let odd = Cell { home: "/srv/a b:c%h/1".into(), ..cell() };
+        assert_eq!(values(&odd, "BindPaths"), ["\"/srv/a b\\:c%%h/1\""]);
+        assert!(Cell { home: "/srv/a\nUser=root".into(), ..cell() }.directives().is_err());
+    }
+
+    #[test]
+    fn the_ports_of_others_are_denied_and_its_own_block_is_not() {
+        assert_eq!(values(&cell(), "SocketBindDeny"), ["tcp:18789-18908", "tcp:19020-32767"]);
+        let near = Cell { others: vec![18_919, 40_000], ..cell() };
+        assert_eq!(values(&near, "SocketBindDeny"), ["tcp:18789-18908", "tcp:18919-32767", "tcp:40000"]);
+        let outside = Cell { port: GatewayPort::try_from(50_000).unwrap(), others: vec![], ..cell() };
+        assert_eq!(values(&outside, "SocketBindDeny"), ["tcp:18789-32767"]);
+        let moved = with_ports(&cell().render().unwrap(), GatewayPort::try_from(19_149).unwrap(), &[18_789]);
+        let expected = Cell { port: GatewayPort::try_from(19_149).unwrap(), others: vec![18_789], ..cell() };
+        assert_eq!(moved, expected.render().unwrap());
+        assert_eq!(with_ports("[Service]\nUser=a\n", cell().port, &[1]), "[Service]\nUser=a\n");
+    }
+
+    #[test]
+    fn a_resolver_at_the_metadata_address_can_be_asked() {
+        assert!(values(&cell(), "IPAddressDeny").contains(&"169.254.169.254".to_owned()));
+        let cloud = Cell { resolvers: vec!["169.254.169.254".parse().unwrap()], ..cell() };
+        let denied = values(&cloud, "IPAddressDeny");
+        assert!(!denied.contains(&"169.254.169.254".to_owned()) && denied.len() == METADATA.len() - 1);
+    }
+
+    #[test]
+    fn an_opening_opens_that_alone() {
+        let without = |opening: Opening| {
+            let open = Cell { openings: Openings::of([opening]), ..cell() };
+            let (all, less) = (cell().directives().unwrap(), open.directives().unwrap());
+            let mut names: Vec<_> = all.iter().filter(|one| !less.contains(one)).map(|one| one.name).collect();
+            names.dedup();
+            names
+        };
+        assert_eq!(without(Opening::Devices), ["PrivateDevices", "DevicePolicy"]);
+        assert_eq!(without(Opening::Docker), ["PrivateUsers"]);
+        assert_eq!(
+            without(Opening::Sudo),
+            ["PrivateUsers", "NoNewPrivileges", "CapabilityBoundingSet", "SystemCallFilter"]
+        );
+        assert_eq!(without(Opening::Browser), ["RestrictNamespaces", "SystemCallFilter"]);
+    }
+
+    #[test]
+    fn what_a_server_cannot_do_is_left_out_by_name() {
+        let left_out = ["PrivateUsers", "SocketBindDeny", "TemporaryFileSystem=/run"].map(str::to_owned).to_vec();
+        let poor = Cell { left_out, ..cell() };
+        let text = poor.render().unwrap();
+        let first = "# The cell. This server cannot do: PrivateUsers, SocketBindDeny, TemporaryFileSystem=/run.\n";
+        assert!(text.starts_with(first), "{text}");
+        for gone in ["\nPrivateUsers=", "\nSocketBindDeny=", "\nTemporaryFileSystem=/run:"] {
+            assert!(!text.contains(gone), "{gone}");
+        }
+        assert!(
+            text.contains("\nTemporaryFileSystem=/srv/assistants:"),
+            "one line of a directive does not take the others along"
+        );
+    }
+
+    #[test]
+    fn a_unit_tells_its_cell() {
+        let text = format!("# x\n[Service]\nUser=a\n{}\n[Install]\nWantedBy=b\n", cell().render().unwrap());
+        let lines: Vec<String> = cell().directives().unwrap().iter().map(Directive::line).collect();
+        assert_eq!(of_text(&text), lines);
+        let ours = format!("# Written by tidepool.\n{text}");
+        assert_eq!(Confinement::of(&ours), Confinement::Confined);
+        assert_eq!(Confinement::of("# Written by tidepool.\n[Service]\nUser=a\n"), Confinement::Unconfined);
+        assert_eq!(Confinement::of(&text), Confinement::Foreign);
+        assert!(of_text("[Service]\nUser=a\n").is_empty());
+        let more = text.replace("MemoryMax=2048M", "MemoryMax=4096M");
+        assert!(differ_by_limits(&text, &more) && !differ_by_limits(&text, &text));
+        assert!(!differ_by_limits(&text, &more.replace("PrivateTmp=yes", "PrivateTmp=no")));
+        assert!(!differ_by_limits(&text, "[Service]\nUser=a\n"));
+    }
+}

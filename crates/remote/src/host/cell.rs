@@ -1,0 +1,205 @@
+//! Cells on a server: which directives it can do, how safe a unit is said to be, and how a program is run inside the cell of a unit.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::Host;
+use super::command::Command;
+use super::error::{Error, Result};
+use super::systemd::Unit;
+
+/// Every directive is started once; a busy server takes its time.
+const TRY: Duration = Duration::from_secs(120);
+const QUICK: Duration = Duration::from_secs(30);
+/// What starting a program in a cell may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a server can do of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ability {
+    /// The keys of parts that it refuses, and what it says of each.
+    pub refused: Vec<(String, String)>,
+    /// Why all the others together cannot be started; none where they can.
+    pub broken: Option<String>,
+    /// The cgroup controllers that it has.
+    pub controllers: Vec<String>,
+    /// Whether packets to a denied address are dropped.
+    pub firewall: bool,
+    /// Whether bind() is looked at.
+    pub bind_filter: bool,
+    /// The name servers that it asks.
+    pub resolvers: Vec<IpAddr>,
+}
+
+// Two arguments for each part: its key, and its lines. All are tried as nobody, who owns nothing. A program that the server cannot run in
+// a cell ends with a status of systemd's own; an unknown directive is refused by systemd-run itself.
+const ABILITY: &str = r#"
+set -u
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf -- "$folder"' EXIT
+trap 'exit 143' HUP INT TERM PIPE
+try() { # NUMBER LINES
+  number=$1
+  printf '%s\n' "$2" >"$folder/lines.$number"
+  set --
+  while IFS= read -r line; do set -- "$@" -p "$line"; done <"$folder/lines.$number"
+  timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" true </dev/null >"$folder/said.$number" 2>&1 ||
+    { echo "status $?" >>"$folder/said.$number"; : >"$folder/refused.$number"; }
+}
+number=0
+while [ $# -gt 1 ]; do
+  printf '%s\n' "$1" >"$folder/key.$number"
+  try "$number" "$2" &
+  shift 2
+  number=$((number + 1))
+  [ $((number % 8)) != 0 ] || wait
+done
+wait
+: >"$folder/all"
+last=$number number=0
+while [ "$number" -lt "$last" ]; do
+  if [ -e "$folder/refused.$number" ]; then
+    printf 'refused %s %s\n' "$(cat "$folder/key.$number")" "$(tr '\n' ' ' <"$folder/said.$number" | cut -c 1-200)"
+  else
+    cat "$folder/lines.$number" >>"$folder/all"
+  fi
+  number=$((number + 1))
+done
+set --
+while IFS= read -r line; do set -- "$@" -p "$line"; done <"$folder/all"
+if timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" true </dev/null >"$folder/said" 2>&1; then
+  echo whole
+else
+  printf 'broken %s\n' "$(tr '\n' ' ' <"$folder/said" | cut -c 1-200)"
+fi
+printf 'controllers %s\n' "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
+if command -v bash >/dev/null 2>&1; then
+  send='exec 3<>/dev/udp/127.0.0.99/9 && printf x >&3'
+  if bash -c "$send" 2>/dev/null && ! timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody -p IPAddressDeny=127.0.0.99 bash -c "$send" </dev/null >/dev/null 2>&1; then
+    echo firewall
+    ! systemctl --version | grep -q '+BPF_FRAMEWORK' || echo bind-filter
+  fi
+fi
+cat /etc/resolv.conf /run/systemd/resolve/resolv.conf 2>/dev/null | sed -n 's/^nameserver[[:space:]]\{1,\}\([0-9a-fA-F.:]*\).*$/resolver \1/p' | sort -u | head -n 20
+echo end
+"#;
+
+/// A part of a cell that a server can do or not: its key, and its lines (`Name=value`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub key: String,
+    pub lines: Vec<String>,
+}
+
+/// Tries the parts of a cell, each by itself and then all together.
+pub async fn ability(host: &Host, parts: &[Part]) -> Result<Ability> {
+    let args = parts.iter().flat_map(|part| [part.key.clone(), part.lines.join("\n")]);
+    let output = host.succeed(&Command::script(ABILITY).args(args).limit(TRY)).await?;
+    parse(&output.text())
+}
+
+fn parse(text: &str) -> Result<Ability> {
+    let mut ability = Ability::default();
+    let mut ended = false;
+    for line in text.lines() {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "refused" => {
+                let (name, why) = rest.split_once(' ').unwrap_or((rest, ""));
+                ability.refused.push((name.to_owned(), why.trim().to_owned()));
+            }
+            "broken" => ability.broken = Some(rest.trim().to_owned()),
+            "controllers" => ability.controllers = rest.split_whitespace().map(str::to_owned).collect(),
+            "firewall" => ability.firewall = true,
+            "bind-filter" => ability.bind_filter = true,
+            "resolver" => ability.resolvers.extend(rest.trim().parse::<IpAddr>()),
+            "end" => ended = true,
+            _ => {}
+        }
+    }
+    if ended { Ok(ability) } else { Err(Error::odd("systemd-run", "the answer has no end")) }
+}
+
+/// How exposed `systemd-analyze security` says that a unit is, in tenths; none where the server does not say.
+pub async fn score(host: &Host, unit: &Unit) -> Result<Option<i64>> {
+    let command = Command::new("systemd-analyze").args(["security", "--no-pager", "--", unit.as_str()]).limit(QUICK);
+    Ok(read_score(&host.run(&command).await?.text()))
+}
+
+/// `→ Overall exposure level for x.service: 1.2 OK :-)`
+fn read_score(text: &str) -> Option<i64> {
+    let line = text.lines().rev().find(|line| line.contains("Overall exposure level"))?;
+    let (whole, tenth) = line.rsplit_once(": ")?.1.split(' ').next()?.split_once('.')?;
+    Some(whole.parse::<i64>().ok()? * 10 + tenth.parse::<i64>().ok()?)
+}
+
+/// The cell that a program is run in: that of a unit, with the unit's own private folders where it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inside {
+    pub user: String,
+    pub unit: Unit,
+    /// The lines of the unit's cell.
+    pub lines: Vec<String>,
+}
+
+impl Inside {
+    /// The words that go before a program.
+    pub(super) fn words(&self, limit: Duration) -> Vec<String> {
+        // The program inside keeps its own time; this is for a systemd that does not answer.
+        let longest = (limit + PATIENCE).as_secs().to_string();
+        let front = [
+            "env",
+            "LC_ALL=C",
+            "timeout",
+            "-k",
+            "2",
+            &longest,
+            "systemd-run",
+            "--quiet",
+            "--wait",
+            "--collect",
+            "--pipe",
+        ];
+        let mut words: Vec<String> = front.map(str::to_owned).to_vec();
+        let own = [
+            format!("User={}", self.user),
+            // OpenClaw's lock on its state lies in /tmp, which is the unit's own: only who shares it sees that the gateway runs.
+            format!("JoinsNamespaceOf={}", self.unit),
+            // The program is not our child: if we go away, this ends it.
+            format!("RuntimeMaxSec={longest}"),
+        ];
+        // A unit file doubles percent signs, here they are taken as they are.
+        for line in own.into_iter().chain(self.lines.iter().map(|line| line.replace("%%", "%"))) {
+            words.push("-p".to_owned());
+            words.push(line);
+        }
+        words.push("--".to_owned());
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_and_a_torn_one_is_refused() {
+        let text = "refused PrivateUsers Failed to set up user namespacing status 217\nwhole\ncontrollers cpu memory\nfirewall\n\
+            resolver 169.254.169.254\nresolver not\nend\n";
+        let read = parse(text).unwrap();
+        assert_eq!(read.refused, [("PrivateUsers".into(), "Failed to set up user namespacing status 217".into())]);
+        assert_eq!(read.controllers, ["cpu", "memory"]);
+        assert!(read.firewall && !read.bind_filter && read.broken.is_none());
+        assert_eq!(read.resolvers, ["169.254.169.254".parse::<IpAddr>().unwrap()]);
+        assert!(parse("whole\n").is_err());
+        assert_eq!(parse("broken it failed \nend\n").unwrap().broken.as_deref(), Some("it failed"));
+    }
+
+    #[test]
+    fn a_score_is_in_tenths() {
+        let text = "✗ PrivateNetwork= x\n\n→ Overall exposure level for oc-1.service: 1.2 OK :-)\n";
+        assert_eq!(read_score(text), Some(12));
+        assert_eq!(read_score("→ Overall exposure level for a.service: 10.0 DANGEROUS 😨"), Some(100));
+        assert_eq!(read_score("Unknown command verb security."), None);
+    }
+}

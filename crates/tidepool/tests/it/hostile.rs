@@ -1,0 +1,239 @@
+//! A hostile tenant: every attack of testbed/hostile, run by an assistant in its own shell on a real host. Without its cell most of them
+//! succeed; inside of it none does.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::kit::hosts::Ground;
+
+/// What an attack came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Succeeded,
+    Refused,
+    /// The server lacks what would refuse it, or it cannot be judged there.
+    NotEnforceable,
+}
+
+struct Attack {
+    name: String,
+    script: String,
+    /// What the server must have for it to be refused; empty where any server will do.
+    enforced_where: String,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbed/hostile")
+}
+
+fn attacks() -> Vec<Attack> {
+    let mut all: Vec<Attack> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "sh"))
+        .map(|path| {
+            let script = std::fs::read_to_string(&path).unwrap();
+            let field = |name: &str| {
+                let line = script.lines().find_map(|line| line.strip_prefix(&format!("# {name}:")));
+                line.unwrap_or_else(|| panic!("{path:?} does not say `{name}`")).trim().to_owned()
+            };
+            assert!(!field("Tries").is_empty() && !field("Refused by").is_empty(), "{path:?}");
+            Attack {
+                name: path.file_stem().unwrap().to_str().unwrap().to_owned(),
+                enforced_where: field("Enforced where"),
+                script,
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(all.len() > 50);
+    all
+}
+
+/// The tenant, who runs the attacks, and the assistant next door.
+struct Scene<'a> {
+    ground: &'a Ground,
+    own: String,
+    neighbour: String,
+}
+
+impl Scene<'_> {
+    async fn variables(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (front, id) in [("OWN", &self.own), ("NEIGHBOUR", &self.neighbour)] {
+            let shown = self.ground.show(id).await;
+            let text = |name: &str| shown[name].as_str().unwrap().to_owned();
+            all.insert(format!("{front}_USER"), text("runs_as"));
+            all.insert(format!("{front}_HOME"), text("home"));
+            all.insert(format!("{front}_PORT"), shown["gateway_port"].to_string());
+            all.insert(format!("{front}_UNIT"), format!("openclaw-{id}.service"));
+        }
+        all.insert("NEIGHBOUR_PID".into(), self.ground.main_pid(&self.neighbour).await);
+        all.insert("LOGIN_USER".into(), "root".into());
+        all.insert("LOGIN_HOME".into(), "/root".into());
+        all.insert("SCRATCH".into(), format!("{}/scratch", all["OWN_HOME"]));
+        all
+    }
+
+    /// Runs a script in the tenant's own shell: whatever its program may do, this may.
+    async fn shell(&self, script: &str, env: &BTreeMap<String, String>) -> (i64, String) {
+        let shown = self.ground.show(&self.own).await;
+        let body = json!({"script": script, "env": env});
+        // The token and the script go through standard input: everybody on the server can read arguments.
+        let request = format!(
+            "url = \"http://127.0.0.1:{}/shell\"\nheader = \"Authorization: Bearer {}\"\nheader = \"Content-Type: application/json\"\ndata-binary = {}\n",
+            shown["gateway_port"],
+            shown["gateway_token"].as_str().unwrap(),
+            Value::String(body.to_string())
+        );
+        let command = remote::host::Command::new("curl")
+            .args(["-sS", "-m", "60", "--fail-with-body", "-K", "-"])
+            .stdin(request)
+            .limit(std::time::Duration::from_secs(70));
+        let answer = self.ground.host.succeed(&command).await.unwrap().text();
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        (answer["status"].as_i64().unwrap(), answer["said"].as_str().unwrap().trim().to_owned())
+    }
+
+    async fn attack(&self, attack: &Attack, env: &BTreeMap<String, String>) -> (Outcome, String) {
+        let (status, said) = self.shell(&attack.script, env).await;
+        let outcome = match status {
+            0 if !attack.enforced_where.is_empty() => Outcome::NotEnforceable,
+            0 => Outcome::Succeeded,
+            1 => Outcome::Refused,
+            2 => Outcome::NotEnforceable,
+            // A program that the kernel ended was stopped, too; anything else is a fault of the attack itself.
+            128..=159 => Outcome::Refused,
+            other => panic!("{} ended with {other}: {said}", attack.name),
+        };
+        (outcome, said)
+    }
+}
+
+/// Leaves what a part of the suite shows at its end.
+fn tell(line: &str) {
+    println!("{line}");
+    if let Some(folder) = std::env::var_os("TIDEPOOL_TEST_NOTES") {
+        std::fs::write(Path::new(&folder).join("hostile.txt"), format!("{line}\n")).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_without() {
+    let name = "hostile::heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_without";
+    let Some(mut ground) = Ground::new(name).await else { return };
+    let own = ground.provisioned(json!({})).await;
+    let neighbour = ground.provisioned(json!({})).await;
+    // The neighbour stands outside of its cell, so that a refusal is the doing of the attacker's.
+    for id in [&own, &neighbour] {
+        ground.run("confine_instance", json!({"instance_id": id, "confined": false})).await;
+        assert_eq!(ground.show(id).await["cell"], "unconfined");
+    }
+    let (attacks, scene) = (attacks(), Scene { ground: &ground, own, neighbour });
+    let env = scene.variables().await;
+    // A process of the tenant's user beside its unit, as the platform's own commands are for a moment; and files of the neighbour's.
+    let prepare = r#"
+        install -d -m 700 -o "$1" -g "$1" "$2"
+        setsid runuser -u "$1" -- sleep 900 </dev/null >/dev/null 2>&1 &
+        echo $!
+        runuser -u "$3" -- sh -c 'umask 022; for folder in /tmp /var/tmp /dev/shm; do echo theirs >"$folder/neighbour-$0"; done; ipcmk -M 64 -p 0666 >/dev/null' "$4"
+    "#;
+    let args = [&env["OWN_USER"], &env["SCRATCH"], &env["NEIGHBOUR_USER"], &env["NEIGHBOUR_PORT"]].map(String::as_str);
+    ground.sh(prepare, &args).await;
+    let outside = ground.sh("pgrep -n -x -u \"$1\" sleep", &[&env["OWN_USER"]]).await;
+    let mut env = env;
+    env.insert("OUTSIDE_PID".into(), outside.clone());
+
+    let mut before = BTreeMap::new();
+    for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
+        before.insert(attack.name.clone(), scene.attack(attack, &env).await);
+    }
+    ground.run("confine_instance", json!({"instance_id": scene.own, "confined": true})).await;
+    let shown = ground.site.admin.get(&format!("/instances/{}/cell", scene.own)).token(&ground.site.root).ok().await;
+    assert_eq!((&shown["state"], &shown["left_out"]), (&json!("confined"), &json!([])), "{shown}");
+    assert!(shown["score"].as_f64().unwrap() <= 3.0, "{shown}");
+    env.insert("NEIGHBOUR_PID".into(), ground.main_pid(&scene.neighbour).await);
+
+    let (mut refused, mut not_enforceable, mut succeeded, mut table) = (0, vec![], vec![], String::new());
+    for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
+        let (outcome, said) = scene.attack(attack, &env).await;
+        let (was, _) = &before[&attack.name];
+        writeln!(table, "{:<50} {was:?} → {outcome:?}: {said}", attack.name).unwrap();
+        match outcome {
+            Outcome::Refused => refused += 1,
+            Outcome::NotEnforceable => not_enforceable.push(attack.name.as_str()),
+            Outcome::Succeeded => succeeded.push(attack.name.as_str()),
+        }
+    }
+    println!("{table}");
+    let had_success = before.values().filter(|(outcome, _)| *outcome == Outcome::Succeeded).count();
+    tell(&format!(
+        "hostile tenant: {refused} refused, {} not enforceable here ({}), {} succeeded; without the cell {had_success} of them succeed",
+        not_enforceable.len(),
+        not_enforceable.join(", "),
+        succeeded.len()
+    ));
+    assert!(succeeded.is_empty(), "{succeeded:?}\n{table}");
+    assert!(had_success >= 20, "attacks that never succeed prove little: {had_success}\n{table}");
+    ground
+        .sh(
+            "kill \"$1\"; rm -f /tmp/neighbour-\"$2\" /var/tmp/neighbour-\"$2\" /dev/shm/neighbour-\"$2\"",
+            &[&outside, &env["NEIGHBOUR_PORT"]],
+        )
+        .await;
+    ground.end().await;
+}
+
+/// While the platform works on an instance as root, its tenant puts links in every place that is visited.
+#[tokio::test(flavor = "multi_thread")]
+async fn heavy_no_link_leads_root_out_of_a_home_while_tasks_run() {
+    let name = "hostile::heavy_no_link_leads_root_out_of_a_home_while_tasks_run";
+    let Some(mut ground) = Ground::new(name).await else { return };
+    let own = ground.provisioned(json!({})).await;
+    let neighbour = ground.provisioned(json!({})).await;
+    let canary = format!("{}/canary", ground.base_dir);
+    let plant = r#"
+        install -d -m 755 "$1" "$1/folder" && echo alive >"$1/file" && echo alive >"$1/folder/file" && echo '{"gateway":{}}' >"$1/folder/openclaw.json"
+        chmod 644 "$1/file" "$1/folder"/*
+    "#;
+    ground.sh(plant, &[&canary]).await;
+    let look = "cd \"$1\" && find . -printf '%p %u %m %s\\n' | sort && cat file folder/*";
+    let before = ground.sh(look, &[&canary]).await;
+    let scene = Scene { ground: &ground, own: own.clone(), neighbour };
+    let mut env = scene.variables().await;
+    env.insert("CANARY_FILE".into(), format!("{canary}/file"));
+    env.insert("CANARY_DIR".into(), format!("{canary}/folder"));
+    env.insert("SECONDS_TO_RUN".into(), "25".into());
+    let attack = attacks().into_iter().find(|attack| attack.name == "links_in_a_loop").unwrap();
+    // It must go on when its gateway is stopped, as a daemon outside of the unit would: the tenant's user runs it by itself.
+    let started = format!(
+        "install -d -m 700 -o \"$1\" -g \"$1\" \"$2\"; printf %s \"$3\" >\"$2/attack.sh\"; chmod 755 \"$2/attack.sh\"; {} setsid runuser -u \"$1\" -- timeout 60 sh \"$2/attack.sh\" </dev/null >/dev/null 2>&1 &",
+        env.iter().map(|(name, value)| format!("{name}='{value}'")).collect::<Vec<_>>().join(" ")
+    );
+    ground.sh(&started, &[&env["OWN_USER"], &env["SCRATCH"], &attack.script]).await;
+    for _ in 0..2 {
+        for (kind, more) in [
+            ("write_config", json!({})),
+            ("sync_models_to_instance", json!({})),
+            ("confine_instance", json!({"confined": false})),
+            ("upgrade_instance", json!({"version": "2026.5.28"})),
+            ("restart_instance", json!({})),
+        ] {
+            let mut payload = json!({"instance_id": own});
+            payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let id = ground.enqueue(kind, payload).await;
+            // Whether it goes well is the tenant's own affair: what it may not do is to reach beyond its home.
+            ground.failed_or_done(&id).await;
+            domain::health::check(&ground.site.app).await.unwrap();
+        }
+    }
+    assert_eq!(ground.sh(look, &[&canary]).await, before, "something of root's was reached through a link");
+    ground.sh("pkill -KILL -u \"$1\"; true", &[&env["OWN_USER"]]).await;
+    ground.site.admin.delete(&format!("/assistant-instances/{own}")).token(&ground.site.root).ok().await;
+    ground.failed_or_done(&ground.latest("retire_instance").await).await;
+    assert_eq!(ground.sh(look, &[&canary]).await, before);
+    ground.end().await;
+}

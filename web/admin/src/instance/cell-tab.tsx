@@ -1,0 +1,321 @@
+// The cell of an instance: how it is confined, what its server cannot do of that, what it may take and takes, what is left
+// open; and the ways in and out.
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { unwrap } from '@tidepool/shared/api/envelope';
+import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { Badge } from '@tidepool/shared/ui/badge';
+import { Button } from '@tidepool/shared/ui/button';
+import { Confirm } from '@tidepool/shared/ui/confirm';
+import { Meter } from '@tidepool/shared/ui/meter';
+import { Notice } from '@tidepool/shared/ui/notice';
+import { Facts } from '@tidepool/shared/ui/panel';
+import { Gauge, LockKeyholeOpen, Shield, ShieldOff } from 'lucide-react';
+import { useState, type ReactNode } from 'react';
+import { api } from '../api';
+import { inherited, LIMITS, type Limit, type Origin } from '../cell/limits';
+import { LimitsDialog, useLimitText } from '../cell/limits-dialog';
+import { OpeningsDialog } from '../cell/openings-dialog';
+import { useProfessionLimits, useServerLimits } from '../cell/queries';
+import { useFormat } from '../format';
+import { useIsSuper } from '../me';
+import { useText } from '../messages';
+import { CellStatus, whyNoEntry } from '../parts/cell';
+import { QueryState } from '../parts/query-state';
+import type { CellDetail, InstanceDetail } from '../records';
+import { useTaskToast } from '../task-drawer';
+import { enterCell, leaveCell } from './actions';
+
+const MEBIBYTE = 1024 * 1024;
+
+export function CellTab({ instance }: { instance: InstanceDetail }) {
+  const cell = useQuery({
+    queryKey: ['cell', 'of', instance.id],
+    queryFn: () => unwrap(api.GET('/instances/{id}/cell', { params: { path: { id: instance.id } } })),
+  });
+  return (
+    <QueryState query={cell}>
+      {(data) => (
+        <div className="space-y-7">
+          <Confinement instance={instance} cell={data} />
+          <Limits instance={instance} cell={data} />
+        </div>
+      )}
+    </QueryState>
+  );
+}
+
+/** Shows what the server answered at once, and has everything read again that shows parts of it. */
+function useTakeOver(id: string) {
+  const client = useQueryClient();
+  return (cell?: CellDetail) => {
+    if (cell) client.setQueryData(['cell', 'of', id], cell);
+    for (const root of ['cell', 'instances', 'tasks']) void client.invalidateQueries({ queryKey: [root] });
+  };
+}
+
+function Section({ title, actions, children }: { title: string; actions: ReactNode; children: ReactNode }) {
+  return (
+    <section>
+      <div className="mb-3 flex flex-wrap items-center gap-2">
+        <h3 className="flex-1 basis-24 text-sm font-semibold">{title}</h3>
+        {actions}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellDetail }) {
+  const { t } = useText();
+  const isSuper = useIsSuper();
+  const takeOver = useTakeOver(instance.id);
+  const notify = useTaskToast();
+  const [asking, setAsking] = useState<'enter' | 'leave' | 'openings' | null>(null);
+  const close = () => setAsking(null);
+  const isConfined = cell.state === 'confined';
+  const canEnter = whyNoEntry({ ...instance, cell: cell.state }) === null;
+  const interrupted = instance.assigned_email && (
+    <p>{t('cell.interrupts', { email: instance.assigned_email })}</p>
+  );
+  return (
+    <Section
+      title={t('cell.title')}
+      actions={
+        <>
+          {canEnter && (
+            <Button size="small" look="primary" onClick={() => setAsking('enter')}>
+              <Shield className="size-4" aria-hidden="true" />
+              {t('cell.enter')}
+            </Button>
+          )}
+          {isSuper && cell.state !== 'foreign' && (
+            <Button size="small" onClick={() => setAsking('openings')}>
+              <LockKeyholeOpen className="size-4" aria-hidden="true" />
+              {t('cell.changeOpenings')}
+            </Button>
+          )}
+          {isSuper && isConfined && (
+            <Button size="small" look="danger" onClick={() => setAsking('leave')}>
+              <ShieldOff className="size-4" aria-hidden="true" />
+              {t('cell.leave')}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <Facts
+        rows={[
+          {
+            name: t('cell.state'),
+            value: (
+              <>
+                <CellStatus state={cell.state} />
+                <p
+                  className={`text-sm ${isConfined || cell.state === 'unknown' ? 'text-muted' : 'text-warning'}`}
+                >
+                  {t(`cell.${cell.state}Text`)}
+                </p>
+              </>
+            ),
+          },
+          // What was found when its cell was written says nothing of a unit without one.
+          ...(isConfined
+            ? [
+                {
+                  name: t('cell.score'),
+                  value:
+                    cell.score == null ? (
+                      <span className="text-muted">{t('cell.noScore')}</span>
+                    ) : (
+                      t('cell.scoreValue', { score: cell.score.toFixed(1) })
+                    ),
+                },
+                {
+                  name: t('cell.leftOut'),
+                  value: (
+                    <Directives
+                      names={cell.left_out}
+                      none={t('cell.leftOutNone')}
+                      meaning={t('cell.leftOutText')}
+                    />
+                  ),
+                },
+                {
+                  name: t('cell.notEnforced'),
+                  value: (
+                    <Directives
+                      names={cell.not_enforced}
+                      none={t('cell.notEnforcedNone')}
+                      meaning={t('cell.notEnforcedText')}
+                    />
+                  ),
+                },
+              ]
+            : []),
+          ...(cell.state === 'foreign'
+            ? []
+            : [{ name: t('cell.openings'), value: <Openings cell={cell} /> }]),
+        ]}
+      />
+      {asking === 'enter' && (
+        <Confirm
+          title={t('cell.enterTitle', { name: instance.name })}
+          confirm={t('cell.enter')}
+          danger={false}
+          run={async () =>
+            notify((await enterCell(instance.id)).task_id, t('cell.queued', { name: instance.name }))
+          }
+          onDone={takeOver}
+          onClose={close}
+        >
+          <p>{t('cell.enterText')}</p>
+          {interrupted}
+        </Confirm>
+      )}
+      {asking === 'leave' && (
+        <Confirm
+          title={t('cell.leaveTitle', { name: instance.name })}
+          confirm={t('cell.leave')}
+          run={async () =>
+            notify((await leaveCell(instance.id)).task_id, t('cell.leaveQueued', { name: instance.name }))
+          }
+          onDone={takeOver}
+          onClose={close}
+        >
+          <Notice tone="warning">{t('cell.leaveWarning')}</Notice>
+          <p>{t('cell.leaveText')}</p>
+          {interrupted}
+        </Confirm>
+      )}
+      {asking === 'openings' && (
+        <OpeningsDialog instance={instance} cell={cell} onDone={takeOver} onClose={close} />
+      )}
+    </Section>
+  );
+}
+
+/** Directives of systemd by their names, and what it means that they are named here. */
+function Directives({ names, none, meaning }: { names: readonly string[]; none: string; meaning: string }) {
+  if (names.length === 0) return <span className="text-muted">{none}</span>;
+  return (
+    <>
+      <ul className="flex flex-wrap gap-1.5">
+        {names.map((name) => (
+          <li key={name}>
+            <code className="rounded-md bg-sunken px-1.5 py-0.5 font-mono text-xs wrap-anywhere">{name}</code>
+          </li>
+        ))}
+      </ul>
+      <p className="mt-1 text-sm text-warning">{meaning}</p>
+    </>
+  );
+}
+
+function Openings({ cell }: { cell: CellDetail }) {
+  const { t } = useText();
+  if (cell.openings.length === 0) return <span className="text-muted">{t('cell.noOpenings')}</span>;
+  return (
+    <ul className="space-y-1">
+      {cell.openings.map((one) => (
+        <li key={one}>
+          <Badge tone={one === 'browser' ? 'none' : 'warn'}>{t(`cell.opening.${one}`)}</Badge>
+          <span className="block text-sm text-muted">{t(`cell.opening.${one}Text`)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Limits({ instance, cell }: { instance: InstanceDetail; cell: CellDetail }) {
+  const { t } = useText();
+  const limitText = useLimitText();
+  const takeOver = useTakeOver(instance.id);
+  const [editing, setEditing] = useState(false);
+  const server = useServerLimits(instance.server_id);
+  const profession = useProfessionLimits(instance.pool_entry?.profession_id);
+  const theirs = instance.pool_entry ? profession.data : null;
+  /** What holds when the instance sets nothing; unknown until everybody was asked. */
+  const fallback = (limit: Limit) =>
+    server.data && theirs !== undefined ? inherited(limit, theirs, server.data) : undefined;
+  const originOf = (limit: Limit): Origin | undefined =>
+    cell.own_limits[limit] == null ? fallback(limit)?.origin : 'own';
+  return (
+    <Section
+      title={t('cell.limits')}
+      actions={
+        <Button size="small" onClick={() => setEditing(true)}>
+          <Gauge className="size-4" aria-hidden="true" />
+          {t('cell.changeLimits')}
+        </Button>
+      }
+    >
+      {cell.state !== 'confined' && (
+        <p className="mb-3 text-sm text-warning">
+          {t(cell.state === 'foreign' ? 'cell.limitsForeign' : 'cell.limitsUnheld')}
+        </p>
+      )}
+      <Facts
+        rows={[
+          ...LIMITS.filter((limit) => cell.state !== 'foreign' || limit === 'disk_mib').map((limit) => ({
+            name: t(`cell.${limit}`),
+            value: (
+              <span className="flex flex-wrap items-center gap-x-2">
+                {limitText(limit, cell.limits[limit])}
+                <OriginMark origin={originOf(limit)} />
+              </span>
+            ),
+          })),
+          { name: t('cell.diskUsed'), value: <DiskUsed cell={cell} /> },
+        ]}
+      />
+      {editing && (
+        <LimitsDialog
+          name={instance.name}
+          lead={t('cell.limitsLead')}
+          values={cell.own_limits}
+          otherwise={(limit) => {
+            const value = cell.own_limits[limit] == null ? cell.limits[limit] : fallback(limit)?.value;
+            return value?.toString();
+          }}
+          save={(body) =>
+            unwrap(api.PUT('/instances/{id}/cell/limits', { params: { path: { id: instance.id } }, body }))
+          }
+          onDone={takeOver}
+          onClose={() => setEditing(false)}
+        />
+      )}
+    </Section>
+  );
+}
+
+function OriginMark({ origin }: { origin: Origin | undefined }) {
+  const { t } = useText();
+  if (origin === undefined) return null;
+  if (origin === 'own') return <Badge tone="busy">{t('cell.origin.own')}</Badge>;
+  return <span className="text-sm text-muted">{t(`cell.origin.${origin}`)}</span>;
+}
+
+function DiskUsed({ cell }: { cell: CellDetail }) {
+  const { t } = useText();
+  const format = useFormat();
+  if (cell.home_bytes == null) return <span className="text-muted">{t('cell.diskUnknown')}</span>;
+  const most = cell.limits.disk_mib * MEBIBYTE;
+  const text = t('cell.diskValue', {
+    used: format.bytes(cell.home_bytes),
+    limit: format.mebibytes(cell.limits.disk_mib),
+  });
+  return (
+    <div className="max-w-sm space-y-1.5">
+      <p className="flex flex-wrap justify-between gap-x-3">
+        <span className="tabular-nums">{text}</span>
+        {cell.measured_at && (
+          <span className="text-sm text-muted">
+            <RelativeTime at={cell.measured_at} />
+          </span>
+        )}
+      </p>
+      <Meter label={t('cell.diskUsed')} value={cell.home_bytes} max={most} text={text} />
+      {cell.home_bytes > most && <p className="text-sm text-danger">{t('cell.diskOver')}</p>}
+    </div>
+  );
+}
