@@ -179,9 +179,36 @@ pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
     if free.is_some() {
         return Ok(free);
     }
-    // Who holds one may only write down how it is (a health check holds all of a server), or give it back: that is waited for.
-    tx.first(&format!("{sql}{}", tx.dialect().for_update()), args![]).await
+    if tx.dialect().skip_locked().is_empty() {
+        return Ok(None);
+    }
+    // Who holds one may only write down how it is (a health check holds all of a server), or give it back: that is waited for, one
+    // instance at a time. One that is gone then is let go of at once: whoever kept it while waiting for the next could wait for
+    // somebody who waits for it.
+    let next = format!(
+        "SELECT id FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED} \
+         ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1"
+    );
+    let held = format!(
+        "SELECT {} FROM instance WHERE id = ? AND deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED}{}",
+        Instance::COLUMNS,
+        tx.dialect().for_update()
+    );
+    record! { struct Next { id: String } }
+    for _ in 0..MOST_WAITS {
+        let Some(Next { id }) = tx.first(&next, args![]).await? else { return Ok(None) };
+        tx.run("SAVEPOINT idle", args![]).await?;
+        let found = tx.first(&held, args![id]).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        tx.run("ROLLBACK TO SAVEPOINT idle", args![]).await?;
+    }
+    Ok(None)
 }
+
+/// A claim that had to wait for so many others gives up.
+const MOST_WAITS: usize = 200;
 
 /// For `ORDER BY`: the states from the best to the worst.
 pub(crate) const HEALTHIEST_FIRST: &str = "CASE health_status WHEN 'healthy' THEN 0 WHEN 'unknown' THEN 1 \

@@ -10,8 +10,7 @@ use base::{Error, Result};
 use openclaw::unit::cell::{ENFORCED_BY, Enforcer};
 use openclaw::unit::{Cell, Confinement, cell as text};
 use remote::host::cell::{self as host_cell, Ability, Part};
-use remote::host::file::{Expect, Write};
-use remote::host::{Command, Host, Output, users};
+use remote::host::{Command, Output, users};
 use store::cell::{self, State, Subject};
 use store::instance::{self, Instance};
 use store::{Db, pool};
@@ -63,7 +62,7 @@ impl Abilities {
         {
             return Ok(known.ability.clone());
         }
-        put_systemctl(&assistant.host).await?;
+        host_cell::put_program(&assistant.host, text::SYSTEMCTL, text::SYSTEMCTL_TEXT).await?;
         let ability = host_cell::ability(&assistant.host, &parts(cell)?).await?;
         if ability.broken.is_none() {
             let known = Known { at: Instant::now(), keys, ability: ability.clone() };
@@ -97,14 +96,6 @@ pub async fn plan(app: &App, assistant: &Assistant) -> Result<Plan> {
     cell.resolvers = ability.resolvers;
     cell.left_out = ability.refused.into_iter().map(|(name, _)| name).collect();
     Ok(Plan { cell, not_enforced })
-}
-
-/// Brings the stand-in for `systemctl` to the server.
-async fn put_systemctl(host: &Host) -> Result<()> {
-    let folder = text::SYSTEMCTL.rsplit_once('/').map_or("/", |(folder, _)| folder);
-    host.succeed(&Command::new("mkdir").args(["-p", "-m", "755", "--", folder])).await?;
-    host.write(&Write::new(text::SYSTEMCTL, text::SYSTEMCTL_TEXT, Expect::Any).mode(0o755)).await?;
-    Ok(())
 }
 
 /// The ports of the other instances of its server.

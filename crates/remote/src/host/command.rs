@@ -152,7 +152,8 @@ impl Command {
             && *user != login.user
         {
             // Behind the time limit, which is root's: a user can stop every process of its own, and would have us wait for ever.
-            rest.extend(["runuser", "-u", user, "--"]);
+            // `env` says by its status that there is no such program; `runuser` has one for everything.
+            rest.extend(["runuser", "-u", user, "--", "env"]);
         }
         rest.extend(self.argv.iter().map(String::as_str));
         // systemd would put variables of its own in the place of what begins with a dollar sign.
@@ -307,7 +308,7 @@ mod tests {
         assert_eq!(line(Actor::Login, "ops"), format!("exec {told}"));
         assert_eq!(line(Actor::User("ops".into()), "ops"), format!("exec {told}"));
         assert_eq!(line(Actor::Root, "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {told}"));
-        let theirs = "env 'LC_ALL=C' timeout -k 2.000 10.000 runuser -u i1 -- systemctl is-active 'a b'";
+        let theirs = "env 'LC_ALL=C' timeout -k 2.000 10.000 runuser -u i1 -- env systemctl is-active 'a b'";
         assert_eq!(line(Actor::User("i1".into()), "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {theirs}"));
         assert_eq!(line(Actor::User("i1".into()), "root"), format!("exec {theirs}"));
         let inside = Inside {

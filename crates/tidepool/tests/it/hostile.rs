@@ -11,25 +11,39 @@ use crate::kit::hosts::Ground;
 
 /// What an attack came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+pub enum Outcome {
     Succeeded,
     Refused,
     /// The server lacks what would refuse it, or it cannot be judged there.
     NotEnforceable,
 }
 
-struct Attack {
-    name: String,
-    script: String,
+pub struct Attack {
+    pub name: String,
+    pub script: String,
     /// What the server must have for it to be refused; empty where any server will do.
     enforced_where: String,
+}
+
+impl Attack {
+    pub fn outcome(&self, status: i64, said: &str) -> Outcome {
+        match status {
+            0 if !self.enforced_where.is_empty() => Outcome::NotEnforceable,
+            0 => Outcome::Succeeded,
+            1 => Outcome::Refused,
+            2 => Outcome::NotEnforceable,
+            // A program that the kernel ended was stopped, too; anything else is a fault of the attack itself.
+            128..=159 => Outcome::Refused,
+            other => panic!("{} ended with {other}: {said}", self.name),
+        }
+    }
 }
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbed/hostile")
 }
 
-fn attacks() -> Vec<Attack> {
+pub fn attacks() -> Vec<Attack> {
     let mut all: Vec<Attack> = std::fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -53,6 +67,24 @@ fn attacks() -> Vec<Attack> {
     all
 }
 
+/// What an attack is told about its tenant and about the assistant next door.
+pub async fn variables(ground: &Ground, own: &str, neighbour: &str) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for (front, id) in [("OWN", own), ("NEIGHBOUR", neighbour)] {
+        let shown = ground.show(id).await;
+        let text = |name: &str| shown[name].as_str().unwrap().to_owned();
+        all.insert(format!("{front}_USER"), text("runs_as"));
+        all.insert(format!("{front}_HOME"), text("home"));
+        all.insert(format!("{front}_PORT"), shown["gateway_port"].to_string());
+        all.insert(format!("{front}_UNIT"), format!("openclaw-{id}.service"));
+    }
+    all.insert("NEIGHBOUR_PID".into(), ground.main_pid(neighbour).await);
+    all.insert("LOGIN_USER".into(), "root".into());
+    all.insert("LOGIN_HOME".into(), "/root".into());
+    all.insert("SCRATCH".into(), format!("{}/scratch", all["OWN_HOME"]));
+    all
+}
+
 /// The tenant, who runs the attacks, and the assistant next door.
 struct Scene<'a> {
     ground: &'a Ground,
@@ -62,20 +94,7 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     async fn variables(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::new();
-        for (front, id) in [("OWN", &self.own), ("NEIGHBOUR", &self.neighbour)] {
-            let shown = self.ground.show(id).await;
-            let text = |name: &str| shown[name].as_str().unwrap().to_owned();
-            all.insert(format!("{front}_USER"), text("runs_as"));
-            all.insert(format!("{front}_HOME"), text("home"));
-            all.insert(format!("{front}_PORT"), shown["gateway_port"].to_string());
-            all.insert(format!("{front}_UNIT"), format!("openclaw-{id}.service"));
-        }
-        all.insert("NEIGHBOUR_PID".into(), self.ground.main_pid(&self.neighbour).await);
-        all.insert("LOGIN_USER".into(), "root".into());
-        all.insert("LOGIN_HOME".into(), "/root".into());
-        all.insert("SCRATCH".into(), format!("{}/scratch", all["OWN_HOME"]));
-        all
+        variables(self.ground, &self.own, &self.neighbour).await
     }
 
     /// Runs a script in the tenant's own shell: whatever its program may do, this may.
@@ -100,16 +119,7 @@ impl Scene<'_> {
 
     async fn attack(&self, attack: &Attack, env: &BTreeMap<String, String>) -> (Outcome, String) {
         let (status, said) = self.shell(&attack.script, env).await;
-        let outcome = match status {
-            0 if !attack.enforced_where.is_empty() => Outcome::NotEnforceable,
-            0 => Outcome::Succeeded,
-            1 => Outcome::Refused,
-            2 => Outcome::NotEnforceable,
-            // A program that the kernel ended was stopped, too; anything else is a fault of the attack itself.
-            128..=159 => Outcome::Refused,
-            other => panic!("{} ended with {other}: {said}", attack.name),
-        };
-        (outcome, said)
+        (attack.outcome(status, &said), said)
     }
 }
 
@@ -149,7 +159,10 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
 
     let mut before = BTreeMap::new();
     for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
-        before.insert(attack.name.clone(), scene.attack(attack, &env).await);
+        // Where the server could not refuse it, it succeeded all the same.
+        let (status, said) = scene.shell(&attack.script, &env).await;
+        let outcome = if status == 0 { Outcome::Succeeded } else { attack.outcome(status, &said) };
+        before.insert(attack.name.clone(), outcome);
     }
     ground.run("confine_instance", json!({"instance_id": scene.own, "confined": true})).await;
     let shown = ground.site.admin.get(&format!("/instances/{}/cell", scene.own)).token(&ground.site.root).ok().await;
@@ -160,7 +173,7 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     let (mut refused, mut not_enforceable, mut succeeded, mut table) = (0, vec![], vec![], String::new());
     for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
         let (outcome, said) = scene.attack(attack, &env).await;
-        let (was, _) = &before[&attack.name];
+        let was = before[&attack.name];
         writeln!(table, "{:<50} {was:?} → {outcome:?}: {said}", attack.name).unwrap();
         match outcome {
             Outcome::Refused => refused += 1,
@@ -169,7 +182,7 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
         }
     }
     println!("{table}");
-    let had_success = before.values().filter(|(outcome, _)| *outcome == Outcome::Succeeded).count();
+    let had_success = before.values().filter(|outcome| **outcome == Outcome::Succeeded).count();
     tell(&format!(
         "hostile tenant: {refused} refused, {} not enforceable here ({}), {} succeeded; without the cell {had_success} of them succeed",
         not_enforceable.len(),

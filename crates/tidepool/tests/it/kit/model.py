@@ -1,5 +1,5 @@
 # A model server in OpenAI's shape: says which model it was asked for, and what it was ever told to remember; asked to "count N", it
-# takes a tenth of a second for each word. While a file of its own name with `.limited` behind it is there, it has had enough of everybody
+# takes a tenth of a second for each word; asked to "shell: COMMAND", it has the assistant's shell tool run that, and says what came of it. While a file of its own name with `.limited` behind it is there, it has had enough of everybody
 # for today. Usage: model.py PORT
 import http.server, json, os, re, sys, time
 
@@ -27,15 +27,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
         words = f"{asked['model']} remembers: {kept or 'nothing'}"
         if counted:
             words = " ".join(f"word{i}" for i in range(1, int(counted) + 1))
+        # OpenClaw may put words of its own behind its user's, and behind what a tool said.
+        said = asked["messages"]
+        ordered = [at for at, m in enumerate(said) if m["role"] == "user" and "shell: " in text_of(m.get("content"))]
+        done = [at for at, m in enumerate(said) if m["role"] == "tool"]
+        answered = [at for at, m in enumerate(said) if m["role"] == "assistant" and not m.get("tool_calls")]
+        tools = [tool["function"]["name"] for tool in asked.get("tools", [])]
+        call = None
+        if ordered and ordered[-1] > max([-1, *answered]):
+            if done and done[-1] > ordered[-1]:
+                words = "it said: " + text_of(said[done[-1]].get("content"))
+            elif "exec" in tools:
+                command = text_of(said[ordered[-1]].get("content")).rsplit("shell: ", 1)[1].splitlines()[0].strip()
+                arguments = json.dumps({"command": command, "timeoutSeconds": 60, "yieldMs": 55000})
+                call = [{"index": 0, "id": f"call_{time.time_ns()}", "type": "function", "function": {"name": "exec", "arguments": arguments}}]
+            else:
+                words = "no shell among: " + " ".join(tools)
         base = {"id": "chatcmpl-1", "created": 1, "model": asked["model"]}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         if not asked.get("stream"):
-            message = {"role": "assistant", "content": words}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            message = {"role": "assistant", "content": None, "tool_calls": call} if call else {"role": "assistant", "content": words}
+            choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}
             return self.answer("application/json", json.dumps({**base, "object": "chat.completion", "choices": [choice], "usage": usage}))
         events = [{"role": "assistant", "content": ""}] + [{"content": word + " "} for word in words.split(" ")]
+        if call:
+            events = [{"role": "assistant", "content": None, "tool_calls": call}]
         chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in events]
-        chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
+        ended = "tool_calls" if call else "stop"
+        chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}, {"choices": [], "usage": usage}]
         lines = [f"data: {json.dumps({**base, 'object': 'chat.completion.chunk', **chunk})}\n\n" for chunk in chunks]
         self.stream(lines + ["data: [DONE]\n\n"], 0.1 if counted else 0)
 

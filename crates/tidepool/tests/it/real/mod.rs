@@ -3,6 +3,7 @@
 mod bot;
 mod browser;
 mod gateway;
+mod hostile;
 mod neighbour;
 mod rules;
 mod upgrade;
