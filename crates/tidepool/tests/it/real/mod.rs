@@ -6,4 +6,5 @@ mod gateway;
 mod hostile;
 mod neighbour;
 mod rules;
+mod stranger;
 mod upgrade;
