@@ -186,7 +186,8 @@ pub struct EnteredMany {
 
 /// Brings many instances into their cells (beyond the spec): one confine_instance each, for all of them or for none.
 #[utoipa::path(post, path = "/cells/enter", tag = "instances", request_body = EnterMany, responses(
-    (status = 200, body = EnteredMany), (status = 409, description = "the unit of one of them is not ours"),
+    (status = 200, body = EnteredMany), (status = 404, description = "one of them does not exist"),
+    (status = 409, description = "the unit of one of them is not ours"),
 ))]
 async fn enter_many(who: Admin, api: State, Body(body): Body<EnterMany>) -> Answer<EnteredMany> {
     let ids: Vec<InstanceId> = body.instance_ids.into_iter().map(InstanceId::named).collect();
