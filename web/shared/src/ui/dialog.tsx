@@ -2,7 +2,7 @@
 // the focus back to where it came from. All stand on one level, so that what opens later dims what is open already.
 import * as Radix from '@radix-ui/react-dialog';
 import { X } from 'lucide-react';
-import { useRef, type ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import { useI18n } from '../i18n/i18n';
 
 interface OverlayProps {
@@ -30,47 +30,17 @@ function focusInside(event: Event) {
   (field ?? event.target).focus();
 }
 
-/** Where the focus is while something opens. A menu's entry is gone when it closes again, the menu's button is not. */
-function focusOrigin(): HTMLElement | null {
-  const at = document.activeElement;
-  if (!(at instanceof HTMLElement)) return null;
-  const menu = at.closest('[role=menu]');
-  return menu ? document.getElementById(menu.getAttribute('aria-labelledby') ?? '') : at;
-}
-
-/** Radix gives the focus back to a trigger of its own, and ours are opened by state: without this it would be lost. */
-function useFocusReturn(focusFirst: (event: Event) => void) {
-  const origin = useRef<HTMLElement | null>(null);
-  return {
-    onOpenAutoFocus: (event: Event) => {
-      origin.current = focusOrigin();
-      focusFirst(event);
-    },
-    onCloseAutoFocus: (event: Event) => {
-      event.preventDefault();
-      origin.current?.focus({ preventScroll: true });
-    },
-  };
-}
-
-/** The panel itself, so that its content is read from the start. */
-function focusWhole(event: Event) {
-  event.preventDefault();
-  if (event.target instanceof HTMLElement) event.target.focus();
-}
-
 const CLOSE =
   'flex size-9 shrink-0 items-center justify-center rounded-lg text-muted hover:bg-sunken hover:text-ink';
 
 export function Dialog({ open, onClose, title, lead, width = 'narrow', foot, children }: DialogProps) {
-  const focus = useFocusReturn(focusInside);
   return (
     <Radix.Root open={open} onOpenChange={(next) => next || onClose()}>
       <Radix.Portal>
         <Radix.Overlay className="fade-in fixed inset-0 z-50 bg-[#000]/45" />
         <Radix.Content
           aria-describedby={undefined}
-          {...focus}
+          onOpenAutoFocus={focusInside}
           className={`rise-in fixed inset-x-3 top-1/2 z-50 mx-auto flex max-h-[calc(100dvh-2rem)] -translate-y-1/2 flex-col rounded-xl border border-line bg-surface shadow-high outline-none ${width === 'wide' ? 'max-w-3xl' : 'max-w-lg'}`}
         >
           <Head title={title} lead={lead} />
@@ -95,14 +65,16 @@ interface SidePanelProps extends OverlayProps {
 }
 
 export function SidePanel({ open, onClose, title, lead, mark, bar, actions, children }: SidePanelProps) {
-  const focus = useFocusReturn(focusWhole);
   return (
     <Radix.Root open={open} onOpenChange={(next) => next || onClose()}>
       <Radix.Portal>
         <Radix.Overlay className="fade-in fixed inset-0 z-50 bg-[#000]/35" />
         <Radix.Content
           aria-describedby={undefined}
-          {...focus}
+          onOpenAutoFocus={(event) => {
+            event.preventDefault();
+            if (event.target instanceof HTMLElement) event.target.focus();
+          }}
           className="slide-in fixed inset-y-0 end-0 z-50 flex w-full max-w-3xl flex-col border-s border-line bg-surface shadow-high outline-none"
         >
           <Head title={title} lead={lead} mark={mark} actions={actions} plain={bar !== undefined} />
