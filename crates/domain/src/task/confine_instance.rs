@@ -29,6 +29,10 @@ impl Payload for ConfineInstance {
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))
     }
+
+    fn needs_super_administrator(&self) -> bool {
+        self.confined == Some(false)
+    }
 }
 
 impl Run for ConfineInstance {

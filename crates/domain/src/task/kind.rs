@@ -21,6 +21,11 @@ pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// The instance it is about: no two tasks of one instance run at the same time.
     fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
+
+    /// Whether only a super administrator may ask for it by name.
+    fn needs_super_administrator(&self) -> bool {
+        false
+    }
 }
 
 /// A payload that can be run.
@@ -49,6 +54,7 @@ type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 pub(super) struct Checked {
     pub payload: String,
     pub instance: Option<InstanceId>,
+    pub needs_super_administrator: bool,
 }
 
 /// One line of the list of types.
@@ -80,7 +86,8 @@ fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
         let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
         // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
         let kept = serde_json::to_string(&payload).map_err(Error::internal)?;
-        Ok(Checked { payload: kept, instance: payload.instance(tx).await? })
+        let needs_super_administrator = payload.needs_super_administrator();
+        Ok(Checked { payload: kept, instance: payload.instance(tx).await?, needs_super_administrator })
     })
 }
 

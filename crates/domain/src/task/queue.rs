@@ -43,7 +43,10 @@ pub async fn create(app: &App, by: &By, name: &str, payload: Value, source: Opti
         return Err(Error::field("payload", "must not contain a NUL character"));
     }
     let mut tx = app.db.begin().await?;
-    let Checked { payload: text, instance } = check(payload, &mut tx).await?;
+    let Checked { payload: text, instance, needs_super_administrator } = check(payload, &mut tx).await?;
+    if needs_super_administrator && !by.is_super {
+        return Err(Kind::NoAccess.into());
+    }
     if let Some(id) = &instance
         && instance::find(&mut tx, id).await?.is_none()
     {
