@@ -3,6 +3,7 @@
 //! `employee/` and `admin/` hold the endpoints, one file per noun; everything else here serves both.
 
 pub mod admin;
+mod browser;
 pub mod config_json;
 pub mod docs;
 pub mod embed;

@@ -2,6 +2,7 @@
 //! the finished document once: envelopes around answers, error answers, security, operation ids.
 
 use axum::Router;
+use domain::permission::Permission;
 use domain::token::Audience;
 use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
@@ -51,7 +52,7 @@ fn walk(document: &mut Value, side: Audience) {
     for (path, item) in document["paths"].as_object_mut().into_iter().flatten() {
         for method in METHODS {
             if let Some(operation) = item.get_mut(method) {
-                finish_operation(operation, method, path, scheme);
+                finish_operation(operation, method, path, side);
             }
         }
     }
@@ -92,19 +93,25 @@ fn codes() -> Vec<&'static str> {
     base::Kind::ALL.iter().map(|kind| status_and_code(*kind).1).collect()
 }
 
-fn finish_operation(operation: &mut Value, method: &str, path: &str, scheme: &str) {
+fn finish_operation(operation: &mut Value, method: &str, path: &str, side: Audience) {
+    let scheme = side.as_str();
     let tag = operation["tags"][0].as_str().unwrap_or("api").replace('-', "_");
     let verb = operation["operationId"].as_str().unwrap_or("call").to_owned();
     operation["operationId"] = json!(format!("{tag}_{verb}"));
 
     // A public operation says `security(())`, which utoipa writes as one empty requirement.
     let public = operation["security"] == json!([{}]);
+    let needed =
+        (side == Audience::Admin && !public).then(|| Permission::of_operation(&method.to_uppercase(), path)).flatten();
     if !public {
         operation["security"] = json!([{scheme: []}]);
     }
-    if operation["x-role"] == "super_admin" {
-        let told = operation["description"].as_str().unwrap_or_default();
-        operation["description"] = json!(format!("{told}\n\nFor super_admin only.").trim());
+    if let Some(permission) = needed {
+        let text = operation["description"].as_str().unwrap_or_default();
+        let sentence = format!("Needs the permission `{}`: {}.", permission.as_str(), permission.roles_named());
+        operation["description"] = json!(format!("{text}\n\n{sentence}").trim());
+        operation["x-permission"] = json!(permission.as_str());
+        operation["x-roles"] = json!(permission.roles().iter().map(|role| role.as_str()).collect::<Vec<_>>());
     }
     let has_body = operation.get("requestBody").is_some();
     let has_parameters = operation["parameters"].as_array().is_some_and(|p| !p.is_empty());

@@ -108,7 +108,7 @@ fn place(api: &Api) -> Place<'static> {
 
 /// With TLS a name that browsers take from this very host alone: a page of a neighbouring host, such as an assistant's window, could
 /// otherwise plant a cookie for the whole domain. They want the path `/` for that.
-fn cookie(url: &PublicUrl, side: Audience, what: &str, path: &str) -> (String, String) {
+pub(crate) fn cookie(url: &PublicUrl, side: Audience, what: &str, path: &str) -> (String, String) {
     let name = format!("tidepool_{}_{what}", side.as_str());
     match url.is_https() {
         true => (format!("__Host-{name}"), "Path=/; Secure".to_owned()),

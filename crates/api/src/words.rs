@@ -42,7 +42,9 @@ macro_rules! words {
 words! {
     /// Whose words a message has.
     ChatRole of store::chat_message::Role { User = "user", Assistant = "assistant" }
-    Role of store::admin_user::Role { SuperAdmin = "super_admin", Admin = "admin" }
+    Role of store::admin_user::Role {
+        SuperAdmin = "super_admin", Admin = "admin", Operator = "operator", Auditor = "auditor",
+    }
     Status of store::user::Status { Active = "active", Revoked = "revoked" }
     Level of store::audit::Level { Info = "INFO", Warn = "WARN", Error = "ERROR" }
     Health of store::instance::Health {

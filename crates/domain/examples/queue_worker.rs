@@ -15,6 +15,7 @@ use domain::App;
 use domain::app::{Newcomers, Side};
 use domain::hashing::Hasher;
 use domain::llm::Llm;
+use domain::permission::Permission;
 use domain::task::{Context, Payload, Run, TaskType, Timing, Worker};
 use domain::token::{Audience, TokenKey};
 use jiff::SignedDuration;
@@ -35,6 +36,10 @@ impl Payload for CrashProbe {
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageTasks
     }
 }
 

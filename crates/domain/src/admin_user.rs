@@ -145,7 +145,7 @@ pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new:
     if !account.has_password() {
         return Err(Error::conflict("this account has no password: it signs in through SSO"));
     }
-    if app.hasher.verify(Some(account.password_hash.clone()), old).await? == password::Verdict::Wrong {
+    if app.hasher.verify(Some(account.password_hash.clone()), old, id.as_str()).await? == password::Verdict::Wrong {
         PASSWORD_CHANGE.hit(app, id.as_str()).await?;
         return Err(Error::field("old", "is not the current password"));
     }

@@ -63,6 +63,8 @@ pub struct Newcomers {
     pub welcome: bool,
     /// The e-mail domains that are welcome; empty means any.
     pub domains: Vec<String>,
+    /// A claim that the provider must make of them, and its value.
+    pub claim: Option<(String, String)>,
 }
 
 /// A proxy in front of us that signs who is there (POST /auth/verify).

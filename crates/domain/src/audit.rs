@@ -8,6 +8,7 @@ pub use store::audit::{Action, Entry, Level, Wanted};
 use store::{Conn, Tx};
 
 use crate::App;
+use crate::permission::{Permission, Rights};
 
 /// Who did it, and from where.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +18,7 @@ pub struct By {
     pub user_agent: String,
     /// The employee for whom the system acts.
     pub on_behalf_of: String,
-    /// A super administrator, or the platform itself: some things are theirs alone to do.
-    pub is_super: bool,
+    pub rights: Rights,
 }
 
 /// The operator of what nobody in particular did.
@@ -26,12 +26,21 @@ pub const SYSTEM: &str = "System";
 
 impl By {
     pub fn system() -> By {
-        By { operator: SYSTEM.into(), is_super: true, ..By::default() }
+        By { operator: SYSTEM.into(), rights: Rights::Platform, ..By::default() }
     }
 
     /// What an employee does to the own instance: the system's deed, with the employee's name.
     pub fn employee(&self, email: &str) -> By {
         By { operator: SYSTEM.into(), on_behalf_of: email.into(), ..self.clone() }
+    }
+
+    pub fn may(&self, permission: Permission) -> bool {
+        self.rights.allow(permission)
+    }
+
+    /// Refuses what the caller may not do.
+    pub fn require(&self, permission: Permission) -> Result<()> {
+        self.rights.require(permission)
     }
 
     /// The same caller, known by another name: a login names the address it was tried with.

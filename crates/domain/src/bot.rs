@@ -132,8 +132,8 @@ fn expected_webhook(app: &App, binding: &ChatBinding) -> Option<String> {
     app.bots.webhook(&binding.id).filter(|_| binding.webhook_secret.is_some())
 }
 
-/// A message from the platform, handed to the instance as it is. Answers the instance's status.
-pub async fn deliver(app: &App, id: &ChatBindingId, shown: &Secret, body: Bytes) -> Result<u16> {
+/// Whether whoever brings a message is the platform, by the secret that it shows: looked at before the message is read.
+pub async fn admit(app: &App, id: &ChatBindingId, shown: &Secret) -> Result<Admitted> {
     let binding = chat_binding::find_live(&app.db, id).await?.ok_or(Kind::NotFound)?;
     let secret = binding.secret(&app.sealer)?.ok_or(Kind::NotFound)?;
     // Compared as keyed hashes: how long it takes says nothing.
@@ -143,7 +143,19 @@ pub async fn deliver(app: &App, id: &ChatBindingId, shown: &Secret, body: Bytes)
     if !binding.is_active {
         return Err(Error::from(Kind::Unavailable).with_operator("nobody has the bot's instance"));
     }
-    let instance = instance::find(&app.db, &InstanceId::named(&binding.instance_id)).await?.ok_or(Kind::NotFound)?;
+    Ok(Admitted { instance: InstanceId::named(&binding.instance_id), secret })
+}
+
+/// The platform, at the door of an instance.
+pub struct Admitted {
+    instance: InstanceId,
+    secret: Secret,
+}
+
+/// A message from the platform, handed to the instance as it is. Answers the instance's status.
+pub async fn deliver(app: &App, admitted: &Admitted, body: Bytes) -> Result<u16> {
+    let Admitted { instance, secret } = admitted;
+    let instance = instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
     let road = reach(app, &instance, Port::Webhook).await?;
     let request = Request::builder()
         .method(Method::POST)

@@ -13,6 +13,7 @@ use store::{Tx, pool, server};
 use crate::assistant::isolation;
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::binding::{Traces, bind, release};
+use crate::permission::Permission;
 use crate::task::{self, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance};
 use crate::{App, key};
 
@@ -81,11 +82,16 @@ pub async fn reveal(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     audit::record_alone(app, by, Deed::info(Action::SecretReveal, id.as_str(), "the gateway token was shown")).await
 }
 
+/// The stored configuration with its secrets masked.
+pub fn masked_config(instance: &Instance) -> Result<String> {
+    let stored: serde_json::Value = serde_json::from_str(&instance.config_json).map_err(Error::internal)?;
+    Ok(openclaw::document::mask(&stored).to_string())
+}
+
 pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let id = new.id.id();
-    if new.names_a_place() && !by.is_super {
-        let message = "only a super administrator says where an instance lives: home, unit, container_id and is_main";
-        return Err(Error::new(Kind::NoAccess, message));
+    if new.names_a_place() {
+        by.require(Permission::PlaceInstances)?;
     }
     if new.is_main && new.provision {
         return Err(Error::field("provision", task::NOT_MAIN));
@@ -292,7 +298,7 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
                 return Err(Error::conflict("the account is revoked"));
             }
             let why = isolation::refusal(instance.isolation, &instance.runs_as);
-            if !by.is_super && !why.is_empty() {
+            if !why.is_empty() && !by.may(Permission::AssignUnisolated) {
                 return Err(Error::new(Kind::NoAccess, format!("{why}; only a super administrator assigns it")));
             }
             bind(app, &mut tx, &UserId::named(&user.id), &instance, Origin::Assigned, None).await?;

@@ -30,6 +30,7 @@ pub mod llm;
 pub mod login;
 pub mod marketplace;
 pub mod model;
+pub mod permission;
 pub mod pool;
 pub mod profession;
 pub mod quota;

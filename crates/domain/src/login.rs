@@ -4,11 +4,12 @@ use base::password::Verdict;
 use base::{Email, Error, Kind, Result, Secret};
 use jiff::Timestamp;
 use store::admin_user::{self, AdminUser};
+use store::seal::Place;
 use store::user::{self, Status, User};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
-use crate::throttle::{LOGIN_ADDRESS, LOGIN_EMAIL};
+use crate::throttle::{LOGIN_ADDRESS, LOGIN_BROWSER, LOGIN_EMAIL, LOGIN_NOTE, LOGIN_PAIR};
 use crate::token::{Audience, Bearer};
 
 /// The operator of a login that names no account.
@@ -20,8 +21,15 @@ pub struct Opened<T> {
     pub account: T,
 }
 
-pub async fn employee(app: &App, by: &By, email: &str, password: Secret) -> Result<Opened<User>> {
-    let attempt = Attempt::new(Audience::Employee, by, email);
+/// `browser` is what the browser kept of an earlier sign-in, if anything.
+pub async fn employee(
+    app: &App,
+    by: &By,
+    email: &str,
+    password: Secret,
+    browser: Option<&str>,
+) -> Result<Opened<User>> {
+    let attempt = Attempt::new(app, Audience::Employee, by, email, browser);
     attempt.check(app).await?;
     let begun = app.clock.now();
     let account = match &attempt.email {
@@ -29,7 +37,7 @@ pub async fn employee(app: &App, by: &By, email: &str, password: Secret) -> Resu
         None => None,
     };
     let stored = account.as_ref().and_then(|a| a.password_hash.clone());
-    let verdict = app.hasher.verify(stored.clone(), password.clone()).await?;
+    let verdict = app.hasher.verify(stored.clone(), password.clone(), &network(&by.ip)).await?;
     let Some(account) = account.filter(|_| verdict != Verdict::Wrong) else {
         return Err(attempt.failed(app).await?);
     };
@@ -44,13 +52,27 @@ pub async fn employee(app: &App, by: &By, email: &str, password: Secret) -> Resu
     open_employee(app, account, begun)
 }
 
-pub async fn admin(app: &App, by: &By, email: &str, password: Secret) -> Result<Opened<AdminUser>> {
-    let attempt = Attempt::new(Audience::Admin, by, email);
-    attempt.check(app).await?;
-    let outcome = admin_checked(app, by, &attempt, password).await;
+/// `browser` is as in `employee`.
+pub async fn admin(
+    app: &App,
+    by: &By,
+    email: &str,
+    password: Secret,
+    browser: Option<&str>,
+) -> Result<Opened<AdminUser>> {
+    let attempt = Attempt::new(app, Audience::Admin, by, email, browser);
+    let outcome = match attempt.check(app).await {
+        Ok(()) => admin_checked(app, by, &attempt, password).await,
+        Err(refusal) => Err(refusal),
+    };
     // A refusal is told to whoever watches the log; the attempted name is cut to the column's width.
     if let Err(error) = &outcome
-        && matches!(error.kind, Kind::WrongLogin | Kind::AccountRevoked | Kind::TooManyRequests)
+        && match error.kind {
+            Kind::WrongLogin | Kind::AccountRevoked => true,
+            // Whoever goes on trying does not fill the log.
+            Kind::TooManyRequests => LOGIN_NOTE.hit(app, &attempt.address_name).await.is_ok(),
+            _ => false,
+        }
     {
         let detail = format!("refused: {}", error.client);
         // Only an account's own name is an operator's: anybody can type "System".
@@ -68,7 +90,7 @@ async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) 
         None => None,
     };
     let stored = account.as_ref().filter(|a| a.has_password()).map(|a| a.password_hash.clone());
-    let verdict = app.hasher.verify(stored.clone(), password.clone()).await?;
+    let verdict = app.hasher.verify(stored.clone(), password.clone(), &network(&by.ip)).await?;
     let Some(account) = account.filter(|_| verdict != Verdict::Wrong) else {
         return Err(attempt.failed(app).await?);
     };
@@ -129,27 +151,38 @@ fn network(ip: &str) -> String {
     }
 }
 
-/// One try, and the two counters it is measured by.
+/// One try, and the counters it is measured by.
 struct Attempt {
     email: Option<Email>,
+    pair_name: String,
     email_name: String,
     address_name: String,
+    /// The browser, if it signed in to this very account before.
+    browser_name: Option<String>,
 }
 
 impl Attempt {
-    fn new(audience: Audience, by: &By, email: &str) -> Attempt {
+    fn new(app: &App, audience: Audience, by: &By, email: &str, browser: Option<&str>) -> Attempt {
         let email = email.parse::<Email>().ok();
-        let side = audience.as_str();
+        let (side, network) = (audience.as_str(), network(&by.ip));
+        let key = email.as_ref().map(|e| format!("{side}:{}", e.key())).unwrap_or_default();
+        let known = browser.zip(email.as_ref()).and_then(|(sealed, email)| known_browser(app, audience, email, sealed));
         Attempt {
-            // What is no address counts against the caller alone.
-            email_name: email.as_ref().map(|e| format!("{side}:{}", e.key())).unwrap_or_default(),
-            address_name: format!("{side}:{}", network(&by.ip)),
+            pair_name: format!("{key}:{network}"),
+            browser_name: known.map(|browser| format!("{key}:{browser}")),
+            // What is no address of mail counts against the caller alone.
+            email_name: key,
+            address_name: format!("{side}:{network}"),
             email,
         }
     }
 
     async fn check(&self, app: &App) -> Result<()> {
+        if let Some(browser) = &self.browser_name {
+            return LOGIN_BROWSER.check(app, browser).await;
+        }
         if self.email.is_some() {
+            LOGIN_PAIR.check(app, &self.pair_name).await?;
             LOGIN_EMAIL.check(app, &self.email_name).await?;
         }
         LOGIN_ADDRESS.check(app, &self.address_name).await
@@ -158,8 +191,14 @@ impl Attempt {
     /// Counts the failure. Many tries at one moment all pass `check`; here each learns that it was one too many.
     async fn failed(&self, app: &App) -> Result<Error> {
         let address = LOGIN_ADDRESS.hit(app, &self.address_name).await;
+        if let Some(browser) = &self.browser_name {
+            LOGIN_BROWSER.hit(app, browser).await?;
+            return Ok(Kind::WrongLogin.into());
+        }
         if self.email.is_some() {
-            LOGIN_EMAIL.hit(app, &self.email_name).await?;
+            let email = LOGIN_EMAIL.hit(app, &self.email_name).await;
+            LOGIN_PAIR.hit(app, &self.pair_name).await?;
+            email?;
         }
         address?;
         Ok(Kind::WrongLogin.into())
@@ -167,6 +206,26 @@ impl Attempt {
 
     async fn succeeded(&self, app: &App) -> Result<()> {
         self.check(app).await?;
-        LOGIN_EMAIL.clear(app, &self.email_name).await
+        LOGIN_PAIR.clear(app, &self.pair_name).await?;
+        match &self.browser_name {
+            Some(browser) => LOGIN_BROWSER.clear(app, browser).await,
+            None => Ok(()),
+        }
     }
+}
+
+/// What a browser keeps so that it is known again as one that signed in to this account.
+pub fn browser_mark(app: &App, audience: Audience, email: &str) -> Result<Secret> {
+    let key = Email::key_of(email);
+    let place = browser_place(audience, &key);
+    Ok(Secret::new(app.sealer.seal(place, &base::secret::random_token()?)?))
+}
+
+fn known_browser(app: &App, audience: Audience, email: &Email, sealed: &str) -> Option<String> {
+    let opened = app.sealer.open(browser_place(audience, &email.key()), sealed).ok()?;
+    Some(opened.expose().to_owned())
+}
+
+fn browser_place(audience: Audience, email_key: &str) -> Place<'_> {
+    Place { table: "browser", column: audience.as_str(), id: email_key }
 }

@@ -10,6 +10,7 @@ use store::{Tx, instance};
 
 use crate::App;
 use crate::audit::{self, Action, By, Changes, Deed};
+use crate::permission::Permission;
 use crate::task::{self, SyncModelsToInstance};
 
 /// What a PATCH changes; `None` leaves a field as it is.
@@ -30,8 +31,11 @@ pub async fn usable(app: &App, id: &str) -> Result<Model> {
 }
 
 pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Model> {
+    if patch.price.is_some() {
+        by.require(Permission::SetPrices)?;
+    }
     let mut tx = app.db.begin().await?;
-    let mut model = model::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut model = model::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let old = model.clone();
     model.enabled = patch.enabled.unwrap_or(model.enabled);
     model.price = patch.price.unwrap_or(model.price);
@@ -104,9 +108,8 @@ async fn follow_gateway(app: &App, tx: &mut Tx, offered: &[String]) -> Result<us
         };
         added += usize::from(model::insert(tx, &new).await?);
     }
-    for mut gone in known.into_iter().filter(|m| m.enabled && !offered.contains(&m.id)) {
-        gone.enabled = false;
-        model::update(tx, &gone).await?;
+    for gone in known.iter().filter(|m| m.enabled && !offered.contains(&m.id)) {
+        model::switch_off(tx, &gone.id).await?;
     }
     Ok(added)
 }

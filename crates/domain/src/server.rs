@@ -86,6 +86,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
         created_at: now,
         updated_at: now,
     };
+    require_local_allowed(app, "", &server)?;
     require_applicable(&server, new.expected_host_key.as_ref())?;
     let mut tx = app.db.begin().await?;
     server::insert(&mut tx, &server).await.map_err(|e| match e {
@@ -107,6 +108,17 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
 fn shown(expected: &ExpectedKey) -> String {
     let front = if expected.is_authority() { "a certificate by " } else { "" };
     format!("{front}{}", expected.fingerprint())
+}
+
+/// The machine itself becomes a server by a setting only: whoever manages servers is root on them. One that is there stays.
+fn require_local_allowed(app: &App, host_before: &str, server: &Server) -> Result<()> {
+    if server.host != host::LOCAL || host_before == host::LOCAL || app.assistants.local_server {
+        return Ok(());
+    }
+    Err(Error::field(
+        "host",
+        "the machine itself is no server here: the setting local_server (TIDEPOOL_LOCAL_SERVER) allows it",
+    ))
 }
 
 /// Refuses what could not be met: this machine shows no key, and an authority may be for other hosts.
@@ -140,6 +152,7 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         new.ssh_key = sealed(app, id.as_str(), key.as_ref())?;
     }
     new.base_dir = patch.base_dir.unwrap_or(new.base_dir);
+    require_local_allowed(app, &old.host, &new)?;
     require_same_homes(&mut tx, &old, &new).await?;
     let expected_before = host::expected(&old)?;
     // What was expected stays with another address: a machine that does not show it is refused until somebody says otherwise.

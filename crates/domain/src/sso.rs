@@ -55,7 +55,7 @@ async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
             known
         }
         None => {
-            welcome(&app.employee.newcomers, email)?;
+            welcome(&app.employee.newcomers, identity, email)?;
             let id = UserId::fresh();
             let new = NewUser {
                 id: &id,
@@ -123,7 +123,12 @@ async fn first_admin_login(app: &App, identity: &Identity) -> Result<AdminUser> 
             known
         }
         None => {
-            welcome(&app.admin.newcomers, email)?;
+            let newcomers = &app.admin.newcomers;
+            // Whoever has an account at the provider would be an administrator.
+            if newcomers.domains.is_empty() && newcomers.claim.is_none() {
+                return Err(Error::new(Kind::NoAccess, NOBODY).with_operator("neither domains nor a claim are set"));
+            }
+            welcome(newcomers, identity, email)?;
             let id = AdminId::fresh();
             let new = NewAdmin {
                 id: &id,
@@ -161,9 +166,16 @@ fn refuse_other_identity(tied: Option<&str>) -> Result<()> {
     }
 }
 
-fn welcome(newcomers: &Newcomers, email: &Email) -> Result<()> {
+const NOBODY: &str = "there is no account for this e-mail address; ask an administrator";
+
+fn welcome(newcomers: &Newcomers, identity: &Identity, email: &Email) -> Result<()> {
     if !newcomers.welcome {
-        return Err(Error::new(Kind::NoAccess, "there is no account for this e-mail address; ask an administrator"));
+        return Err(Error::new(Kind::NoAccess, NOBODY));
+    }
+    if let Some((claim, value)) = &newcomers.claim
+        && !identity.has(claim, value)
+    {
+        return Err(Error::new(Kind::NoAccess, NOBODY).with_operator(format_args!("the claim {claim} is not {value}")));
     }
     let domain = email.domain();
     if !newcomers.domains.is_empty() && !newcomers.domains.contains(&domain) {

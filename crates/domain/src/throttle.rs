@@ -19,7 +19,14 @@ pub struct Limit {
 
 const FIVE_MINUTES: SignedDuration = SignedDuration::from_mins(5);
 
-pub const LOGIN_EMAIL: Limit = Limit { what: "login-email", most: 10, window: FIVE_MINUTES };
+/// Failures for one e-mail from one address.
+pub const LOGIN_PAIR: Limit = Limit { what: "login-pair", most: 10, window: FIVE_MINUTES };
+/// Failures for one e-mail from wherever they come: far above, because strangers could use it to lock somebody out.
+pub const LOGIN_EMAIL: Limit = Limit { what: "login-email", most: 200, window: FIVE_MINUTES };
+/// Failures of a browser that signed in to that account before: strangers do not count against it.
+pub const LOGIN_BROWSER: Limit = Limit { what: "login-browser", most: 10, window: FIVE_MINUTES };
+/// Audit entries about logins that were refused because there were too many.
+pub const LOGIN_NOTE: Limit = Limit { what: "login-note", most: 1, window: SignedDuration::from_mins(1) };
 pub const LOGIN_ADDRESS: Limit = Limit { what: "login-address", most: 30, window: FIVE_MINUTES };
 pub const PASSWORD_CHANGE: Limit = Limit { what: "password", most: 10, window: FIVE_MINUTES };
 /// Generous: a whole company may sign in from one address at nine o'clock.

@@ -6,8 +6,10 @@ use base::id::UserId;
 use base::money::{Estimate, Price};
 use base::password;
 use base::{Email, Error, Kind, Listing, Page, Result, Secret, Sort};
-use store::binding::{self, Summary};
+use jiff::civil::Date;
+use store::binding::{self, Stay};
 use store::notice::{Notice, Topic};
+use store::usage::{Span, Sums, of_token};
 use store::user::{self, NewUser};
 pub use store::user::{Status, User, Wanted};
 
@@ -37,11 +39,11 @@ pub struct Patch {
     pub forget_identity: bool,
 }
 
-/// An employee with what the bound instances come to.
+/// An employee with what the instances come to that they have and had.
 pub struct Holding {
     pub user: User,
     /// The first bound instance.
-    pub first: Option<Summary>,
+    pub first: Option<Stay>,
     pub total_tokens: i64,
     pub total_requests: i64,
     pub est_cost_usd: f64,
@@ -52,34 +54,47 @@ pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Resu
     let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
     // A whole list asks for everybody's; naming each would be more than a statement takes.
     let among = (page != Page::ALL).then_some(ids.as_slice());
-    let mut of: HashMap<String, Vec<Summary>> = HashMap::new();
-    for summary in binding::summaries(&app.db, among).await? {
-        of.entry(summary.user_id.clone()).or_default().push(summary);
+    let mut of: HashMap<String, Vec<Stay>> = HashMap::new();
+    for stay in binding::stays(&app.db, among).await? {
+        of.entry(stay.user_id.clone()).or_default().push(stay);
     }
-    Ok(found.map(|user| {
-        let held = of.remove(&user.id).unwrap_or_default();
-        hold(user, held)
-    }))
+    let mut list = vec![];
+    for user in found.list {
+        let stays = of.remove(&user.id).unwrap_or_default();
+        list.push(hold(app, user, stays).await?);
+    }
+    Ok(Listing { list, total: found.total })
 }
 
 pub async fn holding(app: &App, id: &UserId) -> Result<Holding> {
     let user = find(app, id).await?;
-    let held = binding::summaries(&app.db, Some(std::slice::from_ref(&user.id))).await?;
-    Ok(hold(user, held))
+    let stays = binding::stays(&app.db, Some(std::slice::from_ref(&user.id))).await?;
+    hold(app, user, stays).await
 }
 
-fn hold(user: User, held: Vec<Summary>) -> Holding {
+/// A user with what was asked of instances while they were theirs, given-back ones included.
+async fn hold(app: &App, user: User, stays: Vec<Stay>) -> Result<Holding> {
+    let mut holding = Holding { user, first: None, total_tokens: 0, total_requests: 0, est_cost_usd: 0.0 };
     let mut estimate = Estimate::default();
-    for instance in &held {
-        estimate.add(instance.total_tokens, Price::of(&instance.instance_model));
+    for stay in stays {
+        let (tokens, requests) = match (stay.began_at, stay.ended_at) {
+            (None, None) => (stay.total_tokens, stay.total_requests),
+            (from, to) => {
+                let span = Span { from, to };
+                let groups = of_token(&app.db, &app.zone, &stay.instance_id, span, Some(Date::MAX)).await?;
+                let sum = |of: fn(&Sums) -> i64| groups.iter().map(|group| of(&group.sums)).sum::<i64>();
+                (sum(Sums::tokens), sum(|sums| sums.requests))
+            }
+        };
+        holding.total_tokens += tokens;
+        holding.total_requests += requests;
+        estimate.add(tokens, Price::of(&stay.instance_model));
+        if holding.first.is_none() && stay.ended_at.is_none() {
+            holding.first = Some(stay);
+        }
     }
-    Holding {
-        user,
-        total_tokens: held.iter().map(|i| i.total_tokens).sum(),
-        total_requests: held.iter().map(|i| i.total_requests).sum(),
-        est_cost_usd: estimate.usd(),
-        first: held.into_iter().next(),
-    }
+    holding.est_cost_usd = estimate.usd();
+    Ok(holding)
 }
 
 pub async fn find(app: &App, id: &UserId) -> Result<User> {
@@ -212,7 +227,7 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
     PASSWORD_CHANGE.check(app, id.as_str()).await?;
     let stored = find(app, id).await?.password_hash;
     let stored = stored.ok_or_else(|| Error::conflict("this account has no password: it signs in through SSO"))?;
-    if app.hasher.verify(Some(stored.clone()), old).await? == password::Verdict::Wrong {
+    if app.hasher.verify(Some(stored.clone()), old, id.as_str()).await? == password::Verdict::Wrong {
         PASSWORD_CHANGE.hit(app, id.as_str()).await?;
         return Err(Error::field("old", "is not the current password"));
     }

@@ -9,6 +9,7 @@ use base::{Email, Error, Kind, Result, Secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use url::Url;
 
@@ -24,7 +25,12 @@ pub struct Config {
     pub client_id: String,
     pub client_secret: Secret,
     pub redirect_url: String,
+    /// What is asked for, with spaces between.
+    pub scopes: String,
 }
+
+/// What is asked for where nothing else is set.
+pub const SCOPES: &str = "openid email profile";
 
 pub struct Provider {
     config: Config,
@@ -64,6 +70,19 @@ pub struct Identity {
     pub email: Option<Email>,
     pub email_verified: bool,
     pub name: Option<String>,
+    /// Whatever else the provider says of the person, such as their groups.
+    pub claims: Map<String, Value>,
+}
+
+impl Identity {
+    /// Whether a claim has this value, or has it among others.
+    pub fn has(&self, claim: &str, value: &str) -> bool {
+        match self.claims.get(claim) {
+            Some(Value::String(text)) => text == value,
+            Some(Value::Array(list)) => list.iter().any(|one| one.as_str() == Some(value)),
+            _ => false,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -85,6 +104,8 @@ pub struct Claims {
     pub name: Option<String>,
     pub nonce: Option<String>,
     pub azp: Option<String>,
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
 }
 
 /// Some providers send "true" as a text, some 1.
@@ -113,6 +134,7 @@ impl Claims {
             email: self.email.as_deref().and_then(|e| e.parse().ok()),
             email_verified: self.email_verified.or(self.xms_edov).map_or(verified_by_default, |flag| flag.is_true()),
             name: self.name,
+            claims: self.others,
         }
     }
 }
@@ -138,7 +160,7 @@ impl Provider {
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.config.client_id)
             .append_pair("redirect_uri", &self.config.redirect_url)
-            .append_pair("scope", "openid email profile")
+            .append_pair("scope", &self.config.scopes)
             .append_pair("state", &attempt.state)
             .append_pair("nonce", &attempt.nonce)
             .append_pair("code_challenge", &challenge)
@@ -170,7 +192,8 @@ impl Provider {
             if more.sub != claims.sub {
                 return Err(refused("userinfo is about somebody else"));
             }
-            claims = Claims { name: more.name.or(claims.name), nonce: None, azp: None, ..more };
+            let others = claims.others.into_iter().chain(more.others).collect();
+            claims = Claims { name: more.name.or(claims.name), nonce: None, azp: None, others, ..more };
         }
         Ok(claims.identity(issuer, false))
     }

@@ -13,6 +13,10 @@ word! {
     pub enum Role {
         SuperAdmin = "super_admin",
         Admin = "admin",
+        /// Looks after servers and the fleet.
+        Operator = "operator",
+        /// Reads, and changes nothing.
+        Auditor = "auditor",
     }
 }
 

@@ -111,32 +111,40 @@ pub async fn held(db: &Db, user: &UserId) -> Result<Vec<Held>> {
 }
 
 record! {
-    /// What a list of users shows of each one's instances.
+    /// How long a user had an instance, or has it: what was asked of it in that time is theirs. What was asked before its first binding is
+    /// its first holder's.
     #[derive(Clone, Debug)]
-    pub struct Summary {
+    pub struct Stay {
         pub user_id: String,
         pub instance_id: String,
         pub instance_name: String,
         pub instance_model: String,
+        /// All that was ever asked of the instance.
         pub total_tokens: i64,
         pub total_requests: i64,
+        /// None: since ever.
+        pub began_at: Option<Timestamp>,
+        /// None: it goes on.
+        pub ended_at: Option<Timestamp>,
     }
 }
 
 /// The instances of these users (of all, when none are named), the first bound first.
-pub async fn summaries(db: &Db, users: Option<&[String]>) -> Result<Vec<Summary>> {
+pub async fn stays(db: &Db, users: Option<&[String]>) -> Result<Vec<Stay>> {
     let (among, args) = match users {
         Some([]) => return Ok(vec![]),
         Some(users) => {
             let marks = vec!["?"; users.len()].join(", ");
-            (format!(" AND b.user_id IN ({marks})"), users.iter().map(Value::from).collect())
+            (format!(" WHERE b.user_id IN ({marks})"), users.iter().map(Value::from).collect())
         }
         None => (String::new(), vec![]),
     };
     let sql = format!(
         "SELECT b.user_id AS user_id, i.id AS instance_id, i.name AS instance_name, i.model AS instance_model, \
-         i.total_tokens AS total_tokens, i.total_requests AS total_requests \
-         FROM binding b JOIN instance i ON i.id = b.instance_id WHERE b.ended_at IS NULL{among} ORDER BY b.created_at, b.id"
+         i.total_tokens AS total_tokens, i.total_requests AS total_requests, b.ended_at AS ended_at, \
+         CASE WHEN EXISTS (SELECT 1 FROM binding o WHERE o.instance_id = b.instance_id \
+             AND (o.created_at < b.created_at OR (o.created_at = b.created_at AND o.id < b.id))) THEN b.created_at END AS began_at \
+         FROM binding b JOIN instance i ON i.id = b.instance_id{among} ORDER BY b.created_at, b.id"
     );
     db.all(&sql, args).await
 }

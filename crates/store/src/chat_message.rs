@@ -68,12 +68,14 @@ record! {
     }
 }
 
-/// Adds a message and lets go of the instance's oldest beyond what is kept. Who holds the instance's row keeps the number exact.
+/// Adds a message and lets go of its user's oldest on this instance beyond what is kept. Who holds the instance's row keeps the number
+/// exact.
 pub async fn insert(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
     insert_unchecked(tx, message).await?;
-    let over = "DELETE FROM chat_message WHERE instance_id = ? AND id IN (SELECT id FROM chat_message WHERE instance_id = ? \
-        ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?)";
-    tx.run(over, args![&message.instance_id, &message.instance_id, KEPT, KEPT]).await.map(drop)
+    let over = "DELETE FROM chat_message WHERE instance_id = ? AND user_id = ? AND id IN (SELECT id FROM chat_message \
+        WHERE instance_id = ? AND user_id = ? ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?)";
+    let (instance, user) = (&message.instance_id, &message.user_id);
+    tx.run(over, args![instance, user, instance, user, KEPT, KEPT]).await.map(drop)
 }
 
 /// Adds a message, however many there are.

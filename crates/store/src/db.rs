@@ -328,6 +328,7 @@ pub enum Lock {
     Rekey = 0x7469_6465_0003,
     UsageDays = 0x7469_6465_0004,
     UsageReader = 0x7469_6465_0005,
+    AlertRules = 0x7469_6465_0006,
 }
 
 /// Where a statement runs: on any connection, or inside a transaction.

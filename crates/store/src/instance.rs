@@ -110,6 +110,11 @@ impl Instance {
     pub fn is_on_server(&self) -> bool {
         self.is_main || !self.home.is_empty()
     }
+
+    /// Whether a super administrator named the unit that runs it, or said that it is the login user's own.
+    pub fn is_unit_adopted(&self) -> bool {
+        self.is_main || !self.unit.is_empty()
+    }
 }
 
 pub fn token_place(id: &str) -> Place<'_> {

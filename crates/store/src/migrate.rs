@@ -20,6 +20,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (13, "pinned", include_str!("../migrations/0013_pinned.sql")),
     (14, "host_trust", include_str!("../migrations/0014_host_trust.sql")),
     (15, "cell", include_str!("../migrations/0015_cell.sql")),
+    (16, "roles", include_str!("../migrations/0016_roles.sql")),
 ];
 
 /// The schema version that this binary knows.

@@ -99,6 +99,17 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Model>> 
     conn.into().first(&format!("SELECT {} FROM model WHERE id = ?", Model::COLUMNS), args![id]).await
 }
 
+/// The model as it is, held until the transaction ends.
+pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Model>> {
+    let sql = format!("SELECT {} FROM model WHERE id = ?{}", Model::COLUMNS, tx.dialect().for_update());
+    tx.first(&sql, args![id]).await
+}
+
+pub async fn switch_off(tx: &mut Tx, id: &str) -> Result<()> {
+    tx.run("UPDATE model SET enabled = ? WHERE id = ?", args![false, id]).await.map(drop)
+}
+
+/// Writes back what was held.
 pub async fn update(tx: &mut Tx, model: &Model) -> Result<()> {
     let sql = "UPDATE model SET kind = ?, provider = ?, price = ?, enabled = ?, chain = ? WHERE id = ?";
     let args = args![model.kind, &model.provider, model.price.billionths(), model.enabled, model.chain, &model.id];

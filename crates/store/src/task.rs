@@ -32,7 +32,10 @@ record! {
         pub error: String,
         pub told: String,
         pub result: String,
+        /// A label.
         pub source: String,
+        /// Who asked for it, as the audit log names them.
+        pub operator: String,
         pub instance_id: Option<String>,
         pub user_id: Option<String>,
         pub worker: Option<String>,
@@ -52,14 +55,15 @@ pub struct Held {
 }
 
 pub async fn insert(tx: &mut Tx, task: &Task) -> Result<()> {
-    let sql = "INSERT INTO task (id, type, payload, status, source, instance_id, user_id, next_attempt_at, created_at, updated_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO task (id, type, payload, status, source, operator, instance_id, user_id, next_attempt_at, created_at, \
+        updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &task.id,
         &task.r#type,
         &task.payload,
         task.status,
         &task.source,
+        &task.operator,
         task.instance_id.as_deref(),
         task.user_id.as_deref(),
         task.next_attempt_at,

@@ -74,6 +74,7 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("settings").about("Print every setting with its environment variable, default and meaning"),
         )
+        .subcommand(Command::new("roles").about("Print the roles of administrators and what each may do"))
 }
 
 fn admin() -> Command {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::{Clock, Error, Kind, Result};
 use domain::App;
-use domain::app::{IdentityProxy, Newcomers, Side};
+use domain::app::{IdentityProxy, Side};
 use domain::bot::Bots;
 use domain::embed::Embed;
 use domain::hashing::Hasher;
@@ -89,8 +89,8 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         zone: config.zone.clone(),
         sealer,
         hasher: Hasher::default(),
-        employee: side(config, &config.employee, Audience::Employee, &keys.employee_jwt.key)?,
-        admin: side(config, &config.admin, Audience::Admin, &keys.admin_jwt.key)?,
+        employee: side(&config.employee, Audience::Employee, &keys.employee_jwt.key)?,
+        admin: side(&config.admin, Audience::Admin, &keys.admin_jwt.key)?,
         proxy: match &config.proxy {
             Some(proxy) => Some(IdentityProxy {
                 issuer: proxy.issuer.clone(),
@@ -169,14 +169,11 @@ pub fn operator(error: store::Error) -> Error {
     Error::from(Kind::Internal).with_operator(error)
 }
 
-fn side(config: &Config, of: &SideConfig, audience: Audience, key: &base::Secret) -> Result<Side> {
+fn side(of: &SideConfig, audience: Audience, key: &base::Secret) -> Result<Side> {
     let lifetime = SignedDuration::from_hours(of.token_hours);
     Ok(Side {
         tokens: TokenKey::new(key, audience, lifetime),
         sso: of.oidc.clone().map(Provider::new).transpose()?,
-        newcomers: Newcomers {
-            welcome: of.auto_create,
-            domains: if audience == Audience::Employee { config.employee_domains.clone() } else { vec![] },
-        },
+        newcomers: of.newcomers.clone(),
     })
 }

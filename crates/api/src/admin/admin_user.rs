@@ -8,7 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::envelope::Data;
-use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State, SuperAdmin};
+use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
 use crate::words::{Role, Status};
@@ -82,8 +82,8 @@ pub struct NewAdmin {
 }
 
 /// Makes an administrator.
-#[utoipa::path(post, path = "/admin-users", tag = "admin-users", extensions(("x-role" = json!("super_admin"))), request_body = NewAdmin, responses((status = 200, body = AdminItem)))]
-async fn create(SuperAdmin(who): SuperAdmin, api: State, Body(body): Body<NewAdmin>) -> Answer<AdminItem> {
+#[utoipa::path(post, path = "/admin-users", tag = "admin-users", request_body = NewAdmin, responses((status = 200, body = AdminItem)))]
+async fn create(who: Admin, api: State, Body(body): Body<NewAdmin>) -> Answer<AdminItem> {
     let new = New {
         email: body.email,
         name: body.name.as_str().to_owned(),
@@ -111,13 +111,8 @@ pub struct AdminPatch {
 /// Changes an administrator.
 ///
 /// The last active super_admin can be neither revoked nor demoted (409).
-#[utoipa::path(patch, path = "/admin-users/{email}", tag = "admin-users", extensions(("x-role" = json!("super_admin"))), params(("email" = String, Path)), request_body = AdminPatch, responses((status = 200, body = AdminItem)))]
-async fn update(
-    SuperAdmin(who): SuperAdmin,
-    api: State,
-    Path(email): Path<String>,
-    Body(body): Body<AdminPatch>,
-) -> Answer<AdminItem> {
+#[utoipa::path(patch, path = "/admin-users/{email}", tag = "admin-users", params(("email" = String, Path)), request_body = AdminPatch, responses((status = 200, body = AdminItem)))]
+async fn update(who: Admin, api: State, Path(email): Path<String>, Body(body): Body<AdminPatch>) -> Answer<AdminItem> {
     let patch = Patch {
         name: body.name.map(|n| n.as_str().to_owned()),
         role: body.role.map(Into::into),
@@ -132,8 +127,8 @@ async fn update(
 /// Deletes an administrator (soft; the e-mail stays taken).
 ///
 /// The last active super_admin cannot be deleted (409).
-#[utoipa::path(delete, path = "/admin-users/{email}", tag = "admin-users", extensions(("x-role" = json!("super_admin"))), params(("email" = String, Path)), responses((status = 200, body = Deleted)))]
-async fn delete(SuperAdmin(who): SuperAdmin, api: State, Path(email): Path<String>) -> Answer<Deleted> {
+#[utoipa::path(delete, path = "/admin-users/{email}", tag = "admin-users", params(("email" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn delete(who: Admin, api: State, Path(email): Path<String>) -> Answer<Deleted> {
     let deleted = admin_user::delete(&api.app, &who.by, &email).await?;
     Ok(Data(Deleted { id: deleted.id }))
 }

@@ -2,14 +2,14 @@
 
 use base::{Listing, Secret, Sort};
 use domain::alert::{self, Alert, Patch, Rule, Set};
+use domain::permission::Permission;
 use serde::{Deserialize, Serialize};
-use store::admin_user::Role;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::envelope::Data;
-use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State, SuperAdmin};
+use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::state::{Api, Shared};
 
 pub fn routes() -> OpenApiRouter<Shared> {
@@ -111,7 +111,7 @@ fn rule_item(set: Set, whole: bool) -> AlertRuleItem {
 /// Every rule as it is set.
 #[utoipa::path(get, path = "/alerts/rules", tag = "alerts", responses((status = 200, body = Listing<AlertRuleItem>)))]
 async fn rules(who: Admin, api: State) -> Answer<Listing<AlertRuleItem>> {
-    let whole = who.account.role == Role::SuperAdmin;
+    let whole = who.by.may(Permission::SetAlertRules);
     let list: Vec<_> = alert::rules(&api.app).await?.into_iter().map(|set| rule_item(set, whole)).collect();
     Ok(Data(Listing { total: Rule::ALL.len() as i64, list }))
 }
@@ -134,9 +134,9 @@ pub struct AlertRulePatch {
 /// Alerts are posted to the channel as JSON {event: raised or resolved, id, rule, subject, message, created_at, resolved_at}, tried
 /// up to five times. `X-Tidepool-Signature` is `t=<seconds>,v1=<hex>`: HMAC-SHA-256 of `<seconds>.<body>` with the signing secret.
 /// `X-Tidepool-Delivery` is the same in every attempt. Private addresses are refused unless `webhook_allow_private` is set.
-#[utoipa::path(put, path = "/alerts/rules/{id}", tag = "alerts", extensions(("x-role" = json!("super_admin"))), params(("id" = String, Path)), request_body = AlertRulePatch, responses((status = 200, body = AlertRuleItem)))]
+#[utoipa::path(put, path = "/alerts/rules/{id}", tag = "alerts", params(("id" = String, Path)), request_body = AlertRulePatch, responses((status = 200, body = AlertRuleItem)))]
 async fn set_rule(
-    SuperAdmin(who): SuperAdmin,
+    who: Admin,
     api: State,
     Path(id): Path<String>,
     Body(body): Body<AlertRulePatch>,

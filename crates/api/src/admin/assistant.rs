@@ -8,6 +8,7 @@ use base::{Error, Kind, Text};
 use domain::assistant::logs::{self, Line, Stream, Veil};
 use domain::assistant::{Assistant, config};
 use domain::instance;
+use domain::permission::Permission;
 use futures_util::stream;
 use openclaw::document::Change;
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,7 @@ async fn read_logs(
     let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
     if wanted.follow == Some(true) {
         let following = logs::follow(&api.app, &assistant, lines).await?;
-        let session = Watched::of(&headers, &api.app);
+        let session = Watched::of(&headers, &api.app, Permission::ReadLogs);
         return Ok(events(api, session, following));
     }
     let veil = Veil::of(&api.app, &assistant.id()).await?;
@@ -256,7 +257,7 @@ pub struct ConfigSet {
 async fn set_config(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<SetConfig>) -> Answer<ConfigSet> {
     let id = InstanceId::named(id);
     let task = instance::set_config(&api.app, &who.by, &id, body.config_json.into_text()).await?;
-    let Data(instance) = detail(&api, &id, Secrets::Masked).await?;
+    let Data(instance) = detail(&api, &who.by, &id, Secrets::Masked).await?;
     Ok(Data(ConfigSet { instance, task_id: task.map(|task| task.as_str().to_owned()) }))
 }
 

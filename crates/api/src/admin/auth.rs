@@ -1,21 +1,27 @@
 //! How administrators log in and out.
 
+use axum::extract::DefaultBodyLimit;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::admin_user::{self, AdminUser};
 use domain::login::{self, Opened};
+use domain::permission::Permission;
 use domain::{session, sso};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::browser::{self, Remembered};
 use crate::envelope::Data;
 use crate::error::ApiError;
 use crate::extract::{Admin, Answer, Body, Caller, Query, State};
 use crate::shape::{ChangePassword, Login, LoginOptions};
 use crate::sso::{self as flow, Callback};
 use crate::state::Shared;
+
+/// Of what anybody may send.
+const BODY_LIMIT: usize = 16 * 1024;
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -26,6 +32,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(change_password))
         .routes(routes!(sso_begin))
         .routes(routes!(sso_callback))
+        // Anybody may send one.
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
 }
 
 /// What the login page may offer.
@@ -60,17 +68,26 @@ impl LoggedIn {
 
 /// Logs in with e-mail and password.
 ///
-/// Ten failures for one e-mail or thirty from one address within five minutes are answered 429 for the
-/// rest of that window. Every attempt is in the audit log.
+/// Ten failures for one e-mail from one address, thirty from one address, or two hundred for one e-mail within five minutes are answered
+/// 429 for the rest of that window. A browser that signed in to the account before has ten of its own: strangers do not lock it out. So
+/// that it is known again, the answer sets a cookie that opens nothing. Every attempt is in the audit log.
 #[utoipa::path(post, path = "/auth/login", tag = "auth", security(()), request_body = Login, responses(
     (status = 200, body = LoggedIn),
     (status = 401, description = "wrong email or password"),
     (status = 403, description = "the account is revoked"),
     (status = 429, description = "too many failures; Retry-After says when the window ends"),
+    (status = 503, description = "too many people sign in at this moment; Retry-After says when to try again"),
 ))]
-async fn login(api: State, caller: Caller, Body(body): Body<Login>) -> Answer<LoggedIn> {
-    let opened = login::admin(&api.app, &caller.0, body.email.as_str(), body.password).await?;
-    Ok(Data(LoggedIn::new(opened)))
+async fn login(
+    api: State,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body<Login>,
+) -> Result<(Remembered, Data<LoggedIn>), ApiError> {
+    let email = body.email.as_str();
+    let known = browser::mark(&api, &headers, email);
+    let opened = login::admin(&api.app, &caller.0, email, body.password, known).await?;
+    Ok((browser::remember(&api, email)?, Data(LoggedIn::new(opened))))
 }
 
 /// Ends the token of this request.
@@ -89,6 +106,9 @@ pub struct Me {
     name: String,
     #[schema(example = "super_admin")]
     role: &'static str,
+    /// What the role may do; docs/roles.md says what each is.
+    #[schema(example = json!(["account.own", "fleet.read"]))]
+    permissions: Vec<&'static str>,
     /// False for accounts that sign in through SSO only.
     has_password: bool,
 }
@@ -98,7 +118,9 @@ pub struct Me {
 async fn me(who: Admin, api: State) -> Answer<Me> {
     let account = admin_user::find(&api.app, &who.account.id).await?;
     let has_password = account.has_password();
-    Ok(Data(Me { id: account.id, email: account.email, name: account.name, role: account.role.as_str(), has_password }))
+    let permissions = Permission::all_of(account.role).map(Permission::as_str).collect();
+    let (id, email, name, role) = (account.id, account.email, account.name, account.role.as_str());
+    Ok(Data(Me { id, email, name, role, permissions, has_password }))
 }
 
 /// Changes the own password (beyond the spec).

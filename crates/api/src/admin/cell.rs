@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::envelope::Data;
-use crate::extract::{Admin, Answer, Body, Path, State, SuperAdmin};
+use crate::extract::{Admin, Answer, Body, Path, State};
 use crate::shape::Enqueued;
 use crate::state::{Api, Shared};
 use crate::words::CellState;
@@ -165,10 +165,10 @@ async fn enter(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueue
 }
 
 /// Takes an instance out of its cell (beyond the spec; super administrators only): enqueues confine_instance.
-#[utoipa::path(post, path = "/instances/{id}/cell/leave", tag = "instances", extensions(("x-role" = json!("super_admin"))), params(("id" = String, Path)), responses(
+#[utoipa::path(post, path = "/instances/{id}/cell/leave", tag = "instances", params(("id" = String, Path)), responses(
     (status = 200, body = Enqueued), (status = 409, description = "its unit is not ours"),
 ))]
-async fn leave(SuperAdmin(who): SuperAdmin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
+async fn leave(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
     Ok(Data(cell::confine(&api.app, &who.by, &InstanceId::named(id), false).await?.into()))
 }
 
@@ -205,11 +205,11 @@ pub struct SetOpenings {
 ///
 /// With `devices`, `docker` or `sudo` the instance counts as one that runs as root: it is not listed for employees, claimed or pooled, and
 /// an instance that a pool holds is refused. One that runs in its cell is restarted by a task.
-#[utoipa::path(put, path = "/instances/{id}/cell/openings", tag = "instances", extensions(("x-role" = json!("super_admin"))), params(("id" = String, Path)), request_body = SetOpenings, responses(
+#[utoipa::path(put, path = "/instances/{id}/cell/openings", tag = "instances", params(("id" = String, Path)), request_body = SetOpenings, responses(
     (status = 200, body = CellDetail), (status = 409, description = "a pool holds it"),
 ))]
 async fn set_openings(
-    SuperAdmin(who): SuperAdmin,
+    who: Admin,
     api: State,
     Path(id): Path<String>,
     Body(body): Body<SetOpenings>,

@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::event::{self, Event, Listener, Next};
+use domain::permission::Permission;
 use futures_util::stream;
 use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
@@ -46,7 +47,7 @@ async fn events(_: Admin, api: State, headers: HeaderMap) -> Result<Response, Ap
     // From before the listening: whoever is cut off before the first event misses nothing.
     let hello = last.unwrap_or_else(|| api.app.clock.now().as_millisecond());
     let listener = event::listen(&api.app, last).await?;
-    let session = Watched::of(&headers, &api.app);
+    let session = Watched::of(&headers, &api.app, Permission::ReadFleet);
     let begun = Stream { api, listener, session, began: Instant::now(), hello: Some(hello) };
     let pieces = stream::unfold(begun, |mut stream| async move {
         let piece = stream.next().await?;

@@ -2,8 +2,10 @@
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Error, GatewayPort, Listing, Name, Secret, Sort, Text};
+use domain::audit::By;
 use domain::instance::{self, Listed, New, Patch};
 use domain::listener;
+use domain::permission::Permission;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -204,7 +206,7 @@ pub struct InstanceKey {
     last_checked_at: Option<String>,
 }
 
-/// How a detail shows the token.
+/// How a detail shows the token. The configuration's secrets are masked to whoever may not see them, in either case.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Secrets {
@@ -212,9 +214,19 @@ pub enum Secrets {
     Whole,
 }
 
-pub(super) async fn detail(api: &Api, id: &InstanceId, secrets: Secrets) -> Answer<InstanceDetail> {
+impl Secrets {
+    /// As much as the caller may see.
+    fn of(by: &By) -> Secrets {
+        if by.may(Permission::SeeSecrets) { Secrets::Whole } else { Secrets::Masked }
+    }
+}
+
+pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets) -> Answer<InstanceDetail> {
     let listed = instance::show(&api.app, id).await?;
-    let config_json = listed.instance.config_json.clone();
+    let config_json = match by.may(Permission::SeeSecrets) {
+        true => listed.instance.config_json.clone(),
+        false => instance::masked_config(&listed.instance)?,
+    };
     let (home, unit) = (listed.instance.home.clone(), listed.instance.unit.clone());
     let token = listed.instance.token(&api.app.sealer).map_err(base::Error::from)?;
     let token = match secrets {
@@ -263,7 +275,8 @@ pub(super) async fn detail(api: &Api, id: &InstanceId, secrets: Secrets) -> Answ
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Shown {
-    /// `masked` hides the token as lists do (beyond the spec); `whole`, which is the default, writes an audit entry `secret.reveal`.
+    /// `masked` hides the token as lists do (beyond the spec); `whole`, which is the default of whoever may see secrets, writes an audit
+    /// entry `secret.reveal`.
     #[param(inline)]
     secrets: Option<Secrets>,
 }
@@ -273,11 +286,12 @@ pub struct Shown {
 /// The answers to changes have it masked; the one to its creation has it whole.
 #[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path), Shown), responses((status = 200, body = InstanceDetail)))]
 async fn show(who: Admin, api: State, Path(id): Path<String>, Query(shown): Query<Shown>) -> Answer<InstanceDetail> {
-    let (id, secrets) = (InstanceId::named(id), shown.secrets.unwrap_or(Secrets::Whole));
+    let (id, secrets) = (InstanceId::named(id), shown.secrets.unwrap_or_else(|| Secrets::of(&who.by)));
     if secrets == Secrets::Whole {
+        who.by.require(Permission::SeeSecrets)?;
         instance::reveal(&api.app, &who.by, &id).await?;
     }
-    detail(&api, &id, secrets).await
+    detail(&api, &who.by, &id, secrets).await
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -338,7 +352,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
         provision: body.provision,
     };
     instance::create(&api.app, &who.by, new).await?;
-    detail(&api, &id, Secrets::Whole).await
+    detail(&api, &who.by, &id, Secrets::of(&who.by)).await
 }
 
 /// An address that a browser opens a socket to, and no other kind. Loopback is the server's own; a name is looked at when
@@ -389,7 +403,7 @@ async fn update(
         embed_enabled: body.embed_enabled,
     };
     instance::update(&api.app, &who.by, &id, patch).await?;
-    detail(&api, &id, Secrets::Masked).await
+    detail(&api, &who.by, &id, Secrets::Masked).await
 }
 
 /// Deletes an instance (soft): its binding and pool entry end, its port is free, its host is told.
@@ -418,7 +432,7 @@ async fn assign(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
     let id = InstanceId::named(id);
     let user = body.user_id.flatten().map(|u| UserId::named(u.as_str()));
     instance::assign(&api.app, &who.by, &id, user.as_ref()).await?;
-    detail(&api, &id, Secrets::Masked).await
+    detail(&api, &who.by, &id, Secrets::Masked).await
 }
 
 #[derive(Serialize, ToSchema)]

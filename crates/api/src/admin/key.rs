@@ -2,8 +2,9 @@
 
 use base::id::{InstanceId, KeyId};
 use base::money::Spend;
-use base::{Error, Kind, Listing, Name, Sort, Text};
+use base::{Error, Listing, Name, Sort, Text};
 use domain::key::{self, New, Spent};
+use domain::permission::Permission;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -129,7 +130,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<Made
         return Err(Error::field("quota", "must be 0 or more").into());
     }
     if body.instance_id.is_none() {
-        super_admin_only(&who)?;
+        who.by.require(Permission::ManageFreeKeys)?;
     }
     let new = New {
         instance_id: body.instance_id.map(|id| InstanceId::named(id.as_str())),
@@ -144,16 +145,12 @@ async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<Made
     Ok(Data(MadeKey { key: item(&api, made)?, secret }))
 }
 
-fn super_admin_only(who: &Admin) -> Result<(), Error> {
-    if who.account.role == store::admin_user::Role::SuperAdmin { Ok(()) } else { Err(Kind::NoAccess.into()) }
-}
-
 /// Deletes a sub key, at the gateway too. One without an instance is a super_admin's to delete.
 #[utoipa::path(delete, path = "/keys/{id}", tag = "keys", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
     let key_id = KeyId::named(id.clone());
     if key::find(&api.app, &key_id).await?.key.instance_id.is_none() {
-        super_admin_only(&who)?;
+        who.by.require(Permission::ManageFreeKeys)?;
     }
     key::delete(&api.app, &who.by, &key_id).await?;
     Ok(Data(Deleted { id }))

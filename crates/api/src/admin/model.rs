@@ -58,7 +58,7 @@ async fn list(_: Admin, api: State) -> Answer<Listing<ModelItem>> {
 pub struct ModelPatch {
     /// Whether employees and assistants may use it.
     enabled: Option<bool>,
-    /// US dollars per 1,000 tokens: what the embedded gateway charges from now on.
+    /// US dollars per 1,000 tokens: what the embedded gateway charges from now on. Needs the permission `models.prices`.
     #[schema(minimum = 0, example = 0.003)]
     price_per_1k: Option<f64>,
 }

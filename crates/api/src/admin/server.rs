@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::instance::{InstanceItem, item as instance_item};
 use crate::envelope::Data;
-use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State, SuperAdmin};
+use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::{Deleted, Enqueued};
 use crate::state::{Api, Shared};
 use crate::words::ServerStatus;
@@ -239,8 +239,8 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
 /// Deletes a server (soft).
 ///
 /// A server that still has instances is refused (409).
-#[utoipa::path(delete, path = "/servers/{id}", tag = "servers", extensions(("x-role" = json!("super_admin"))), params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
-async fn delete(SuperAdmin(who): SuperAdmin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
+#[utoipa::path(delete, path = "/servers/{id}", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Deleted> {
     server::delete(&api.app, &who.by, &ServerId::named(id.clone())).await?;
     Ok(Data(Deleted { id }))
 }

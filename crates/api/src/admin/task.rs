@@ -37,8 +37,10 @@ pub struct TaskItem {
     attempts: i64,
     error: String,
     result: String,
-    /// Who or what enqueued it.
+    /// A label that whoever enqueued it chose; their e-mail, or what made it necessary, when they chose none.
     source: String,
+    /// Who asked for it.
+    operator: String,
     instance_id: Option<String>,
     /// When it is tried next; null when it is not waiting.
     next_attempt_at: Option<String>,
@@ -57,6 +59,7 @@ fn item(api: &Api, task: task::Task) -> TaskItem {
         error: task.error,
         result: task.result,
         source: task.source,
+        operator: task.operator,
         instance_id: task.instance_id,
         next_attempt_at: waits.then(|| api.zone().show(task.next_attempt_at)),
         created_at: api.zone().show(task.created_at),
@@ -143,12 +146,13 @@ pub struct NewTask {
     r#type: Text<50>,
     #[schema(value_type = Object, example = json!({"instance_id": "assistant-01"}))]
     payload: Value,
-    /// The own e-mail when omitted.
+    /// A label; the own e-mail when omitted.
     source: Option<Text<100>>,
 }
 
 /// Enqueues a task by hand.
 ///
+/// Besides `tasks.manage` it needs the permission of what it does: `prepare_server` that of servers, for example.
 /// Payloads are objects: init_instance {instance_id, user_id}; bootstrap_profession_instance {entry_id,
 /// instance_id, user_id}; apply_marketplace_item {install_id}; all others {instance_id}.
 #[utoipa::path(post, path = "/tasks", tag = "tasks", request_body = NewTask, responses((status = 200, body = TaskItem)))]

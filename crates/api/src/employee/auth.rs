@@ -1,5 +1,6 @@
 //! How employees log in and out.
 
+use axum::extract::DefaultBodyLimit;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::login::{self, Opened};
@@ -10,12 +11,16 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::browser::{self, Remembered};
 use crate::envelope::Data;
 use crate::error::ApiError;
 use crate::extract::{Answer, Body, Caller, Employee, Query, State};
 use crate::shape::{Login, LoginOptions};
 use crate::sso::{self as flow, Callback};
 use crate::state::Shared;
+
+/// Of what anybody may send.
+const BODY_LIMIT: usize = 16 * 1024;
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -25,6 +30,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(sso_begin))
         .routes(routes!(sso_callback))
         .routes(routes!(verify))
+        // Anybody may send one.
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
 }
 
 /// What the login page may offer.
@@ -52,17 +59,26 @@ impl LoggedIn {
 
 /// Logs in with e-mail and password.
 ///
-/// Ten failures for one e-mail or thirty from one address within five minutes are answered 429 for the
-/// rest of that window.
+/// Ten failures for one e-mail from one address, thirty from one address, or two hundred for one e-mail within five minutes are answered
+/// 429 for the rest of that window. A browser that signed in to the account before has ten of its own: strangers do not lock it out. So
+/// that it is known again, the answer sets a cookie that opens nothing.
 #[utoipa::path(post, path = "/auth/login", tag = "auth", security(()), request_body = Login, responses(
     (status = 200, body = LoggedIn),
     (status = 401, description = "wrong email or password"),
     (status = 403, description = "the account is revoked"),
     (status = 429, description = "too many failures; Retry-After says when the window ends"),
+    (status = 503, description = "too many people sign in at this moment; Retry-After says when to try again"),
 ))]
-async fn login(api: State, caller: Caller, Body(body): Body<Login>) -> Answer<LoggedIn> {
-    let opened = login::employee(&api.app, &caller.0, body.email.as_str(), body.password).await?;
-    Ok(Data(LoggedIn::new(opened)))
+async fn login(
+    api: State,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body<Login>,
+) -> Result<(Remembered, Data<LoggedIn>), ApiError> {
+    let email = body.email.as_str();
+    let known = browser::mark(&api, &headers, email);
+    let opened = login::employee(&api.app, &caller.0, email, body.password, known).await?;
+    Ok((browser::remember(&api, email)?, Data(LoggedIn::new(opened))))
 }
 
 /// Ends the token of this request.

@@ -63,7 +63,7 @@ pub struct Reply {
     latency_ms: i64,
 }
 
-/// Asks a model with the instance's own key; question and answer are stored (5,000 messages per instance).
+/// Asks a model with the instance's own key; question and answer are stored (5,000 messages per user and instance).
 ///
 /// With `stream`, the answer is an event stream: chat-completions chunks byte for byte as the LLM gateway sends
 /// them, ended by `[DONE]`; when it breaks off after its beginning, an event `error` carries the envelope. An unknown model

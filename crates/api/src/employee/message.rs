@@ -59,7 +59,7 @@ pub struct SaveMessage {
 /// Stores a message of a chat with an own instance.
 ///
 /// What POST /me/chat stored itself (the same role and words within ten minutes) is recognised once and not stored twice; so is
-/// what is saved up to a minute before POST /me/chat. An instance keeps its newest 5,000 messages. Every refusal of the body is
+/// what is saved up to a minute before POST /me/chat. Of each user on each instance the newest 5,000 messages are kept. Every refusal of the body is
 /// "bad request"; the body may have 8 MiB, the content 256 KiB.
 #[utoipa::path(post, path = "/me/chat/save", tag = "chat", request_body = SaveMessage, responses(
     (status = 200, description = "stored"),

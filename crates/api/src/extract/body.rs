@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::RequestExt as _;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use base::{Error, Kind};
+use http_body_util::{BodyExt as _, LengthLimitError};
 use serde::de::DeserializeOwned;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::ApiError;
 use crate::state::Shared;
@@ -16,21 +17,21 @@ pub struct Body<T>(pub T);
 
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What all unfinished bodies of the process may take together, in units: 128 MiB.
+static ROOM: Semaphore = Semaphore::const_new((128 << 20) / UNIT);
+const UNIT: usize = 4 << 10;
+/// What each may take in any case.
+const FREE: usize = 16 << 10;
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &Shared) -> Result<Body<T>, ApiError> {
+    async fn from_request(request: Request, _: &Shared) -> Result<Body<T>, ApiError> {
         let unmarked = !request.headers().contains_key(header::CONTENT_TYPE);
         if !unmarked && !is_json(request.headers()) {
             return Err(Error::new(Kind::BadRequest, "the body must be application/json").into());
         }
-        let arrived = tokio::time::timeout(PATIENCE, Bytes::from_request(request, state)).await;
-        let late = |_| Error::new(Kind::BadRequest, "the body did not arrive in time");
-        let bytes = arrived.map_err(late)?.map_err(|rejection| match rejection {
-            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => Error::from(Kind::TooLarge),
-            _ => Error::new(Kind::BadRequest, "the body could not be read"),
-        })?;
+        let Collected { bytes, room: _room } = collect(request).await?;
         // No body at all is an empty object: whether that is enough is the route's to say.
         match (unmarked, bytes.is_empty()) {
             (true, true) => read(b"{}").map(Body).map_err(ApiError),
@@ -38,6 +39,62 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
             (false, _) => read(&bytes).map(Body).map_err(ApiError),
         }
     }
+}
+
+/// A whole body, and what it takes of the room for all of them while it is looked at.
+pub struct Collected {
+    pub bytes: Vec<u8>,
+    room: Option<SemaphorePermit<'static>>,
+}
+
+/// Reads the body of a request, up to the limit of its route. Many that never end take no more than the room for all bodies.
+pub async fn collect(request: Request) -> Result<Collected, Error> {
+    let late = |_| Error::new(Kind::BadRequest, "the body did not arrive in time");
+    let mut body = request.with_limited_body().into_body();
+    let collected = async {
+        let mut collected = Collected { bytes: vec![], room: None };
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| match is_too_large(&error) {
+                true => Error::from(Kind::TooLarge),
+                false => Error::new(Kind::BadRequest, "the body could not be read"),
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            collected.bytes.extend_from_slice(&data);
+            collected.take_room()?;
+        }
+        Ok(collected)
+    };
+    tokio::time::timeout(PATIENCE, collected).await.map_err(late)?
+}
+
+impl Collected {
+    /// The first bytes are free: who sends little is not refused for those who send much.
+    fn take_room(&mut self) -> Result<(), Error> {
+        let units = |permit: &Option<SemaphorePermit<'_>>| permit.as_ref().map_or(0, SemaphorePermit::num_permits);
+        let wanted = self.bytes.capacity().saturating_sub(FREE).div_ceil(UNIT);
+        let more = u32::try_from(wanted.saturating_sub(units(&self.room))).map_err(Error::internal)?;
+        if more == 0 {
+            return Ok(());
+        }
+        let busy = || Error::new(Kind::Unavailable, "too many large requests arrive; try again in a moment");
+        let room = ROOM.try_acquire_many(more).map_err(|_| busy().retry_after(Duration::from_secs(5)))?;
+        match &mut self.room {
+            Some(held) => held.merge(room),
+            none => *none = Some(room),
+        }
+        Ok(())
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(one) = cause {
+        if one.is::<LengthLimitError>() {
+            return true;
+        }
+        cause = one.source();
+    }
+    false
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {

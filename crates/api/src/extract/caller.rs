@@ -7,6 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use domain::audit::By;
+use domain::permission::Rights;
 use ipnet::IpNet;
 
 use crate::state::Shared;
@@ -35,7 +36,7 @@ pub(super) fn by(parts: &Parts, api: &Shared, operator: &str) -> By {
         ip: ip.map(|ip| ip.to_string()).unwrap_or_default(),
         user_agent: user_agent.to_owned(),
         on_behalf_of: String::new(),
-        is_super: false,
+        rights: Rights::None,
     }
 }
 

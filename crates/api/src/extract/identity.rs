@@ -1,12 +1,12 @@
 //! Identity as an argument: a handler that takes one of these cannot forget to check it.
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use base::{Error, Kind};
 use domain::audit::By;
+use domain::permission::{Permission, Rights};
 use domain::session;
-use store::admin_user::Role;
 
 use super::caller::by;
 use crate::error::ApiError;
@@ -16,15 +16,12 @@ use crate::trace::Who;
 /// A logged-in employee.
 pub struct Employee(pub session::Employee);
 
-/// A logged-in administrator of either role.
+/// A logged-in administrator who may do what the operation needs, by the table of `domain::permission`.
 pub struct Admin {
     pub account: session::Admin,
     /// For the audit log.
     pub by: By,
 }
-
-/// A logged-in administrator who may manage the others.
-pub struct SuperAdmin(pub Admin);
 
 impl FromRequestParts<Shared> for Employee {
     type Rejection = ApiError;
@@ -42,21 +39,21 @@ impl FromRequestParts<Shared> for Admin {
     async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Admin, ApiError> {
         let account = session::admin(&api.app, bearer(&parts.headers)?).await?;
         Who::tell(parts, account.id.as_str());
-        let by = By { is_super: account.role == Role::SuperAdmin, ..by(parts, api, &account.email) };
+        let by = By { rights: Rights::Of(account.role), ..by(parts, api, &account.email) };
+        by.require(needed(parts)?)?;
         Ok(Admin { account, by })
     }
 }
 
-impl FromRequestParts<Shared> for SuperAdmin {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<SuperAdmin, ApiError> {
-        let admin = Admin::from_request_parts(parts, api).await?;
-        match admin.account.role {
-            Role::SuperAdmin => Ok(SuperAdmin(admin)),
-            Role::Admin => Err(Error::from(Kind::NoAccess).with_operator("needs super_admin").into()),
-        }
-    }
+/// What the operation needs that a request is for. One that is not in the table is nobody's.
+pub fn needed(parts: &Parts) -> Result<Permission, Error> {
+    let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+    // The public URL may put a prefix before it.
+    let path = route.rsplit_once("/api/v1").map_or(route, |(_, path)| path);
+    // A GET without its body is the same operation.
+    let method = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
+    let found = Permission::of_operation(method.as_str(), path);
+    found.ok_or_else(|| Error::internal(format_args!("no permission is named for {} {path}", parts.method)))
 }
 
 pub fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {

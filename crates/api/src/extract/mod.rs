@@ -7,9 +7,9 @@ mod paging;
 mod path;
 mod query;
 
-pub use body::Body;
+pub use body::{Body, collect};
 pub use caller::{Caller, Peer, is_trusted_proxy};
-pub use identity::{Admin, Employee, SuperAdmin, bearer};
+pub use identity::{Admin, Employee, bearer};
 pub use paging::Paging;
 pub use path::Path;
 pub use query::Query;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{Tx, alert};
 
+use crate::permission::Permission;
 use crate::task::{Context, Payload, Run};
 
 pub(super) const RAISED: &str = "raised";
@@ -24,6 +25,10 @@ impl Payload for DeliverAlert {
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::SetAlertRules
     }
 }
 

@@ -92,6 +92,8 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
         app.webhooks.check(url)?;
     }
     let mut tx = app.db.begin().await?;
+    // A whole row is written back, which may not be there yet: two changes at once would each undo the other.
+    tx.lock(store::db::Lock::AlertRules).await?;
     let old = stored::rule(&mut tx, id).await?;
     let was = set_of(app, rule, old.clone())?;
     let mut record = AlertRule {

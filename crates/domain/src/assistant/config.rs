@@ -14,7 +14,7 @@ use store::instance;
 
 use super::{Assistant, cell, debt, install, service, settings};
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, Deed};
 use crate::task::Context;
 
 /// How often an edit is made anew because somebody else wrote meanwhile.
@@ -178,7 +178,7 @@ pub async fn change(
 
 /// What was written, in the audit log: from then on that is not owed any more.
 async fn record(context: &Context, assistant: &Assistant, told: &str) -> Result<()> {
-    let by = By::system().named(&context.task.source);
+    let by = context.by();
     let mut tx = context.app.db.begin().await?;
     let deed = Deed::info(Action::InstanceUpdate, &assistant.instance.id, told);
     audit::record(&context.app, &mut tx, &by, deed).await?;

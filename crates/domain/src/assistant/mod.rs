@@ -53,6 +53,8 @@ pub struct Defaults {
     pub settle: Duration,
     /// The bytes of memory that must be free for one more assistant.
     pub least_memory: u64,
+    /// Whether a server may be the machine itself, on which the platform runs.
+    pub local_server: bool,
 }
 
 impl Default for Defaults {
@@ -67,6 +69,7 @@ impl Default for Defaults {
             start_limit: Duration::from_secs(120),
             settle: Duration::from_secs(10),
             least_memory: 1 << 30,
+            local_server: false,
         }
     }
 }

@@ -37,10 +37,21 @@ pub async fn stop(context: &Context, assistant: &Assistant) -> Result<()> {
 
 /// The same where nobody is to start it again.
 pub async fn stop_for_good(context: &Context, assistant: &Assistant) -> Result<()> {
+    require_ours(assistant).await?;
     let began = Instant::now();
     systemd::stop(&assistant.host, &assistant.place.unit).await?;
     context.log(&format!("stopped after {:.1} s", began.elapsed().as_secs_f32())).await?;
     free_port(context, assistant).await
+}
+
+/// A unit that the platform did not write is somebody else's program, whatever its name: it is stopped and started only where a super
+/// administrator named it.
+async fn require_ours(assistant: &Assistant) -> Result<()> {
+    if assistant.instance.is_unit_adopted() || unit::read(assistant).await?.is_some_and(|text| unit::is_ours(&text)) {
+        return Ok(());
+    }
+    let name = &assistant.place.unit;
+    Err(Error::conflict(format!("unit {name} is not ours, and nobody adopted it: it is neither stopped nor started")))
 }
 
 async fn free_port(context: &Context, assistant: &Assistant) -> Result<()> {
@@ -63,7 +74,9 @@ async fn free_port(context: &Context, assistant: &Assistant) -> Result<()> {
 /// Starts the gateway and waits until it is ready.
 pub async fn start(context: &Context, assistant: &Assistant) -> Result<()> {
     let (host, name) = (&assistant.host, &assistant.place.unit);
-    if state(assistant).await?.active == Active::Failed {
+    let state = state(assistant).await?;
+    require_ours(assistant).await?;
+    if state.active == Active::Failed {
         systemd::reset_failed(host, name).await?;
     }
     if unit::follow_port(&context.app, assistant).await? {

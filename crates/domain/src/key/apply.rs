@@ -11,6 +11,7 @@ use super::Spent;
 use super::turn::Turn;
 use crate::App;
 use crate::audit::{self, Action, By, Deed, Level};
+use crate::permission::Permission;
 use crate::task::{Context, Payload, Run};
 
 /// The gateway must follow the record of a key.
@@ -25,6 +26,10 @@ impl Payload for ApplyKey {
     /// None: nothing happens on the instance, so it need not wait for what does.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageKeys
     }
 }
 

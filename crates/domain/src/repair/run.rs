@@ -12,6 +12,7 @@ use store::repair::{self, Repair, Status};
 use super::{AUTO_RECOVERY, Case, Proof, conclude, handler, open, recover};
 use crate::assistant::{Assistant, config, health};
 use crate::key::{self, check::SELF_HEAL};
+use crate::permission::Permission;
 use crate::task::{Context, MOST_ATTEMPTS, Payload, Run};
 
 /// A repair that was begun must be done.
@@ -26,6 +27,10 @@ impl Payload for RepairInstance {
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageInstances
     }
 }
 

@@ -13,6 +13,7 @@ use super::worker::MOST_ATTEMPTS;
 use crate::assistant::{Assistant, config, debt, files, install as program, service, settings};
 use crate::install::{self, Place, Wish};
 use crate::marketplace::CONFIG_DOCUMENT;
+use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplyMarketplaceItem {
@@ -24,6 +25,10 @@ impl Payload for ApplyMarketplaceItem {
 
     async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(crate::install::instance_of(tx, &InstallId::named(&self.install_id)).await?))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageMarketplace
     }
 }
 

@@ -9,6 +9,7 @@ use store::{Tx, marketplace, pool, profession};
 
 use super::init_instance::init;
 use super::kind::{Context, Payload, Run};
+use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootstrapProfessionInstance {
@@ -22,6 +23,10 @@ impl Payload for BootstrapProfessionInstance {
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManagePools
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use store::{Tx, chat_binding};
 
 use super::kind::{Context, Payload, Run};
+use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClearWebhook {
@@ -18,6 +19,10 @@ impl Payload for ClearWebhook {
     /// About the platform alone: it waits for no server.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManagePeople
     }
 }
 

@@ -13,7 +13,8 @@ use super::kind::{Context, Payload, Run};
 use crate::assistant::cell as cells;
 use crate::assistant::unit::Confine;
 use crate::assistant::{Assistant, archive, config, debt, install, service, trial, unit};
-use crate::audit::{self, Action, By, Deed, Level};
+use crate::audit::{self, Action, Deed, Level};
+use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConfineInstance {
@@ -30,8 +31,8 @@ impl Payload for ConfineInstance {
         Ok(Some(InstanceId::named(&self.instance_id)))
     }
 
-    fn needs_super_administrator(&self) -> bool {
-        self.confined == Some(false)
+    fn permission(&self) -> Permission {
+        if self.confined == Some(false) { Permission::OpenCells } else { Permission::ManageInstances }
     }
 }
 
@@ -124,7 +125,7 @@ async fn back(context: &Context, assistant: &Assistant, name: &str) -> Result<()
 }
 
 async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {
-    let by = By::system().named(&context.task.source);
+    let by = context.by();
     let deed = Deed { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
     audit::record_alone(&context.app, &by, deed).await
 }

@@ -14,6 +14,8 @@ use store::task::{Held, Task};
 use store::task_log;
 
 use crate::App;
+use crate::audit::By;
+use crate::permission::Permission;
 
 /// A task's payload: an object of ids, never of secrets.
 pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -22,10 +24,8 @@ pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The instance it is about: no two tasks of one instance run at the same time.
     fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
 
-    /// Whether only a super administrator may ask for it by name.
-    fn needs_super_administrator(&self) -> bool {
-        false
-    }
+    /// What whoever asks for it by name must be allowed to do.
+    fn permission(&self) -> Permission;
 }
 
 /// A payload that can be run.
@@ -42,6 +42,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// What the task does is done by the platform, in the name of whoever asked for it.
+    pub fn by(&self) -> By {
+        By::system().named(&self.task.operator)
+    }
+
     /// Writes a step into the task's log.
     pub async fn log(&self, line: &str) -> Result<()> {
         Ok(task_log::write(&self.app.db, &self.task.id, self.held.attempt, line, self.app.clock.now()).await?)
@@ -54,7 +59,7 @@ type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 pub(super) struct Checked {
     pub payload: String,
     pub instance: Option<InstanceId>,
-    pub needs_super_administrator: bool,
+    pub permission: Permission,
 }
 
 /// One line of the list of types.
@@ -64,12 +69,14 @@ pub struct TaskType {
     pub other_name: Option<&'static str>,
     /// Reads a payload.
     pub(super) check: for<'a> fn(Value, &'a mut Tx) -> Eventually<'a, Checked>,
+    /// What a kept payload needs.
+    pub(super) permission: fn(Value) -> Result<Permission>,
     pub(super) run: fn(Value, Context) -> Eventually<'static, String>,
 }
 
 impl TaskType {
     pub const fn run_by<R: Run>() -> TaskType {
-        TaskType { name: R::TYPE, other_name: None, check: check::<R>, run: run::<R> }
+        TaskType { name: R::TYPE, other_name: None, check: check::<R>, permission: permission::<R>, run: run::<R> }
     }
 
     pub const fn also_named(self, other: &'static str) -> TaskType {
@@ -86,9 +93,14 @@ fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
         let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
         // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
         let kept = serde_json::to_string(&payload).map_err(Error::internal)?;
-        let needs_super_administrator = payload.needs_super_administrator();
-        Ok(Checked { payload: kept, instance: payload.instance(tx).await?, needs_super_administrator })
+        let permission = payload.permission();
+        Ok(Checked { payload: kept, instance: payload.instance(tx).await?, permission })
     })
+}
+
+fn permission<P: Payload>(payload: Value) -> Result<Permission> {
+    let payload: P = serde_json::from_value(payload).map_err(Error::internal)?;
+    Ok(payload.permission())
 }
 
 fn run<R: Run>(payload: Value, context: Context) -> Eventually<'static, String> {

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use store::Tx;
 
 use super::kind::Payload;
+use crate::permission::Permission;
 
 macro_rules! of_instance {
-    ($($(#[$meta:meta])* $name:ident = $type:literal { $($field:ident),* })*) => {$(
+    ($($(#[$meta:meta])* $name:ident = $type:literal { $($field:ident),* } for $permission:ident)*) => {$(
         $(#[$meta])*
         #[derive(Clone, Debug, Serialize, Deserialize)]
         pub struct $name {
@@ -22,25 +23,29 @@ macro_rules! of_instance {
             async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
                 Ok(Some(InstanceId::named(&self.instance_id)))
             }
+
+            fn permission(&self) -> Permission {
+                Permission::$permission
+            }
         }
     )*};
 }
 
 of_instance! {
     /// An employee claimed the instance: write its configuration and guide, start it.
-    InitInstance = "init_instance" { user_id }
+    InitInstance = "init_instance" { user_id } for ManagePeople
     /// Copy the model list into the instance's configuration.
-    SyncModelsToInstance = "sync_models_to_instance" {}
+    SyncModelsToInstance = "sync_models_to_instance" {} for ManageInstances
     /// Write the instance's sub key into its configuration.
-    SyncKeyToInstance = "sync_key_to_instance" {}
+    SyncKeyToInstance = "sync_key_to_instance" {} for ManageInstances
     /// Make the instance on its server: home, configuration, unit, key, start.
-    ProvisionInstance = "provision_instance" {}
+    ProvisionInstance = "provision_instance" {} for ManageInstances
     /// Take the instance off its server.
-    RetireInstance = "retire_instance" {}
+    RetireInstance = "retire_instance" {} for ManageInstances
     /// Remove the traces of whoever had the instance; nothing else of the instance runs before.
-    CleanInstance = "clean_instance" {}
+    CleanInstance = "clean_instance" {} for ManageInstances
     /// Bring the stored configuration into the one on the server.
-    WriteConfig = "write_config" {}
+    WriteConfig = "write_config" {} for ManageInstances
     /// Stop the instance, free its port, start it.
-    RestartInstance = "restart_instance" {}
+    RestartInstance = "restart_instance" {} for ManageInstances
 }

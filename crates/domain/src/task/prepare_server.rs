@@ -7,8 +7,9 @@ use store::{Tx, server};
 
 use super::kind::{Context, Payload, Run};
 use crate::assistant::install;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, Deed};
 use crate::host;
+use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PrepareServer {
@@ -23,6 +24,10 @@ impl Payload for PrepareServer {
         found.ok_or_else(|| Error::field("payload.server_id", "there is no such server"))?;
         Ok(None)
     }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageServers
+    }
 }
 
 impl Run for PrepareServer {
@@ -33,7 +38,7 @@ impl Run for PrepareServer {
         context.log(&format!("installing OpenClaw {}, unless it is there", app.assistants.version)).await?;
         let said = install::ensure(app, &server, &host, &app.assistants.version).await?;
         let detail = format!("prepared: {said}");
-        let by = By::system().named(&context.task.source);
+        let by = context.by();
         audit::record_alone(app, &by, Deed::info(Action::ServerAction, &server.id, &detail)).await?;
         Ok(said.to_string())
     }

@@ -1,6 +1,6 @@
 //! Putting tasks into the queue, looking at them, and the two moves that people make: retry and cancel.
 
-use base::id::{TaskId, UserId};
+use base::id::{InstanceId, TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
 use serde_json::Value;
 use store::notice::{Notice, Topic};
@@ -26,7 +26,8 @@ pub async fn enqueue<P: Payload>(
 ) -> Result<TaskId> {
     let instance = payload.instance(tx).await?;
     let payload = serde_json::to_string(payload).map_err(Error::internal)?;
-    insert(app, tx, P::TYPE, payload, source, on_behalf_of, instance.map(|i| i.as_str().to_owned())).await
+    let asked = Asked { source, operator: source, on_behalf_of };
+    insert(app, tx, P::TYPE, payload, asked, instance).await
 }
 
 /// A task that an administrator asks for by name.
@@ -43,22 +44,28 @@ pub async fn create(app: &App, by: &By, name: &str, payload: Value, source: Opti
         return Err(Error::field("payload", "must not contain a NUL character"));
     }
     let mut tx = app.db.begin().await?;
-    let Checked { payload: text, instance, needs_super_administrator } = check(payload, &mut tx).await?;
-    if needs_super_administrator && !by.is_super {
-        return Err(Kind::NoAccess.into());
-    }
+    let Checked { payload: text, instance, permission } = check(payload, &mut tx).await?;
+    by.require(permission)?;
     if let Some(id) = &instance
         && instance::find(&mut tx, id).await?.is_none()
     {
         return Err(Error::field("payload.instance_id", "there is no such instance"));
     }
-    let source = source.unwrap_or(&by.operator);
-    let instance = instance.map(|i| i.as_str().to_owned());
-    let id = insert(app, &mut tx, name, text, source, None, instance).await?;
+    let asked = Asked { source: source.unwrap_or(&by.operator), operator: &by.operator, on_behalf_of: None };
+    let id = insert(app, &mut tx, name, text, asked, instance).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id.as_str(), &format!("task {name} created")))
         .await?;
     tx.commit().await?;
     show(app, &id).await
+}
+
+/// Who wants a task.
+struct Asked<'a> {
+    /// A label.
+    source: &'a str,
+    /// As the audit log names them.
+    operator: &'a str,
+    on_behalf_of: Option<&'a UserId>,
 }
 
 async fn insert(
@@ -66,9 +73,8 @@ async fn insert(
     tx: &mut Tx,
     name: &str,
     payload: String,
-    source: &str,
-    on_behalf_of: Option<&UserId>,
-    instance_id: Option<String>,
+    asked: Asked<'_>,
+    instance: Option<InstanceId>,
 ) -> Result<TaskId> {
     let id = TaskId::fresh();
     let now = app.clock.now();
@@ -82,9 +88,10 @@ async fn insert(
         error: String::new(),
         told: String::new(),
         result: String::new(),
-        source: source.to_owned(),
-        instance_id,
-        user_id: on_behalf_of.map(|u| u.as_str().to_owned()),
+        source: asked.source.to_owned(),
+        operator: asked.operator.to_owned(),
+        instance_id: instance.map(|i| i.as_str().to_owned()),
+        user_id: asked.on_behalf_of.map(|u| u.as_str().to_owned()),
         worker: None,
         lease_until: None,
         next_attempt_at: now,
@@ -108,11 +115,19 @@ pub async fn log_of(app: &App, id: &TaskId) -> Result<Vec<Line>> {
     Ok(task_log::lines(&app.db, id.as_str()).await?)
 }
 
+/// Whoever moves a task may do what it does. One whose type or payload nobody knows any more is anybody's who manages tasks.
+fn require_permission(by: &By, task: &Task) -> Result<()> {
+    let payload = serde_json::from_str(&task.payload).unwrap_or_default();
+    let found = TYPES.iter().find(|t| t.is_named(&task.r#type)).and_then(|t| (t.permission)(payload).ok());
+    found.map_or(Ok(()), |permission| by.require(permission))
+}
+
 /// Failed or dead → pending, with all its attempts before it again.
 pub async fn retry(app: &App, by: &By, id: &TaskId) -> Result<Task> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
     let old = task::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    require_permission(by, &old)?;
     if !task::retry(&mut tx, id, now).await? {
         let told = format!("a task that is {} cannot be retried", old.status.as_str());
         return Err(Error::conflict(told));
@@ -131,6 +146,7 @@ pub async fn retry(app: &App, by: &By, id: &TaskId) -> Result<Task> {
 pub async fn cancel(app: &App, by: &By, id: &TaskId) -> Result<Task> {
     let mut tx = app.db.begin().await?;
     let old = task::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    require_permission(by, &old)?;
     if !cancel_with(app, &mut tx, id, &format!("cancelled by {}", by.operator)).await? {
         let told = format!("a task that is {} cannot be cancelled", old.status.as_str());
         return Err(Error::conflict(told));

@@ -34,16 +34,20 @@ impl RetireInstance {
         let state = systemd::state(host, name).await?;
         let isolation = isolation::of(app, &assistant.instance, &assistant.seen(&state)).await?;
         if state.is_loaded {
-            service::stop_for_good(context, &assistant).await?;
-            systemd::disable(host, name).await?;
             match unit::read(&assistant).await? {
                 Some(text) if unit::is_ours(&text) => {
+                    service::stop_for_good(context, &assistant).await?;
+                    systemd::disable(host, name).await?;
                     let remove = Command::script(r#"rm -f -- "$1" "$1".tidepool-[0-9]*"#).arg(name.path());
                     host.succeed(&remove.by(Actor::Root)).await?;
                     systemd::daemon_reload(host).await?;
                     context.log(&format!("unit {name} removed")).await?;
                 }
-                _ => context.log(&format!("unit {name} is not ours: it is stopped, and stays")).await?,
+                _ if assistant.instance.is_unit_adopted() => {
+                    service::stop_for_good(context, &assistant).await?;
+                    context.log(&format!("unit {name} is not ours: it is stopped, and stays")).await?;
+                }
+                _ => context.log(&format!("unit {name} is not ours, and nobody adopted it: it is left alone")).await?,
             }
         }
         if !isolation.may_be_cleaned() {

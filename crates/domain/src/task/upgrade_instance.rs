@@ -10,7 +10,8 @@ use store::{Tx, instance};
 use super::kind::{Context, Payload, Run};
 use crate::App;
 use crate::assistant::{Assistant, archive, config, debt, install, service, trial, unit};
-use crate::audit::{self, Action, By, Deed, Level};
+use crate::audit::{self, Action, Deed, Level};
+use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpgradeInstance {
@@ -28,6 +29,10 @@ impl Payload for UpgradeInstance {
             parse(version)?;
         }
         Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageInstances
     }
 }
 
@@ -122,7 +127,7 @@ async fn switch(context: &Context, assistant: &Assistant, target: &Version) -> R
 }
 
 async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {
-    let by = By::system().named(&context.task.source);
+    let by = context.by();
     let deed = Deed { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
     audit::record_alone(&context.app, &by, deed).await
 }

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::site::Site;
 use super::{millis, percentile, report};
 use crate::config::Values;
+use domain::permission::Permission;
 
 const DRAINED: usize = 5000;
 const TIMED: usize = 500;
@@ -27,6 +28,10 @@ impl Payload for Nothing {
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageTasks
     }
 }
 

@@ -90,11 +90,17 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
     }
     llm_gateway(config, &mut table).await?;
     provider("employee SSO", config.employee.oidc.as_ref(), &mut table).await?;
-    if config.employee.oidc.is_some() && config.employee.auto_create && config.employee_domains.is_empty() {
+    let newcomers = &config.employee.newcomers;
+    if config.employee.oidc.is_some() && newcomers.welcome && newcomers.domains.is_empty() {
         let told = "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS";
         table.warn("employee SSO", told);
     }
     provider("admin SSO", config.admin.oidc.as_ref(), &mut table).await?;
+    let newcomers = &config.admin.newcomers;
+    if config.admin.oidc.is_some() && newcomers.welcome && newcomers.domains.is_empty() && newcomers.claim.is_none() {
+        let told = "no administrator is made: set TIDEPOOL_ADMIN_OIDC_DOMAINS or TIDEPOOL_ADMIN_OIDC_CLAIM";
+        table.warn("admin SSO", told);
+    }
     if let Some(proxy) = &config.proxy {
         let part = "identity proxy";
         match Jwks::new(proxy.jwks_url.clone(), remote::http::client()?).reachable().await {

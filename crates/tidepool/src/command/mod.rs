@@ -55,6 +55,7 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
         bench::SIMULATED => bench::simulated().await?,
         "check" => return check::run(&config()?).await,
         "completions" => completions::print(sub)?,
+        "roles" => print!("{}", domain::permission::document()),
         "settings" => {
             println!("| Environment variable | File and flag | Default | Meaning |\n|---|---|---|---|");
             for s in SETTINGS {

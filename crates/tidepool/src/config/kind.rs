@@ -29,6 +29,8 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     SomeOf(&'static [&'static str]),
     Domains,
+    /// A name and a value.
+    Claim,
     Networks,
     LogFilter,
 }
@@ -84,6 +86,7 @@ impl Kind {
                 let bad = list(value).iter().any(|d| d.is_empty() || d.contains(['@', ' ', '/']));
                 problem(bad, "must be domains with commas between")
             }
+            Kind::Claim => problem(claim(value).is_none(), "must be a name and a value with `=` between"),
             Kind::Networks => problem(networks(value).is_none(), "must be addresses or networks with commas between"),
             Kind::LogFilter => {
                 let read = tracing_subscriber::EnvFilter::from_str(value);
@@ -96,6 +99,13 @@ impl Kind {
 /// The parts between commas.
 pub fn list(value: &str) -> Vec<String> {
     value.split(',').map(|part| part.trim().to_lowercase()).collect()
+}
+
+/// A claim's name and its value.
+pub fn claim(value: &str) -> Option<(String, String)> {
+    let (name, value) = value.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
 }
 
 /// Networks, where a bare address is a network of one.

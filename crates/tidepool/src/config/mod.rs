@@ -15,6 +15,7 @@ use api::PublicUrl;
 use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use domain::app::Newcomers;
 use domain::assistant::Defaults;
 use domain::task::Timing;
 pub use embed::EmbedConfig;
@@ -40,7 +41,6 @@ pub struct Config {
     pub zone: Zone,
     pub employee: SideConfig,
     pub admin: SideConfig,
-    pub employee_domains: Vec<String>,
     pub employee_jwt_secret: Option<Secret>,
     pub admin_jwt_secret: Option<Secret>,
     pub master_key: Option<Secret>,
@@ -70,7 +70,7 @@ pub struct SideConfig {
     pub public_url: PublicUrl,
     pub token_hours: i64,
     pub oidc: Option<sso::Config>,
-    pub auto_create: bool,
+    pub newcomers: Newcomers,
 }
 
 #[derive(Debug)]
@@ -186,7 +186,6 @@ impl Values {
         let embed = self.embed(&[&employee.public_url, &admin.public_url])?;
         Ok(Config {
             admin,
-            employee_domains: self.text("employee_oidc_domains").map(kind::list).unwrap_or_default(),
             employee_jwt_secret: self.secret("employee_jwt_secret"),
             admin_jwt_secret: self.secret("admin_jwt_secret"),
             master_key: self.secret("master_key"),
@@ -229,6 +228,7 @@ impl Values {
                 client_secret: Secret::new(self.needed(&format!("{side}_oidc_client_secret"), "an issuer is set")?),
                 redirect_url: named("oidc_redirect_url")
                     .map_or_else(|| public_url.join("/api/v1/auth/sso/callback"), str::to_owned),
+                scopes: named("oidc_scopes").unwrap_or(sso::SCOPES).to_owned(),
             }),
             None => None,
         };
@@ -237,7 +237,11 @@ impl Values {
             public_url,
             token_hours: self.number(&format!("{side}_token_hours")).unwrap_or(token_hours),
             oidc,
-            auto_create: named("oidc_auto_create").map_or(auto_create, |v| v == "true"),
+            newcomers: Newcomers {
+                welcome: named("oidc_auto_create").map_or(auto_create, |v| v == "true"),
+                domains: named("oidc_domains").map(kind::list).unwrap_or_default(),
+                claim: named("oidc_claim").and_then(kind::claim),
+            },
         })
     }
 
@@ -271,6 +275,7 @@ impl Values {
             version,
             npm_registry: self.text("npm_registry").map_or(usual.npm_registry, str::to_owned),
             npm_registry_allow_http: self.text("npm_registry_allow_http") == Some("true"),
+            local_server: self.text("local_server") == Some("true"),
             npm_checksums: self.npm_checksums()?,
             gateway_url: gateway.public_url.clone(),
             origins,

@@ -67,7 +67,10 @@ settings! {
     "admin_oidc_client_id" "TIDEPOOL_ADMIN_OIDC_CLIENT_ID" Kind::Text, "none", "tidepool-admin", "client id at that issuer";
     "admin_oidc_client_secret" "TIDEPOOL_ADMIN_OIDC_CLIENT_SECRET" Kind::Secret, "none", "the client's secret", "client secret at that issuer";
     "admin_oidc_redirect_url" "TIDEPOOL_ADMIN_OIDC_REDIRECT_URL" Kind::HttpUrl, "<admin_public_url>/api/v1/auth/sso/callback", "https://admin.example.com/api/v1/auth/sso/callback", "where the issuer sends administrators back to";
-    "admin_oidc_auto_create" "TIDEPOOL_ADMIN_OIDC_AUTO_CREATE" Kind::Bool, "false", "true", "make an account at an administrator's first SSO login";
+    "admin_oidc_auto_create" "TIDEPOOL_ADMIN_OIDC_AUTO_CREATE" Kind::Bool, "false", "true", "make an account at an administrator's first SSO login; needs domains or a claim";
+    "admin_oidc_domains" "TIDEPOOL_ADMIN_OIDC_DOMAINS" Kind::Domains, "none", "example.com", "e-mail domains for which administrators are made";
+    "admin_oidc_scopes" "TIDEPOOL_ADMIN_OIDC_SCOPES" Kind::Text, "openid email profile", "openid email profile groups", "what is asked of the issuer; some tell groups only when asked";
+    "admin_oidc_claim" "TIDEPOOL_ADMIN_OIDC_CLAIM" Kind::Claim, "none", "groups=tidepool-admins", "what the issuer must say of somebody who is made an administrator";
     "verify_issuer" "TIDEPOOL_VERIFY_ISSUER" Kind::Text, "none", "https://proxy.example.com", "issuer of the identity proxy's tokens (POST /auth/verify)";
     "verify_jwks_url" "TIDEPOOL_VERIFY_JWKS_URL" Kind::HttpUrl, "none", "https://proxy.example.com/certs", "the identity proxy's keys";
     "verify_audience" "TIDEPOOL_VERIFY_AUDIENCE" Kind::Text, "none = any, `check` warns", "tidepool", "audience that the proxy's tokens must be for";
@@ -93,6 +96,7 @@ settings! {
     "npm_registry" "TIDEPOOL_NPM_REGISTRY" Kind::HttpUrl, "npm's default", "https://npm.example.com", "where provisioning installs from";
     "npm_registry_allow_http" "TIDEPOOL_NPM_REGISTRY_ALLOW_HTTP" Kind::Bool, "false", "true", "install from a registry on the network without TLS";
     "npm_checksums" "TIDEPOOL_NPM_CHECKSUMS" Kind::Text, "none", "sha512-…,sha512-…", "archives of Node and npm that are taken besides those that are known, by their checksums";
+    "local_server" "TIDEPOOL_LOCAL_SERVER" Kind::Bool, "false", "true", "let the machine itself be added as a server (`host` is `local`): whoever manages servers becomes root on it";
     "roles" "TIDEPOOL_ROLES" Kind::SomeOf(&["employee", "admin", "gateway", "worker", "scheduler"]), "employee,admin,gateway,worker,scheduler", "employee,admin", "what this process runs; several processes share one PostgreSQL";
     "task_lease_seconds" "TIDEPOOL_TASK_LEASE_SECONDS" Kind::Number(3, 3600), "60", "60", "a task whose worker is silent this long is taken up again";
     "task_slots" "TIDEPOOL_TASK_SLOTS" Kind::Number(1, 1000), "16", "32", "tasks that this process runs at the same time";

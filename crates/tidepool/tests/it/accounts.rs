@@ -61,6 +61,7 @@ on_both! {
             email: Some("ada@example.com".parse().unwrap()),
             email_verified: true,
             name: None,
+            claims: Default::default(),
         };
         let app = site.app.clone();
         let signing_on = tokio::spawn(async move { domain::sso::employee(&app, identity).await });

@@ -26,7 +26,7 @@ on_both! {
         let server = site.admin.get(&format!("/instances/{id}")).token(&plain).ok().await["server_id"].as_str().unwrap().to_owned();
         let held = async || site.admin.get(&format!("/instances/{id}/cell")).token(&plain).ok().await["limits"].clone();
         assert_eq!(held().await, json!({"memory_mib": 2048, "cpu_percent": 200, "tasks": 512, "disk_mib": 10_240}));
-        let set = |path: &str, body: Value| site.admin.put(path, body).token(&plain);
+        let set = |path: &str, body: Value| site.admin.put(path, body).token(if path.starts_with("/servers") { &site.root } else { &plain });
         set(&format!("/servers/{server}/limits"), json!({"memory_mib": 1024, "tasks": 100})).ok().await;
         assert_eq!(held().await, json!({"memory_mib": 1024, "cpu_percent": 200, "tasks": 100, "disk_mib": 10_240}));
         set(&format!("/professions/{profession}/limits"), json!({"memory_mib": 4096})).ok().await;

@@ -1,6 +1,9 @@
-//! Every operation of both documents is asked for without a token, with the other side's, and with too low
-//! a role. The operations come from the documents, so a new one is covered, or fails, by itself.
+//! Every operation of both documents is asked for without a token, with the other side's, and with every
+//! role. The operations come from the documents, so a new one is covered, or fails, by itself.
 
+use std::collections::HashSet;
+
+use domain::permission::{Permission, Role};
 use domain::token::Audience;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,7 +19,7 @@ struct Operation {
     method: Method,
     path: String,
     public: bool,
-    super_admin: bool,
+    permission: String,
     /// Its answer does not end.
     endless: bool,
     body: Option<Value>,
@@ -33,7 +36,7 @@ fn operations(side: Audience) -> Vec<Operation> {
                 name: format!("{method} {path}"),
                 path: filled.collect::<Vec<_>>().join("/"),
                 public: operation["security"] == json!([{}]),
-                super_admin: operation["x-role"] == "super_admin",
+                permission: operation["x-permission"].as_str().unwrap_or_default().to_owned(),
                 endless: operation["responses"]["200"]["content"]
                     .as_object()
                     .is_some_and(|content| content.len() == 1 && content.contains_key("text/event-stream")),
@@ -89,20 +92,33 @@ async fn every_operation_asks_who_is_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_looks_at_the_role() {
     let site = Site::start(Database::sqlite()).await;
-    for operation in operations(Audience::Admin).iter().filter(|o| !o.public) {
-        if operation.endless {
-            let token = site.plain_admin(&format!("{}@example.com", base::id::fresh()), "admin").await;
-            let url = format!("{}/api/v1{}", site.admin.url, operation.path);
-            let answer = site.admin.http.get(url).bearer_auth(token).send().await.unwrap();
-            assert_eq!(answer.status() == 403, operation.super_admin, "{}", operation.name);
-            continue;
+    let named: HashSet<String> = Permission::ALL.iter().flat_map(|p| p.operations()).map(|o| (*o).to_owned()).collect();
+    let all: Vec<Operation> = operations(Audience::Admin).into_iter().filter(|o| !o.public).collect();
+    let there: HashSet<String> = all.iter().map(|o| o.name.clone()).collect();
+    assert_eq!(
+        named.symmetric_difference(&there).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "the table and the document"
+    );
+    for role in Role::ALL {
+        let login = async || site.plain_admin(&format!("{}@example.com", base::id::fresh()), role.as_str()).await;
+        let token = login().await;
+        let me = site.admin.get("/auth/me").token(&token).ok().await;
+        for operation in &all {
+            // Some operations end the token they are called with.
+            let token = if operation.path.starts_with("/auth/") { login().await } else { token.clone() };
+            let refused = if operation.endless {
+                let url = format!("{}/api/v1{}", site.admin.url, operation.path);
+                site.admin.http.get(url).bearer_auth(token).send().await.unwrap().status() == 403
+            } else {
+                call(&site.admin, operation).token(&token).send().await.status == 403
+            };
+            let (method, path) = operation.name.split_once(' ').unwrap();
+            let needed = Permission::of_operation(method, path).unwrap();
+            assert_eq!(refused, !needed.is_of(*role), "{} with {}", operation.name, role.as_str());
+            let has = me["permissions"].as_array().unwrap().contains(&json!(needed.as_str()));
+            assert_eq!(refused, !has, "{}: what the console shows", operation.name);
+            assert_eq!(operation.permission, needed.as_str(), "{}: what the document says", operation.name);
         }
-        // Some operations end the token they are called with.
-        let token = site.plain_admin(&format!("{}@example.com", base::id::fresh()), "admin").await;
-        let reply = call(&site.admin, operation).token(&token).send().await;
-        let refused = reply.status == 403;
-        assert_eq!(refused, operation.super_admin, "{}: {}", operation.name, reply.text);
     }
-    let writes_for_super_admins = operations(Audience::Admin).iter().filter(|o| o.super_admin).count();
-    assert!(writes_for_super_admins >= 3, "writing /admin-users is for super_admins");
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base::id::{InstanceId, ServerId};
 use serde_json::{Value, json};
+use store::request_log::{self, NewRequest};
 
 use crate::kit::Site;
 use crate::on_both;
@@ -222,6 +223,40 @@ on_both! {
         let (gone, _) = site.quick_employee("gone@example.com").await;
         site.admin.delete(&format!("/users/{gone}")).token(&site.root).ok().await;
         site.admin.patch("/instances/a1/assign", json!({"user_id": gone})).token(&site.root).refused("4090").await;
+    }
+
+    /// What was asked of an instance while somebody else had it is theirs.
+    async fn a_users_totals_are_not_the_next_holders(site: Site) {
+        let ids = site.instances("a", 1).await;
+        let (ada, _) = site.quick_employee("ada@example.com").await;
+        let (bob, _) = site.quick_employee("bob@example.com").await;
+        let assign = async |to: Value| {
+            site.admin.patch("/instances/a0/assign", json!({"user_id": to})).token(&site.root).ok().await;
+            site.wait(Duration::from_secs(3600));
+        };
+        let asked = async |tokens: i64| {
+            let row = NewRequest {
+                request_id: base::id::fresh(), token_name: ids[0].clone(), model: "gpt-4o".into(), provider: "ch-1".into(), kind: 2,
+                is_stream: false, prompt_tokens: tokens, completion_tokens: 0, quota: 1, duration_ms: 1, error_message: String::new(),
+                estimated: false, created_at: site.app.clock.now(),
+            };
+            let mut tx = site.app.db.begin().await.unwrap();
+            request_log::add(&mut tx, &site.app.zone, &[row]).await.unwrap();
+            tx.commit().await.unwrap();
+            site.wait(Duration::from_secs(3600));
+        };
+        asked(1).await;
+        assign(json!(ada)).await;
+        asked(10).await;
+        assign(Value::Null).await;
+        asked(100).await;
+        assign(json!(bob)).await;
+        asked(1000).await;
+        let list = site.admin.get("/users?sort=email").token(&site.root).ok().await;
+        let of = |n: usize| (list["list"][n]["total_tokens"].as_i64().unwrap(), list["list"][n]["total_requests"].as_i64().unwrap());
+        assert_eq!((of(0), of(1)), ((11, 2), (1000, 1)), "{list}");
+        let bob = site.admin.get(&format!("/users/{bob}")).token(&site.root).ok().await;
+        assert_eq!((bob["total_tokens"].as_i64(), bob["instance_id"].as_str()), (Some(1000), Some("a0")));
     }
 
     async fn a_users_line_has_totals_and_the_estimate_of_the_price_table(site: Site) {

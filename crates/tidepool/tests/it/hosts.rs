@@ -252,6 +252,28 @@ for n in range(1, 21):
         assert_eq!(left, "fisher\nkept");
     }
 
+    /// An ordinary administrator names no unit, and a unit that happens to have the name of an instance is still somebody else's.
+    async fn a_unit_that_is_not_ours_is_left_alone(ground: Ground) {
+        let id = ground.instance(json!({"home": format!("{}/foreign", ground.base_dir)})).await;
+        let unit = format!("openclaw-{id}");
+        let there = "install -d \"$2/foreign\"; printf '[Service]\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n' \
+            >\"/etc/systemd/system/$1.service\" && systemctl daemon-reload && systemctl enable --now \"$1\"";
+        ground.sh(there, &[&unit, &ground.base_dir.clone()]).await;
+        let state = "systemctl is-active \"$1\"; systemctl is-enabled \"$1\"; true";
+        let failed = ground.fails("restart_instance", of(&id)).await;
+        assert!(failed.told.contains("is not ours, and nobody adopted it"), "{}", failed.told);
+        assert_eq!(ground.sh(state, &[&unit]).await, "active\nenabled");
+        ground.site.admin.delete(&format!("/assistant-instances/{id}")).token(&ground.site.root).ok().await;
+        ground.done(&ground.latest("retire_instance").await).await;
+        assert_eq!(ground.sh(state, &[&unit]).await, "active\nenabled");
+        // One that a super administrator named is stopped, and stays.
+        let adopted = ground.instance(json!({"home": format!("{}/foreign", ground.base_dir), "unit": unit})).await;
+        ground.site.admin.delete(&format!("/assistant-instances/{adopted}")).token(&ground.site.root).ok().await;
+        ground.done(&ground.latest("retire_instance").await).await;
+        assert_eq!(ground.sh(state, &[&unit]).await, "inactive\nenabled");
+        ground.sh("systemctl disable -q \"$1\"; rm -f \"/etc/systemd/system/$1.service\"; systemctl daemon-reload", &[&unit]).await;
+    }
+
     async fn a_server_without_memory_takes_no_more_assistants(ground: Ground) {
         let assistants = domain::assistant::Defaults { least_memory: 1 << 60, ..Default::default() };
         let mut full = Ground::on(ground.fleet.clone(), "h1", assistants).await;

@@ -1,4 +1,5 @@
-//! Limits on failing logins: ten for one address of mail, thirty from one caller, in five minutes.
+//! Limits on failing logins: ten for one address of mail from one caller, thirty from one caller, in five minutes; and what strangers
+//! cannot do with them.
 
 use std::time::Duration;
 
@@ -49,6 +50,60 @@ on_both! {
         }
         assert_eq!(wrong, 10, "ten are told that they were wrong, the others nothing");
     }
+}
+
+/// Ten wrong passwords from anywhere used to lock out the only super administrator, the right password included.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_lock_nobody_out() {
+    let site = Site::with(Database::sqlite(), Options { trust_loopback: true, ..Options::default() }).await;
+    let from = |ip: &str, password: &str| {
+        let body = json!({"email": "root@example.com", "password": password});
+        site.admin.post("/auth/login", body).header("x-forwarded-for", ip)
+    };
+    let first = from("203.0.113.9", PASSWORD).send().await;
+    let mark = first.header("set-cookie").split(';').next().unwrap().to_owned();
+    assert!(mark.starts_with("tidepool_admin_browser_") && first.header("set-cookie").contains("HttpOnly"), "{mark}");
+    first.ok();
+    for _ in 0..10 {
+        from("203.0.113.5", "wrong").refused("4011").await;
+    }
+    from("203.0.113.5", PASSWORD).refused("4290").await;
+    from("203.0.113.6", PASSWORD).ok().await;
+    // Many of them, from many places.
+    for i in 0..190 {
+        from(&format!("198.51.100.{i}"), "wrong").refused("4011").await;
+    }
+    from("203.0.113.6", PASSWORD).refused("4290").await;
+    from("203.0.113.6", PASSWORD).header("cookie", &mark).ok().await;
+    from("203.0.113.5", PASSWORD).header("cookie", &mark).ok().await;
+    // The mark is good for one account, and has ten tries of its own.
+    site.plain_admin("other@example.com", "admin").await;
+    for i in 0..10 {
+        from("203.0.113.6", "wrong").header("cookie", &mark).send().await.refused(if i < 10 { "4011" } else { "4290" });
+    }
+    from("203.0.113.6", PASSWORD).header("cookie", &mark).refused("4290").await;
+    let forged = mark.replace("browser_", "browser_0");
+    from("203.0.113.6", PASSWORD).header("cookie", &forged).refused("4290").await;
+}
+
+/// Whoever goes on trying is told so each time, and is in the log once a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_on_trying_does_not_fill_the_log() {
+    let site = Site::start(Database::sqlite()).await;
+    for _ in 0..10 {
+        fail(&site.admin, "root@example.com").await.refused("4011");
+    }
+    let entries = async || {
+        site.admin.get("/audit-logs?level=WARN&action=auth.login").token(&site.root).ok().await["total"].clone()
+    };
+    assert_eq!(entries().await, 10);
+    for _ in 0..20 {
+        fail(&site.admin, "root@example.com").await.refused("4290");
+    }
+    assert_eq!(entries().await, 11);
+    site.wait(Duration::from_secs(61));
+    fail(&site.admin, "root@example.com").await.refused("4290");
+    assert_eq!(entries().await, 12);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -191,6 +191,15 @@ on_both! {
         let all = history(site, &ada, "?size=3").await;
         assert_eq!((&all["total"], words(&all)), (&json!(5000), vec!["new 2", "new 1", "new 0"]));
         assert_eq!(words(&history(site, &ada, "?size=1&page=5000").await), ["old 3"]);
+        // The next holder's messages push out none of them.
+        let (bob_id, bob) = site.quick_employee("bob@example.com").await;
+        site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;
+        site.admin.patch("/instances/a0/assign", json!({"user_id": bob_id})).token(&site.root).ok().await;
+        for i in 0..3 {
+            save(site, &bob, json!({"content": format!("of bob {i}")})).await.ok();
+        }
+        assert_eq!(history(site, &ada, "?size=1").await["total"], 5000);
+        assert_eq!(history(site, &bob, "?size=1").await["total"], 3);
     }
 }
 

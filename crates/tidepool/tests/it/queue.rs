@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::kit::Site;
 use crate::on_both;
+use domain::permission::Permission;
 
 /// A task that does what a test needs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -61,6 +62,10 @@ impl Payload for Probe {
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(self.instance_id.as_ref().map(InstanceId::named))
     }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageTasks
+    }
 }
 
 impl Run for Probe {
@@ -100,6 +105,10 @@ impl Payload for Clean {
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageTasks
     }
 }
 

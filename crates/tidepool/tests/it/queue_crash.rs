@@ -48,6 +48,7 @@ async fn fill(db: &Db) {
             told: String::new(),
             result: String::new(),
             source: "test".into(),
+            operator: "test".into(),
             instance_id: Some(format!("x{}", i % 40)),
             user_id: None,
             worker: None,

@@ -24,6 +24,7 @@ fn client(test: &str, id: &str) -> Option<Config> {
         client_id: id.into(),
         client_secret: Secret::new(format!("{id}-secret-0123456789abcdef")),
         redirect_url: String::new(),
+        scopes: "openid email profile groups".into(),
     })
 }
 
@@ -250,7 +251,7 @@ async fn an_account_can_be_untied_from_its_identity() {
 #[tokio::test(flavor = "multi_thread")]
 async fn domains_and_auto_create_decide_about_newcomers() {
     let only_ours = |sso| Options {
-        employee_newcomers: Some(Newcomers { welcome: true, domains: vec!["example.test".into()] }),
+        employee_newcomers: Some(Newcomers { welcome: true, domains: vec!["example.test".into()], claim: None }),
         ..employees(sso)
     };
     let Some(site) = site("sso::domains", only_ours).await else { return };
@@ -291,6 +292,31 @@ async fn administrators_sign_in_when_they_are_known() {
     site.admin.get("/auth/me").token(body["data"]["token"].as_str().unwrap()).ok().await;
 }
 
+/// Whoever has an account at the provider would otherwise be an administrator.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_is_made_for_named_domains_or_by_a_claim_only() {
+    let named = |domain: &str| vec![domain.to_owned()];
+    let claim = |value: &str| Some(("groups".to_owned(), value.to_owned()));
+    for (domains, claim, code) in [
+        (vec![], None, "4030"),
+        (named("elsewhere.test"), None, "4030"),
+        (named("example.test"), None, "0000"),
+        (vec![], claim("owners"), "4030"),
+        (vec![], claim("admins"), "0000"),
+        (named("elsewhere.test"), claim("admins"), "4030"),
+    ] {
+        let Some(config) = client("sso::admin_newcomers", "admin") else { return };
+        let newcomers = Newcomers { welcome: true, domains, claim };
+        let shown = format!("{newcomers:?}");
+        let options = Options { admin_sso: Some(config), admin_newcomers: Some(newcomers), ..Options::default() };
+        let site = Site::with(Database::sqlite(), options).await;
+        let mut browser = Browser::new();
+        let back =
+            browser.sign_in(&format!("{}/api/v1/auth/sso", site.admin.url), "alice@example.test", "wonder").await;
+        assert_eq!(browser.answer(back).await["code"], code, "{shown}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_sso_there_is_nothing_to_redirect_to() {
     let site = Site::start(Database::sqlite()).await;
@@ -308,6 +334,7 @@ async fn a_provider_that_is_away_is_503_and_says_nothing_of_ours() {
         client_id: "x".into(),
         client_secret: Secret::new("a-client-secret-of-a-test"),
         redirect_url: String::new(),
+        scopes: remote::sso::SCOPES.into(),
     };
     let site = Site::with(Database::sqlite(), employees(config)).await;
     let told = site.employee.get("/auth/sso").refused("5030").await;

@@ -52,6 +52,7 @@ impl Process {
             ("TIDEPOOL_ADMIN_LISTEN", admin.as_str()),
             ("TIDEPOOL_GATEWAY_LISTEN", gateway.as_str()),
             ("TIDEPOOL_EMBED_LISTEN", embed.as_str()),
+            ("TIDEPOOL_LOCAL_SERVER", "true"),
         ];
         let out = tempfile::tempfile().unwrap();
         let child = command(folder, &["serve"], &[&own, environment].concat())

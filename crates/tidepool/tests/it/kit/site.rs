@@ -50,6 +50,8 @@ pub struct Options {
     pub public_path: &'static str,
     pub gateway: Gateway,
     pub assistants: domain::assistant::Defaults,
+    /// The machine itself may not be a server; many tests have their assistants on it.
+    pub no_local_server: bool,
     pub bot_api_url: Option<String>,
     /// Our own address as the bot platform sees it.
     pub webhooks: Option<&'static str>,
@@ -123,7 +125,8 @@ impl Site {
         let master = Sealer::generate().unwrap();
         trace::used_secret(master.expose());
         trace::used_secret(PASSWORD);
-        let welcome = |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, domains: vec![] });
+        let welcome =
+            |given: Option<Newcomers>, welcome| given.unwrap_or(Newcomers { welcome, ..Newcomers::default() });
         let clock = Clock::fixed(options.now.unwrap_or_else(|| Clock::default().now()));
         let sealer = Arc::new(Sealer::new(&master).unwrap());
         let zone = Zone::named(options.zone.unwrap_or("Europe/Berlin")).unwrap();
@@ -169,7 +172,7 @@ impl Site {
             quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },
             feed,
             hosts: remote::host::Hosts::new(),
-            assistants: options.assistants,
+            assistants: domain::assistant::Defaults { local_server: !options.no_local_server, ..options.assistants },
             cells: Default::default(),
             webhooks: remote::webhook::Webhooks { allow_private: true },
             // A socket that ends with its login or its binding does so by a notice, not by the look that comes without one.
