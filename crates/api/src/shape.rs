@@ -172,6 +172,11 @@ impl<'de> Deserialize<'de> for BotToken {
     }
 }
 
+/// A field that may be left out, which leaves things as they are; null would mean nothing, and is refused.
+pub fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
 /// Tells `null` from "not given": `Option<Option<T>>` in a PATCH.
 pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(from).map(Some)

@@ -96,11 +96,18 @@ async fn create(who: Admin, api: State, Body(body): Body<NewAdmin>) -> Answer<Ad
 
 #[derive(Deserialize, ToSchema)]
 pub struct AdminPatch {
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     name: Option<Text<100>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     role: Option<Role>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     status: Option<Status>,
     /// A new password, which ends all tokens of the account.
-    #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
+    #[schema(nullable = false, value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     password: Option<Secret>,
     /// Unties the account from the identity that it signs on with, and ends all its tokens: the next sign-on with its verified e-mail
     /// ties it anew. For a changed identity provider, or an e-mail that went to another person.

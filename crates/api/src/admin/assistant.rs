@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::instance::{InstanceDetail, Secrets, detail};
+use super::instance_detail::{InstanceDetail, Secrets, detail};
 use crate::config_json::ConfigJson;
 use crate::envelope::Data;
 use crate::error::{ApiError, error_event};

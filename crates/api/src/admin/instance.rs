@@ -2,7 +2,6 @@
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Error, GatewayPort, Listing, Name, Secret, Sort, Text};
-use domain::audit::By;
 use domain::instance::{self, Listed, New, Patch};
 use domain::listener;
 use domain::permission::Permission;
@@ -11,13 +10,14 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::instance_detail::{InstanceDetail, Secrets, detail};
 use crate::config_json::ConfigJson;
 use crate::envelope::Data;
 use crate::error::ApiError;
 use crate::extract::{Admin, Answer, Body, Paging, Path, Query, State};
 use crate::shape::Deleted;
 use crate::state::{Api, Shared};
-use crate::words::{CellState, EntryStatus, Health, Isolation, KeyStatus, Origin};
+use crate::words::{CellState, Health, Isolation};
 
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -85,7 +85,7 @@ pub(super) fn item(api: &Api, listed: Listed) -> Result<InstanceItem, ApiError> 
     Ok(shaped(api, listed, token))
 }
 
-fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
+pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
     let Listed { instance, server_name, assigned_email, cell, home_bytes } = listed;
     let unproved_address = listener::is_direct(&instance);
     InstanceItem {
@@ -155,123 +155,6 @@ async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging
     Ok(Data(Listing { list, total: found.total }))
 }
 
-#[derive(Serialize, ToSchema)]
-pub struct PastBinding {
-    user_id: String,
-    origin: Origin,
-    profession_id: Option<String>,
-    created_at: String,
-    ended_at: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct PoolPlace {
-    id: String,
-    profession_id: String,
-    status: EntryStatus,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct Event {
-    operator: String,
-    action: String,
-    level: crate::words::Level,
-    detail: String,
-    created_at: String,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct InstanceDetail {
-    #[serde(flatten)]
-    instance: InstanceItem,
-    /// A text that holds a JSON object.
-    config_json: String,
-    home: String,
-    unit: String,
-    /// Who had it, newest first; the live one has no `ended_at`.
-    bindings: Vec<PastBinding>,
-    pool_entry: Option<PoolPlace>,
-    /// Its sub key at the LLM gateway; null until it is needed for the first time.
-    key: Option<InstanceKey>,
-    /// The newest audit entries about it.
-    events: Vec<Event>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct InstanceKey {
-    id: String,
-    status: KeyStatus,
-    /// Whether it opens the gateway at present.
-    enabled: bool,
-    last_checked_at: Option<String>,
-}
-
-/// How a detail shows the token. The configuration's secrets are masked to whoever may not see them, in either case.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Secrets {
-    Masked,
-    Whole,
-}
-
-impl Secrets {
-    /// As much as the caller may see.
-    fn of(by: &By) -> Secrets {
-        if by.may(Permission::SeeSecrets) { Secrets::Whole } else { Secrets::Masked }
-    }
-}
-
-pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets) -> Answer<InstanceDetail> {
-    let listed = instance::show(&api.app, id).await?;
-    let config_json = match by.may(Permission::SeeSecrets) {
-        true => listed.instance.config_json.clone(),
-        false => instance::masked_config(&listed.instance)?,
-    };
-    let (home, unit) = (listed.instance.home.clone(), listed.instance.unit.clone());
-    let token = listed.instance.token(&api.app.sealer).map_err(base::Error::from)?;
-    let token = match secrets {
-        Secrets::Masked => token.masked(),
-        Secrets::Whole => token.expose().to_owned(),
-    };
-    let past = |b: store::binding::Binding| PastBinding {
-        user_id: b.user_id,
-        origin: b.origin.into(),
-        profession_id: b.profession_id,
-        created_at: api.zone().show(b.created_at),
-        ended_at: b.ended_at.map(|at| api.zone().show(at)),
-    };
-    let entry = instance::pool_entry(&api.app, id).await?;
-    let target = Some(id.as_str().to_owned());
-    let about = domain::audit::Wanted { target, without_logins: true, ..Default::default() };
-    let newest = Sort { column: "id", descending: true };
-    let events = domain::audit::list(&api.app, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
-    Ok(Data(InstanceDetail {
-        instance: shaped(api, listed, token),
-        config_json,
-        home,
-        unit,
-        bindings: instance::history(&api.app, id).await?.into_iter().map(past).collect(),
-        pool_entry: entry.map(|e| PoolPlace { id: e.id, profession_id: e.profession_id, status: e.status.into() }),
-        key: instance::key(&api.app, id).await?.map(|key| InstanceKey {
-            enabled: key.enabled(),
-            id: key.id,
-            status: key.status.into(),
-            last_checked_at: key.last_checked_at.map(|at| api.zone().show(at)),
-        }),
-        events: events
-            .list
-            .into_iter()
-            .map(|e| Event {
-                operator: e.operator,
-                action: e.action,
-                level: e.level.into(),
-                detail: e.detail,
-                created_at: api.zone().show(e.created_at),
-            })
-            .collect(),
-    }))
-}
-
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Shown {
@@ -301,6 +184,8 @@ pub struct NewInstance {
     name: Name<100>,
     server_id: String,
     /// At least 10 away from every other instance of the server; the next free one when omitted.
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     gateway_port: Option<GatewayPort>,
     /// `ws://127.0.0.1:<gateway_port>` when omitted.
     gateway_url: Option<Name<255>>,
@@ -371,15 +256,30 @@ fn gateway_url(url: Name<255>) -> Result<String, Error> {
 
 #[derive(Deserialize, ToSchema)]
 pub struct InstancePatch {
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     name: Option<Name<100>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     model: Option<Text<100>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     gateway_port: Option<GatewayPort>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     gateway_url: Option<Name<255>>,
-    #[schema(value_type = Option<String>, format = Password, min_length = 1, max_length = 255)]
+    #[schema(nullable = false, value_type = Option<String>, format = Password, min_length = 1, max_length = 255)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     gateway_token: Option<Name<255>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     config_json: Option<ConfigJson>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     notes: Option<Text<10000>>,
     /// Whether its own page is offered in the embedded window.
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     embed_enabled: Option<bool>,
 }
 

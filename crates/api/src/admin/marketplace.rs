@@ -206,17 +206,25 @@ async fn create(who: Admin, api: State, Body(body): Body<NewItem>) -> Answer<Who
 
 #[derive(Deserialize, ToSchema)]
 pub struct ItemPatch {
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
+    #[schema(nullable = false, value_type = Option<String>, min_length = 1, max_length = 100)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     name: Option<Name<100>>,
-    #[schema(value_type = Option<String>, max_length = 2000)]
+    #[schema(nullable = false, value_type = Option<String>, max_length = 2000)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     description: Option<Text<2000>>,
-    #[schema(value_type = Option<String>, max_length = 32)]
+    #[schema(nullable = false, value_type = Option<String>, max_length = 32)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     icon: Option<Text<32>>,
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 50, example = "1.0.1")]
+    #[schema(nullable = false, value_type = Option<String>, min_length = 1, max_length = 50, example = "1.0.1")]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     version: Option<Name<50>>,
     /// 0 takes the item out of the marketplace; what is installed stays.
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     is_active: Option<Flag>,
     /// In the place of all files the item has.
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     files: Option<Vec<NewFile>>,
 }
 

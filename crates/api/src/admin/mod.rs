@@ -11,6 +11,7 @@ mod container;
 mod event;
 mod guardian;
 mod instance;
+mod instance_detail;
 mod job_run;
 mod key;
 mod marketplace;

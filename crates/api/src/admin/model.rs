@@ -57,9 +57,12 @@ async fn list(_: Admin, api: State) -> Answer<Listing<ModelItem>> {
 #[derive(Deserialize, ToSchema)]
 pub struct ModelPatch {
     /// Whether employees and assistants may use it.
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     enabled: Option<bool>,
     /// US dollars per 1,000 tokens: what the embedded gateway charges from now on. Needs the permission `models.prices`.
-    #[schema(minimum = 0, example = 0.003)]
+    #[schema(nullable = false, minimum = 0, example = 0.003)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     price_per_1k: Option<f64>,
 }
 

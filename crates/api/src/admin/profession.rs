@@ -138,16 +138,30 @@ async fn create(who: Admin, api: State, Body(body): Body<NewProfession>) -> Answ
 
 #[derive(Deserialize, ToSchema)]
 pub struct ProfessionPatch {
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     name: Option<Name<100>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     icon: Option<Name<20>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     tagline: Option<Name<200>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     description: Option<Text<10000>>,
     /// `null` takes the role pack away.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
     role_pack_id: Option<Option<Name<100>>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     sort_order: Option<i64>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     is_official: Option<Flag>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     is_active: Option<Flag>,
 }
 

@@ -150,7 +150,8 @@ pub struct NewServer {
     /// A name or address, or `local` for the machine itself.
     host: Name<255>,
     /// 22 when omitted.
-    #[schema(minimum = 1, maximum = 65535)]
+    #[schema(nullable = false, minimum = 1, maximum = 65535)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     ssh_port: Option<u16>,
     /// `root` when omitted.
     ssh_user: Option<Name<50>>,
@@ -190,11 +191,20 @@ async fn create(who: Admin, api: State, Body(body): Body<NewServer>) -> Answer<S
 
 #[derive(Deserialize, ToSchema)]
 pub struct ServerPatch {
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     name: Option<Name<100>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     host: Option<Name<255>>,
-    #[schema(minimum = 1, maximum = 65535)]
+    #[schema(nullable = false, minimum = 1, maximum = 65535)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     ssh_port: Option<u16>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     ssh_user: Option<Name<50>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     ssh_key_path: Option<Text<500>>,
     /// A private key in OpenSSH's form; null takes it away.
     #[serde(default, deserialize_with = "crate::shape::given")]
@@ -205,11 +215,17 @@ pub struct ServerPatch {
     #[serde(default, deserialize_with = "crate::shape::given")]
     #[schema(value_type = Option<Text<5000>>)]
     expected_host_key: Option<Option<Text<5000>>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     base_dir: Option<Name<200>>,
     /// The server was installed again: its next contact pins its new key, which must be the expected one where there is one.
     #[serde(default)]
     forget_host_key: bool,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     status: Option<ServerStatus>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     notes: Option<Text<10000>>,
 }
 

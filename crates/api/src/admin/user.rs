@@ -141,14 +141,23 @@ async fn create(who: Admin, api: State, Body(body): Body<NewUser>) -> Answer<Use
 
 #[derive(Deserialize, ToSchema)]
 pub struct UserPatch {
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     name: Option<Text<100>>,
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     department: Option<Text<100>>,
     /// `revoked` ends the account's tokens at once; `active` undoes it.
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     status: Option<Status>,
     /// Tokens per day; 0 means no limit.
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
+    #[schema(nullable = false)]
     quota_daily: Option<Quota>,
     /// A new password, which ends all tokens of the account.
-    #[schema(value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
+    #[schema(nullable = false, value_type = Option<String>, format = Password, min_length = 8, max_length = 1024)]
+    #[serde(default, deserialize_with = "crate::shape::not_null")]
     password: Option<Secret>,
     /// Unties the account from the identity that it signs on with, and ends all its tokens: the next sign-on with its verified e-mail
     /// ties it anew. For a changed identity provider, or an e-mail that went to another person.

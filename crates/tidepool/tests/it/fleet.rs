@@ -225,6 +225,31 @@ on_both! {
         site.admin.patch("/instances/a1/assign", json!({"user_id": gone})).token(&site.root).refused("4090").await;
     }
 
+    /// A field that is left out stays as it is. One that says nothing, or no number, is refused, and changes nothing.
+    async fn null_and_what_is_no_number_are_refused(site: Site) {
+        site.server("s").await;
+        site.instances("a", 1).await;
+        let (ada, _) = site.quick_employee("ada@example.com").await;
+        let user = format!("/users/{ada}");
+        site.admin.patch(&user, json!({"quota_daily": 500})).token(&site.root).ok().await;
+        for bad in [json!(null), json!("abc"), json!("100k"), json!(""), json!(-1), json!(1.5), json!(true), json!([])] {
+            for (path, field) in [(user.as_str(), "quota_daily"), ("/models/gpt-4o", "price_per_1k"), ("/servers/s", "ssh_port"), ("/assistant-instances/a0", "gateway_port")] {
+                if field == "price_per_1k" && bad == json!(1.5) {
+                    continue;
+                }
+                let why = site.admin.patch(path, json!({field: bad})).token(&site.root).refused("4000").await;
+                assert!(why.contains(field), "{path} {bad}: {why}");
+            }
+            if !bad.is_null() {
+                site.admin.post("/keys", json!({"instance_id": "a0", "quota": bad})).token(&site.root).refused("4000").await;
+            }
+        }
+        assert_eq!(site.admin.get(&user).token(&site.root).ok().await["quota_daily"], 500);
+        for (path, field) in [(user.as_str(), "name"), ("/servers/s", "name"), ("/assistant-instances/a0", "model")] {
+            site.admin.patch(path, json!({field: null})).token(&site.root).refused("4000").await;
+        }
+    }
+
     /// What was asked of an instance while somebody else had it is theirs.
     async fn a_users_totals_are_not_the_next_holders(site: Site) {
         let ids = site.instances("a", 1).await;

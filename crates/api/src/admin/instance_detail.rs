@@ -1,0 +1,132 @@
+//! One instance as administrators see it whole: with its configuration, its history, its key and what happened to it.
+
+use base::Sort;
+use base::id::InstanceId;
+use domain::audit::By;
+use domain::instance;
+use domain::permission::Permission;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::instance::{InstanceItem, shaped};
+use crate::envelope::Data;
+use crate::extract::Answer;
+use crate::state::Api;
+use crate::words::{EntryStatus, KeyStatus, Origin};
+
+#[derive(Serialize, ToSchema)]
+pub struct PastBinding {
+    user_id: String,
+    origin: Origin,
+    profession_id: Option<String>,
+    created_at: String,
+    ended_at: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PoolPlace {
+    id: String,
+    profession_id: String,
+    status: EntryStatus,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Event {
+    operator: String,
+    action: String,
+    level: crate::words::Level,
+    detail: String,
+    created_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct InstanceDetail {
+    #[serde(flatten)]
+    instance: InstanceItem,
+    /// A text that holds a JSON object.
+    config_json: String,
+    home: String,
+    unit: String,
+    /// Who had it, newest first; the live one has no `ended_at`.
+    bindings: Vec<PastBinding>,
+    pool_entry: Option<PoolPlace>,
+    /// Its sub key at the LLM gateway; null until it is needed for the first time.
+    key: Option<InstanceKey>,
+    /// The newest audit entries about it.
+    events: Vec<Event>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct InstanceKey {
+    id: String,
+    status: KeyStatus,
+    /// Whether it opens the gateway at present.
+    enabled: bool,
+    last_checked_at: Option<String>,
+}
+
+/// How a detail shows the token. The configuration's secrets are masked to whoever may not see them, in either case.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Secrets {
+    Masked,
+    Whole,
+}
+
+impl Secrets {
+    /// As much as the caller may see.
+    pub(super) fn of(by: &By) -> Secrets {
+        if by.may(Permission::SeeSecrets) { Secrets::Whole } else { Secrets::Masked }
+    }
+}
+
+pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets) -> Answer<InstanceDetail> {
+    let listed = instance::show(&api.app, id).await?;
+    let config_json = match by.may(Permission::SeeSecrets) {
+        true => listed.instance.config_json.clone(),
+        false => instance::masked_config(&listed.instance)?,
+    };
+    let (home, unit) = (listed.instance.home.clone(), listed.instance.unit.clone());
+    let token = listed.instance.token(&api.app.sealer).map_err(base::Error::from)?;
+    let token = match secrets {
+        Secrets::Masked => token.masked(),
+        Secrets::Whole => token.expose().to_owned(),
+    };
+    let past = |b: store::binding::Binding| PastBinding {
+        user_id: b.user_id,
+        origin: b.origin.into(),
+        profession_id: b.profession_id,
+        created_at: api.zone().show(b.created_at),
+        ended_at: b.ended_at.map(|at| api.zone().show(at)),
+    };
+    let entry = instance::pool_entry(&api.app, id).await?;
+    let target = Some(id.as_str().to_owned());
+    let about = domain::audit::Wanted { target, without_logins: true, ..Default::default() };
+    let newest = Sort { column: "id", descending: true };
+    let events = domain::audit::list(&api.app, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
+    Ok(Data(InstanceDetail {
+        instance: shaped(api, listed, token),
+        config_json,
+        home,
+        unit,
+        bindings: instance::history(&api.app, id).await?.into_iter().map(past).collect(),
+        pool_entry: entry.map(|e| PoolPlace { id: e.id, profession_id: e.profession_id, status: e.status.into() }),
+        key: instance::key(&api.app, id).await?.map(|key| InstanceKey {
+            enabled: key.enabled(),
+            id: key.id,
+            status: key.status.into(),
+            last_checked_at: key.last_checked_at.map(|at| api.zone().show(at)),
+        }),
+        events: events
+            .list
+            .into_iter()
+            .map(|e| Event {
+                operator: e.operator,
+                action: e.action,
+                level: e.level.into(),
+                detail: e.detail,
+                created_at: api.zone().show(e.created_at),
+            })
+            .collect(),
+    }))
+}
