@@ -98,6 +98,16 @@ fn unless(cell: &Cell, openings: &[Opening]) -> Vec<String> {
     if openings.iter().any(|one| cell.openings.has(*one)) { vec![] } else { vec!["yes".into()] }
 }
 
+/// A value of what systemd carries out by a filter of system calls. Such a filter in the unit of an ordinary user brings `NoNewPrivileges`
+/// with it, whatever the unit says of that: under any of them sudo cannot work.
+fn filter(cell: &Cell, value: &str) -> Vec<String> {
+    if cell.openings.has(Opening::Sudo) { vec![] } else { text(value) }
+}
+
+fn by_filter(cell: &Cell) -> Vec<String> {
+    filter(cell, "yes")
+}
+
 fn yes(_: &Cell) -> Vec<String> {
     vec!["yes".into()]
 }
@@ -178,7 +188,7 @@ const RULES: &[Rule] = &[
         hidden.map(str::to_owned).to_vec()
     }),
     rule("PrivateTmp", yes),
-    rule("PrivateDevices", |cell| unless(cell, &[Opening::Devices])),
+    rule("PrivateDevices", |cell| unless(cell, &[Opening::Devices, Opening::Sudo])),
     rule("DevicePolicy", |cell| if cell.openings.has(Opening::Devices) { vec![] } else { text("closed") }),
     rule("SupplementaryGroups", |cell| if cell.openings.has(Opening::Docker) { text("docker") } else { vec![] }),
     // Whom it may see, and talk to.
@@ -193,21 +203,23 @@ const RULES: &[Rule] = &[
     rule("NoNewPrivileges", |cell| unless(cell, &[Opening::Sudo])),
     rule("CapabilityBoundingSet", |cell| if cell.openings.has(Opening::Sudo) { vec![] } else { text("") }),
     rule("AmbientCapabilities", |_| text("")),
-    rule("RestrictNamespaces", |cell| match cell.openings.has(Opening::Browser) {
-        true => text("user pid net"),
-        false => text("yes"),
+    rule("RestrictNamespaces", |cell| {
+        filter(cell, if cell.openings.has(Opening::Browser) { "user pid net" } else { "yes" })
     }),
-    rule("RestrictRealtime", yes),
-    rule("LockPersonality", yes),
+    rule("RestrictRealtime", by_filter),
+    rule("LockPersonality", by_filter),
     // The kernel.
-    rule("ProtectKernelTunables", yes),
-    rule("ProtectKernelModules", yes),
-    rule("ProtectKernelLogs", yes),
+    rule("ProtectKernelTunables", by_filter),
+    rule("ProtectKernelModules", by_filter),
+    rule("ProtectKernelLogs", by_filter),
     rule("ProtectControlGroups", yes),
-    rule("ProtectClock", yes),
-    rule("ProtectHostname", yes),
-    rule("SystemCallArchitectures", |_| text("native")),
+    rule("ProtectClock", by_filter),
+    rule("ProtectHostname", by_filter),
+    rule("SystemCallArchitectures", |cell| filter(cell, "native")),
     rule("SystemCallFilter", |cell| {
+        if cell.openings.has(Opening::Sudo) {
+            return vec![];
+        }
         let mut denied = vec![
             "@debug",
             "@cpu-emulation",
@@ -218,19 +230,17 @@ const RULES: &[Rule] = &[
             "@module",
             "@clock",
             "@keyring",
+            "@mount",
+            "@privileged",
         ];
         denied.extend(["io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"]);
-        // Chromium's sandbox changes its root; programs that change their user need most of the rest.
-        if !cell.openings.has(Opening::Browser) {
-            denied.push("@mount");
-        }
-        if !cell.openings.has(Opening::Sudo) && !cell.openings.has(Opening::Browser) {
-            denied.push("@privileged");
-        }
-        vec!["@system-service".into(), format!("~{}", denied.join(" "))]
+        // Chromium gives its capabilities away in every process, also where it has none, and ends if it cannot. Its sandbox changes the
+        // root of a process, which takes a capability that it has in a user namespace of its own only.
+        let allowed = if cell.openings.has(Opening::Browser) { "capset chroot" } else { "capset" };
+        vec!["@system-service".into(), format!("~{}", denied.join(" ")), allowed.into()]
     }),
-    rule("SystemCallErrorNumber", |_| text("EPERM")),
-    rule("RestrictAddressFamilies", |_| text("AF_UNIX AF_INET AF_INET6 AF_NETLINK")),
+    rule("SystemCallErrorNumber", |cell| filter(cell, "EPERM")),
+    rule("RestrictAddressFamilies", |cell| filter(cell, "AF_UNIX AF_INET AF_INET6 AF_NETLINK")),
     // The network.
     rule("IPAddressDeny", |cell| {
         let is_resolver = |address: &str| address.parse::<IpAddr>().is_ok_and(|one| cell.resolvers.contains(&one));
@@ -443,11 +453,16 @@ mod tests {
         };
         assert_eq!(without(Opening::Devices), ["PrivateDevices", "DevicePolicy"]);
         assert_eq!(without(Opening::Docker), ["PrivateUsers"]);
-        assert_eq!(
-            without(Opening::Sudo),
-            ["PrivateUsers", "NoNewPrivileges", "CapabilityBoundingSet", "SystemCallFilter"]
-        );
+        // Each of these brings `NoNewPrivileges` with it, or is nothing without the others.
+        let by_filter = "RestrictNamespaces RestrictRealtime LockPersonality ProtectKernelTunables ProtectKernelModules ProtectKernelLogs \
+            ProtectClock ProtectHostname SystemCallArchitectures SystemCallFilter SystemCallErrorNumber RestrictAddressFamilies";
+        let by_user = "PrivateDevices PrivateUsers NoNewPrivileges CapabilityBoundingSet";
+        assert_eq!(without(Opening::Sudo).join(" "), format!("{by_user} {by_filter}"));
         assert_eq!(without(Opening::Browser), ["RestrictNamespaces", "SystemCallFilter"]);
+        let calls = |openings: Openings| values(&Cell { openings, ..cell() }, "SystemCallFilter");
+        let (closed, open) = (calls(Openings::default()), calls(Openings::of([Opening::Browser])));
+        assert_eq!((&closed[..2], closed[2].as_str()), (&open[..2], "capset"));
+        assert_eq!(open[2], "capset chroot", "the browser's sandbox needs this call, and no other");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use store::{Db, migrate};
 
+use crate::hostile::{shell, variables};
 use crate::kit::hosts::{CURRENT, Ground};
 use crate::kit::simulated::Simulated;
 use crate::kit::{Database, Site};
@@ -295,5 +296,57 @@ async fn an_assistant_that_does_not_come_up_in_its_cell_is_put_back() {
     let path = format!("/instances/{id}/cell/enter");
     let refused = ground.site.admin.post(&path, json!({})).token(&ground.site.root).refused("4090").await;
     assert!(refused.contains("not ours"), "{refused}");
+    ground.end().await;
+}
+
+/// What each opening gives, by its name, to an assistant in its own shell.
+const OPENED: &str = r#"
+    unshare -Ur true && echo browser
+    test -c "/dev/test-$OWN_PORT" && echo devices
+    docker ps -q && echo docker
+    [ "$(sudo -n id -u)" = 0 ] && echo sudo
+    true
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_opening_gives_what_it_names() {
+    let name = "cell::each_opening_gives_what_it_names";
+    let Some(mut ground) = Ground::new(name).await else { return };
+    let id = ground.provisioned(json!({})).await;
+    let env = variables(&ground, &id, &id).await;
+    // The server lets its user call one program as root, and has a device more than every server has.
+    let (user, port) = (&env["OWN_USER"], &env["OWN_PORT"]);
+    let allow = r#"
+        printf '%s ALL=(root) NOPASSWD: /usr/bin/id\n' "$1" >"/etc/sudoers.d/$1" && chmod 440 "/etc/sudoers.d/$1"
+        mknod -m 666 "/dev/test-$2" c 1 3
+    "#;
+    ground.sh(allow, &[user, port]).await;
+    let has_docker = ground.fleet.machine("h1").docker;
+    for (openings, expected) in [
+        (json!([]), vec![]),
+        (json!(["browser"]), vec!["browser"]),
+        (json!(["devices"]), vec!["devices"]),
+        (json!(["docker"]), if has_docker { vec!["docker"] } else { vec![] }),
+        // No filter of system calls can stand beside it: namespaces and devices come with it.
+        (json!(["sudo"]), vec!["browser", "devices", "sudo"]),
+    ] {
+        if openings != json!([]) {
+            let path = format!("/instances/{id}/cell/openings");
+            let body = json!({"openings": openings});
+            ground.site.admin.put(&path, body).token(&ground.site.root).ok().await;
+            ground.done(&ground.latest("confine_instance").await).await;
+        }
+        let (_, said) = shell(&ground, &id, OPENED, &env).await;
+        let found: Vec<&str> =
+            said.lines().filter(|line| ["browser", "devices", "docker", "sudo"].contains(line)).collect();
+        assert_eq!(found, expected, "{openings}: {said}");
+        let shown = ground.show(&id).await;
+        let is_root = openings != json!([]) && openings != json!(["browser"]);
+        assert_eq!(
+            (&shown["cell"], &shown["isolation"]),
+            (&json!("confined"), &json!(if is_root { "opened" } else { "own" }))
+        );
+    }
+    ground.sh("rm -f -- \"/etc/sudoers.d/$1\" \"/dev/test-$2\"", &[user, port]).await;
     ground.end().await;
 }

@@ -97,30 +97,54 @@ impl Scene<'_> {
         variables(self.ground, &self.own, &self.neighbour).await
     }
 
-    /// Runs a script in the tenant's own shell: whatever its program may do, this may.
     async fn shell(&self, script: &str, env: &BTreeMap<String, String>) -> (i64, String) {
-        let shown = self.ground.show(&self.own).await;
-        let body = json!({"script": script, "env": env});
-        // The token and the script go through standard input: everybody on the server can read arguments.
-        let request = format!(
-            "url = \"http://127.0.0.1:{}/shell\"\nheader = \"Authorization: Bearer {}\"\nheader = \"Content-Type: application/json\"\ndata-binary = {}\n",
-            shown["gateway_port"],
-            shown["gateway_token"].as_str().unwrap(),
-            Value::String(body.to_string())
-        );
-        let command = remote::host::Command::new("curl")
-            .args(["-sS", "-m", "60", "--fail-with-body", "-K", "-"])
-            .stdin(request)
-            .limit(std::time::Duration::from_secs(70));
-        let answer = self.ground.host.succeed(&command).await.unwrap().text();
-        let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
-        (answer["status"].as_i64().unwrap(), answer["said"].as_str().unwrap().trim().to_owned())
+        shell(self.ground, &self.own, script, env).await
     }
 
-    async fn attack(&self, attack: &Attack, env: &BTreeMap<String, String>) -> (Outcome, String) {
-        let (status, said) = self.shell(&attack.script, env).await;
-        (attack.outcome(status, &said), said)
+    /// Every attack but the one by links, which is a test of its own.
+    async fn attacks(&self, attacks: &[Attack], env: &BTreeMap<String, String>) -> Tally {
+        let mut tally = Tally::default();
+        for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
+            let (status, said) = self.shell(&attack.script, env).await;
+            let outcome = attack.outcome(status, &said);
+            writeln!(tally.table, "{:<50} {outcome:?}: {said}", attack.name).unwrap();
+            match outcome {
+                Outcome::Refused => tally.refused += 1,
+                Outcome::NotEnforceable => tally.not_enforceable.push(attack.name.clone()),
+                Outcome::Succeeded => tally.succeeded.push(attack.name.clone()),
+            }
+        }
+        tally
     }
+}
+
+/// What became of all attacks.
+#[derive(Default)]
+struct Tally {
+    refused: usize,
+    not_enforceable: Vec<String>,
+    succeeded: Vec<String>,
+    table: String,
+}
+
+/// Runs a script in the shell of an assistant, a stand-in: whatever its program may do, this may.
+pub async fn shell(ground: &Ground, id: &str, script: &str, env: &BTreeMap<String, String>) -> (i64, String) {
+    let shown = ground.show(id).await;
+    let body = json!({"script": script, "env": env});
+    // The token and the script go through standard input: everybody on the server can read arguments.
+    let request = format!(
+        "url = \"http://127.0.0.1:{}/shell\"\nheader = \"Authorization: Bearer {}\"\nheader = \"Content-Type: application/json\"\ndata-binary = {}\n",
+        shown["gateway_port"],
+        shown["gateway_token"].as_str().unwrap(),
+        Value::String(body.to_string())
+    );
+    let command = remote::host::Command::new("curl")
+        .args(["-sS", "-m", "60", "--fail-with-body", "-K", "-"])
+        .stdin(request)
+        .limit(std::time::Duration::from_secs(70));
+    let answer = ground.host.succeed(&command).await.unwrap().text();
+    let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    (answer["status"].as_i64().unwrap(), answer["said"].as_str().unwrap().trim().to_owned())
 }
 
 /// Leaves what a part of the suite shows at its end.
@@ -170,27 +194,29 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     assert!(shown["score"].as_f64().unwrap() <= 3.0, "{shown}");
     env.insert("NEIGHBOUR_PID".into(), ground.main_pid(&scene.neighbour).await);
 
-    let (mut refused, mut not_enforceable, mut succeeded, mut table) = (0, vec![], vec![], String::new());
-    for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
-        let (outcome, said) = scene.attack(attack, &env).await;
-        let was = before[&attack.name];
-        writeln!(table, "{:<50} {was:?} → {outcome:?}: {said}", attack.name).unwrap();
-        match outcome {
-            Outcome::Refused => refused += 1,
-            Outcome::NotEnforceable => not_enforceable.push(attack.name.as_str()),
-            Outcome::Succeeded => succeeded.push(attack.name.as_str()),
-        }
-    }
-    println!("{table}");
+    let closed = scene.attacks(&attacks, &env).await;
+    println!("without the cell: {before:#?}\ninside of it:\n{}", closed.table);
     let had_success = before.values().filter(|outcome| **outcome == Outcome::Succeeded).count();
     tell(&format!(
-        "hostile tenant: {refused} refused, {} not enforceable here ({}), {} succeeded; without the cell {had_success} of them succeed",
-        not_enforceable.len(),
-        not_enforceable.join(", "),
-        succeeded.len()
+        "hostile tenant: {} refused, {} not enforceable here ({}), {} succeeded; without the cell {had_success} of them succeed",
+        closed.refused,
+        closed.not_enforceable.len(),
+        closed.not_enforceable.join(", "),
+        closed.succeeded.len()
     ));
-    assert!(succeeded.is_empty(), "{succeeded:?}\n{table}");
-    assert!(had_success >= 20, "attacks that never succeed prove little: {had_success}\n{table}");
+    assert!(closed.succeeded.is_empty(), "{:?}\n{}", closed.succeeded, closed.table);
+    assert!(had_success >= 20, "attacks that never succeed prove little: {had_success}\n{}", closed.table);
+
+    // The opening for a browser is no way out either: it gives a namespace of its own, and nothing that is in the cell's way.
+    let open = json!({"openings": ["browser"]});
+    let path = format!("/instances/{}/cell/openings", scene.own);
+    ground.site.admin.put(&path, open).token(&ground.site.root).ok().await;
+    ground.done(&ground.latest("confine_instance").await).await;
+    let open = scene.attacks(&attacks, &env).await;
+    println!("with the opening for a browser:\n{}", open.table);
+    assert!(open.succeeded.is_empty(), "{:?}\n{}", open.succeeded, open.table);
+    let more: Vec<&String> = open.not_enforceable.iter().filter(|one| !closed.not_enforceable.contains(one)).collect();
+    assert_eq!(more, ["new_user_namespace"], "{}", open.table);
     ground
         .sh(
             "kill \"$1\"; rm -f /tmp/neighbour-\"$2\" /var/tmp/neighbour-\"$2\" /dev/shm/neighbour-\"$2\"",
