@@ -13,7 +13,8 @@
 # The hosts live in a network namespace without a way out. Inside it they are 10.77.n.(10+K):22 (the bridge 10.77.n.1), from the machine
 # itself 127.77.n.(10+K):22, through hosts_relay.py; n is a free number, so that several runs can go on at once.
 # The hosts in HOSTS_DOCKER (default "h1") run a Docker engine. HOSTS_OPENCLAW names folders by testbed/install.sh openclaw, with colons
-# between them: h4 has those releases and their Node where prepare_server puts them. Needs root; packages by testbed/install.sh hosts.
+# between them: h4 has those releases and their Node where prepare_server puts them. The hosts in HOSTS_CHROMIUM (default none) have this
+# machine's Chromium, by testbed/install.sh chromium. Needs root; packages by testbed/install.sh hosts.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 self=$here/hosts.sh
@@ -25,6 +26,7 @@ packages=systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,openssh-serv
 # What stands in the tree besides the packages has a version too.
 made=3:$suite:$packages
 docker=${HOSTS_DOCKER-h1}
+chromium=${HOSTS_CHROMIUM-}
 IFS=: read -r -a openclaws <<<"${HOSTS_OPENCLAW-}"
 readonly UNAVAILABLE=69
 cgroups=/sys/fs/cgroup/unified
@@ -173,6 +175,23 @@ plug_in() { # K: its namespace, and the cable to the bridge
   ip -n "$net-h$1" link set eth0 up
 }
 
+# give_chromium ROOT: what Chromium needs beside its own folder, which keep_host shows to the host: the libraries that the host does not
+# have, a font, and a launcher where OpenClaw looks for one.
+give_chromium() {
+  local library
+  { ldd /usr/lib/chromium/chromium | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'; ls /usr/lib/*/lib{softokn3,freebl3,freeblpriv3}.so; } |
+    while read -r library; do
+      library=$(readlink -f "${library%/*}")/${library##*/}
+      [ -e "$1$library" ] || install -D -m 644 "$library" "$1$library"
+    done
+  mkdir -p "$1/usr/lib/chromium" "$1/usr/share/fonts/truetype"
+  cp -r /etc/fonts "$1/etc/"
+  cp -r /usr/share/fontconfig "$1/usr/share/"
+  cp -r /usr/share/fonts/truetype/liberation "$1/usr/share/fonts/truetype/"
+  printf '#!/bin/sh\nexec /usr/lib/chromium/chromium "$@"\n' >"$1/usr/bin/chromium"
+  chmod 755 "$1/usr/bin/chromium"
+}
+
 mount_disk() { # K
   local d=$dir/h$1
   mkdir -p "$d"/disk/{upper,work,docker}
@@ -197,6 +216,7 @@ prepare() { # K: its disk, host key, name, and who may log in
     ln -s /lib/systemd/system/docker.service "$root/etc/systemd/system/multi-user.target.wants/docker.service"
     ln -s /lib/systemd/system/docker.socket "$root/etc/systemd/system/sockets.target.wants/docker.socket"
   fi
+  [[ " $chromium " != *" h$1 "* ]] || give_chromium "$root"
   local folder version node
   for folder in "${openclaws[@]}"; do
     [ "$1" = 4 ] || break
@@ -217,6 +237,7 @@ keep_host() {
     options=(--bind="$d/disk/docker:/var/lib/docker" --capability=CAP_NET_ADMIN --system-call-filter='add_key keyctl bpf')
     export SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
   fi
+  [[ " $chromium " != *" h$1 "* ]] || options+=(--bind-ro=/usr/lib/chromium)
   local folder version node
   for folder in "${openclaws[@]}"; do
     [ "$1" = 4 ] || break

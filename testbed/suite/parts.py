@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 
 from . import counting
@@ -65,7 +66,7 @@ def setup(run: Run, chosen: list[str], stack: ExitStack, result: Result) -> None
         ("TIDEPOOL_TEST_PG_URL", "postgres", start_postgres),
         ("TIDEPOOL_TEST_MARIADB_URL", "mariadb", start_mariadb),
         ("TIDEPOOL_TEST_IDP_URL", "idp", start_idp),
-        ("TIDEPOOL_TEST_HOSTS", "hosts", start_hosts),
+        ("TIDEPOOL_TEST_HOSTS", "hosts", partial(start_hosts, chromium="chromium" in needed and "real" in chosen and "chromium" not in run.missing)),
     ):
         if part not in needed or part in run.missing:
             continue

@@ -78,15 +78,15 @@ def start_idp(run: Run, stack: ExitStack) -> str:
     raise ServiceBroke(f"the OpenID provider did not start: {_tail(log)}")
 
 
-def start_hosts(run: Run, stack: ExitStack) -> str:
-    """Returns their folder; its hosts.json lists them."""
+def start_hosts(run: Run, stack: ExitStack, chromium: bool = False) -> str:
+    """Returns their folder; its hosts.json lists them. With `chromium`, the one that has the real OpenClaw has a browser, too."""
     # Their disks are overlays: the folder must not be on one, and a cache folder may be.
     folder = Path(tempfile.mkdtemp(prefix=f"tidepool-hosts-{os.getpid()}-", dir=scratch()))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     log = run.log("hosts")
     command: list[str | Path] = [TESTBED / "hosts.sh", "run", str(_HOSTS), folder]
     real = [str(found.parent) for found in sorted(CACHE.glob("openclaw*/installed.txt"))]  # what one of them has
-    command = ["env", f"HOSTS_OPENCLAW={':'.join(real)}", *command]
+    command = ["env", f"HOSTS_OPENCLAW={':'.join(real)}", f"HOSTS_CHROMIUM={'h4' if chromium else ''}", *command]
     process = _start(run, stack, command, log, signal.SIGTERM)
     if wait_until(lambda: (folder / "hosts.json").exists(), process, 120):
         return str(folder)

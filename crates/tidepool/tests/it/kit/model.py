@@ -1,7 +1,10 @@
 # A model server in OpenAI's shape: says which model it was asked for, and what it was ever told to remember; asked to "count N", it
-# takes a tenth of a second for each word; asked to "shell: COMMAND", it has the assistant's shell tool run that, and says what came of it. While a file of its own name with `.limited` behind it is there, it has had enough of everybody
-# for today. Usage: model.py PORT
+# takes a tenth of a second for each word; asked to "tool: NAME {ARGUMENTS}", it has the assistant use that tool, and says what came of it;
+# "shell: COMMAND" is the same for its shell tool; asked for "prompt: WORDS", it says the lines of its instructions that have those words.
+# While a file of its own name with `.limited` behind it is there, it has had enough of everybody for today. Usage: model.py PORT
 import http.server, json, os, re, sys, time
+
+ORDER = re.compile(r"\b(shell|tool|prompt): (.*)")
 
 
 def text_of(content):
@@ -29,20 +32,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
             words = " ".join(f"word{i}" for i in range(1, int(counted) + 1))
         # OpenClaw may put words of its own behind its user's, and behind what a tool said.
         said = asked["messages"]
-        ordered = [at for at, m in enumerate(said) if m["role"] == "user" and "shell: " in text_of(m.get("content"))]
+        orders = [(at, ORDER.findall(text_of(m.get("content")))) for at, m in enumerate(said) if m["role"] == "user"]
+        ordered = [(at, found[-1]) for at, found in orders if found]
         done = [at for at, m in enumerate(said) if m["role"] == "tool"]
         answered = [at for at, m in enumerate(said) if m["role"] == "assistant" and not m.get("tool_calls")]
         tools = [tool["function"]["name"] for tool in asked.get("tools", [])]
         call = None
-        if ordered and ordered[-1] > max([-1, *answered]):
-            if done and done[-1] > ordered[-1]:
+        if ordered and ordered[-1][0] > max([-1, *answered]):
+            at, (kind, order) = ordered[-1]
+            name, _, arguments = order.strip().partition(" ")
+            if kind == "shell":
+                name, arguments = "exec", json.dumps({"command": order.strip(), "timeoutSeconds": 60, "yieldMs": 55000})
+            elif name not in tools and "tool_call" in tools:
+                # OpenClaw keeps most tools in a catalogue, from which this one calls them.
+                name, arguments = "tool_call", json.dumps({"id": name, "args": json.loads(arguments or "{}")})
+            if kind == "prompt":
+                lines = [line for m in said if m["role"] in ("system", "developer") for line in text_of(m.get("content")).splitlines()]
+                words = "it says: " + " ".join(line for line in lines if order.strip() in line)
+            elif done and done[-1] > at:
                 words = "it said: " + text_of(said[done[-1]].get("content"))
-            elif "exec" in tools:
-                command = text_of(said[ordered[-1]].get("content")).rsplit("shell: ", 1)[1].splitlines()[0].strip()
-                arguments = json.dumps({"command": command, "timeoutSeconds": 60, "yieldMs": 55000})
-                call = [{"index": 0, "id": f"call_{time.time_ns()}", "type": "function", "function": {"name": "exec", "arguments": arguments}}]
+            elif name in tools:
+                call = [{"index": 0, "id": f"call_{time.time_ns()}", "type": "function", "function": {"name": name, "arguments": arguments}}]
             else:
-                words = "no shell among: " + " ".join(tools)
+                words = f"no {name} among: " + " ".join(tools)
         base = {"id": "chatcmpl-1", "created": 1, "model": asked["model"]}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         if not asked.get("stream"):

@@ -7,4 +7,5 @@ mod hostile;
 mod neighbour;
 mod rules;
 mod stranger;
+mod tools;
 mod upgrade;
