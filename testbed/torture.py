@@ -5,6 +5,7 @@ Employees claim, talk and give back, administrators make accounts and change ins
 
   PostgreSQL, three replicas   kill -9 of a replica, SIGTERM of one, a restart and a kill -9 of the database
   SQLite, one process          kill -9; the disk of the data folder full and free again (a small tmpfs)
+  strangers                    bodies that never end, a burst of wrong passwords: bounded, and people get in meanwhile
   clock                        the wall clock of all processes jumps forth and back (libfaketime)
   hosts                        servers crash and lose their cable (testbed/hosts.sh; not with --short)
 
@@ -34,7 +35,7 @@ from typing import Any
 
 sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
-from suite import invariants, processes
+from suite import invariants, processes, strangers
 from suite.machine import TESTBED
 from suite.site import ADMIN_EMAIL, Refused, Replica, Server, Site, call, enter_namespace, keys, remove, room
 
@@ -440,7 +441,18 @@ def with_hosts(binary: Path, folder: Path, seconds: float, chance: random.Random
         return verdict("hosts", ledger, site.database.ask, faults) and not unusable
 
 
-ROUNDS = [on_postgres, on_a_full_disk, on_a_jumping_clock, with_hosts]
+def among_strangers(binary: Path, folder: Path, _seconds: float, _chance: random.Random) -> bool:
+    with ExitStack() as stack:
+        alone = Alone(binary, folder, stack)
+        port, email = alone.replica.employee, next(iter(alone.people))
+        assert alone.replica.process
+        wrong = strangers.unfinished_bodies(alone.replica.process.pid, port, email, PASSWORD) + strangers.burst(port, email, PASSWORD)
+    for one in wrong:
+        print(f"FAIL strangers: {one}", flush=True)
+    return not wrong
+
+
+ROUNDS = [on_postgres, on_a_full_disk, on_a_jumping_clock, among_strangers, with_hosts]
 
 
 def main(arguments: list[str]) -> int:
@@ -453,7 +465,7 @@ def main(arguments: list[str]) -> int:
     enter_namespace()
     processes.stop_on_signals()
     chance = random.Random(chosen.seed)
-    rounds = ROUNDS[:3] if chosen.short else ROUNDS
+    rounds = ROUNDS[:4] if chosen.short else ROUNDS
     seconds = 10.0 if chosen.short else 45.0
     over = time.monotonic() + (0 if chosen.short else chosen.minutes * 60)
     print(f"seed {chosen.seed}", flush=True)

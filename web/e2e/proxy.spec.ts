@@ -24,7 +24,7 @@ async function withAssistant(
 }
 
 for (const kind of ['nginx', 'caddy'] as const satisfies ProxyKind[]) {
-  test(`${kind}: login, live chat, window and console below path prefixes with TLS`, async ({
+  test(`${kind}: login, live chat below a path, window and console at names of their own, with TLS`, async ({
     page,
     watch,
   }) => {

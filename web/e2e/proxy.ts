@@ -15,6 +15,7 @@ export const isInstalled = (kind: ProxyKind) => existsSync(BINARIES[kind]);
 
 /** Browsers lead every name below localhost to this machine. */
 const NAME = 'tidepool.localhost';
+const CONSOLE = 'console.localhost';
 const WINDOW = 'window.localhost';
 
 export class Proxied {
@@ -32,7 +33,7 @@ export class Proxied {
   }
 
   get adminUrl() {
-    return `https://${NAME}:${this.port}/console`;
+    return `https://${CONSOLE}:${this.port}`;
   }
 
   /** What the assistants' gateways allow. */
@@ -85,7 +86,7 @@ export class Proxied {
   private async run(kind: ProxyKind, change: (configuration: string) => string) {
     const { folder } = this;
     const certificate = { pem: path.join(folder, 'own.pem'), key: path.join(folder, 'own.key') };
-    const subject = ['-subj', `/CN=${NAME}`, '-addext', `subjectAltName=DNS:${NAME},DNS:*.${WINDOW}`];
+    const subject = ['-subj', `/CN=${NAME}`, '-addext', `subjectAltName=DNS:${NAME},DNS:${CONSOLE},DNS:*.${WINDOW}`];
     const kinds = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
     execFileSync(
       'openssl',
@@ -102,6 +103,9 @@ export class Proxied {
         ['/etc/ssl/example.com.pem', certificate.pem],
         ['/etc/ssl/example.com.key', certificate.key],
         ['server_name example.com', `server_name ${NAME}`],
+        ['/etc/ssl/console.example.com.pem', certificate.pem],
+        ['/etc/ssl/console.example.com.key', certificate.key],
+        ['server_name console.example.com', `server_name ${CONSOLE}`],
         ['/etc/ssl/window.example.com.pem', certificate.pem],
         ['/etc/ssl/window.example.com.key', certificate.key],
         ['server_name *.window.example.com', `server_name *.${WINDOW}`],
@@ -118,6 +122,7 @@ export class Proxied {
       const tls = `\n\ttls ${certificate.pem} ${certificate.key}\n\tbind 127.0.0.1`;
       const own = replaced(shown, [
         ['*.window.example.com {', `${this.windowOf('*')} {${tls}`],
+        ['\nconsole.example.com {', `\nhttps://${CONSOLE}:${this.port} {${tls}`],
         ['\nexample.com {', `\nhttps://${NAME}:${this.port} {${tls}`],
       ]);
       await writeFile(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${own}`);
@@ -173,6 +178,7 @@ function block(language: string): string {
 const withNames = (text: string, port: number) =>
   text
     .replace('https://*.window.example.com', `https://*.${WINDOW}:${port}`)
+    .replace('https://console.example.com', `https://${CONSOLE}:${port}`)
     .replace('https://example.com', `https://${NAME}:${port}`);
 
 /** What is not there to be replaced would be tried with the page's own addresses. */

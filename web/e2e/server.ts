@@ -86,6 +86,8 @@ export class Server {
         TIDEPOOL_ADMIN_LISTEN: admin,
         TIDEPOOL_GATEWAY_LISTEN: gateway,
         TIDEPOOL_EMBED_LISTEN: embed,
+        // Some assistants of the tests run on this machine.
+        TIDEPOOL_LOCAL_SERVER: 'true',
         TIDEPOOL_BOT_API_URL: `http://127.0.0.1:${(bots.address() as AddressInfo).port}`,
         TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL: ADMIN.email,
         TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD: ADMIN.password,
