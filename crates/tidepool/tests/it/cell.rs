@@ -6,12 +6,11 @@ use base::id::InstanceId;
 use domain::assistant::{Assistant, cell as on_server};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use store::{Db, migrate};
 
 use crate::hostile::{shell, variables};
 use crate::kit::hosts::{CURRENT, Ground};
 use crate::kit::simulated::Simulated;
-use crate::kit::{Database, Site};
+use crate::kit::{Database, Site, database_before};
 use crate::on_both;
 
 fn of(id: &str) -> Value {
@@ -90,23 +89,8 @@ on_both! {
 
 /// A database of the release before: what its instances are in is not known until somebody looks, and every value has its default.
 async fn an_older_database(database: Database) {
-    let db = Db::open(&database.url).await.unwrap();
+    let db = database_before(15, &database.url).await;
     let mut tx = db.begin().await.unwrap();
-    tx.script("CREATE TABLE schema_version (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, applied_at {int} NOT NULL)")
-        .await
-        .unwrap();
-    for (version, name, sql) in migrate::STEPS.iter().filter(|(version, ..)| *version < 15) {
-        tx.script(sql).await.unwrap();
-        let sql = "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, 0)";
-        tx.run(sql, store::args![*version, *name]).await.unwrap();
-    }
-    tx.run(
-        "INSERT INTO server (id, id_key, name, host, ssh_port, ssh_user, ssh_key_path, status, notes, created_at, updated_at) \
-         VALUES ('s', 's', 'S', '192.0.2.1', 22, 'root', '', 'active', '', 0, 0)",
-        vec![],
-    )
-    .await
-    .unwrap();
     let sql = "INSERT INTO instance (id, id_key, server_id, pooled, name, gateway_port, gateway_url, gateway_token, model, \
         health_status, notes, config_json, is_main, home, isolation, runs_as, created_at, updated_at) \
         VALUES ('old', 'old', 's', 0, 'Old', 20000, 'ws://127.0.0.1:1', '', '', 'healthy', '', '{}', 0, '/srv/assistants/1', 'own', 'assistant-1', 0, 0)";

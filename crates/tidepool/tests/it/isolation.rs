@@ -6,10 +6,9 @@ use base::id::InstanceId;
 use domain::assistant::isolation;
 use serde_json::{Value, json};
 use store::instance::Isolation;
-use store::{Db, migrate};
 
 use crate::kit::hosts::Ground;
-use crate::kit::{Database, Site};
+use crate::kit::{Database, Site, database_before};
 use crate::on_both;
 
 fn of(id: &str) -> Value {
@@ -109,23 +108,8 @@ on_both! {
 
 /// A database of the release before: main instances are known to be shared, homes have to be looked at, and nothing else changes.
 async fn an_older_database(database: Database) {
-    let db = Db::open(&database.url).await.unwrap();
+    let db = database_before(12, &database.url).await;
     let mut tx = db.begin().await.unwrap();
-    tx.script("CREATE TABLE schema_version (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, applied_at {int} NOT NULL)")
-        .await
-        .unwrap();
-    for (version, name, sql) in migrate::STEPS.iter().filter(|(version, ..)| *version < 12) {
-        tx.script(sql).await.unwrap();
-        let sql = "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, 0)";
-        tx.run(sql, store::args![*version, *name]).await.unwrap();
-    }
-    tx.run(
-        "INSERT INTO server (id, id_key, name, host, ssh_port, ssh_user, ssh_key_path, status, notes, created_at, updated_at) \
-         VALUES ('s', 's', 'S', '192.0.2.1', 22, 'root', '', 'active', '', 0, 0)",
-        vec![],
-    )
-    .await
-    .unwrap();
     for (id, home, is_main) in [("main", "", true), ("housed", "/srv/assistants/1", false), ("new", "", false)] {
         let sql = "INSERT INTO instance (id, id_key, server_id, pooled, name, gateway_port, gateway_url, gateway_token, model, \
             health_status, notes, config_json, is_main, home, created_at, updated_at) \

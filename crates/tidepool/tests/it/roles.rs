@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Database, Options, Site, used_secret};
+use crate::kit::{Database, Options, Site, database_before, used_secret};
 use crate::on_both;
 
 async fn with_role(site: &Site, role: &str) -> String {
@@ -153,6 +153,33 @@ async fn the_machine_itself_needs_a_setting() {
     site.server("s").await;
     site.admin.patch("/servers/s", json!({"host": "local"})).token(&site.root).refused("4000").await;
     site.admin.patch("/servers/s", json!({"name": "There"})).token(&site.root).ok().await;
+}
+
+/// A database of the release before: whoever asked for its tasks is not known, whatever their label says.
+async fn an_older_database(database: Database) {
+    let db = database_before(16, &database.url).await;
+    let mut tx = db.begin().await.unwrap();
+    let sql = "INSERT INTO task (id, type, payload, status, source, next_attempt_at, created_at, updated_at) \
+        VALUES ('t', 'prepare_server', '{\"server_id\":\"s\"}', 'done', 'root@example.com', 0, 0, 0)";
+    tx.run(sql, vec![]).await.unwrap();
+    tx.commit().await.unwrap();
+    drop(db);
+    let site = Site::start(database).await;
+    let task = site.admin.get("/tasks/t").token(&site.root).ok().await;
+    assert_eq!((task["source"].as_str(), task["operator"].as_str()), (Some("root@example.com"), Some("System")));
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_database_has_tasks_of_nobody_sqlite() {
+    an_older_database(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_database_has_tasks_of_nobody_postgres() {
+    if let Some(database) = Database::postgres("roles::an_older_database_has_tasks_of_nobody_postgres").await {
+        an_older_database(database).await;
+    }
 }
 
 /// The page for people is the table of the code.

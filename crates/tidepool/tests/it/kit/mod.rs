@@ -3,6 +3,7 @@
 pub mod assistant;
 mod call;
 pub mod hosts;
+mod older;
 mod process;
 mod reserved;
 pub mod simulated;
@@ -10,6 +11,7 @@ mod site;
 pub mod talk;
 
 pub use call::{Call, Origin, Reply};
+pub use older::database_before;
 pub use process::{Process, run};
 pub use reserved::free_port;
 pub use site::{Gateway, Options, Site};
