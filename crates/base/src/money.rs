@@ -27,7 +27,9 @@ impl Price {
     /// A price in dollars per 1,000 tokens, as people write it; `None` below 0 or beyond what makes sense.
     pub fn from_usd(usd: f64) -> Option<Price> {
         let billionths = (usd * 1e9).round();
-        (0.0..=1e15).contains(&billionths).then_some(Price(billionths as i64))
+        // A price that is too small to be written down is not no price.
+        let is_lost = usd > 0.0 && billionths == 0.0;
+        (!is_lost && (0.0..=1e15).contains(&billionths)).then_some(Price(billionths as i64))
     }
 
     /// Dollars per 1,000 tokens.
@@ -114,6 +116,7 @@ mod tests {
         assert_eq!(Spend(500_000).usd(), 1.0);
         assert_eq!(Price::from_usd(0.0025), Some(Price::of("gpt-4o")));
         assert_eq!(Price::from_usd(-1.0), None);
+        assert_eq!(Price::from_usd(1e-12), None, "it would be 0");
         assert_eq!(Price::from_usd(f64::NAN), None);
     }
 
