@@ -19,18 +19,24 @@ test('a limit of one instance is changed, and what holds is shown', async ({ pag
   const memory = form.getByLabel('Memory in MiB');
   await expect(memory).toBeFocused();
   await expect(memory).toHaveAttribute('placeholder', '2048');
+  const notSet = form.getByRole('checkbox', { name: 'Not set' });
+  await expect(notSet).toHaveCount(4);
+  await expect(notSet.first()).toBeChecked();
+  await expect(notSet.first()).toHaveAccessibleDescription('Memory in MiB');
 
   // What is no number is refused where it stands, and nothing is sent.
   await memory.fill('3 GB');
   await form.getByLabel('Processes and threads').fill('1');
   await form.getByRole('button', { name: 'Save' }).click();
   await expect(memory).toBeFocused();
-  await expect(memory).toHaveAccessibleDescription(/Write a whole number in digits only, such as 2048\.$/);
+  await expect(memory).toHaveAccessibleDescription(
+    /This is not a number\. Write it in digits, such as 1000 or 1,000\.$/,
+  );
   await expect(form.getByText('It must be from 64 to 1,000,000.')).toBeVisible();
   await expectAccessibleInBothThemes(page);
 
-  await memory.fill('3072');
-  await form.getByLabel('Processes and threads').fill('');
+  await memory.fill('3,072');
+  await notSet.nth(2).check();
   await form.getByRole('button', { name: 'Save' }).click();
   await expect(form).toHaveCount(0);
   await expect(fact('Memory')).toHaveText(FACT('Memory3 GiB.*its own'));
@@ -40,11 +46,14 @@ test('a limit of one instance is changed, and what holds is shown', async ({ pag
     own_limits: { memory_mib: 3072, cpu_percent: null, tasks: null, disk_mib: null },
   });
 
-  // An empty field takes it back.
+  // An empty field does not take it back; the choice beside it does.
   await change.click();
   await expect(memory).toHaveValue('3072');
   await expect(memory).toHaveAttribute('placeholder', '2048');
   await memory.fill('');
+  await form.getByRole('button', { name: 'Save' }).click();
+  await expect(form.getByText('Enter a number, or choose “Not set”.')).toBeVisible();
+  await notSet.first().check();
   await form.getByRole('button', { name: 'Save' }).click();
   await expect(fact('Memory')).toHaveText(FACT('Memory2 GiB.*from the platform'));
 });

@@ -40,3 +40,31 @@ test('a change of a server keeps the key that it logs in with', async ({ page, d
     host_key_trust: 'compared',
   });
 });
+
+test('the key of a server is removed by an action of its own, which asks first', async ({
+  page,
+  demo,
+  app,
+  watch,
+}) => {
+  // What the server holds as its key opens nothing.
+  watch.allow(/status of (409|503) .*\/containers/);
+  const server = { id: 'spare', name: 'Spare', host: '127.0.0.1', ssh_key: 'not a key, only a text' };
+  await demo.asAdmin('POST', '/servers', server);
+  await demo.asAdmin('PATCH', '/servers/spare', { status: 'disabled' });
+  const isStored = async () =>
+    ((await demo.asAdmin('GET', '/servers/spare/detail')) as { has_ssh_key: boolean }).has_ssh_key;
+  await openSignedIn(page, app, demo, '/servers/spare');
+  await page.getByRole('button', { name: 'Remove the key' }).click();
+  const asking = page.getByRole('dialog', { name: 'Remove the SSH key of Spare?' });
+  const remove = asking.getByRole('button', { name: 'Remove the key' });
+  await expect(asking.getByText(/no longer reaches this server/)).toBeVisible();
+  await expect(remove).toBeDisabled();
+  expect(await isStored()).toBe(true);
+  await asking.getByLabel('Type spare to confirm').fill('spare');
+  await remove.click();
+  await expect(asking).toHaveCount(0);
+  await expect(page.getByRole('button', { name: 'Remove the key' })).toHaveCount(0);
+  expect(await isStored()).toBe(false);
+  await demo.asAdmin('DELETE', '/servers/spare');
+});

@@ -155,8 +155,7 @@ test('a plain administrator is offered no action of super administrators, on any
   await expect(page.getByText('Super administrators manage this list.')).toBeVisible();
   await expect(page.getByRole('main').getByRole('button')).toHaveCount(0);
   await openPlace(page, plain, '/servers/fra-1');
-  await expect(page.getByRole('button', { name: 'Edit' })).toBeVisible();
-  await expect(page.getByRole('button', { name: /More actions/ })).toHaveCount(0);
+  await expect(page.getByRole('button', { name: /Edit|Prepare|More actions/ })).toHaveCount(0);
   // The platform's own key has no instance; an instance's key is anybody's.
   await openPlace(page, plain, '/keys');
   const actions = async (key: string) => {

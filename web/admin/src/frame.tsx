@@ -8,6 +8,7 @@ import { LiveButton, LiveProvider } from './live';
 import { useMe } from './me';
 import { useText } from './messages';
 import { useNavigation } from './navigation';
+import { ReadablePage } from './parts/allowed';
 
 const Palette = lazy(() => import('./palette'));
 const TaskDrawer = lazy(async () => ({ default: (await import('./task-drawer')).TaskDrawer }));
@@ -37,7 +38,7 @@ export default function Frame({ children }: { children: ReactNode }) {
   return (
     <LiveProvider>
       <SideShell tag={t('app.tag')} items={items} account={me.data} tools={tools}>
-        {children}
+        <ReadablePage>{children}</ReadablePage>
       </SideShell>
       <Suspense fallback={null}>
         <TaskDrawer />

@@ -42,6 +42,8 @@ const ALL = [
   'repairs',
   'alerts',
   'ready',
+  // Another administrator may have changed one's role.
+  'me',
 ];
 
 const POLL_MS = 10_000;

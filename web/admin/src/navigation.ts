@@ -1,4 +1,5 @@
-// The console's pages, in the order and groups of the side bar; the command palette offers the same.
+// The console's pages, in the order and groups of the side bar, and the permission that each needs; the command palette
+// offers the same.
 import type { NavItem } from '@tidepool/shared/shell/nav';
 import {
   Activity,
@@ -18,9 +19,17 @@ import {
   Users,
 } from 'lucide-react';
 import { useMemo } from 'react';
+import { useRights } from './me';
 import { useText } from './messages';
+import type { Permission } from './permission';
 
-export function useNavigation(): readonly NavItem[] {
+export interface PageItem extends NavItem {
+  /** Who lacks it cannot read the page. Every role reads the others, or parts of them. */
+  needs?: Permission;
+}
+
+/** All of them, whether or not the signed-in administrator may read them. */
+export function usePages(): readonly PageItem[] {
   const { t } = useText();
   return useMemo(
     () => [
@@ -29,17 +38,40 @@ export function useNavigation(): readonly NavItem[] {
       { href: '/servers', label: t('nav.servers'), icon: Server, group: t('nav.fleet') },
       { href: '/professions', label: t('nav.professions'), icon: Briefcase, group: t('nav.fleet') },
       { href: '/marketplace', label: t('nav.marketplace'), icon: Boxes, group: t('nav.fleet') },
-      { href: '/users', label: t('nav.users'), icon: Users, group: t('nav.people') },
-      { href: '/usage', label: t('nav.usage'), icon: ChartColumn, group: t('nav.people') },
-      { href: '/requests', label: t('nav.requests'), icon: ScrollText, group: t('nav.people') },
+      { href: '/users', label: t('nav.users'), icon: Users, group: t('nav.people'), needs: 'people.read' },
+      {
+        href: '/usage',
+        label: t('nav.usage'),
+        icon: ChartColumn,
+        group: t('nav.people'),
+        needs: 'usage.read',
+      },
+      {
+        href: '/requests',
+        label: t('nav.requests'),
+        icon: ScrollText,
+        group: t('nav.people'),
+        needs: 'usage.read',
+      },
       { href: '/keys', label: t('nav.keys'), icon: KeyRound, group: t('nav.people') },
       { href: '/tasks', label: t('nav.tasks'), icon: ListChecks, group: t('nav.operations') },
       { href: '/jobs', label: t('nav.jobs'), icon: Clock, group: t('nav.operations') },
       { href: '/guardian', label: t('nav.guardian'), icon: Activity, group: t('nav.operations') },
-      { href: '/audit', label: t('nav.audit'), icon: ClipboardList, group: t('nav.operations') },
+      {
+        href: '/audit',
+        label: t('nav.audit'),
+        icon: ClipboardList,
+        group: t('nav.operations'),
+        needs: 'audit.read',
+      },
       { href: '/settings', label: t('nav.settings'), icon: Settings, group: t('nav.console') },
       { href: '/profile', label: t('nav.profile'), icon: UserRound, group: t('nav.console') },
     ],
     [t],
   );
+}
+
+export function useNavigation(): readonly PageItem[] {
+  const { mayNot } = useRights();
+  return usePages().filter(({ needs }) => needs === undefined || !mayNot(needs));
 }

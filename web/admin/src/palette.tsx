@@ -8,6 +8,7 @@ import { Bot, ListChecks, LogOut, Moon, Plus, Server, Sun, Upload, UserRound } f
 import { useDeferredValue, useState } from 'react';
 import { useLocation } from 'wouter';
 import { api } from './api';
+import { useRights } from './me';
 import { useText } from './messages';
 import { useNavigation } from './navigation';
 import { useTaskName } from './parts/task-status';
@@ -23,14 +24,23 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const found = useFound(wanted);
   const pages = useNavigation();
   const logout = useLogout();
+  const { may } = useRights();
   const matches = (label: string) => label.toLowerCase().includes(wanted.toLowerCase());
 
   const go = (href: string) => () => navigate(href);
   const actions: Command[] = [
-    { id: 'new-server', label: t('servers.add'), icon: Plus, run: go('/servers?new=1') },
-    { id: 'new-instance', label: t('instances.add'), icon: Plus, run: go('/instances?new=1') },
-    { id: 'new-user', label: t('users.add'), icon: Plus, run: go('/users?new=1') },
-    { id: 'import-users', label: t('users.import'), icon: Upload, run: go('/users?import=1') },
+    ...(may('servers.manage')
+      ? [{ id: 'new-server', label: t('servers.add'), icon: Plus, run: go('/servers?new=1') }]
+      : []),
+    ...(may('instances.manage')
+      ? [{ id: 'new-instance', label: t('instances.add'), icon: Plus, run: go('/instances?new=1') }]
+      : []),
+    ...(may('people.manage')
+      ? [
+          { id: 'new-user', label: t('users.add'), icon: Plus, run: go('/users?new=1') },
+          { id: 'import-users', label: t('users.import'), icon: Upload, run: go('/users?import=1') },
+        ]
+      : []),
     { id: 'dark', label: t('palette.dark'), icon: Moon, run: () => setTheme('dark') },
     { id: 'light', label: t('palette.light'), icon: Sun, run: () => setTheme('light') },
     { id: 'logout', label: t('account.logout'), icon: LogOut, run: () => void logout() },
@@ -63,6 +73,7 @@ function useFound(q: string) {
   const [, navigate] = useLocation();
   const openTask = useOpenTask();
   const taskName = useTaskName();
+  const { may } = useRights();
   const query = { q, page: 1, page_size: EACH };
   const enabled = q.length > 0;
   const [instances, users, servers, tasks] = useQueries({
@@ -75,7 +86,7 @@ function useFound(q: string) {
       {
         queryKey: ['users', 'find', q],
         queryFn: () => unwrap(api.GET('/users', { params: { query } })),
-        enabled,
+        enabled: enabled && may('people.read'),
       },
       {
         queryKey: ['servers', 'find', q],

@@ -41,6 +41,7 @@ export type PlannedRepair = Schemas['PlannedRepair'];
 export type Profession = Schemas['ProfessionItem'];
 export type Repair = Schemas['RepairItem'];
 export type RequestDetail = Schemas['RequestDetail'];
+export type Role = Schemas['Role'];
 export type Server = Schemas['ServerItem'];
 export type ServerStats = Schemas['ServerStats'];
 export type Task = Schemas['TaskItem'];
@@ -49,6 +50,7 @@ export type TestStep = Schemas['TestStep'];
 export type User = Schemas['UserItem'];
 export type WholeItem = Schemas['WholeItem'];
 
+export const ROLES = ['super_admin', 'admin', 'operator', 'auditor'] as const satisfies readonly Role[];
 export const HEALTHS = ['healthy', 'unhealthy', 'key_invalid', 'rate_limited', 'unknown'] as const;
 export const LEVELS = ['INFO', 'WARN', 'ERROR'] as const;
 export const TASK_STATUSES = ['pending', 'processing', 'done', 'failed', 'dead'] as const;

@@ -17,6 +17,7 @@ import { useCallback } from 'react';
 import { Link } from 'wouter';
 import { api } from './api';
 import { useText } from './messages';
+import { useMayTask } from './parts/task-permission';
 import { TaskState, useTaskName } from './parts/task-status';
 import type { Task } from './records';
 import { sourceText } from './source-text';
@@ -119,6 +120,7 @@ function TaskFacts({ task }: { task: Task }) {
             ]
           : []),
         { name: t('tasks.source'), value: sourceText(task.source, t) || t('account.notSet') },
+        { name: t('tasks.operator'), value: sourceText(task.operator, t) },
         ...(task.result ? [{ name: t('tasks.result'), value: task.result }] : []),
         { name: t('tasks.created'), value: <RelativeTime at={task.created_at} /> },
         { name: t('tasks.updated'), value: <RelativeTime at={task.updated_at} /> },
@@ -131,6 +133,7 @@ function Actions({ task }: { task: Task }) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
+  const mayTask = useMayTask();
   const path = { params: { path: { id: task.id } } };
   const settle = {
     onSettled: () => client.invalidateQueries({ queryKey: ['tasks'] }),
@@ -141,6 +144,7 @@ function Actions({ task }: { task: Task }) {
   const cancel = useMutation({ mutationFn: () => unwrap(api.POST('/tasks/{id}/cancel', path)), ...settle });
   const stopped = task.status === 'failed' || task.status === 'dead';
   const waiting = task.status === 'failed' || task.status === 'pending';
+  if (!mayTask(task)) return null;
   return (
     <>
       {stopped && (

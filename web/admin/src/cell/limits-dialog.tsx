@@ -1,20 +1,20 @@
-// The limits that an instance, a profession or a server sets: four numbers, each of which may be left empty; and how a
-// limit is written.
-import { Field } from '@tidepool/shared/ui/field';
+// The limits that an instance, a profession or a server sets: four numbers, each of which may be not set; and how a limit
+// is written.
+import { readNumbers, type NumberSpec } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { toast } from '@tidepool/shared/ui/toast';
 import { useFormat } from '../format';
 import { useText } from '../messages';
-import { FieldProblems } from '../parts/field-problems';
 import { FormDialog } from '../parts/form-dialog';
 import type { LimitValues } from '../records';
-import { LIMITS, PLATFORM, RANGES, readLimits, type Limit } from './limits';
+import { LIMITS, RANGES, type Limit } from './limits';
 
 interface LimitsDialogProps<Answer> {
   /** Whose they are. */
   name: string;
   lead: string;
   values: LimitValues;
-  /** What holds where a field is empty; undefined while that is not known. */
+  /** What holds where a limit is not set; undefined while that is not known. */
   otherwise: (limit: Limit) => string | undefined;
   save: (values: LimitValues) => Promise<Answer>;
   onDone: (answer: Answer) => void;
@@ -23,7 +23,11 @@ interface LimitsDialogProps<Answer> {
 
 export function LimitsDialog<Answer>(props: LimitsDialogProps<Answer>) {
   const { name, lead, values, otherwise, save, onDone, onClose } = props;
-  const { t, number } = useText();
+  const i18n = useText();
+  const { t, number } = i18n;
+  const numbers = Object.fromEntries(
+    LIMITS.map((limit) => [limit, { ...RANGES[limit], none: t('cell.notSet') }]),
+  ) as Record<Limit, NumberSpec & { none: string }>;
   const range = (limit: Limit) => ({ min: number(RANGES[limit].min), max: number(RANGES[limit].max) });
   return (
     <FormDialog<Answer>
@@ -35,27 +39,17 @@ export function LimitsDialog<Answer>(props: LimitsDialogProps<Answer>) {
         toast('success', t('cell.limitsSaved', { name }));
         onDone(answer);
       }}
-      send={async (data) => {
-        const read = readLimits(data);
-        if ('values' in read) return save(read.values);
-        const texts = LIMITS.flatMap((limit) => {
-          const problem = read.problems[limit];
-          if (problem === undefined) return [];
-          return [[limit, t(`cell.${problem}`, { ...range(limit), example: PLATFORM[limit] })] as const];
-        });
-        throw new FieldProblems(Object.fromEntries(texts));
-      }}
+      send={(data) => save(readNumbers(data, numbers, i18n))}
     >
       {(refused) => (
         <div className="grid gap-4 sm:grid-cols-2">
           {LIMITS.map((limit) => (
-            <Field
+            <NumberField
               key={limit}
               label={t(`cell.field.${limit}`)}
               name={limit}
-              inputMode="numeric"
-              autoComplete="off"
-              defaultValue={values[limit] ?? ''}
+              spec={numbers[limit]}
+              value={values[limit]}
               placeholder={otherwise(limit)}
               hint={t(`cell.hint.${limit}`, range(limit))}
               error={refused(limit)}

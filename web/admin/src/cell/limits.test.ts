@@ -1,8 +1,8 @@
-// Limits: the ranges are those of the API, every bad field is named, and the nearest value holds.
+// Limits: the ranges are those of the API, and the nearest value holds.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { inherited, LIMITS, PLATFORM, RANGES, readLimits } from './limits';
+import { inherited, LIMITS, PLATFORM, RANGES } from './limits';
 
 const { components } = JSON.parse(
   readFileSync(path.join(import.meta.dirname, '../../../../openapi/admin.json'), 'utf8'),
@@ -21,24 +21,6 @@ it('has the limits, ranges and values of the API’s document', () => {
     expect({ min: documented[limit]?.minimum, max: documented[limit]?.maximum }).toEqual(RANGES[limit]);
     expect(documented[limit]?.example).toBe(PLATFORM[limit]);
   }
-});
-
-function form(fields: Record<string, string>): FormData {
-  const data = new FormData();
-  for (const [name, value] of Object.entries(fields)) data.set(name, value);
-  return data;
-}
-
-it('sends numbers, and what is empty as not set', () => {
-  expect(readLimits(form({ memory_mib: '4096', cpu_percent: '', tasks: ' 900 ', disk_mib: '' }))).toEqual({
-    values: { memory_mib: 4096, cpu_percent: null, tasks: 900, disk_mib: null },
-  });
-});
-
-it('names every field that it cannot read, and sends nothing', () => {
-  expect(readLimits(form({ memory_mib: '4 GB', cpu_percent: '200', tasks: '1', disk_mib: '' }))).toEqual({
-    problems: { memory_mib: 'not_a_number', tasks: 'out_of_range' },
-  });
 });
 
 it('takes the profession’s value before the server’s before the platform’s', () => {

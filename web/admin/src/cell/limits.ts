@@ -1,13 +1,12 @@
 // What an assistant may take of its server: the four limits, where they may lie, and whose value holds.
-import { fieldText } from '@tidepool/shared/ui/form';
-import { readWholeNumber, type Range, type ReadNumber } from '@tidepool/shared/ui/whole-number';
+import type { NumberRange } from '@tidepool/shared/ui/number';
 import type { HeldLimits, LimitValues } from '../records';
 
 export const LIMITS = ['memory_mib', 'cpu_percent', 'tasks', 'disk_mib'] as const;
 export type Limit = (typeof LIMITS)[number];
 
 /** As the API's document has them; a test compares the two. */
-export const RANGES: Readonly<Record<Limit, Range>> = {
+export const RANGES: Readonly<Record<Limit, NumberRange>> = {
   memory_mib: { min: 256, max: 1_048_576 },
   cpu_percent: { min: 10, max: 100_000 },
   tasks: { min: 64, max: 1_000_000 },
@@ -16,22 +15,6 @@ export const RANGES: Readonly<Record<Limit, Range>> = {
 
 /** What holds where nobody has set a value. */
 export const PLATFORM: HeldLimits = { memory_mib: 2048, cpu_percent: 200, tasks: 512, disk_mib: 10_240 };
-
-export type Problem = Extract<ReadNumber, { problem: unknown }>['problem'];
-
-/** The values of a form, or what is wrong with each of its fields. An empty field is sent as not set. */
-export function readLimits(
-  data: FormData,
-): { values: LimitValues } | { problems: Partial<Record<Limit, Problem>> } {
-  const values: LimitValues = {};
-  const problems: Partial<Record<Limit, Problem>> = {};
-  for (const limit of LIMITS) {
-    const read = readWholeNumber(fieldText(data, limit), RANGES[limit]);
-    if ('problem' in read) problems[limit] = read.problem;
-    else values[limit] = read.value;
-  }
-  return Object.keys(problems).length > 0 ? { problems } : { values };
-}
 
 /** Whose value holds, from the nearest to the one that always has one. */
 export type Origin = 'own' | 'profession' | 'server' | 'platform';

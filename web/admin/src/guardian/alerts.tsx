@@ -1,14 +1,18 @@
-// Alerts that were raised, and the rules that raise them; rules are super administrators' to change.
+// Alerts that were raised, and the rules that raise them; who may acknowledge and who may change rules is the role's.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Status } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
+import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Field } from '@tidepool/shared/ui/field';
+import { FieldProblems } from '@tidepool/shared/ui/field-problems';
 import { fieldText } from '@tidepool/shared/ui/form';
 import { Notice } from '@tidepool/shared/ui/notice';
+import { readNumbers, type NumberRange } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { Card } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { CheckField } from '@tidepool/shared/ui/text-area';
@@ -16,26 +20,41 @@ import { toast } from '@tidepool/shared/ui/toast';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
-import { useIsSuper } from '../me';
+import { useMay } from '../me';
 import { useText, type Key } from '../messages';
+import { changedFields } from '../parts/changed-fields';
 import { FormDialog } from '../parts/form-dialog';
 import { QueryState } from '../parts/query-state';
 import type { Alert, AlertRule } from '../records';
 import { alertRuleText, alertText } from './alert-text';
 
-/** Those with a threshold: what it counts, and how it is written. */
-const THRESHOLDS: Readonly<Record<string, { hint: Key; written: Key }>> = {
-  key_balance_low: { hint: 'alerts.dollars', written: 'alerts.below' },
-  budget_near_limit: { hint: 'alerts.percent', written: 'alerts.fromPercent' },
-  instances_unhealthy: { hint: 'alerts.count', written: 'alerts.fromCount' },
+/** Those with a threshold: what it counts, how it is written, and where it may lie. */
+const THRESHOLDS: Readonly<Record<string, { hint: Key; written: Key; range: NumberRange }>> = {
+  key_balance_low: {
+    hint: 'alerts.dollars',
+    written: 'alerts.below',
+    range: { min: 0, max: 1_000_000_000, decimals: 2 },
+  },
+  budget_near_limit: {
+    hint: 'alerts.percent',
+    written: 'alerts.fromPercent',
+    range: { min: 1, max: 100, decimals: 2 },
+  },
+  instances_unhealthy: {
+    hint: 'alerts.count',
+    written: 'alerts.fromCount',
+    range: { min: 1, max: 1_000_000 },
+  },
 };
 
 export function Alerts() {
   const i18n = useText();
   const { t, number } = i18n;
   const client = useQueryClient();
-  const isSuper = useIsSuper();
+  const mayAck = useMay('alerts.acknowledge');
+  const mayChange = useMay('alerts.rules');
   const [editing, setEditing] = useState<AlertRule | null>(null);
+  const [removing, setRemoving] = useState<AlertRule | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
   const alerts = useQuery({
     queryKey: ['alerts', 'raised'],
@@ -48,6 +67,7 @@ export function Alerts() {
     retry: false,
   });
   const unit = editing ? THRESHOLDS[editing.id] : undefined;
+  const threshold = unit && { ...unit.range, none: t('alerts.default') };
   const changed = () => void client.invalidateQueries({ queryKey: ['alerts'] });
   const ack = useMutation({
     mutationFn: (alert: Alert) =>
@@ -65,7 +85,11 @@ export function Alerts() {
             ) : (
               <ul className="divide-y divide-line">
                 {list.map((alert) => (
-                  <RaisedAlert key={alert.id} alert={alert} onAck={() => ack.mutate(alert)} />
+                  <RaisedAlert
+                    key={alert.id}
+                    alert={alert}
+                    onAck={mayAck ? () => ack.mutate(alert) : undefined}
+                  />
                 ))}
               </ul>
             )
@@ -87,7 +111,12 @@ export function Alerts() {
                     )}
                     {rule.channel && <span className="block break-all text-muted">{rule.channel}</span>}
                   </span>
-                  {isSuper && (
+                  {mayChange && rule.channel && (
+                    <Button size="small" look="danger" onClick={() => setRemoving(rule)}>
+                      {t('alerts.removeChannel')}
+                    </Button>
+                  )}
+                  {mayChange && (
                     <Button size="small" onClick={() => setEditing(rule)}>
                       {t('instances.edit')}
                     </Button>
@@ -108,25 +137,32 @@ export function Alerts() {
             if (signing_secret) setSecret(signing_secret);
           }}
           send={(data) => {
-            const threshold = fieldText(data, 'threshold').trim();
+            const channel = fieldText(data, 'channel').trim();
+            // Its signing secret would be gone with it.
+            if (editing.channel && channel === '')
+              throw new FieldProblems({ channel: t('alerts.channelEmptied') });
             const body = {
-              enabled: data.has('enabled'),
-              threshold: threshold === '' ? null : Number(threshold),
-              channel: fieldText(data, 'channel').trim() || null,
+              ...(threshold && readNumbers(data, { threshold }, i18n)),
+              channel: channel || undefined,
             };
-            return unwrap(api.PUT('/alerts/rules/{id}', { params: { path: { id: editing.id } }, body }));
+            return unwrap(
+              api.PUT('/alerts/rules/{id}', {
+                params: { path: { id: editing.id } },
+                body: { enabled: data.has('enabled'), ...changedFields<typeof body>(editing, body) },
+              }),
+            );
           }}
         >
           {(refused) => (
             <>
               <CheckField label={t('alerts.enabled')} name="enabled" defaultChecked={editing.enabled} />
-              {unit !== undefined && (
-                <Field
+              {unit && threshold && (
+                <NumberField
                   label={t('alerts.threshold')}
                   hint={t(unit.hint)}
                   name="threshold"
-                  inputMode="decimal"
-                  defaultValue={editing.threshold ?? ''}
+                  spec={threshold}
+                  value={editing.threshold}
                   error={refused('threshold')}
                 />
               )}
@@ -141,6 +177,25 @@ export function Alerts() {
           )}
         </FormDialog>
       )}
+      {removing && (
+        <Confirm
+          title={t('alerts.removeChannelTitle', { name: alertRuleText(removing.id, t) })}
+          confirm={t('alerts.removeChannel')}
+          run={() =>
+            unwrap(
+              api.PUT('/alerts/rules/{id}', {
+                params: { path: { id: removing.id } },
+                body: { enabled: removing.enabled, channel: null },
+              }),
+            )
+          }
+          onDone={changed}
+          onClose={() => setRemoving(null)}
+        >
+          <p className="break-all">{removing.channel}</p>
+          <p>{t('alerts.removeChannelText')}</p>
+        </Confirm>
+      )}
       {secret !== null && (
         <Dialog open onClose={() => setSecret(null)} title={t('alerts.secret')}>
           <Notice tone="warning">{t('alerts.secretText')}</Notice>
@@ -151,7 +206,7 @@ export function Alerts() {
   );
 }
 
-function RaisedAlert({ alert, onAck }: { alert: Alert; onAck: () => void }) {
+function RaisedAlert({ alert, onAck }: { alert: Alert; onAck?: () => void }) {
   const { t } = useText();
   const { title, message, instance } = alertText(alert, t);
   return (
@@ -173,7 +228,7 @@ function RaisedAlert({ alert, onAck }: { alert: Alert; onAck: () => void }) {
       <span className="text-muted">
         <RelativeTime at={alert.created_at} />
       </span>
-      {!alert.acked_at && (
+      {!alert.acked_at && onAck && (
         <Button size="small" onClick={onAck}>
           {t('alerts.ack')}
         </Button>

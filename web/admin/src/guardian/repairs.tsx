@@ -8,6 +8,7 @@ import { Card } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { SearchCheck } from 'lucide-react';
 import { api } from '../api';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { QueryState } from '../parts/query-state';
 import { PlannedList, RepairList } from './repair-list';
@@ -15,6 +16,7 @@ import { PlannedList, RepairList } from './repair-list';
 export function Repairs() {
   const i18n = useText();
   const { t } = i18n;
+  const mayLook = useMay('instances.manage');
   const repairs = useQuery({
     queryKey: ['repairs', 'all'],
     queryFn: () => unwrap(api.GET('/repairs', { params: { query: { page: 1, page_size: 100 } } })),
@@ -34,26 +36,28 @@ export function Repairs() {
           }
         </QueryState>
       </Card>
-      <Card
-        title={t('repairs.preview')}
-        action={
-          <Button size="small" busy={preview.isPending} onClick={() => preview.mutate()}>
-            <SearchCheck className="size-4" aria-hidden="true" />
-            {t('repairs.look')}
-          </Button>
-        }
-      >
-        <div aria-live="polite">
-          {preview.isIdle && <p className="text-sm text-muted">{t('repairs.previewText')}</p>}
-          {preview.isError && <Notice tone="error">{errorText(preview.error, i18n)}</Notice>}
-          {preview.data &&
-            (preview.data.list.length === 0 ? (
-              <EmptyState title={t('repairs.nothing')}>{t('repairs.nothingText')}</EmptyState>
-            ) : (
-              <PlannedList repairs={preview.data.list} />
-            ))}
-        </div>
-      </Card>
+      {mayLook && (
+        <Card
+          title={t('repairs.preview')}
+          action={
+            <Button size="small" busy={preview.isPending} onClick={() => preview.mutate()}>
+              <SearchCheck className="size-4" aria-hidden="true" />
+              {t('repairs.look')}
+            </Button>
+          }
+        >
+          <div aria-live="polite">
+            {preview.isIdle && <p className="text-sm text-muted">{t('repairs.previewText')}</p>}
+            {preview.isError && <Notice tone="error">{errorText(preview.error, i18n)}</Notice>}
+            {preview.data &&
+              (preview.data.list.length === 0 ? (
+                <EmptyState title={t('repairs.nothing')}>{t('repairs.nothingText')}</EmptyState>
+              ) : (
+                <PlannedList repairs={preview.data.list} />
+              ))}
+          </div>
+        </Card>
+      )}
     </div>
   );
 }

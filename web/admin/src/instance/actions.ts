@@ -7,7 +7,10 @@ export const restart = (id: string) =>
 
 export const upgrade = (id: string, version: string) =>
   unwrap(
-    api.POST('/instances/{id}/upgrade', { params: { path: { id } }, body: { version: version || null } }),
+    api.POST('/instances/{id}/upgrade', {
+      params: { path: { id } },
+      body: { version: version || undefined },
+    }),
   );
 
 export const enterCell = (id: string) =>

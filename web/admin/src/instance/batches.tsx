@@ -6,16 +6,31 @@ import { Field } from '@tidepool/shared/ui/field';
 import { TextArea } from '@tidepool/shared/ui/text-area';
 import { useState } from 'react';
 import { api } from '../api';
-import { useIsSuper } from '../me';
+import { useMay, useRights } from '../me';
 import { useText } from '../messages';
+import type { Permission } from '../permission';
 import { Batch, type BatchItem } from '../parts/batch';
 import { whyNoEntry } from '../parts/cell';
 import { isOffered, runsAsText } from '../parts/runs-as';
 import type { Instance } from '../records';
 import { assign, CELLS_AT_ONCE, enterCells, restart, syncModels, upgrade } from './actions';
 
-export const BATCHES = ['assign', 'restart', 'models', 'upgrade', 'cells'] as const;
+const BATCHES = ['assign', 'restart', 'models', 'upgrade', 'cells'] as const;
 export type BatchKind = (typeof BATCHES)[number];
+
+const NEEDS: Record<BatchKind, Permission> = {
+  assign: 'people.manage',
+  restart: 'instances.manage',
+  models: 'models.manage',
+  upgrade: 'instances.manage',
+  cells: 'instances.manage',
+};
+
+/** Those that the signed-in administrator may start. */
+export function useBatches(): BatchKind[] {
+  const { may } = useRights();
+  return BATCHES.filter((kind) => may(NEEDS[kind]));
+}
 
 interface Props {
   instances: readonly Instance[];
@@ -132,14 +147,16 @@ function AssignBatch({ instances, onClose }: Props) {
   });
   const byEmail = new Map((users.data ?? []).map((user) => [user.email.toLowerCase(), user]));
   const without = (users.data ?? []).filter((user) => user.instance_id == null);
-  const isSuper = useIsSuper();
-  const open = instances.filter((one) => !one.pooled && !one.assigned_email && (isSuper || isOffered(one)));
+  const mayAssignAny = useMay('instances.assign_unisolated');
+  const open = instances.filter(
+    (one) => !one.pooled && !one.assigned_email && (mayAssignAny || isOffered(one)),
+  );
   /** Who gets which instance. */
   const holders = new Map<string, string>();
   const items = instances.map((one) => {
     if (one.pooled) return { ...named(one), skip: t('batch.pooled') };
     if (one.assigned_email) return { ...named(one), skip: t('batch.taken', { email: one.assigned_email }) };
-    if (!isSuper && !isOffered(one)) return { ...named(one), skip: t('batch.notOffered') };
+    if (!mayAssignAny && !isOffered(one)) return { ...named(one), skip: t('batch.notOffered') };
     const email = emails[open.indexOf(one)];
     if (email === undefined) return { ...named(one), skip: t('batch.noEmail') };
     const user = byEmail.get(email.toLowerCase());

@@ -13,6 +13,7 @@ import { toast } from '@tidepool/shared/ui/toast';
 import { Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { api } from '../api';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
 import { QueryState } from '../parts/query-state';
@@ -23,6 +24,7 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
   const client = useQueryClient();
   const [adding, setAdding] = useState(false);
   const [removing, setRemoving] = useState<ChatBinding | null>(null);
+  const mayManage = useMay('people.manage');
   const path = { id: instance.id };
   const bindings = useQuery({
     queryKey: ['instances', 'bots', instance.id],
@@ -35,12 +37,14 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
   };
   return (
     <div className="space-y-4">
-      <div className="flex justify-end">
-        <Button size="small" onClick={() => setAdding(true)}>
-          <Plus className="size-4" aria-hidden="true" />
-          {t('bots.add')}
-        </Button>
-      </div>
+      {mayManage && (
+        <div className="flex justify-end">
+          <Button size="small" onClick={() => setAdding(true)}>
+            <Plus className="size-4" aria-hidden="true" />
+            {t('bots.add')}
+          </Button>
+        </div>
+      )}
       <QueryState query={bindings}>
         {({ list }) =>
           list.length === 0 ? (
@@ -60,14 +64,16 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
                     <Badge tone={bot.is_active === 1 ? 'good' : 'none'}>
                       {t(bot.is_active === 1 ? 'bots.active' : 'bots.inactive')}
                     </Badge>
-                    <Button
-                      size="small"
-                      look="danger"
-                      aria-label={t('bots.removeOf', { name: bot.bot_username || bot.id })}
-                      onClick={() => setRemoving(bot)}
-                    >
-                      <Trash2 className="size-4" aria-hidden="true" />
-                    </Button>
+                    {mayManage && (
+                      <Button
+                        size="small"
+                        look="danger"
+                        aria-label={t('bots.removeOf', { name: bot.bot_username || bot.id })}
+                        onClick={() => setRemoving(bot)}
+                      >
+                        <Trash2 className="size-4" aria-hidden="true" />
+                      </Button>
+                    )}
                   </li>
                 ))}
               </ul>

@@ -17,7 +17,7 @@ import { LimitsDialog, useLimitText } from '../cell/limits-dialog';
 import { OpeningsDialog } from '../cell/openings-dialog';
 import { useProfessionLimits, useServerLimits } from '../cell/queries';
 import { useFormat } from '../format';
-import { useIsSuper } from '../me';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { CellStatus, whyNoEntry } from '../parts/cell';
 import { QueryState } from '../parts/query-state';
@@ -67,7 +67,8 @@ function Section({ title, actions, children }: { title: string; actions: ReactNo
 
 function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellDetail }) {
   const { t } = useText();
-  const isSuper = useIsSuper();
+  const mayManage = useMay('instances.manage');
+  const mayOpen = useMay('cells.open');
   const takeOver = useTakeOver(instance.id);
   const notify = useTaskToast();
   const [asking, setAsking] = useState<'enter' | 'leave' | 'openings' | null>(null);
@@ -82,19 +83,19 @@ function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellD
       title={t('cell.title')}
       actions={
         <>
-          {canEnter && (
+          {canEnter && mayManage && (
             <Button size="small" look="primary" onClick={() => setAsking('enter')}>
               <Shield className="size-4" aria-hidden="true" />
               {t('cell.enter')}
             </Button>
           )}
-          {isSuper && cell.state !== 'foreign' && (
+          {mayOpen && cell.state !== 'foreign' && (
             <Button size="small" onClick={() => setAsking('openings')}>
               <LockKeyholeOpen className="size-4" aria-hidden="true" />
               {t('cell.changeOpenings')}
             </Button>
           )}
-          {isSuper && isConfined && (
+          {mayOpen && isConfined && (
             <Button size="small" look="danger" onClick={() => setAsking('leave')}>
               <ShieldOff className="size-4" aria-hidden="true" />
               {t('cell.leave')}
@@ -230,6 +231,7 @@ function Limits({ instance, cell }: { instance: InstanceDetail; cell: CellDetail
   const { t } = useText();
   const limitText = useLimitText();
   const takeOver = useTakeOver(instance.id);
+  const mayManage = useMay('instances.manage');
   const [editing, setEditing] = useState(false);
   const server = useServerLimits(instance.server_id);
   const profession = useProfessionLimits(instance.pool_entry?.profession_id);
@@ -243,10 +245,12 @@ function Limits({ instance, cell }: { instance: InstanceDetail; cell: CellDetail
     <Section
       title={t('cell.limits')}
       actions={
-        <Button size="small" onClick={() => setEditing(true)}>
-          <Gauge className="size-4" aria-hidden="true" />
-          {t('cell.changeLimits')}
-        </Button>
+        mayManage && (
+          <Button size="small" onClick={() => setEditing(true)}>
+            <Gauge className="size-4" aria-hidden="true" />
+            {t('cell.changeLimits')}
+          </Button>
+        )
       }
     >
       {cell.state !== 'confined' && (

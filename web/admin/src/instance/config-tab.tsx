@@ -11,6 +11,7 @@ import { TextArea } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { useRef, useState, type RefObject } from 'react';
 import { api } from '../api';
+import { useRights } from '../me';
 import { useText } from '../messages';
 import { ChangeList } from '../parts/change-list';
 import { DetailLines } from '../parts/detail-lines';
@@ -19,7 +20,7 @@ import { QueryState } from '../parts/query-state';
 import type { InstanceDetail } from '../records';
 import { useTaskToast } from '../task-drawer';
 import { ConfigVersions } from './config-versions';
-import type { TakenOver } from './take-over';
+import { isMasked, type TakenOver } from './take-over';
 
 function pretty(json: string): string {
   try {
@@ -38,6 +39,14 @@ function problemOf(text: string): string | null {
   }
 }
 
+function hasMasks(json: string): boolean {
+  try {
+    return isMasked(JSON.parse(json));
+  } catch {
+    return false;
+  }
+}
+
 /** What was typed is about one stored document: when that is another one, it begins anew. */
 export function ConfigTab({ instance }: { instance: InstanceDetail }) {
   return <Configuration key={instance.config_json} instance={instance} />;
@@ -49,6 +58,11 @@ function Configuration({ instance }: { instance: InstanceDetail }) {
   const [text, setText] = useState(stored);
   const editor = useRef<HTMLTextAreaElement>(null);
   const problem = problemOf(text);
+  const { may } = useRights();
+  const mayChange = may('instances.manage');
+  // Where secrets are masked, saving the text would put the masks in their place.
+  const hidden = !may('instances.secrets') && hasMasks(stored);
+  const editable = mayChange && !hidden;
   const take = ({ text: next, taken }: TakenOver) => {
     setText(next);
     editor.current?.focus();
@@ -62,11 +76,16 @@ function Configuration({ instance }: { instance: InstanceDetail }) {
         stored={stored}
         text={text}
         problem={problem}
-        onText={setText}
+        onText={editable ? setText : undefined}
+        hint={t(hidden && mayChange ? 'config.masked' : 'config.storedHint')}
       />
       <OnServer instance={instance} />
-      <ConfigVersions instanceId={instance.id} stored={problem === null ? text : null} onTake={take} />
-      <Changes instance={instance} />
+      <ConfigVersions
+        instanceId={instance.id}
+        stored={problem === null ? text : null}
+        onTake={editable ? take : undefined}
+      />
+      {may('audit.read') && <Changes instance={instance} />}
     </div>
   );
 }
@@ -77,10 +96,12 @@ interface StoredProps {
   stored: string;
   text: string;
   problem: string | null;
-  onText: (text: string) => void;
+  /** Absent where it cannot be changed. */
+  onText?: (text: string) => void;
+  hint: string;
 }
 
-function Stored({ instance, editor, stored, text, problem, onText }: StoredProps) {
+function Stored({ instance, editor, stored, text, problem, onText, hint }: StoredProps) {
   const { t } = useText();
   const client = useQueryClient();
   const notify = useTaskToast();
@@ -97,20 +118,23 @@ function Stored({ instance, editor, stored, text, problem, onText }: StoredProps
     <section className="space-y-3">
       <TextArea
         label={t('config.stored')}
-        hint={t('config.storedHint')}
+        hint={hint}
         error={problem && t('config.problem', { problem })}
         mono
         ref={editor}
         rows={Math.min(24, Math.max(6, text.split('\n').length))}
         value={text}
-        onChange={(event) => onText(event.target.value)}
+        readOnly={onText === undefined}
+        onChange={(event) => onText?.(event.target.value)}
       />
-      <div className="flex gap-2">
-        <Button look="primary" disabled={!changed || problem !== null} onClick={() => setAsking(true)}>
-          {t('config.review')}
-        </Button>
-        {changed && <Button onClick={() => onText(stored)}>{t('config.revert')}</Button>}
-      </div>
+      {onText && (
+        <div className="flex gap-2">
+          <Button look="primary" disabled={!changed || problem !== null} onClick={() => setAsking(true)}>
+            {t('config.review')}
+          </Button>
+          {changed && <Button onClick={() => onText(stored)}>{t('config.revert')}</Button>}
+        </div>
+      )}
       {asking && (
         <Confirm
           title={t('config.reviewTitle', { name: instance.name })}

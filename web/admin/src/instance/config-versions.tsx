@@ -19,7 +19,8 @@ interface VersionsProps {
   instanceId: string;
   /** The document in the editor; null while it is none. */
   stored: string | null;
-  onTake: (taken: TakenOver) => void;
+  /** Absent where the document cannot be changed. */
+  onTake?: (taken: TakenOver) => void;
 }
 
 export function ConfigVersions({ instanceId, stored, onTake }: VersionsProps) {
@@ -131,18 +132,20 @@ function Offer({ past, stored, onTake }: { past: PastConfig } & Omit<VersionsPro
       {offered.left.length > 0 && (
         <p className="text-muted">{t('config.left', { count: number(offered.left.length) })}</p>
       )}
-      <div className="flex flex-wrap items-center gap-3">
-        <Button
-          size="small"
-          disabled={stored === null || offered.taken.length === 0}
-          onClick={() => onTake(offered)}
-        >
-          {t('config.take')}
-        </Button>
-        <span className="min-w-0 flex-1 basis-52 text-xs text-muted">
-          {t(stored === null ? 'config.takeLater' : 'config.takeHint')}
-        </span>
-      </div>
+      {onTake && (
+        <div className="flex flex-wrap items-center gap-3">
+          <Button
+            size="small"
+            disabled={stored === null || offered.taken.length === 0}
+            onClick={() => onTake(offered)}
+          >
+            {t('config.take')}
+          </Button>
+          <span className="min-w-0 flex-1 basis-52 text-xs text-muted">
+            {t(stored === null ? 'config.takeLater' : 'config.takeHint')}
+          </span>
+        </div>
+      )}
     </div>
   );
 }

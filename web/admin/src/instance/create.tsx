@@ -3,16 +3,21 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { Field } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
+import { readNumbers } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { useState } from 'react';
 import { api } from '../api';
-import { useIsSuper } from '../me';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
 import { FormDialog } from '../parts/form-dialog';
 import type { InstanceDetail } from '../records';
+
+/** As the API's document has it. */
+export const GATEWAY_PORT = { min: 1024, max: 65_535 };
 
 export function useModels() {
   return useQuery({ queryKey: ['models'], queryFn: () => unwrap(api.GET('/models')) });
@@ -24,12 +29,14 @@ interface CreateProps {
 }
 
 export function CreateInstance({ onClose, onDone }: CreateProps) {
-  const { t } = useText();
+  const i18n = useText();
+  const { t } = i18n;
   const client = useQueryClient();
   const servers = useServerList();
   const models = useModels();
-  const isSuper = useIsSuper();
+  const mayPlace = useMay('instances.place');
   const [isMain, setMain] = useState(false);
+  const numbers = { gateway_port: { ...GATEWAY_PORT, none: t('instances.nextPort') } };
   return (
     <FormDialog<InstanceDetail>
       title={t('instances.add')}
@@ -43,7 +50,7 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
         onDone(made);
       }}
       send={(data) => {
-        const port = fieldText(data, 'gateway_port');
+        const { gateway_port } = readNumbers(data, numbers, i18n);
         return unwrap(
           api.POST('/assistant-instances', {
             body: {
@@ -51,8 +58,8 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
               name: fieldText(data, 'name').trim(),
               server_id: fieldText(data, 'server_id'),
               model: fieldText(data, 'model'),
-              gateway_port: port === '' ? null : Number(port),
-              gateway_url: fieldText(data, 'gateway_url').trim() || null,
+              gateway_port: gateway_port ?? undefined,
+              gateway_url: fieldText(data, 'gateway_url').trim() || undefined,
               notes: fieldText(data, 'notes'),
               is_main: data.has('is_main'),
               provision: data.has('provision'),
@@ -84,11 +91,10 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
                 .filter((model) => model.enabled)
                 .map((model) => ({ value: model.id, label: model.id }))}
             />
-            <Field
+            <NumberField
               label={t('instances.port')}
               name="gateway_port"
-              inputMode="numeric"
-              hint={t('instances.portHint')}
+              spec={numbers.gateway_port}
               error={refused('gateway_port')}
             />
             <Field
@@ -106,7 +112,7 @@ export function CreateInstance({ onClose, onDone }: CreateProps) {
               defaultChecked
             />
           )}
-          {isSuper && (
+          {mayPlace && (
             <CheckField
               label={t('instances.main')}
               hint={t('instances.mainHint')}

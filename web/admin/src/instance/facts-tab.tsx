@@ -9,6 +9,8 @@ import { Combobox, type Found } from '@tidepool/shared/ui/combobox';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Field } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
+import { readNumbers } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { Facts, NotSet } from '@tidepool/shared/ui/panel';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { TextArea } from '@tidepool/shared/ui/text-area';
@@ -18,8 +20,9 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
-import { useIsSuper } from '../me';
+import { useRights } from '../me';
 import { useText } from '../messages';
+import { changedFields } from '../parts/changed-fields';
 import { Email } from '../parts/email';
 import { FormDialog } from '../parts/form-dialog';
 import { findUsers } from '../parts/pickers';
@@ -27,12 +30,13 @@ import { isOffered } from '../parts/runs-as';
 import { Secret } from '../parts/secret';
 import type { InstanceDetail } from '../records';
 import { assign, readToken } from './actions';
-import { useModels } from './create';
+import { GATEWAY_PORT, useModels } from './create';
 import { HeartbeatStrip } from './heartbeat';
 
 export function FactsTab({ instance }: { instance: InstanceDetail }) {
   const { t, number } = useText();
   const format = useFormat();
+  const { may } = useRights();
   const [editing, setEditing] = useState(false);
   return (
     <div className="space-y-7">
@@ -41,10 +45,12 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
       <section>
         <div className="mb-3 flex items-center">
           <h3 className="flex-1 text-sm font-semibold">{t('instances.facts')}</h3>
-          <Button size="small" onClick={() => setEditing(true)}>
-            <Pencil className="size-4" aria-hidden="true" />
-            {t('instances.edit')}
-          </Button>
+          {may('instances.manage') && (
+            <Button size="small" onClick={() => setEditing(true)}>
+              <Pencil className="size-4" aria-hidden="true" />
+              {t('instances.edit')}
+            </Button>
+          )}
         </div>
         <Facts
           rows={[
@@ -77,7 +83,7 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
                 <Secret
                   label={t('instances.token')}
                   mask={instance.gateway_token}
-                  reveal={() => readToken(instance.id)}
+                  reveal={may('instances.secrets') ? () => readToken(instance.id) : undefined}
                 />
               ),
             },
@@ -153,7 +159,7 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
           ]}
         />
       </section>
-      <History instance={instance} />
+      {may('people.read') && <History instance={instance} />}
       {editing && <EditInstance instance={instance} onClose={() => setEditing(false)} />}
     </div>
   );
@@ -163,7 +169,9 @@ function Owner({ instance }: { instance: InstanceDetail }) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
-  const isSuper = useIsSuper();
+  const { may } = useRights();
+  const mayAssign = may('people.manage');
+  const mayAssignAny = may('instances.assign_unisolated');
   const [asking, setAsking] = useState(false);
   const [user, setUser] = useState<Found | null>(null);
   const changed = () => {
@@ -188,9 +196,11 @@ function Owner({ instance }: { instance: InstanceDetail }) {
                 ? 'instances.pooledMaintenance'
                 : 'instances.pooledIdle',
             )}{' '}
-        <Link href="/professions?tab=pool" className="rounded font-medium text-accent hover:underline">
-          {t('instances.toPool')}
-        </Link>
+        {may('people.read') && (
+          <Link href="/professions?tab=pool" className="rounded font-medium text-accent hover:underline">
+            {t('instances.toPool')}
+          </Link>
+        )}
       </p>
     );
   }
@@ -200,17 +210,23 @@ function Owner({ instance }: { instance: InstanceDetail }) {
         <p className="min-w-0 flex-1">
           <span className="text-sm text-muted">{t('instances.assigned')}</span>
           <br />
-          <Link
-            href={`/users?open=${encodeURIComponent(instance.assigned_user_id ?? '')}`}
-            className="rounded font-medium hover:text-accent"
-          >
-            {instance.assigned_email}
-          </Link>
+          {may('people.read') ? (
+            <Link
+              href={`/users?open=${encodeURIComponent(instance.assigned_user_id ?? '')}`}
+              className="rounded font-medium hover:text-accent"
+            >
+              {instance.assigned_email}
+            </Link>
+          ) : (
+            <span className="font-medium">{instance.assigned_email}</span>
+          )}
         </p>
-        <Button size="small" look="danger" onClick={() => setAsking(true)}>
-          <UserMinus className="size-4" aria-hidden="true" />
-          {t('instances.takeBack')}
-        </Button>
+        {mayAssign && (
+          <Button size="small" look="danger" onClick={() => setAsking(true)}>
+            <UserMinus className="size-4" aria-hidden="true" />
+            {t('instances.takeBack')}
+          </Button>
+        )}
         {asking && (
           <Confirm
             title={t('instances.takeBackTitle', { name: instance.name })}
@@ -220,16 +236,16 @@ function Owner({ instance }: { instance: InstanceDetail }) {
             onClose={() => setAsking(false)}
           >
             <p>{t('instances.takeBackText', { email: instance.assigned_email })}</p>
-            {!isOffered(instance) && !isSuper && <p>{t('instances.takeBackOnly')}</p>}
+            {!isOffered(instance) && !mayAssignAny && <p>{t('instances.takeBackOnly')}</p>}
           </Confirm>
         )}
       </div>
     );
   }
-  if (!isOffered(instance) && !isSuper) {
+  if (!mayAssign || (!isOffered(instance) && !mayAssignAny)) {
     return (
       <p className="rounded-lg bg-sunken px-4 py-3 text-sm">
-        {t(`instances.isolation.${instance.isolation}`)}
+        {isOffered(instance) ? t('instances.isFree') : t(`instances.isolation.${instance.isolation}`)}
       </p>
     );
   }
@@ -302,12 +318,16 @@ function Holder({ id }: { id: string }) {
   return user.data ? <Email address={user.data.email} /> : id;
 }
 
-function EditInstance({ instance, onClose }: { instance: InstanceDetail; onClose: () => void }) {
-  const { t } = useText();
+const NUMBERS = { gateway_port: GATEWAY_PORT };
+
+export function EditInstance({ instance, onClose }: { instance: InstanceDetail; onClose: () => void }) {
+  const i18n = useText();
+  const { t } = i18n;
   const client = useQueryClient();
   const models = useModels();
   const known = (models.data?.list ?? []).map((model) => model.id);
-  const ids = known.includes(instance.model) || instance.model === '' ? known : [instance.model, ...known];
+  // The model that it has stays chosen, whether or not the list has it; it may have none.
+  const ids = known.includes(instance.model) ? known : [instance.model, ...known];
   return (
     <FormDialog
       title={t('instances.editTitle', { name: instance.name })}
@@ -315,18 +335,18 @@ function EditInstance({ instance, onClose }: { instance: InstanceDetail; onClose
       onClose={onClose}
       onDone={() => void client.invalidateQueries({ queryKey: ['instances'] })}
       send={(data) => {
-        const token = fieldText(data, 'gateway_token');
+        const body = {
+          name: fieldText(data, 'name').trim(),
+          model: fieldText(data, 'model'),
+          ...readNumbers(data, NUMBERS, i18n),
+          gateway_url: fieldText(data, 'gateway_url').trim(),
+          notes: fieldText(data, 'notes'),
+          gateway_token: fieldText(data, 'gateway_token') || undefined,
+        };
         return unwrap(
           api.PATCH('/assistant-instances/{id}', {
             params: { path: { id: instance.id } },
-            body: {
-              name: fieldText(data, 'name').trim(),
-              model: fieldText(data, 'model'),
-              gateway_port: Number(fieldText(data, 'gateway_port')),
-              gateway_url: fieldText(data, 'gateway_url').trim(),
-              notes: fieldText(data, 'notes'),
-              ...(token && { gateway_token: token }),
-            },
+            body: changedFields<typeof body>(instance, body),
           }),
         );
       }}
@@ -344,13 +364,13 @@ function EditInstance({ instance, onClose }: { instance: InstanceDetail; onClose
             label={t('instances.model')}
             name="model"
             defaultValue={instance.model}
-            choices={ids.map((id) => ({ value: id, label: id }))}
+            choices={ids.map((id) => ({ value: id, label: id || t('account.notSet') }))}
           />
-          <Field
+          <NumberField
             label={t('instances.port')}
             name="gateway_port"
-            inputMode="numeric"
-            defaultValue={instance.gateway_port}
+            spec={NUMBERS.gateway_port}
+            value={instance.gateway_port}
             error={refused('gateway_port')}
           />
           <Field

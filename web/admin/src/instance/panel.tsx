@@ -8,14 +8,17 @@ import { ErrorState, Skeleton, StaleBar } from '@tidepool/shared/ui/states';
 import { Tabs } from '@tidepool/shared/ui/tabs';
 import { ArrowUpCircle, RefreshCw, RotateCw, Trash2 } from 'lucide-react';
 import { useState } from 'react';
+import { useRights } from '../me';
 import { useText } from '../messages';
+import { Allowed } from '../parts/allowed';
 import { CellBadge } from '../parts/cell';
 import { HealthStatus } from '../parts/health';
 import { RunsAs } from '../parts/runs-as';
+import type { Permission } from '../permission';
 import { oneOf, type InstanceDetail } from '../records';
 import { readDetail } from './actions';
 import { AuditTab } from './audit-tab';
-import { InstanceBatch, type BatchKind } from './batches';
+import { InstanceBatch, useBatches, type BatchKind } from './batches';
 import { BotsTab } from './bots-tab';
 import { CellTab } from './cell-tab';
 import { ConfigTab } from './config-tab';
@@ -40,6 +43,13 @@ const BODIES = {
   audit: AuditTab,
 };
 
+/** Every role reads the others. */
+const NEEDS: Partial<Record<(typeof TABS)[number], Permission>> = {
+  log: 'instances.logs',
+  usage: 'usage.read',
+  audit: 'audit.read',
+};
+
 export function useInstance(id: string) {
   return useQuery({ queryKey: ['instances', 'one', id], queryFn: () => readDetail(id) });
 }
@@ -50,6 +60,13 @@ export function InstancePanel({ id, onClose }: { id: string; onClose: () => void
   const tab = oneOf(wanted ?? undefined, TABS) ?? 'overview';
   const instance = useInstance(id);
   const Body = BODIES[tab];
+  const { mayNot } = useRights();
+  // One that the address names stays, and says why it is empty.
+  const tabs = TABS.filter((value) => {
+    const needs = NEEDS[value];
+    return needs === undefined || value === tab || !mayNot(needs);
+  });
+  const needed = NEEDS[tab];
   const retry = () => void instance.refetch();
   const close = () => {
     setTab(null);
@@ -58,7 +75,7 @@ export function InstancePanel({ id, onClose }: { id: string; onClose: () => void
   return (
     <Tabs
       label={t('instances.parts')}
-      tabs={TABS.map((value) => ({ value, label: t(`instances.tab.${value}`) }))}
+      tabs={tabs.map((value) => ({ value, label: t(`instances.tab.${value}`) }))}
       value={tab}
       onChange={setTab}
       className="px-3"
@@ -89,7 +106,13 @@ export function InstancePanel({ id, onClose }: { id: string; onClose: () => void
                 {instance.isError && (
                   <StaleBar since={instance.dataUpdatedAt} busy={instance.isFetching} onRetry={retry} />
                 )}
-                <Body instance={instance.data} />
+                {needed === undefined ? (
+                  <Body instance={instance.data} />
+                ) : (
+                  <Allowed to={needed}>
+                    <Body instance={instance.data} />
+                  </Allowed>
+                )}
               </ErrorBoundary>
             ) : instance.isError ? (
               <ErrorState error={instance.error} onRetry={retry} />
@@ -103,21 +126,32 @@ export function InstancePanel({ id, onClose }: { id: string; onClose: () => void
   );
 }
 
+const ACTIONS = [
+  { kind: 'restart', icon: RotateCw },
+  { kind: 'models', icon: RefreshCw },
+  { kind: 'upgrade', icon: ArrowUpCircle },
+] as const;
+
 function Actions({ instance, onDeleted }: { instance: InstanceDetail; onDeleted: () => void }) {
   const { t } = useText();
   const [batch, setBatch] = useState<BatchKind | null>(null);
   const [deleting, setDeleting] = useState(false);
+  const { may } = useRights();
+  const batches = useBatches();
+  const entries = [
+    ...ACTIONS.filter(({ kind }) => batches.includes(kind)).map(({ kind, icon }) => ({
+      label: t(`batch.${kind}`),
+      icon,
+      run: () => setBatch(kind),
+    })),
+    ...(may('instances.manage')
+      ? [{ label: t('instances.delete'), icon: Trash2, danger: true, run: () => setDeleting(true) }]
+      : []),
+  ];
+  if (entries.length === 0) return null;
   return (
     <>
-      <Menu
-        label={t('instances.actionsOf', { name: instance.name })}
-        entries={[
-          { label: t('batch.restart'), icon: RotateCw, run: () => setBatch('restart') },
-          { label: t('batch.models'), icon: RefreshCw, run: () => setBatch('models') },
-          { label: t('batch.upgrade'), icon: ArrowUpCircle, run: () => setBatch('upgrade') },
-          { label: t('instances.delete'), icon: Trash2, danger: true, run: () => setDeleting(true) },
-        ]}
-      />
+      <Menu label={t('instances.actionsOf', { name: instance.name })} entries={entries} />
       {batch && <InstanceBatch kind={batch} instances={[instance]} onClose={() => setBatch(null)} />}
       {deleting && (
         <DeleteInstance instance={instance} onClose={() => setDeleting(false)} onDone={onDeleted} />

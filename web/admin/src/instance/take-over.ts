@@ -24,7 +24,8 @@ const OWN = 'meta';
 const isTree = (value: unknown): value is Tree =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function isMasked(value: unknown): boolean {
+/** Whether a value is a masked secret, or has one in it. */
+export function isMasked(value: unknown): boolean {
   if (value === MASK) return true;
   return typeof value === 'object' && value !== null && Object.values(value).some(isMasked);
 }

@@ -11,6 +11,7 @@ import { Plus } from 'lucide-react';
 import { api } from '../api';
 import { useText } from '../messages';
 import { QueryState } from '../parts/query-state';
+import { useMayTask } from '../parts/task-permission';
 import { TaskState, useTaskName } from '../parts/task-status';
 import type { InstanceDetail } from '../records';
 import { useOpenTask } from '../task-drawer';
@@ -29,6 +30,8 @@ export function TasksTab({ instance }: { instance: InstanceDetail }) {
   const client = useQueryClient();
   const open = useOpenTask();
   const taskName = useTaskName();
+  const mayTask = useMayTask();
+  const offered = BY_HAND.filter((type) => mayTask({ type }));
   const tasks = useQuery({
     queryKey: ['tasks', 'of', instance.id],
     queryFn: () =>
@@ -49,19 +52,21 @@ export function TasksTab({ instance }: { instance: InstanceDetail }) {
   });
   return (
     <div className="space-y-4">
-      <div className="flex justify-end">
-        <Menu
-          label={t('tasks.add')}
-          triggerClass={buttonClass('secondary', '', 'small')}
-          trigger={
-            <>
-              <Plus className="size-4" aria-hidden="true" />
-              {t('tasks.add')}
-            </>
-          }
-          entries={BY_HAND.map((type) => ({ label: taskName(type), run: () => add.mutate(type) }))}
-        />
-      </div>
+      {offered.length > 0 && (
+        <div className="flex justify-end">
+          <Menu
+            label={t('tasks.add')}
+            triggerClass={buttonClass('secondary', '', 'small')}
+            trigger={
+              <>
+                <Plus className="size-4" aria-hidden="true" />
+                {t('tasks.add')}
+              </>
+            }
+            entries={offered.map((type) => ({ label: taskName(type), run: () => add.mutate(type) }))}
+          />
+        </div>
+      )}
       <QueryState query={tasks}>
         {({ list }) =>
           list.length === 0 ? (

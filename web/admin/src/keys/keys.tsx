@@ -12,16 +12,19 @@ import { Combobox, type Found } from '@tidepool/shared/ui/combobox';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Field } from '@tidepool/shared/ui/field';
+import { FieldProblems } from '@tidepool/shared/ui/field-problems';
 import { fieldText } from '@tidepool/shared/ui/form';
 import { Menu } from '@tidepool/shared/ui/menu';
 import { Notice } from '@tidepool/shared/ui/notice';
+import { readNumbers } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { toast } from '@tidepool/shared/ui/toast';
 import { Plus, RefreshCw, Trash2 } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
-import { useIsSuper } from '../me';
+import { useMay, useRights } from '../me';
 import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
 import { findInstances } from '../parts/pickers';
@@ -35,7 +38,7 @@ export function KeyTable() {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
-  const isSuper = useIsSuper();
+  const { may } = useRights();
   const state = useTableState([]);
   const [making, setMaking] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
@@ -54,8 +57,7 @@ export function KeyTable() {
     unwrap(api.GET('/keys', { params: { query: paging } })),
   );
   const columns = useKeyColumns();
-  // A key without an instance belongs to super administrators.
-  const mayDelete = (key: Key) => isSuper || key.instance_id != null;
+  const mayDelete = (key: Key) => key.instance_id != null || may('keys.free');
   return (
     <>
       <DataTable
@@ -67,28 +69,33 @@ export function KeyTable() {
         rowKey={keyOf}
         search={t('keys.search')}
         filters={
-          <Button size="small" look="primary" onClick={() => setMaking(true)}>
-            <Plus className="size-4" aria-hidden="true" />
-            {t('keys.add')}
-          </Button>
+          may('keys.manage') && (
+            <Button size="small" look="primary" onClick={() => setMaking(true)}>
+              <Plus className="size-4" aria-hidden="true" />
+              {t('keys.add')}
+            </Button>
+          )
         }
         fetchPage={fetchPage}
-        rowActions={(key) => (
-          <Menu
-            label={t('professions.actionsOf', { name: key.name })}
-            entries={[
-              { label: t('keys.sync'), icon: RefreshCw, run: () => sync.mutate(key) },
-              ...(mayDelete(key)
-                ? [{ label: t('keys.delete'), icon: Trash2, danger: true, run: () => setDeleting(key) }]
-                : []),
-            ]}
-          />
-        )}
+        rowActions={
+          may('keys.manage')
+            ? (key) => (
+                <Menu
+                  label={t('professions.actionsOf', { name: key.name })}
+                  entries={[
+                    { label: t('keys.sync'), icon: RefreshCw, run: () => sync.mutate(key) },
+                    ...(mayDelete(key)
+                      ? [{ label: t('keys.delete'), icon: Trash2, danger: true, run: () => setDeleting(key) }]
+                      : []),
+                  ]}
+                />
+              )
+            : undefined
+        }
         empty={{ title: t('keys.none'), text: t('keys.noneText') }}
       />
       {making && (
         <MakeKey
-          isSuper={isSuper}
           onClose={() => setMaking(false)}
           onDone={(made) => {
             changed();
@@ -220,14 +227,16 @@ function useKeyColumns(): Column<Key>[] {
 }
 
 interface MakeKeyProps {
-  isSuper: boolean;
   onClose: () => void;
   /** With the whole key, when it is told. */
   onDone: (secret: string | null) => void;
 }
 
-function MakeKey({ isSuper, onClose, onDone }: MakeKeyProps) {
-  const { t } = useText();
+export function MakeKey({ onClose, onDone }: MakeKeyProps) {
+  const i18n = useText();
+  const { t } = i18n;
+  const numbers = { quota: { min: 0.01, max: 1_000_000_000, decimals: 2, none: t('users.noLimit') } };
+  const mayBeFree = useMay('keys.free');
   const [instance, setInstance] = useState<Found | null>(null);
   return (
     <FormDialog<MadeKey>
@@ -237,13 +246,15 @@ function MakeKey({ isSuper, onClose, onDone }: MakeKeyProps) {
       onClose={onClose}
       onDone={(made) => onDone(made.secret ?? null)}
       send={(data) => {
-        const dollars = fieldText(data, 'quota').trim();
+        const { quota: dollars } = readNumbers(data, numbers, i18n);
+        if (!mayBeFree && fieldText(data, 'instance_id') === '')
+          throw new FieldProblems({ instance_id: t('keys.instanceNeeded') });
         return unwrap(
           api.POST('/keys', {
             body: {
-              instance_id: fieldText(data, 'instance_id') || null,
-              name: fieldText(data, 'name').trim() || null,
-              quota: dollars === '' ? null : Math.round(Number(dollars) * UNITS),
+              instance_id: fieldText(data, 'instance_id') || undefined,
+              name: fieldText(data, 'name').trim() || undefined,
+              quota: dollars === null ? undefined : Math.round(dollars * UNITS),
             },
           }),
         );
@@ -261,7 +272,7 @@ function MakeKey({ isSuper, onClose, onDone }: MakeKeyProps) {
             queryKey={['instances', 'any']}
             search={findInstances}
           />
-          {isSuper && instance === null && (
+          {mayBeFree && instance === null && (
             <Field
               label={t('keys.ownName')}
               name="name"
@@ -269,10 +280,10 @@ function MakeKey({ isSuper, onClose, onDone }: MakeKeyProps) {
               error={refused('name')}
             />
           )}
-          <Field
+          <NumberField
             label={t('keys.limitUsd')}
             name="quota"
-            inputMode="decimal"
+            spec={numbers.quota}
             hint={t('keys.limitHint')}
             error={refused('quota')}
           />

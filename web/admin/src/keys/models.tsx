@@ -5,8 +5,8 @@ import { errorText } from '@tidepool/shared/api/error-text';
 import { Badge } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
-import { Field } from '@tidepool/shared/ui/field';
-import { fieldText } from '@tidepool/shared/ui/form';
+import { readNumbers } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { toast } from '@tidepool/shared/ui/toast';
@@ -15,10 +15,14 @@ import { useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useModels } from '../instance/create';
+import { useRights } from '../me';
 import { useText } from '../messages';
 import { useHealthCounts } from '../overview/queries';
 import { FormDialog } from '../parts/form-dialog';
 import type { Model } from '../records';
+
+/** The server keeps prices in billionths of a dollar. */
+const NUMBERS = { price_per_1k: { min: 0, max: 1_000_000, decimals: 9 } };
 
 export function ModelTable() {
   const i18n = useText();
@@ -27,6 +31,7 @@ export function ModelTable() {
   const client = useQueryClient();
   const models = useModels();
   const counts = useHealthCounts();
+  const { may } = useRights();
   const [pricing, setPricing] = useState<Model | null>(null);
   const [syncing, setSyncing] = useState(false);
   const changed = () => void client.invalidateQueries({ queryKey: ['models'] });
@@ -43,10 +48,12 @@ export function ModelTable() {
       title={t('keys.tab.models')}
       query={models}
       action={
-        <Button size="small" onClick={() => setSyncing(true)}>
-          <RefreshCw className="size-4" aria-hidden="true" />
-          {t('models.sync')}
-        </Button>
+        may('models.manage') && (
+          <Button size="small" onClick={() => setSyncing(true)}>
+            <RefreshCw className="size-4" aria-hidden="true" />
+            {t('models.sync')}
+          </Button>
+        )
       }
       empty={{
         when: ({ list }) => list.length === 0,
@@ -63,20 +70,30 @@ export function ModelTable() {
                   <span className="block text-muted">{model.provider}</span>
                 </span>
                 {model.chain != null && <Badge tone="busy">{t('models.chain', { n: model.chain })}</Badge>}
-                <button
-                  type="button"
-                  className="min-h-8 rounded px-2 tabular-nums underline decoration-line underline-offset-4 hover:decoration-control"
-                  aria-label={t('models.priceOf', { name: model.id })}
-                  onClick={() => setPricing(model)}
+                {may('models.prices') ? (
+                  <button
+                    type="button"
+                    className="min-h-8 rounded px-2 tabular-nums underline decoration-line underline-offset-4 hover:decoration-control"
+                    aria-label={t('models.priceOf', { name: model.id })}
+                    onClick={() => setPricing(model)}
+                  >
+                    {t('models.price', { price: format.fineMoney(model.price_per_1k) })}
+                  </button>
+                ) : (
+                  <span className="px-2 tabular-nums">
+                    {t('models.price', { price: format.fineMoney(model.price_per_1k) })}
+                  </span>
+                )}
+                <label
+                  className="flex min-h-8 w-24 items-center gap-2"
+                  title={may('models.manage') ? undefined : t('forbidden.action')}
                 >
-                  {t('models.price', { price: format.fineMoney(model.price_per_1k) })}
-                </button>
-                <label className="flex min-h-8 w-24 items-center gap-2">
                   <input
                     type="checkbox"
                     role="switch"
                     className="size-4 accent-accent"
                     checked={model.enabled}
+                    disabled={!may('models.manage')}
                     aria-label={t('models.offer', { name: model.id })}
                     onChange={() => toggle.mutate(model)}
                   />
@@ -91,14 +108,14 @@ export function ModelTable() {
               submit={t('dialog.save')}
               onClose={() => setPricing(null)}
               onDone={changed}
-              send={(data) => change(pricing.id, { price_per_1k: Number(fieldText(data, 'price_per_1k')) })}
+              send={(data) => change(pricing.id, readNumbers(data, NUMBERS, i18n))}
             >
               {(refused) => (
-                <Field
+                <NumberField
                   label={t('models.priceLabel')}
                   name="price_per_1k"
-                  inputMode="decimal"
-                  defaultValue={pricing.price_per_1k}
+                  spec={NUMBERS.price_per_1k}
+                  value={pricing.price_per_1k}
                   hint={t('models.priceHint')}
                   error={refused('price_per_1k')}
                 />

@@ -13,11 +13,16 @@ import { toast } from '@tidepool/shared/ui/toast';
 import { Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { api } from '../api';
+import { useMay } from '../me';
 import { useText } from '../messages';
+import { changedFields } from '../parts/changed-fields';
 import { ITEM_TYPES, oneOf, type ItemType, type WholeItem } from '../records';
 
 type File = Pick<WholeItem['files'][number], 'path' | 'scope' | 'content'> &
   Partial<WholeItem['files'][number]>;
+
+const sendable = (files: readonly File[]) =>
+  files.map(({ path, scope, content }) => ({ path, scope, content }));
 
 export function ItemPanel({ id, onClose }: { id: string; onClose: () => void }) {
   const { t } = useText();
@@ -53,6 +58,7 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
+  const readOnly = !useMay('marketplace.manage');
   const [type, setType] = useState<ItemType>(item?.type ?? 'skill');
   const [words, setWords] = useState({
     name: item?.name ?? '',
@@ -69,10 +75,15 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
       const body = {
         ...words,
         is_active: active ? (1 as const) : (0 as const),
-        files: files.map(({ path, scope, content }) => ({ path, scope, content })),
+        files: sendable(files),
       };
       return item
-        ? unwrap(api.PATCH('/marketplace-items/{id}', { params: { path: { id: item.id } }, body }))
+        ? unwrap(
+            api.PATCH('/marketplace-items/{id}', {
+              params: { path: { id: item.id } },
+              body: changedFields<typeof body>({ ...item, files: sendable(item.files) }, body),
+            }),
+          )
         : unwrap(api.POST('/marketplace-items', { body: { ...body, type } }));
     },
     onSuccess: (saved) => {
@@ -83,6 +94,7 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
   });
   const word = (name: keyof typeof words) => ({
     value: words[name],
+    readOnly,
     onChange: (event: { target: { value: string } }) => setWords({ ...words, [name]: event.target.value }),
   });
   const setFile = (index: number, change: Partial<File>) =>
@@ -92,7 +104,7 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
       className="space-y-5"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!save.isPending) save.mutate();
+        if (!readOnly && !save.isPending) save.mutate();
       }}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -111,18 +123,21 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
       <CheckField
         label={t('market.isOffered')}
         checked={active}
+        disabled={readOnly}
         onChange={(event) => setActive(event.target.checked)}
       />
       <section className="space-y-4">
         <div className="flex items-center">
           <h3 className="flex-1 text-sm font-semibold">{t('market.files')}</h3>
-          <Button
-            size="small"
-            onClick={() => setFiles([...files, { path: '', scope: 'workspace', content: '' }])}
-          >
-            <Plus className="size-4" aria-hidden="true" />
-            {t('market.addFile')}
-          </Button>
+          {!readOnly && (
+            <Button
+              size="small"
+              onClick={() => setFiles([...files, { path: '', scope: 'workspace', content: '' }])}
+            >
+              <Plus className="size-4" aria-hidden="true" />
+              {t('market.addFile')}
+            </Button>
+          )}
         </div>
         {files.map((file, index) => (
           // A file's place in the list is its identity here: its path is being edited.
@@ -132,11 +147,13 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
               <Field
                 label={t('market.path')}
                 value={file.path}
+                readOnly={readOnly}
                 onChange={(event) => setFile(index, { path: event.target.value })}
               />
               <SelectField
                 label={t('market.scope')}
                 value={file.scope}
+                disabled={readOnly}
                 onChange={(event) =>
                   setFile(index, { scope: event.target.value === 'config' ? 'config' : 'workspace' })
                 }
@@ -145,20 +162,23 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
                   { value: 'config', label: t('market.configScope') },
                 ]}
               />
-              <Button
-                look="danger"
-                aria-label={t('market.removeFile', { path: file.path })}
-                onClick={() => setFiles(files.filter((_, at) => at !== index))}
-              >
-                <Trash2 className="size-4" aria-hidden="true" />
-                <span className="sm:hidden">{t('bots.remove')}</span>
-              </Button>
+              {!readOnly && (
+                <Button
+                  look="danger"
+                  aria-label={t('market.removeFile', { path: file.path })}
+                  onClick={() => setFiles(files.filter((_, at) => at !== index))}
+                >
+                  <Trash2 className="size-4" aria-hidden="true" />
+                  <span className="sm:hidden">{t('bots.remove')}</span>
+                </Button>
+              )}
             </div>
             <TextArea
               label={t('market.content')}
               mono
               rows={Math.min(16, Math.max(4, file.content.split('\n').length))}
               value={file.content}
+              readOnly={readOnly}
               onChange={(event) => setFile(index, { content: event.target.value })}
             />
             {file.findings?.map((finding) => (
@@ -171,9 +191,11 @@ function ItemForm({ item, onDone }: { item?: WholeItem; onDone: () => void }) {
         ))}
       </section>
       {save.isError && <Notice tone="error">{errorText(save.error, i18n)}</Notice>}
-      <Button type="submit" look="primary" busy={save.isPending}>
-        {t('dialog.save')}
-      </Button>
+      {!readOnly && (
+        <Button type="submit" look="primary" busy={save.isPending}>
+          {t('dialog.save')}
+        </Button>
+      )}
     </form>
   );
 }

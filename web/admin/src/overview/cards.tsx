@@ -9,6 +9,7 @@ import { ArrowRight } from 'lucide-react';
 import { useId, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { useFormat } from '../format';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { QueryState } from '../parts/query-state';
 import { useEmployeeCounts, useLastSelfHeal, useProfessionStock, useStats, useTaskCounts } from './queries';
@@ -222,6 +223,7 @@ export function ProvidersCard() {
 export function PoolCard() {
   const { t } = useText();
   const stock = useProfessionStock();
+  const seesPool = useMay('people.read');
   return (
     <Panel
       title={t('overview.pool')}
@@ -237,7 +239,11 @@ export function PoolCard() {
           {list.map((one) => (
             <li key={one.id}>
               <Link
-                href={`/professions?tab=pool&profession_id=${encodeURIComponent(one.id)}`}
+                href={
+                  seesPool
+                    ? `/professions?tab=pool&profession_id=${encodeURIComponent(one.id)}`
+                    : '/professions'
+                }
                 className="flex items-center gap-3 rounded text-sm hover:text-accent"
               >
                 <span aria-hidden="true">{one.icon}</span>

@@ -6,7 +6,9 @@ import { Card } from '@tidepool/shared/ui/panel';
 import { ArrowRight, Check, Circle, CircleHelp } from 'lucide-react';
 import { useEffect } from 'react';
 import { Link } from 'wouter';
+import { useRights } from '../me';
 import { useText, type Key } from '../messages';
+import type { Permission } from '../permission';
 import { useEmployeeCounts, useHealthCounts, useReady, useServerList } from './queries';
 
 /** What was open at the last visit, so that the page has its shape before the answers come. */
@@ -18,24 +20,28 @@ interface Step {
   text: Key;
   hint: Key;
   href: string;
+  /** Who may not do it gets no button. */
+  needs?: Permission;
   /** Unknown until the answer is there. */
   done: boolean | undefined;
 }
 
 export function FirstRun() {
   const { t } = useText();
+  const { may, mayNot } = useRights();
   const servers = useServerList();
   const health = useHealthCounts();
   const employees = useEmployeeCounts();
   const ready = useReady();
   const known = servers.data?.list;
   const instances = health.data && Object.values(health.data).reduce((sum, count) => sum + count, 0);
-  const steps: Step[] = [
+  const all: Step[] = [
     {
       id: 'server',
       text: 'first.server',
       hint: 'first.serverHint',
       href: '/servers?new=1',
+      needs: 'servers.manage',
       done: known && known.length > 0,
     },
     {
@@ -43,6 +49,7 @@ export function FirstRun() {
       text: 'first.ssh',
       hint: 'first.sshHint',
       href: known?.[0] ? `/servers/${encodeURIComponent(known[0].id)}` : '/servers',
+      needs: 'servers.manage',
       // A pinned host key is the trace of a contact; the machine itself needs none.
       done: known?.some((server) => server.host === 'local' || server.host_key !== ''),
     },
@@ -65,6 +72,7 @@ export function FirstRun() {
       text: 'first.instance',
       hint: 'first.instanceHint',
       href: '/instances?new=1',
+      needs: 'instances.manage',
       done: instances === undefined ? undefined : instances > 0,
     },
     {
@@ -72,9 +80,12 @@ export function FirstRun() {
       text: 'first.employee',
       hint: 'first.employeeHint',
       href: '/users?new=1',
+      needs: 'people.manage',
       done: employees.data && employees.data.all > 0,
     },
   ];
+  // Whoever may not see people never learns whether there are some.
+  const steps = all.filter(({ id }) => id !== 'employee' || !mayNot('people.read'));
   const answered = steps.every((step) => step.done !== undefined);
   const finished = steps.every((step) => step.done);
   const open = steps.filter((step) => step.done === false).map(({ id }) => id);
@@ -109,7 +120,7 @@ export function FirstRun() {
                 </p>
               )}
             </div>
-            {step === next && (
+            {step === next && (step.needs === undefined || may(step.needs)) && (
               <Link href={step.href} className={buttonClass('primary', '', 'small')}>
                 {t('first.go')}
                 <ArrowRight className="size-4" aria-hidden="true" />

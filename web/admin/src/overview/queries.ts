@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { api } from '../api';
+import { useMay } from '../me';
 import { HEALTHS, type Health } from '../records';
 
 /** A page as short as can be: only its total is wanted. */
@@ -37,6 +38,7 @@ export function useFreeInstances() {
 export function useEmployeeCounts() {
   return useQuery({
     queryKey: ['users', 'counts'],
+    enabled: useMay('people.read'),
     queryFn: async () => {
       const [all, active] = await Promise.all([
         unwrap(api.GET('/users', { params: { query: COUNT } })),
@@ -60,6 +62,7 @@ export function useStats(
 ) {
   return useQuery({
     queryKey: ['usage', 'stats', groupBy, days],
+    enabled: useMay('usage.read'),
     queryFn: () => unwrap(api.GET('/llm-stats', { params: { query: { group_by: groupBy, days } } })),
   });
 }

@@ -16,9 +16,10 @@ import { HeartPulse, Plus } from 'lucide-react';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
-import { BATCHES, InstanceBatch, type BatchKind } from '../instance/batches';
+import { InstanceBatch, useBatches, type BatchKind } from '../instance/batches';
 import { CreateInstance } from '../instance/create';
 import { useList } from '../lists';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { useServerList } from '../overview/queries';
 import { CellBadge, CellStatus, whyNoEntry } from '../parts/cell';
@@ -182,6 +183,8 @@ export default function Instances() {
   const [adding, setAdding] = useAddressValue('new');
   const [batch, setBatch] = useState<{ kind: BatchKind; instances: readonly Instance[] } | null>(null);
   const columns = useInstanceColumns();
+  const mayManage = useMay('instances.manage');
+  const batches = useBatches();
   const { query, fetchPage } = useList('instances', state, (paging, filters) =>
     unwrap(
       api.GET('/instances', {
@@ -202,13 +205,15 @@ export default function Instances() {
       wide
       title={t('nav.instances')}
       action={
-        <>
-          <CheckAll />
-          <Button look="primary" onClick={() => setAdding('1')}>
-            <Plus className="size-4" aria-hidden="true" />
-            {t('instances.add')}
-          </Button>
-        </>
+        mayManage && (
+          <>
+            <CheckAll />
+            <Button look="primary" onClick={() => setAdding('1')}>
+              <Plus className="size-4" aria-hidden="true" />
+              {t('instances.add')}
+            </Button>
+          </>
+        )
       }
     >
       <DataTable
@@ -222,28 +227,41 @@ export default function Instances() {
         search={t('instances.search')}
         filters={<Filters state={state} />}
         fetchPage={fetchPage}
-        selectionActions={(selection) =>
-          BATCHES.map((kind) => (
-            <Button key={kind} size="small" onClick={() => setBatch({ kind, instances: selection.rows })}>
-              {t(`batch.${kind}`)}
-            </Button>
-          ))
+        selectionActions={
+          batches.length === 0
+            ? undefined
+            : (selection) =>
+                batches.map((kind) => (
+                  <Button
+                    key={kind}
+                    size="small"
+                    onClick={() => setBatch({ kind, instances: selection.rows })}
+                  >
+                    {t(`batch.${kind}`)}
+                  </Button>
+                ))
         }
-        rowActions={(one) => (
-          <Menu
-            label={t('instances.actionsOf', { name: one.name })}
-            entries={BATCHES.filter((kind) => kind !== 'cells' || whyNoEntry(one) === null).map((kind) => ({
-              label: t(kind === 'cells' ? 'cell.enter' : `batch.${kind}`),
-              run: () => setBatch({ kind, instances: [one] }),
-            }))}
-          />
-        )}
+        rowActions={
+          batches.length === 0
+            ? undefined
+            : (one) => (
+                <Menu
+                  label={t('instances.actionsOf', { name: one.name })}
+                  entries={batches
+                    .filter((kind) => kind !== 'cells' || whyNoEntry(one) === null)
+                    .map((kind) => ({
+                      label: t(kind === 'cells' ? 'cell.enter' : `batch.${kind}`),
+                      run: () => setBatch({ kind, instances: [one] }),
+                    }))}
+                />
+              )
+        }
         empty={{ title: t('instances.none'), text: t('instances.noneText') }}
       />
       <Suspense fallback={null}>
         {opened !== null && <InstancePanel key={opened} id={opened} onClose={() => setOpened(null)} />}
       </Suspense>
-      {adding !== null && (
+      {adding !== null && mayManage && (
         <CreateInstance onClose={() => setAdding(null)} onDone={(made) => setOpened(made.id)} />
       )}
       {batch && <InstanceBatch {...batch} onClose={() => setBatch(null)} />}

@@ -13,6 +13,7 @@ import { toast } from '@tidepool/shared/ui/toast';
 import { Pause, Play, Power } from 'lucide-react';
 import { api } from '../api';
 import { useFormat } from '../format';
+import { useMay } from '../me';
 import { useText, type Key } from '../messages';
 import { en } from '../messages/en';
 import type { Job, JobRun } from '../records';
@@ -118,6 +119,8 @@ function JobLine({ job, name, chosen, onChoose }: JobLineProps) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
+  const mayRun = useMay('jobs.run');
+  const mayPause = useMay('jobs.pause');
   const params = { path: { job: job.name } };
   const told = (text: string) => () => {
     toast('success', text);
@@ -156,24 +159,28 @@ function JobLine({ job, name, chosen, onChoose }: JobLineProps) {
         <span className="text-muted">{t('overview.neverRan')}</span>
       )}
       <span className="flex gap-1.5">
-        <Button
-          size="small"
-          busy={pause.isPending}
-          aria-label={t(job.paused ? 'jobs.switchOnOf' : 'jobs.pauseOf', { name })}
-          title={t(job.paused ? 'jobs.switchOn' : 'jobs.pause')}
-          onClick={() => pause.mutate()}
-        >
-          {!pause.isPending && <PauseIcon className="size-4" aria-hidden="true" />}
-        </Button>
-        <Button
-          size="small"
-          busy={run.isPending}
-          aria-label={t('jobs.runNowOf', { name })}
-          onClick={() => run.mutate()}
-        >
-          {!run.isPending && <Play className="size-4" aria-hidden="true" />}
-          {t('jobs.runNow')}
-        </Button>
+        {mayPause && (
+          <Button
+            size="small"
+            busy={pause.isPending}
+            aria-label={t(job.paused ? 'jobs.switchOnOf' : 'jobs.pauseOf', { name })}
+            title={t(job.paused ? 'jobs.switchOn' : 'jobs.pause')}
+            onClick={() => pause.mutate()}
+          >
+            {!pause.isPending && <PauseIcon className="size-4" aria-hidden="true" />}
+          </Button>
+        )}
+        {mayRun && (
+          <Button
+            size="small"
+            busy={run.isPending}
+            aria-label={t('jobs.runNowOf', { name })}
+            onClick={() => run.mutate()}
+          >
+            {!run.isPending && <Play className="size-4" aria-hidden="true" />}
+            {t('jobs.runNow')}
+          </Button>
+        )}
       </span>
     </li>
   );

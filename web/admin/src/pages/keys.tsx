@@ -4,7 +4,9 @@ import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { Tabs } from '@tidepool/shared/ui/tabs';
 import { KeyTable } from '../keys/keys';
 import { ModelTable } from '../keys/models';
+import { useRights } from '../me';
 import { useText } from '../messages';
+import { Allowed } from '../parts/allowed';
 import { oneOf } from '../records';
 
 const TABS = ['keys', 'models'] as const;
@@ -12,19 +14,32 @@ const TABS = ['keys', 'models'] as const;
 export default function Keys() {
   const { t } = useText();
   const [wanted, setTab] = useAddressValue('tab');
-  const tab = oneOf(wanted ?? undefined, TABS) ?? 'keys';
+  const { mayNot } = useRights();
+  const tab = oneOf(wanted ?? undefined, TABS) ?? (mayNot('usage.read') ? 'models' : 'keys');
+  // One that the address names stays, and says why it is empty.
+  const tabs = TABS.filter((value) => value === 'models' || value === tab || !mayNot('usage.read'));
   return (
     <Page wide title={t('nav.keys')}>
       <Tabs
         label={t('nav.keys')}
-        tabs={TABS.map((value) => ({ value, label: t(`keys.tab.${value}`) }))}
+        tabs={tabs.map((value) => ({ value, label: t(`keys.tab.${value}`) }))}
         value={tab}
         onChange={setTab}
       >
         {(bar, content) => (
           <>
             {bar}
-            <div className="mt-4">{content(tab === 'keys' ? <KeyTable /> : <ModelTable />)}</div>
+            <div className="mt-4">
+              {content(
+                tab === 'models' ? (
+                  <ModelTable />
+                ) : (
+                  <Allowed to="usage.read">
+                    <KeyTable />
+                  </Allowed>
+                ),
+              )}
+            </div>
           </>
         )}
       </Tabs>

@@ -16,6 +16,7 @@ import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
 import { ItemPanel } from '../market/panel';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { FilterChip } from '../parts/filter-chip';
 import { ITEM_TYPES, oneOf, type ListedItem } from '../records';
@@ -28,6 +29,7 @@ export default function Marketplace() {
   const client = useQueryClient();
   const state = useTableState(['type', 'is_active']);
   const [opened, setOpened] = useAddressValue('open');
+  const mayManage = useMay('marketplace.manage');
   const [deleting, setDeleting] = useState<ListedItem | null>(null);
   const { query, fetchPage } = useList('market', state, (paging, filters) =>
     unwrap(
@@ -132,10 +134,12 @@ export default function Marketplace() {
       wide
       title={t('nav.marketplace')}
       action={
-        <Button look="primary" onClick={() => setOpened('new')}>
-          <Plus className="size-4" aria-hidden="true" />
-          {t('market.add')}
-        </Button>
+        mayManage && (
+          <Button look="primary" onClick={() => setOpened('new')}>
+            <Plus className="size-4" aria-hidden="true" />
+            {t('market.add')}
+          </Button>
+        )
       }
     >
       <DataTable
@@ -167,15 +171,23 @@ export default function Marketplace() {
           </>
         }
         fetchPage={fetchPage}
-        rowActions={(one) => (
-          <Menu
-            label={t('professions.actionsOf', { name: one.name })}
-            entries={[{ label: t('market.delete'), icon: Trash2, danger: true, run: () => setDeleting(one) }]}
-          />
-        )}
+        rowActions={
+          mayManage
+            ? (one) => (
+                <Menu
+                  label={t('professions.actionsOf', { name: one.name })}
+                  entries={[
+                    { label: t('market.delete'), icon: Trash2, danger: true, run: () => setDeleting(one) },
+                  ]}
+                />
+              )
+            : undefined
+        }
         empty={{ title: t('market.none'), text: t('market.noneText') }}
       />
-      {opened !== null && <ItemPanel key={opened} id={opened} onClose={() => setOpened(null)} />}
+      {opened !== null && (mayManage || opened !== 'new') && (
+        <ItemPanel key={opened} id={opened} onClose={() => setOpened(null)} />
+      )}
       {deleting && (
         <Confirm
           title={t('market.deleteTitle', { name: deleting.name })}

@@ -4,7 +4,7 @@ import { Chart } from '@tidepool/shared/ui/chart/chart';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { useFormat } from '../format';
-import { useMe, useRoleName } from '../me';
+import { useMe, useRights, useRoleName } from '../me';
 import { useText } from '../messages';
 import {
   EmployeesCard,
@@ -23,6 +23,7 @@ export default function Overview() {
   const { t } = useText();
   const me = useMe();
   const roleName = useRoleName();
+  const { mayNot } = useRights();
   return (
     <Page
       wide
@@ -35,15 +36,15 @@ export default function Overview() {
       <div className="grid items-start gap-4 lg:grid-cols-3">
         <div className="grid min-w-0 gap-4 lg:col-span-2">
           <Fleet />
-          <SpendChart />
+          {!mayNot('usage.read') && <SpendChart />}
           <PoolCard />
         </div>
         <div className="grid min-w-0 gap-4">
-          <TodayCard />
-          <EmployeesCard />
+          {!mayNot('usage.read') && <TodayCard />}
+          {!mayNot('people.read') && <EmployeesCard />}
           <TasksCard />
           <SelfHealCard />
-          <ProvidersCard />
+          {!mayNot('usage.read') && <ProvidersCard />}
         </div>
       </div>
     </Page>

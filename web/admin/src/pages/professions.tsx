@@ -2,7 +2,9 @@
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { Tabs } from '@tidepool/shared/ui/tabs';
+import { useRights } from '../me';
 import { useText } from '../messages';
+import { Allowed } from '../parts/allowed';
 import { ClaimsTable } from '../profession/claims';
 import { PoolTable } from '../profession/pool';
 import { ProfessionTable } from '../profession/table';
@@ -16,18 +18,31 @@ export default function Professions() {
   const [wanted, setTab] = useAddressValue('tab');
   const tab = oneOf(wanted ?? undefined, TABS) ?? 'professions';
   const Body = BODIES[tab];
+  const { mayNot } = useRights();
+  // One that the address names stays, and says why it is empty.
+  const tabs = TABS.filter((value) => value === 'professions' || value === tab || !mayNot('people.read'));
   return (
     <Page wide title={t('nav.professions')}>
       <Tabs
         label={t('nav.professions')}
-        tabs={TABS.map((value) => ({ value, label: t(`professions.tab.${value}`) }))}
+        tabs={tabs.map((value) => ({ value, label: t(`professions.tab.${value}`) }))}
         value={tab}
         onChange={setTab}
       >
         {(bar, content) => (
           <>
             {bar}
-            <div className="mt-4">{content(<Body />)}</div>
+            <div className="mt-4">
+              {content(
+                tab === 'professions' ? (
+                  <Body />
+                ) : (
+                  <Allowed to="people.read">
+                    <Body />
+                  </Allowed>
+                ),
+              )}
+            </div>
           </>
         )}
       </Tabs>

@@ -6,11 +6,11 @@ import { Card, Facts, NotSet, Panel } from '@tidepool/shared/ui/panel';
 import { KeyRound, Palette, UserRound } from 'lucide-react';
 import { useMe, useRoleName } from '../me';
 import { useText } from '../messages';
+import { oneOf, ROLES } from '../records';
 
 export default function Profile() {
   const { t } = useText();
   const me = useMe();
-  const roleName = useRoleName();
   return (
     <Page wide title={t('nav.profile')} lead={t('profile.lead')}>
       <div className="grid max-w-5xl items-start gap-4 lg:grid-cols-2">
@@ -21,7 +21,7 @@ export default function Profile() {
                 rows={[
                   { name: t('account.name'), value: data.name || <NotSet /> },
                   { name: t('account.email'), value: data.email },
-                  { name: t('account.role'), value: roleName(data.role) },
+                  { name: t('account.role'), value: <RoleFact role={data.role} /> },
                 ]}
               />
             )}
@@ -35,5 +35,17 @@ export default function Profile() {
         </Panel>
       </div>
     </Page>
+  );
+}
+
+function RoleFact({ role }: { role: string }) {
+  const { t } = useText();
+  const roleName = useRoleName();
+  const known = oneOf(role, ROLES);
+  return (
+    <>
+      {roleName(role)}
+      {known && <span className="block text-sm text-muted">{t(`role.${known}.text`)}</span>}
+    </>
   );
 }

@@ -14,7 +14,7 @@ import { PackageCheck, Pencil, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { useLocation, useParams } from 'wouter';
 import { api } from '../api';
-import { useIsSuper } from '../me';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { Capacity } from '../server/capacity';
 import { Containers } from '../server/containers';
@@ -23,6 +23,7 @@ import { HostKeyFact } from '../server/host-key';
 import { ServerLimits } from '../server/limits';
 import { Metrics } from '../server/metrics';
 import { OpenClaw } from '../server/openclaw';
+import { SshKeyFact } from '../server/ssh-key';
 import { ConnectionTest } from '../server/test';
 import { useTaskToast } from '../task-drawer';
 
@@ -33,6 +34,7 @@ export default function ServerPage() {
 
 function OneServer({ id }: { id: string }) {
   const { t } = useText();
+  const mayManage = useMay('servers.manage');
   const server = useQuery({
     queryKey: ['servers', 'one', id],
     queryFn: () => unwrap(api.GET('/servers/{id}/detail', { params: { path: { id } } })),
@@ -51,7 +53,7 @@ function OneServer({ id }: { id: string }) {
           </code>
         )
       }
-      action={server.data && <Actions server={server.data} />}
+      action={server.data && mayManage && <Actions server={server.data} />}
     >
       {server.data === undefined && server.isError ? (
         <ErrorState error={server.error} onRetry={() => void server.refetch()} />
@@ -65,7 +67,7 @@ function OneServer({ id }: { id: string }) {
             <Containers id={id} />
           </div>
           <div className="grid min-w-0 gap-4">
-            <ConnectionTest id={id} />
+            {mayManage && <ConnectionTest id={id} />}
             <ServerLimits id={id} name={server.data.name} />
             <Panel title={t('servers.facts')} query={server}>
               {(data) => (
@@ -81,7 +83,7 @@ function OneServer({ id }: { id: string }) {
                     },
                     {
                       name: t('servers.key'),
-                      value: data.has_ssh_key ? t('servers.keyStored') : data.ssh_key_path || <NotSet />,
+                      value: <SshKeyFact server={data} />,
                     },
                     {
                       name: t('servers.base'),
@@ -116,7 +118,6 @@ function Actions({ server }: { server: Parameters<typeof ServerForm>[0]['server'
   const client = useQueryClient();
   const [, navigate] = useLocation();
   const notify = useTaskToast();
-  const isSuper = useIsSuper();
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const prepare = useMutation({
@@ -134,12 +135,10 @@ function Actions({ server }: { server: Parameters<typeof ServerForm>[0]['server'
         <Pencil className="size-4" aria-hidden="true" />
         {t('instances.edit')}
       </Button>
-      {isSuper && (
-        <Menu
-          label={t('servers.actionsOf', { name: server.name })}
-          entries={[{ label: t('servers.delete'), icon: Trash2, danger: true, run: () => setDeleting(true) }]}
-        />
-      )}
+      <Menu
+        label={t('servers.actionsOf', { name: server.name })}
+        entries={[{ label: t('servers.delete'), icon: Trash2, danger: true, run: () => setDeleting(true) }]}
+      />
       {editing && <ServerForm server={server} onClose={() => setEditing(false)} />}
       {deleting && (
         <Confirm

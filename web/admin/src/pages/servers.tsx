@@ -15,6 +15,7 @@ import { useLocation } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { oneOf, type Server } from '../records';
 import { ServerForm } from '../server/form';
@@ -30,6 +31,7 @@ export default function Servers() {
   const state = useTableState(['status'], 'name');
   const [adding, setAdding] = useAddressValue('new');
   const columns = useServerColumns();
+  const mayManage = useMay('servers.manage');
   const { query, fetchPage } = useList('servers', state, (paging, filters) =>
     unwrap(
       api.GET('/servers', { params: { query: { ...paging, status: oneOf(filters.status, STATUSES) } } }),
@@ -41,10 +43,12 @@ export default function Servers() {
       wide
       title={t('nav.servers')}
       action={
-        <Button look="primary" onClick={() => setAdding('1')}>
-          <Plus className="size-4" aria-hidden="true" />
-          {t('servers.add')}
-        </Button>
+        mayManage && (
+          <Button look="primary" onClick={() => setAdding('1')}>
+            <Plus className="size-4" aria-hidden="true" />
+            {t('servers.add')}
+          </Button>
+        )
       }
     >
       <DataTable
@@ -70,7 +74,7 @@ export default function Servers() {
         fetchPage={fetchPage}
         empty={{ title: t('servers.none'), text: t('servers.noneText') }}
       />
-      {adding !== null && (
+      {adding !== null && mayManage && (
         <ServerForm onClose={() => setAdding(null)} onDone={(made) => navigate(page(made.id))} />
       )}
     </Page>

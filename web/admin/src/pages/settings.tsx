@@ -12,19 +12,31 @@ import { Card, Facts, Panel } from '@tidepool/shared/ui/panel';
 import { BookOpen, ExternalLink, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { api } from '../api';
-import { useIsSuper, useMe, useRoleName } from '../me';
+import { useMay, useMe, useRights } from '../me';
 import { useText } from '../messages';
 import { useReady } from '../overview/queries';
+import { Allowed } from '../parts/allowed';
+import { RoleBadge, RoleList } from '../parts/role';
 import type { Admin } from '../records';
 import { AdminForm } from '../settings/admin-form';
 
 export default function Settings() {
   const { t } = useText();
+  const { may } = useRights();
   return (
     <Page wide title={t('settings.title')}>
       <div className="grid items-start gap-4 xl:grid-cols-3">
-        <div className="min-w-0 xl:col-span-2">
-          <Admins />
+        <div className="grid min-w-0 gap-4 xl:col-span-2">
+          {may('people.read') ? (
+            <Admins />
+          ) : (
+            <Card title={t('admins.title')}>
+              <Allowed to="people.read">{null}</Allowed>
+            </Card>
+          )}
+          <Card title={t('admins.roles')}>
+            <RoleList />
+          </Card>
         </div>
         <div className="grid min-w-0 gap-4">
           <Health />
@@ -48,8 +60,7 @@ function Admins() {
   const { t } = useText();
   const client = useQueryClient();
   const me = useMe();
-  const isSuper = useIsSuper();
-  const roleName = useRoleName();
+  const mayManage = useMay('admins.manage');
   const [adding, setAdding] = useState(false);
   const [asking, setAsking] = useState<Asking>(null);
   const admins = useQuery({ queryKey: ['admins'], queryFn: () => unwrap(api.GET('/admin-users')) });
@@ -60,7 +71,7 @@ function Admins() {
       title={t('admins.title')}
       query={admins}
       action={
-        isSuper && (
+        mayManage && (
           <Button size="small" onClick={() => setAdding(true)}>
             <Plus className="size-4" aria-hidden="true" />
             {t('admins.add')}
@@ -70,7 +81,7 @@ function Admins() {
     >
       {({ list }) => (
         <>
-          {!isSuper && me.data && <p className="mb-3 text-sm text-muted">{t('admins.onlySuper')}</p>}
+          {!mayManage && me.data && <p className="mb-3 text-sm text-muted">{t('admins.onlySuper')}</p>}
           <ul className="divide-y divide-line">
             {list.map((admin) => (
               <li key={admin.id} className="flex items-center gap-x-4 py-2.5 text-sm">
@@ -82,13 +93,13 @@ function Admins() {
                     )}
                     <span className="block text-muted">{admin.email}</span>
                   </span>
-                  <Badge tone={admin.role === 'super_admin' ? 'busy' : 'none'}>{roleName(admin.role)}</Badge>
+                  <RoleBadge role={admin.role} />
                   {admin.status === 'revoked' && <Badge tone="bad">{t('users.revoked')}</Badge>}
                   <span className="text-muted sm:w-44 sm:text-end">
                     {admin.last_login_at ? <LastLogin at={admin.last_login_at} /> : t('admins.neverIn')}
                   </span>
                 </span>
-                {isSuper && (
+                {mayManage && (
                   <Menu
                     label={t('professions.actionsOf', { name: admin.email })}
                     entries={[

@@ -14,12 +14,14 @@ import { Plus } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { api } from '../api';
 import { useList } from '../lists';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { useTaskCounts } from '../overview/queries';
 import { Email } from '../parts/email';
 import { Batch } from '../parts/batch';
 import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
+import { useMayTask } from '../parts/task-permission';
 import { TASK_TYPES, TaskState, useTaskName } from '../parts/task-status';
 import { oneOf, TASK_STATUSES, type Task } from '../records';
 import { sourceText } from '../source-text';
@@ -33,6 +35,8 @@ export default function Tasks() {
   const open = useOpenTask();
   const taskName = useTaskName();
   const counts = useTaskCounts();
+  const mayManage = useMay('tasks.manage');
+  const mayTask = useMayTask();
   const [adding, setAdding] = useState(false);
   const [retrying, setRetrying] = useState<readonly Task[] | null>(null);
   const columns = useTaskColumns();
@@ -55,10 +59,12 @@ export default function Tasks() {
       wide
       title={t('nav.tasks')}
       action={
-        <Button onClick={() => setAdding(true)}>
-          <Plus className="size-4" aria-hidden="true" />
-          {t('tasks.add')}
-        </Button>
+        mayManage && (
+          <Button onClick={() => setAdding(true)}>
+            <Plus className="size-4" aria-hidden="true" />
+            {t('tasks.add')}
+          </Button>
+        )
       }
     >
       {counts.data && (
@@ -101,11 +107,15 @@ export default function Tasks() {
           </>
         }
         fetchPage={fetchPage}
-        selectionActions={(selection) => (
-          <Button size="small" onClick={() => setRetrying(selection.rows)}>
-            {t('tasks.retry')}
-          </Button>
-        )}
+        selectionActions={
+          mayManage
+            ? (selection) => (
+                <Button size="small" onClick={() => setRetrying(selection.rows)}>
+                  {t('tasks.retry')}
+                </Button>
+              )
+            : undefined
+        }
         empty={{ title: t('tasks.none'), text: t('tasks.noneText') }}
       />
       {adding && <AddTask onClose={() => setAdding(false)} />}
@@ -118,7 +128,12 @@ export default function Tasks() {
             id: task.id,
             label: `${taskName(task.type)} ${task.instance_id ?? ''}`,
             effect: t(`task.${task.status}`),
-            skip: task.status === 'failed' || task.status === 'dead' ? undefined : t(`task.${task.status}`),
+            skip:
+              task.status !== 'failed' && task.status !== 'dead'
+                ? t(`task.${task.status}`)
+                : mayTask(task)
+                  ? undefined
+                  : t('forbidden.action'),
           }))}
           run={({ id }) => unwrap(api.POST('/tasks/{id}/retry', { params: { path: { id } } }))}
           changes={['tasks']}
@@ -176,6 +191,12 @@ function useTaskColumns(): Column<Task>[] {
         cell: (one) => one.source && <Email address={sourceText(one.source, t)} />,
       },
       {
+        key: 'operator',
+        label: t('tasks.operator'),
+        csv: (one) => one.operator,
+        cell: (one) => <Email address={sourceText(one.operator, t)} />,
+      },
+      {
         key: 'created',
         label: t('tasks.created'),
         sort: 'created_at',
@@ -202,6 +223,7 @@ function AddTask({ onClose }: { onClose: () => void }) {
   const client = useQueryClient();
   const open = useOpenTask();
   const taskName = useTaskName();
+  const mayTask = useMayTask();
   return (
     <FormDialog<Task>
       title={t('tasks.add')}
@@ -222,7 +244,10 @@ function AddTask({ onClose }: { onClose: () => void }) {
           <SelectField
             label={t('tasks.type')}
             name="type"
-            choices={TASK_TYPES.map((value) => ({ value, label: taskName(value) }))}
+            choices={TASK_TYPES.filter((type) => mayTask({ type })).map((value) => ({
+              value,
+              label: taskName(value),
+            }))}
           />
           <TextArea
             label={t('tasks.payload')}

@@ -13,6 +13,7 @@ import { useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { useStats } from '../overview/queries';
 import { Batch } from '../parts/batch';
@@ -32,6 +33,7 @@ export default function Users() {
   const [importing, setImporting] = useAddressValue('import');
   const [revoking, setRevoking] = useState<readonly User[] | null>(null);
   const columns = useUserColumns();
+  const mayManage = useMay('people.manage');
   const departments = useStats('department', 30);
   const { query, fetchPage } = useList('users', state, (paging, filters) =>
     unwrap(
@@ -53,16 +55,18 @@ export default function Users() {
       wide
       title={t('nav.users')}
       action={
-        <>
-          <Button onClick={() => setImporting('1')}>
-            <Upload className="size-4" aria-hidden="true" />
-            {t('users.import')}
-          </Button>
-          <Button look="primary" onClick={() => setAdding('1')}>
-            <Plus className="size-4" aria-hidden="true" />
-            {t('users.add')}
-          </Button>
-        </>
+        mayManage && (
+          <>
+            <Button onClick={() => setImporting('1')}>
+              <Upload className="size-4" aria-hidden="true" />
+              {t('users.import')}
+            </Button>
+            <Button look="primary" onClick={() => setAdding('1')}>
+              <Plus className="size-4" aria-hidden="true" />
+              {t('users.add')}
+            </Button>
+          </>
+        )
       }
     >
       <DataTable
@@ -100,16 +104,20 @@ export default function Users() {
           </>
         }
         fetchPage={fetchPage}
-        selectionActions={(selection) => (
-          <Button size="small" look="danger" onClick={() => setRevoking(selection.rows)}>
-            {t('users.revoke')}
-          </Button>
-        )}
+        selectionActions={
+          mayManage
+            ? (selection) => (
+                <Button size="small" look="danger" onClick={() => setRevoking(selection.rows)}>
+                  {t('users.revoke')}
+                </Button>
+              )
+            : undefined
+        }
         empty={{ title: t('users.none'), text: t('users.noneText') }}
       />
       {opened !== null && <UserPanel key={opened} id={opened} onClose={() => setOpened(null)} />}
-      {adding !== null && <UserForm onClose={() => setAdding(null)} />}
-      {importing !== null && <ImportUsers onClose={() => setImporting(null)} />}
+      {adding !== null && mayManage && <UserForm onClose={() => setAdding(null)} />}
+      {importing !== null && mayManage && <ImportUsers onClose={() => setImporting(null)} />}
       {revoking && (
         <Batch
           title={t('users.revokeMany')}

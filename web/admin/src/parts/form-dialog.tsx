@@ -1,21 +1,24 @@
-// A form in a dialog: sends its fields, says which were refused, by itself or by the server, closes when it is done.
+// A form in a dialog: sends its fields, says which were refused, by itself or by the server, closes when it is done. For
+// those who may only read, its fields are disabled.
 import { useMutation } from '@tanstack/react-query';
 import { ApiError } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { Button } from '@tidepool/shared/ui/button';
 import { Dialog } from '@tidepool/shared/ui/dialog';
+import { FieldProblems } from '@tidepool/shared/ui/field-problems';
 import { showField } from '@tidepool/shared/ui/form';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { outcomeOf } from '@tidepool/shared/ui/outcome';
 import { useEffect, useId, useRef, type ReactNode } from 'react';
 import { useText } from '../messages';
-import { FieldProblems } from './field-problems';
 
 interface FormDialogProps<Answer> {
   title: string;
   lead?: string;
   submit: string;
   width?: 'narrow' | 'wide';
+  /** Nothing can be changed or sent. */
+  readOnly?: boolean;
   /** May throw `FieldProblems` instead of sending. */
   send: (data: FormData) => Promise<Answer>;
   onDone: (answer: Answer) => void;
@@ -25,7 +28,7 @@ interface FormDialogProps<Answer> {
 }
 
 export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
-  const { title, lead, submit, width, send, onDone, onClose, children } = props;
+  const { title, lead, submit, width, readOnly = false, send, onDone, onClose, children } = props;
   const i18n = useText();
   const id = useId();
   const action = useMutation({
@@ -58,12 +61,16 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
       lead={lead}
       width={width}
       foot={
-        <>
-          <Button onClick={onClose}>{i18n.t('dialog.cancel')}</Button>
-          <Button type="submit" form={id} look="primary" busy={action.isPending}>
-            {submit}
-          </Button>
-        </>
+        readOnly ? (
+          <Button onClick={onClose}>{i18n.t('dialog.close')}</Button>
+        ) : (
+          <>
+            <Button onClick={onClose}>{i18n.t('dialog.cancel')}</Button>
+            <Button type="submit" form={id} look="primary" busy={action.isPending}>
+              {submit}
+            </Button>
+          </>
+        )
       }
     >
       <form
@@ -75,10 +82,16 @@ export function FormDialog<Answer>(props: FormDialogProps<Answer>) {
           event.preventDefault();
           // A form inside another one's dialog must not send both.
           event.stopPropagation();
-          if (!action.isPending) action.mutate(new FormData(event.currentTarget));
+          if (!readOnly && !action.isPending) action.mutate(new FormData(event.currentTarget));
         }}
       >
-        {children(refused)}
+        {readOnly ? (
+          <fieldset disabled className="min-w-0 space-y-4">
+            {children(refused)}
+          </fieldset>
+        ) : (
+          children(refused)
+        )}
         {action.isError && !problems && (
           <Notice tone={outcomeOf(action.error) === 'unknown' ? 'warning' : 'error'}>
             {errorText(action.error, i18n)}

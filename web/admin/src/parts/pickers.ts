@@ -19,7 +19,7 @@ export async function findFreeInstances(q: string): Promise<Found[]> {
   return list.map((one) => ({ value: one.id, label: one.name, hint: place(one) }));
 }
 
-/** Instances that a super administrator can give to somebody: also those that have no user of their own, which say so. */
+/** Instances that whoever may assign any can give to somebody: also those that have no user of their own, which say so. */
 export async function findUnassignedInstances(
   q: string,
   t: Parameters<typeof runsAsText>[1],

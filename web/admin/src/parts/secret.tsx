@@ -14,8 +14,8 @@ const TOOL =
 interface SecretProps {
   label: string;
   mask: string;
-  /** Not a query: its cache would keep the secret. */
-  reveal: () => Promise<string>;
+  /** Not a query: its cache would keep the secret. Absent for those who may not see it. */
+  reveal?: () => Promise<string>;
 }
 
 export function Secret({ label, mask, reveal }: SecretProps) {
@@ -28,6 +28,8 @@ export function Secret({ label, mask, reveal }: SecretProps) {
     const timer = setTimeout(() => setShown(null), SHOWN_MS);
     return () => clearTimeout(timer);
   }, [shown]);
+
+  if (reveal === undefined) return <code className="font-mono text-sm break-all">{mask}</code>;
 
   const withSecret = async (give: (secret: string) => unknown) => {
     setBusy(true);

@@ -8,6 +8,7 @@ import { api } from '../api';
 import { LIMITS } from '../cell/limits';
 import { LimitsDialog, useLimitText } from '../cell/limits-dialog';
 import { useProfessionLimits } from '../cell/queries';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { QueryState } from '../parts/query-state';
 import type { LimitValues, Profession } from '../records';
@@ -44,14 +45,17 @@ export function ProfessionLimitsSummary({ profession }: { profession: Profession
   const { t } = useText();
   const limitText = useLimitText();
   const limits = useProfessionLimits(profession.id);
+  const mayManage = useMay('pools.manage');
   const [editing, setEditing] = useState(false);
   return (
     <section className="border-t border-line pt-4">
       <div className="mb-3 flex flex-wrap items-center gap-2">
         <h3 className="flex-1 basis-40 text-sm font-semibold">{t('cell.professionLimits')}</h3>
-        <Button size="small" disabled={!limits.data} onClick={() => setEditing(true)}>
-          {t('cell.changeLimits')}
-        </Button>
+        {mayManage && (
+          <Button size="small" disabled={!limits.data} onClick={() => setEditing(true)}>
+            {t('cell.changeLimits')}
+          </Button>
+        )}
       </div>
       <QueryState query={limits}>
         {(values) => (

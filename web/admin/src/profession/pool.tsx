@@ -19,6 +19,7 @@ import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
 import { useList } from '../lists';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { useProfessionStock } from '../overview/queries';
 import { Email } from '../parts/email';
@@ -37,6 +38,7 @@ export function PoolTable() {
   const client = useQueryClient();
   const state = useTableState(['status', 'profession_id']);
   const professions = useProfessionStock();
+  const mayManage = useMay('pools.manage');
   const [adding, setAdding] = useState(false);
   const [asking, setAsking] = useState<{ entry: Entry; what: 'reclaim' | 'remove' } | null>(null);
   const changed = () => {
@@ -106,16 +108,25 @@ export function PoolTable() {
               label={t('pool.profession')}
               choices={(professions.data?.list ?? []).map((one) => ({ value: one.id, label: one.name }))}
             />
-            <Button size="small" look="primary" onClick={() => setAdding(true)}>
-              <Plus className="size-4" aria-hidden="true" />
-              {t('pool.add')}
-            </Button>
+            {mayManage && (
+              <Button size="small" look="primary" onClick={() => setAdding(true)}>
+                <Plus className="size-4" aria-hidden="true" />
+                {t('pool.add')}
+              </Button>
+            )}
           </>
         }
         fetchPage={fetchPage}
-        rowActions={(entry) => (
-          <Menu label={t('professions.actionsOf', { name: entry.instance_id })} entries={entries(entry)} />
-        )}
+        rowActions={
+          mayManage
+            ? (entry) => (
+                <Menu
+                  label={t('professions.actionsOf', { name: entry.instance_id })}
+                  entries={entries(entry)}
+                />
+              )
+            : undefined
+        }
         empty={{ title: t('pool.none'), text: t('pool.noneText') }}
       />
       {adding && (

@@ -11,6 +11,8 @@ import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Field } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
 import { Menu } from '@tidepool/shared/ui/menu';
+import { readNumbers } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
@@ -19,20 +21,24 @@ import { useMemo, useState } from 'react';
 import { api } from '../api';
 import { readProfessionLimits } from '../cell/queries';
 import { useList } from '../lists';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { StockBar } from '../overview/cards';
+import { changedFields } from '../parts/changed-fields';
 import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
 import type { LimitValues, Profession } from '../records';
 import { ProfessionLimits, ProfessionLimitsSummary } from './limits';
 
 const keyOf = (one: Profession) => one.id;
+const NUMBERS = { sort_order: { min: -1_000_000, max: 1_000_000 } };
 
 export function ProfessionTable() {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
   const state = useTableState(['is_active']);
+  const mayManage = useMay('pools.manage');
   const [editing, setEditing] = useState<Profession | 'new' | null>(null);
   const [delisting, setDelisting] = useState<Profession | null>(null);
   const [limiting, setLimiting] = useState<{ profession: Profession; values: LimitValues } | null>(null);
@@ -138,28 +144,34 @@ export function ProfessionTable() {
                 { value: '0', label: t('professions.isDelisted') },
               ]}
             />
-            <Button size="small" look="primary" onClick={() => setEditing('new')}>
-              <Plus className="size-4" aria-hidden="true" />
-              {t('professions.add')}
-            </Button>
+            {mayManage && (
+              <Button size="small" look="primary" onClick={() => setEditing('new')}>
+                <Plus className="size-4" aria-hidden="true" />
+                {t('professions.add')}
+              </Button>
+            )}
           </>
         }
         fetchPage={fetchPage}
-        rowActions={(one) => (
-          <Menu
-            label={t('professions.actionsOf', { name: one.name })}
-            entries={[
-              { label: t('instances.edit'), run: () => setEditing(one) },
-              { label: t('cell.limits'), run: () => openLimits.mutate(one) },
-              {
-                label: t('professions.delist'),
-                danger: true,
-                disabled: one.is_active === 0,
-                run: () => setDelisting(one),
-              },
-            ]}
-          />
-        )}
+        rowActions={
+          mayManage
+            ? (one) => (
+                <Menu
+                  label={t('professions.actionsOf', { name: one.name })}
+                  entries={[
+                    { label: t('instances.edit'), run: () => setEditing(one) },
+                    { label: t('cell.limits'), run: () => openLimits.mutate(one) },
+                    {
+                      label: t('professions.delist'),
+                      danger: true,
+                      disabled: one.is_active === 0,
+                      run: () => setDelisting(one),
+                    },
+                  ]}
+                />
+              )
+            : undefined
+        }
         empty={{ title: t('professions.none'), text: t('professions.noneText') }}
       />
       {editing && (
@@ -184,9 +196,11 @@ export function ProfessionTable() {
   );
 }
 
-function ProfessionForm({ profession, onClose }: { profession?: Profession; onClose: () => void }) {
-  const { t } = useText();
+export function ProfessionForm({ profession, onClose }: { profession?: Profession; onClose: () => void }) {
+  const i18n = useText();
+  const { t } = i18n;
   const client = useQueryClient();
+  const mayManage = useMay('pools.manage');
   const packs = useQuery({
     queryKey: ['market', 'role-packs'],
     queryFn: () =>
@@ -194,10 +208,21 @@ function ProfessionForm({ profession, onClose }: { profession?: Profession; onCl
         api.GET('/marketplace-items', { params: { query: { type: 'role_pack', page: 1, page_size: 200 } } }),
       ),
   });
+  // The pack that it has stays chosen, whether or not the list has it.
+  const current = profession?.role_pack_id ?? '';
+  const known = (packs.data?.list ?? []).map((pack) => ({ value: pack.id, label: pack.name }));
+  const isKnown = current === '' || known.some(({ value }) => value === current);
   return (
     <FormDialog
-      title={profession ? t('professions.editTitle', { name: profession.name }) : t('professions.add')}
+      title={
+        profession === undefined
+          ? t('professions.add')
+          : mayManage
+            ? t('professions.editTitle', { name: profession.name })
+            : profession.name
+      }
       submit={t(profession ? 'dialog.save' : 'professions.add')}
+      readOnly={!mayManage}
       onClose={onClose}
       onDone={() => void client.invalidateQueries({ queryKey: ['pool'] })}
       send={(data) => {
@@ -206,14 +231,25 @@ function ProfessionForm({ profession, onClose }: { profession?: Profession; onCl
           icon: fieldText(data, 'icon').trim(),
           tagline: fieldText(data, 'tagline').trim(),
           description: fieldText(data, 'description'),
-          role_pack_id: fieldText(data, 'role_pack_id') || null,
-          sort_order: Number(fieldText(data, 'sort_order')) || 0,
+          ...readNumbers(data, NUMBERS, i18n),
           is_official: data.has('is_official') ? (1 as const) : (0 as const),
           is_active: data.has('is_active') ? (1 as const) : (0 as const),
         };
-        return profession
-          ? unwrap(api.PATCH('/professions/{id}', { params: { path: { id: profession.id } }, body }))
-          : unwrap(api.POST('/professions', { body: { ...body, code: fieldText(data, 'code').trim() } }));
+        const pack = fieldText(data, 'role_pack_id');
+        if (!profession) {
+          const code = fieldText(data, 'code').trim();
+          return unwrap(
+            api.POST('/professions', { body: { ...body, code, role_pack_id: pack || undefined } }),
+          );
+        }
+        // Null takes the pack away.
+        const patch = { ...body, role_pack_id: pack || null };
+        return unwrap(
+          api.PATCH('/professions/{id}', {
+            params: { path: { id: profession.id } },
+            body: changedFields<typeof patch>(profession, patch),
+          }),
+        );
       }}
     >
       {(refused) => (
@@ -250,11 +286,11 @@ function ProfessionForm({ profession, onClose }: { profession?: Profession; onCl
               hint={t('professions.iconHint')}
               error={refused('icon')}
             />
-            <Field
+            <NumberField
               label={t('professions.order')}
               name="sort_order"
-              inputMode="numeric"
-              defaultValue={profession?.sort_order ?? 0}
+              spec={NUMBERS.sort_order}
+              value={profession?.sort_order ?? 0}
               error={refused('sort_order')}
             />
           </div>
@@ -275,10 +311,11 @@ function ProfessionForm({ profession, onClose }: { profession?: Profession; onCl
             key={packs.data?.total}
             label={t('professions.pack')}
             name="role_pack_id"
-            defaultValue={profession?.role_pack_id ?? ''}
+            defaultValue={current}
             choices={[
               { value: '', label: t('professions.noPack') },
-              ...(packs.data?.list ?? []).map((pack) => ({ value: pack.id, label: pack.name })),
+              ...(isKnown ? [] : [{ value: current, label: current }]),
+              ...known,
             ]}
           />
           <CheckField

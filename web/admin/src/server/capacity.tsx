@@ -4,6 +4,7 @@ import { Card } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { Link } from 'wouter';
 import { useFormat } from '../format';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { HealthStatus } from '../parts/health';
 import type { Instance, ServerStats } from '../records';
@@ -29,6 +30,7 @@ function nextPort(instances: readonly Instance[]): number {
 export function Capacity({ instances, stats }: { instances: readonly Instance[]; stats: ServerStats }) {
   const { t, number } = useText();
   const format = useFormat();
+  const mayAdd = useMay('instances.manage');
   const meters = [
     { label: t('servers.cpu'), value: stats.cpu_percent },
     { label: t('servers.memory'), value: stats.memory_percent },
@@ -52,9 +54,11 @@ export function Capacity({ instances, stats }: { instances: readonly Instance[];
       <p className="mb-3 text-sm text-muted">{t('capacity.port', { port: nextPort(instances) })}</p>
       {instances.length === 0 ? (
         <EmptyState title={t('capacity.none')}>
-          <Link href="/instances?new=1" className="rounded font-medium text-accent hover:underline">
-            {t('instances.add')}
-          </Link>
+          {mayAdd && (
+            <Link href="/instances?new=1" className="rounded font-medium text-accent hover:underline">
+              {t('instances.add')}
+            </Link>
+          )}
         </EmptyState>
       ) : (
         <ul className="grid gap-x-6 sm:grid-cols-2">

@@ -12,6 +12,7 @@ import { toast } from '@tidepool/shared/ui/toast';
 import { Play, RotateCw, ScrollText, Square } from 'lucide-react';
 import { useState } from 'react';
 import { api } from '../api';
+import { useMay } from '../me';
 import { useText } from '../messages';
 import { QueryState } from '../parts/query-state';
 import type { Container } from '../records';
@@ -20,6 +21,7 @@ export function Containers({ id }: { id: string }) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
+  const mayManage = useMay('servers.manage');
   const [stopping, setStopping] = useState<{ container: Container; action: 'stop' | 'restart' } | null>(null);
   const [log, setLog] = useState<{ name: string; text: string } | null>(null);
   const containers = useQuery({
@@ -52,32 +54,34 @@ export function Containers({ id }: { id: string }) {
                   <Status tone={/^(up|running)/i.test(container.status) ? 'good' : 'bad'}>
                     {container.status}
                   </Status>
-                  <Menu
-                    label={t('containers.actionsOf', { name: container.name })}
-                    entries={[
-                      {
-                        label: t('containers.start'),
-                        icon: Play,
-                        run: () => run.mutate({ container, action: 'start' }),
-                      },
-                      {
-                        label: t('containers.logs'),
-                        icon: ScrollText,
-                        run: () => run.mutate({ container, action: 'logs' }),
-                      },
-                      {
-                        label: t('containers.restart'),
-                        icon: RotateCw,
-                        run: () => setStopping({ container, action: 'restart' }),
-                      },
-                      {
-                        label: t('containers.stop'),
-                        icon: Square,
-                        danger: true,
-                        run: () => setStopping({ container, action: 'stop' }),
-                      },
-                    ]}
-                  />
+                  {mayManage && (
+                    <Menu
+                      label={t('containers.actionsOf', { name: container.name })}
+                      entries={[
+                        {
+                          label: t('containers.start'),
+                          icon: Play,
+                          run: () => run.mutate({ container, action: 'start' }),
+                        },
+                        {
+                          label: t('containers.logs'),
+                          icon: ScrollText,
+                          run: () => run.mutate({ container, action: 'logs' }),
+                        },
+                        {
+                          label: t('containers.restart'),
+                          icon: RotateCw,
+                          run: () => setStopping({ container, action: 'restart' }),
+                        },
+                        {
+                          label: t('containers.stop'),
+                          icon: Square,
+                          danger: true,
+                          run: () => setStopping({ container, action: 'stop' }),
+                        },
+                      ]}
+                    />
+                  )}
                 </li>
               ))}
             </ul>

@@ -3,13 +3,18 @@ import { useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { Field } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
+import { readNumbers } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField, TextArea } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { api } from '../api';
 import { useText } from '../messages';
+import { changedFields } from '../parts/changed-fields';
 import { FormDialog } from '../parts/form-dialog';
 import type { Server } from '../records';
+
+const NUMBERS = { ssh_port: { min: 1, max: 65_535 } };
 
 interface ServerFormProps {
   /** Absent for a new one. */
@@ -19,7 +24,8 @@ interface ServerFormProps {
 }
 
 export function ServerForm({ server, onClose, onDone }: ServerFormProps) {
-  const { t } = useText();
+  const i18n = useText();
+  const { t } = i18n;
   const client = useQueryClient();
   return (
     <FormDialog<Server>
@@ -33,33 +39,31 @@ export function ServerForm({ server, onClose, onDone }: ServerFormProps) {
         onDone?.(saved);
       }}
       send={(data) => {
-        const key = fieldText(data, 'ssh_key');
         const body = {
           name: fieldText(data, 'name').trim(),
           host: fieldText(data, 'host').trim(),
-          ssh_port: Number(fieldText(data, 'ssh_port')) || 22,
-          ssh_user: fieldText(data, 'ssh_user').trim() || 'root',
+          ...readNumbers(data, NUMBERS, i18n),
+          ssh_user: fieldText(data, 'ssh_user').trim(),
           ssh_key_path: fieldText(data, 'ssh_key_path').trim(),
+          // Empty it is left out, and the stored key stays: null would remove it, which `SshKeyFact` asks about first.
+          ssh_key: fieldText(data, 'ssh_key') || undefined,
           expected_host_key: fieldText(data, 'expected_host_key').trim(),
-          base_dir: fieldText(data, 'base_dir').trim() || '/srv/assistants',
+          base_dir: fieldText(data, 'base_dir').trim(),
           notes: fieldText(data, 'notes'),
         };
         if (!server)
           return unwrap(
-            api.POST('/servers', {
-              body: { ...body, ssh_key: key === '' ? null : key, id: fieldText(data, 'id').trim() || null },
-            }),
+            api.POST('/servers', { body: { ...body, id: fieldText(data, 'id').trim() || undefined } }),
           );
+        const patch = {
+          ...body,
+          status: fieldText(data, 'status') === 'disabled' ? ('disabled' as const) : ('active' as const),
+          forget_host_key: data.has('forget_host_key') || undefined,
+        };
         return unwrap(
           api.PATCH('/servers/{id}', {
             params: { path: { id: server.id } },
-            body: {
-              ...body,
-              // An empty field keeps the stored key; null would take it away.
-              ...(key !== '' && { ssh_key: key }),
-              status: fieldText(data, 'status') === 'disabled' ? 'disabled' : 'active',
-              forget_host_key: data.has('forget_host_key'),
-            },
+            body: changedFields<typeof patch>(server, patch),
           }),
         );
       }}
@@ -85,11 +89,11 @@ export function ServerForm({ server, onClose, onDone }: ServerFormProps) {
               hint={t('servers.hostHint')}
               error={refused('host')}
             />
-            <Field
+            <NumberField
               label={t('servers.port')}
               name="ssh_port"
-              inputMode="numeric"
-              defaultValue={server?.ssh_port ?? 22}
+              spec={NUMBERS.ssh_port}
+              value={server?.ssh_port ?? 22}
               error={refused('ssh_port')}
             />
             <Field

@@ -9,6 +9,7 @@ import { api } from '../api';
 import { LIMITS, PLATFORM } from '../cell/limits';
 import { LimitsDialog, useLimitText } from '../cell/limits-dialog';
 import { useServerLimits } from '../cell/queries';
+import { useMay } from '../me';
 import { useText } from '../messages';
 
 export function ServerLimits({ id, name }: { id: string; name: string }) {
@@ -16,6 +17,7 @@ export function ServerLimits({ id, name }: { id: string; name: string }) {
   const client = useQueryClient();
   const limitText = useLimitText();
   const limits = useServerLimits(id);
+  const mayManage = useMay('servers.manage');
   const [editing, setEditing] = useState(false);
   return (
     <Panel
@@ -23,7 +25,8 @@ export function ServerLimits({ id, name }: { id: string; name: string }) {
       icon={<Gauge aria-hidden="true" />}
       query={limits}
       action={
-        limits.data && (
+        limits.data &&
+        mayManage && (
           <Button size="small" onClick={() => setEditing(true)}>
             {t('cell.change')}
           </Button>

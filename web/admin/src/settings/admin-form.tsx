@@ -4,10 +4,12 @@ import { Field, PasswordField } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
 import { SelectField } from '@tidepool/shared/ui/select';
 import { CheckField } from '@tidepool/shared/ui/text-area';
+import { useState } from 'react';
 import { api } from '../api';
 import { useText } from '../messages';
+import { changedFields } from '../parts/changed-fields';
 import { FormDialog } from '../parts/form-dialog';
-import type { Admin } from '../records';
+import { oneOf, ROLES, type Admin } from '../records';
 
 interface AdminFormProps {
   admin?: Admin;
@@ -17,6 +19,7 @@ interface AdminFormProps {
 
 export function AdminForm({ admin, onClose, onDone }: AdminFormProps) {
   const { t } = useText();
+  const [role, setRole] = useState(admin?.role ?? 'admin');
   return (
     <FormDialog
       title={admin ? t('users.editTitle', { name: admin.email }) : t('admins.add')}
@@ -24,18 +27,17 @@ export function AdminForm({ admin, onClose, onDone }: AdminFormProps) {
       onClose={onClose}
       onDone={onDone}
       send={(data) => {
-        const password = fieldText(data, 'password');
         const body = {
           name: fieldText(data, 'name').trim(),
-          role: fieldText(data, 'role') === 'super_admin' ? ('super_admin' as const) : ('admin' as const),
-          password: password === '' ? null : password,
+          role,
+          password: fieldText(data, 'password') || undefined,
         };
-        const forget_identity = data.has('forget_identity');
+        const patch = { ...body, forget_identity: data.has('forget_identity') || undefined };
         return admin
           ? unwrap(
               api.PATCH('/admin-users/{email}', {
                 params: { path: { email: admin.email } },
-                body: { ...body, forget_identity },
+                body: changedFields<typeof patch>(admin, patch),
               }),
             )
           : unwrap(api.POST('/admin-users', { body: { ...body, email: fieldText(data, 'email').trim() } }));
@@ -50,12 +52,10 @@ export function AdminForm({ admin, onClose, onDone }: AdminFormProps) {
           <SelectField
             label={t('account.role')}
             name="role"
-            defaultValue={admin?.role ?? 'admin'}
-            hint={t('admins.roleHint')}
-            choices={[
-              { value: 'admin', label: t('role.admin') },
-              { value: 'super_admin', label: t('role.super_admin') },
-            ]}
+            value={role}
+            onChange={(event) => setRole(oneOf(event.target.value, ROLES) ?? role)}
+            hint={t(`role.${role}.text`)}
+            choices={ROLES.map((value) => ({ value, label: t(`role.${value}`) }))}
           />
           <PasswordField
             label={t(admin ? 'users.newPassword' : 'users.password')}

@@ -4,12 +4,16 @@ import { unwrap } from '@tidepool/shared/api/envelope';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Field, PasswordField } from '@tidepool/shared/ui/field';
 import { fieldText } from '@tidepool/shared/ui/form';
+import { readNumbers } from '@tidepool/shared/ui/number';
+import { NumberField } from '@tidepool/shared/ui/number-field';
 import { CheckField } from '@tidepool/shared/ui/text-area';
 import { toast } from '@tidepool/shared/ui/toast';
 import { api } from '../api';
 import { useText } from '../messages';
+import { changedFields } from '../parts/changed-fields';
 import { FormDialog } from '../parts/form-dialog';
 import type { User } from '../records';
+import { QUOTA } from './quota';
 
 interface UserFormProps {
   user?: User;
@@ -18,8 +22,10 @@ interface UserFormProps {
 }
 
 export function UserForm({ user, onClose, onDone }: UserFormProps) {
-  const { t } = useText();
+  const i18n = useText();
+  const { t } = i18n;
   const client = useQueryClient();
+  const numbers = { quota_daily: { ...QUOTA, none: t('users.noLimit') } };
   return (
     <FormDialog<User>
       title={user ? t('users.editTitle', { name: user.name || user.email }) : t('users.add')}
@@ -31,19 +37,19 @@ export function UserForm({ user, onClose, onDone }: UserFormProps) {
         onDone?.(saved);
       }}
       send={(data) => {
-        const password = fieldText(data, 'password');
         const body = {
           name: fieldText(data, 'name').trim(),
           department: fieldText(data, 'department').trim(),
-          quota_daily: Number(fieldText(data, 'quota_daily')) || 0,
-          password: password === '' ? null : password,
+          // The API's word for no limit is 0.
+          quota_daily: readNumbers(data, numbers, i18n).quota_daily ?? 0,
+          password: fieldText(data, 'password') || undefined,
         };
-        const forget_identity = data.has('forget_identity');
+        const patch = { ...body, forget_identity: data.has('forget_identity') || undefined };
         return user
           ? unwrap(
               api.PATCH('/users/{id}', {
                 params: { path: { id: user.id } },
-                body: { ...body, forget_identity },
+                body: changedFields<typeof patch>(user, patch),
               }),
             )
           : unwrap(api.POST('/users', { body: { ...body, email: fieldText(data, 'email').trim() } }));
@@ -61,11 +67,11 @@ export function UserForm({ user, onClose, onDone }: UserFormProps) {
             defaultValue={user?.department}
             error={refused('department')}
           />
-          <Field
+          <NumberField
             label={t('users.quota')}
             name="quota_daily"
-            inputMode="numeric"
-            defaultValue={user?.quota_daily ?? 0}
+            spec={numbers.quota_daily}
+            value={user === undefined || user.quota_daily === 0 ? null : user.quota_daily}
             hint={t('users.quotaHint')}
             error={refused('quota_daily')}
           />

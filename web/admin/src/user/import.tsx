@@ -9,7 +9,7 @@ import { Batch } from '../parts/batch';
 import { readImport } from './import-rows';
 
 export function ImportUsers({ onClose }: { onClose: () => void }) {
-  const { t } = useText();
+  const { t, number, locale } = useText();
   const id = useId();
   const [text, setText] = useState('');
   const existing = useQuery({
@@ -17,7 +17,7 @@ export function ImportUsers({ onClose }: { onClose: () => void }) {
     queryFn: async () =>
       new Set((await unwrap(api.GET('/users'))).list.map((user) => user.email.toLowerCase())),
   });
-  const rows = readImport(text, existing.data ?? new Set());
+  const rows = readImport(text, existing.data ?? new Set(), locale);
   const byLine = new Map(rows.map((row) => [String(row.line), row.user]));
   return (
     <Batch
@@ -29,7 +29,12 @@ export function ImportUsers({ onClose }: { onClose: () => void }) {
       items={rows.map(({ line, user, problem }) => ({
         id: String(line),
         label: `${line}. ${[user.email, user.name, user.department].filter(Boolean).join(' · ')}`,
-        effect: t(user.password ? 'users.byPassword' : 'users.bySso'),
+        effect: [
+          t(user.password ? 'users.byPassword' : 'users.bySso'),
+          user.quota_daily
+            ? t('users.tokensPerDay', { count: number(user.quota_daily) })
+            : t('users.noLimit'),
+        ].join(' · '),
         skip: problem ? t(`import.${problem}`) : undefined,
       }))}
       run={async (item) => {

@@ -15,7 +15,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
 import { useFormat } from '../format';
-import { useIsSuper } from '../me';
+import { useMay, useRights } from '../me';
 import { useText } from '../messages';
 import { AuditList } from '../parts/audit-list';
 import { QueryState } from '../parts/query-state';
@@ -25,6 +25,7 @@ import { ChangeStatus, UserForm } from './forms';
 
 export function UserPanel({ id, onClose }: { id: string; onClose: () => void }) {
   const { t } = useText();
+  const { may } = useRights();
   const [dialog, setDialog] = useState<'edit' | 'status' | null>(null);
   const user = useQuery({
     queryKey: ['users', 'one', id],
@@ -37,7 +38,8 @@ export function UserPanel({ id, onClose }: { id: string; onClose: () => void }) 
       title={user.data ? user.data.name || user.data.email : id}
       lead={user.data?.email}
       actions={
-        user.data && (
+        user.data &&
+        may('people.manage') && (
           <>
             <Button size="small" onClick={() => setDialog('edit')}>
               <Pencil className="size-4" aria-hidden="true" />
@@ -57,8 +59,8 @@ export function UserPanel({ id, onClose }: { id: string; onClose: () => void }) 
       {user.data ? (
         <div className="space-y-7">
           <UserFacts user={user.data} />
-          <GiveInstance user={user.data} />
-          <Recent email={user.data.email} />
+          {may('people.manage') && <GiveInstance user={user.data} />}
+          {may('audit.read') && <Recent email={user.data.email} />}
         </div>
       ) : user.isError ? (
         <ErrorState error={user.error} onRetry={() => void user.refetch()} />
@@ -81,6 +83,7 @@ function UserFacts({ user }: { user: User }) {
   const format = useFormat();
   const usage = useQuery({
     queryKey: ['usage', 'user', user.email],
+    enabled: useMay('usage.read'),
     queryFn: () => unwrap(api.GET('/usage/user/{email}', { params: { path: { email: user.email } } })),
   });
   return (
@@ -148,7 +151,7 @@ function GiveInstance({ user }: { user: User }) {
   const i18n = useText();
   const { t } = i18n;
   const client = useQueryClient();
-  const isSuper = useIsSuper();
+  const mayGiveAny = useMay('instances.assign_unisolated');
   const [chosen, setChosen] = useState<Found | null>(null);
   const give = useMutation({
     mutationFn: (instance_id: string) =>
@@ -170,8 +173,8 @@ function GiveInstance({ user }: { user: User }) {
           placeholder={t('instances.search')}
           chosen={chosen}
           onChoose={setChosen}
-          queryKey={['instances', isSuper ? 'unassigned' : 'free']}
-          search={(q) => (isSuper ? findUnassignedInstances(q, t) : findFreeInstances(q))}
+          queryKey={['instances', mayGiveAny ? 'unassigned' : 'free']}
+          search={(q) => (mayGiveAny ? findUnassignedInstances(q, t) : findFreeInstances(q))}
         />
       </div>
       <Button

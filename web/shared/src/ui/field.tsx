@@ -13,11 +13,12 @@ const INPUT =
   'w-full min-h-11 rounded-lg border bg-surface px-3 py-2 text-base text-ink placeholder:text-muted sm:text-[0.9375rem]';
 
 export function Field({ label, hint, error, className = '', children, ...input }: FieldProps) {
-  const id = useId();
+  const own = useId();
+  const id = input.id ?? own;
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
   return (
     <div className="space-y-1.5">
-      <label htmlFor={id} className="block text-sm font-medium">
+      <label id={`${id}-label`} htmlFor={id} className="block text-sm font-medium">
         {label}
       </label>
       <div className="relative">

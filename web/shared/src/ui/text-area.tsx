@@ -53,7 +53,7 @@ export function CheckField({ label, hint, ...input }: CheckFieldProps) {
         {...input}
         id={id}
         type="checkbox"
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-describedby={hint ? `${id}-hint` : input['aria-describedby']}
         className="mt-1 size-4 shrink-0 accent-accent"
       />
       <div>

@@ -71,7 +71,7 @@ export const cell = {
   'cell.changeLimits': 'Change limits',
   'cell.limitsOf': 'Limits of {name}',
   'cell.limitsLead':
-    'Leave a field empty to use the number shown in it, which comes from the profession, the server or the platform. A confined instance takes changes over without a restart.',
+    'Where a limit is not set, the number shown in its field holds, which comes from the profession, the server or the platform. A confined instance takes changes over without a restart.',
   'cell.limitsSaved': 'The limits of {name} are saved.',
   'cell.memory_mib': 'Memory',
   'cell.cpu_percent': 'Processors',
@@ -87,8 +87,6 @@ export const cell = {
   'cell.hint.cpu_percent': 'From {min} to {max}; 100 is one processor.',
   'cell.hint.tasks': 'From {min} to {max}.',
   'cell.hint.disk_mib': 'From {min} to {max}. Beyond the limit there is an alert.',
-  'cell.not_a_number': 'Write a whole number in digits only, such as {example}.',
-  'cell.out_of_range': 'It must be from {min} to {max}.',
   'cell.origin.own': 'its own',
   'cell.origin.profession': 'from its profession',
   'cell.origin.server': 'from its server',
@@ -97,10 +95,11 @@ export const cell = {
   'cell.serverLimitsText':
     'They hold for each assistant whose profession and whose own limits say nothing else.',
   'cell.serverLimitsLead':
-    'Leave a field empty to use the number shown in it, which is the platform’s. Confined instances on this server take changes over without a restart.',
+    'Where a limit is not set, the number shown in its field holds, which is the platform’s. Confined instances on this server take changes over without a restart.',
   'cell.professionLimits': 'Limits for its assistants',
   'cell.professionLimitsLead':
     'They hold for the assistants in the profession’s pool and come before those of their servers; an assistant’s own limits come first. Confined instances take changes over without a restart.',
   'cell.asServer': 'as its server says',
+  'cell.notSet': 'Not set',
   'cell.notSetServer': 'Not set: as the server says',
 };

@@ -24,6 +24,18 @@ export const frame = {
   'settings.title': 'Administrators and settings',
   'role.super_admin': 'Super administrator',
   'role.admin': 'Administrator',
+  'role.operator': 'Operator',
+  'role.auditor': 'Auditor',
+  'role.super_admin.text': 'May do everything.',
+  'role.admin.text':
+    'Looks after people: accounts, assignments, pools, the marketplace, tasks and instances. Changes no servers, prices or administrators.',
+  'role.operator.text':
+    'Looks after servers and the fleet. Sees no people but the e-mail of who has an instance, and no usage or costs.',
+  'role.auditor.text':
+    'Reads everything but secrets and the logs of assistants, which may quote chats. Changes nothing.',
+  'forbidden.text':
+    'Your role cannot read this. You are signed in as {role}; a super administrator can give you another role.',
+  'forbidden.action': 'Your role cannot do this.',
   'account.role': 'Role',
   'profile.lead': 'Who you are here, how the console looks, and your password.',
   'home.docs': 'API reference',

@@ -25,7 +25,7 @@ export const instances = {
   'instances.checked': 'Last check',
   'instances.never': 'Never',
   'instances.port': 'Port',
-  'instances.portHint': 'Empty: the next free one.',
+  'instances.nextPort': 'The next free port',
   'instances.url': 'Gateway address',
   'instances.urlHint': 'Empty: loopback, where tidepool can prove who answers.',
   'instances.unproved': 'A direct address: tidepool cannot prove that this assistant answers there.',
@@ -168,6 +168,8 @@ export const instances = {
   'log.newest': 'Newest',
   'log.none': 'Nothing was written',
   'log.noneText': 'Lines appear here as the instance writes them.',
+  'config.masked':
+    'Secrets are masked for your role. To save this text would overwrite them, so it cannot be changed here.',
   'config.stored': 'Stored configuration',
   'config.storedHint':
     'A JSON object. It is merged into the file on the server; what the platform decides itself stays.',

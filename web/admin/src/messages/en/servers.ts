@@ -12,8 +12,14 @@ export const servers = {
   'servers.keyPathHint': 'A private key’s path on the machine that runs tidepool.',
   'servers.key': 'SSH key',
   'servers.keyHint': 'Or paste a private key. It is stored encrypted and never shown again.',
-  'servers.keyKept': 'A key is stored. Paste another to replace it.',
+  'servers.keyKept': 'A key is stored. Paste another to replace it; empty, it stays.',
   'servers.keyStored': 'Stored, encrypted',
+  'servers.keyRemove': 'Remove the key',
+  'servers.keyRemoveTitle': 'Remove the SSH key of {name}?',
+  'servers.keyRemoveText':
+    'It cannot be shown or brought back. Without a key, tidepool no longer reaches this server or its assistants.',
+  'servers.keyRemoveFile':
+    'It cannot be shown or brought back. From then on tidepool logs in with the key file {path}.',
   'servers.status': 'Status',
   'servers.statusHint': 'A disabled server is neither checked nor used.',
   'servers.active': 'Active',

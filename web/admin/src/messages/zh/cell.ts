@@ -66,7 +66,7 @@ export const cell = {
   'cell.changeLimits': '更改上限',
   'cell.limitsOf': '{name} 的资源上限',
   'cell.limitsLead':
-    '留空时采用输入框中显示的数值，它来自职业、服务器或平台。在沙箱中的实例无需重启即可采用更改。',
+    '未设置的上限采用输入框中显示的数值，它来自职业、服务器或平台。在沙箱中的实例无需重启即可采用更改。',
   'cell.limitsSaved': '已保存 {name} 的资源上限。',
   'cell.memory_mib': '内存',
   'cell.cpu_percent': '处理器',
@@ -82,8 +82,6 @@ export const cell = {
   'cell.hint.cpu_percent': '{min} 到 {max}；100 表示一个处理器。',
   'cell.hint.tasks': '{min} 到 {max}。',
   'cell.hint.disk_mib': '{min} 到 {max}。超出后会触发告警。',
-  'cell.not_a_number': '请只用数字填写整数，例如 {example}。',
-  'cell.out_of_range': '必须在 {min} 到 {max} 之间。',
   'cell.origin.own': '自身设置',
   'cell.origin.profession': '来自职业',
   'cell.origin.server': '来自服务器',
@@ -91,10 +89,11 @@ export const cell = {
   'cell.serverLimits': '该服务器上助手的资源上限',
   'cell.serverLimitsText': '适用于自身和所属职业都没有另行设置的助手。',
   'cell.serverLimitsLead':
-    '留空时采用输入框中显示的平台默认值。该服务器上在沙箱中的实例无需重启即可采用更改。',
+    '未设置的上限采用输入框中显示的平台默认值。该服务器上在沙箱中的实例无需重启即可采用更改。',
   'cell.professionLimits': '其助手的资源上限',
   'cell.professionLimitsLead':
     '适用于该职业实例池中的助手，优先于服务器的设置；助手自身的设置最优先。在沙箱中的实例无需重启即可采用更改。',
   'cell.asServer': '按服务器的设置',
+  'cell.notSet': '不设置',
   'cell.notSetServer': '未设置：按服务器的设置',
 };
