@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use crate::db::{Number, Record, Row, Value};
 use crate::instance::Instance;
+use crate::usage::{Span, second_of};
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
@@ -160,6 +161,28 @@ record! {
         pub instance_id: String,
         pub instance_name: String,
         pub since: Option<Timestamp>,
+        /// When the live binding began.
+        pub began: Timestamp,
+    }
+}
+
+impl Tenure {
+    /// The time of rows that belong to it although they seem to be of before: of a gateway that logs whole seconds, those of the
+    /// second in which it began. Of two bindings that began within one second it is the later one's.
+    pub fn also(&self) -> Option<Timestamp> {
+        let second = second_of(self.began);
+        self.since.filter(|since| second < *since).map(|_| second)
+    }
+
+    /// Whether a row of this time belongs to it.
+    pub fn has(&self, at: Timestamp) -> bool {
+        self.since.is_none_or(|since| at >= since) || self.also() == Some(at)
+    }
+
+    /// Its rows from an instant on.
+    pub fn span(&self, from: Option<Timestamp>) -> Span {
+        let also = self.also().filter(|also| from.is_none_or(|from| from <= *also));
+        Span { from: self.since.max(from), also, ..Span::default() }
     }
 }
 
@@ -187,7 +210,8 @@ pub async fn tenures(db: &Db, of: Of<'_>) -> Result<Vec<Tenure>> {
     let sql = format!(
         "SELECT b.user_id AS user_id, u.email AS email, u.department AS department, b.instance_id AS instance_id, \
          i.name AS instance_name, \
-         (SELECT MAX(o.ended_at) FROM binding o WHERE o.instance_id = b.instance_id AND o.user_id <> b.user_id) AS since \
+         (SELECT MAX(o.ended_at) FROM binding o WHERE o.instance_id = b.instance_id AND o.user_id <> b.user_id) AS since, \
+         b.created_at AS began \
          FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
          WHERE b.ended_at IS NULL AND i.deleted_at IS NULL{clause} ORDER BY b.created_at, b.id"
     );
@@ -199,17 +223,45 @@ pub(crate) fn used_by(user: &str) -> String {
     format!(
         "(token_name IN (SELECT b.instance_id FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
          WHERE b.ended_at IS NULL AND i.deleted_at IS NULL AND {user}) \
-         AND created_at >= COALESCE((SELECT MAX(o.ended_at) FROM binding b \
+         AND (created_at >= COALESCE((SELECT MAX(o.ended_at) FROM binding b \
          JOIN binding o ON o.instance_id = b.instance_id AND o.user_id <> b.user_id \
-         WHERE b.instance_id = request_log.token_name AND b.ended_at IS NULL), 0))"
+         WHERE b.instance_id = request_log.token_name AND b.ended_at IS NULL), 0) \
+         OR EXISTS (SELECT 1 FROM binding b WHERE b.instance_id = request_log.token_name AND b.ended_at IS NULL \
+         AND b.created_at / 1000 * 1000 = request_log.created_at)))"
     )
 }
 
+record! {
+    /// A binding, ended or not, as the time in which requests were its user's.
+    #[derive(Clone, Debug)]
+    pub struct Stay {
+        pub instance_id: String,
+        pub created_at: Timestamp,
+        pub ended_at: Option<Timestamp>,
+        /// Somebody got the instance within the second in which this ended.
+        pub followed: bool,
+    }
+}
+
+impl Stay {
+    /// Its rows from an instant on. Of a gateway that logs whole seconds, those of the second in which it began are its, and
+    /// those of the second in which it ended unless another began in it: so each row is one stay's.
+    pub fn span(&self, from: Timestamp) -> Span {
+        let began = second_of(self.created_at);
+        Span {
+            from: Some(self.created_at.max(from)),
+            to: self.ended_at,
+            also: (from <= began && began < self.created_at).then_some(began),
+            except: self.ended_at.filter(|_| self.followed).map(second_of),
+        }
+    }
+}
+
 /// A user's bindings that lasted into what came after `since`, ended ones included.
-pub async fn lasting(db: &Db, user: &UserId, since: Timestamp) -> Result<Vec<Binding>> {
-    let sql = format!(
-        "SELECT {} FROM binding WHERE user_id = ? AND (ended_at IS NULL OR ended_at > ?) ORDER BY created_at, id",
-        Binding::COLUMNS
-    );
-    db.all(&sql, args![user.as_str(), since]).await
+pub async fn lasting(db: &Db, user: &UserId, since: Timestamp) -> Result<Vec<Stay>> {
+    let sql = "SELECT b.instance_id AS instance_id, b.created_at AS created_at, b.ended_at AS ended_at, \
+        CAST(CASE WHEN EXISTS (SELECT 1 FROM binding n WHERE n.instance_id = b.instance_id AND n.id <> b.id \
+        AND n.created_at >= b.ended_at AND n.created_at / 1000 = b.ended_at / 1000) THEN 1 ELSE 0 END AS BIGINT) AS followed \
+        FROM binding b WHERE b.user_id = ? AND (b.ended_at IS NULL OR b.ended_at > ?) ORDER BY b.created_at, b.id";
+    db.all(sql, args![user.as_str(), since]).await
 }

@@ -96,22 +96,24 @@ pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()
     usage::add(tx, zone, &requests).await
 }
 
-/// One instance's requests from an instant on, newest first.
+/// One instance's requests of a span without end, newest first.
 pub async fn of_instance(
     db: &Db,
     instance: &InstanceId,
-    since: Timestamp,
+    span: usage::Span,
     succeeded: Option<bool>,
     page: Page,
 ) -> Result<Vec<Request>> {
     let tokens = Some(vec![instance.as_str().to_owned()]);
-    list(db, &Asked { since: Some(since), tokens, succeeded, ..Asked::default() }, page).await
+    list(db, &Asked { since: span.from, also: span.also, tokens, succeeded, ..Asked::default() }, page).await
 }
 
 /// What a list of requests is asked for. Every part narrows it.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub since: Option<Timestamp>,
+    /// Of this very instant too, although it is before `since`.
+    pub also: Option<Timestamp>,
     /// Up to but without this instant.
     pub until: Option<Timestamp>,
     /// Token names: any of these.
@@ -133,9 +135,16 @@ impl Asked {
     fn clause(&self, dialect: crate::Dialect) -> (String, Vec<Value>) {
         let mut clauses: Vec<String> = vec![];
         let mut args: Vec<Value> = vec![];
-        if let Some(since) = self.since {
-            clauses.push("created_at >= ?".into());
-            args.push(since.into());
+        match (self.since, self.also) {
+            (Some(since), Some(also)) => {
+                clauses.push("(created_at >= ? OR created_at = ?)".into());
+                args.extend([since.into(), also.into()]);
+            }
+            (Some(since), None) => {
+                clauses.push("created_at >= ?".into());
+                args.push(since.into());
+            }
+            (None, _) => {}
         }
         if let Some(until) = self.until {
             clauses.push("created_at < ?".into());

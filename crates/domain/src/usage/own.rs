@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use store::binding::{self, Of, Tenure};
 use store::request_log::{self, Request};
-use store::usage::{self, Group, Span, Sums};
+use store::usage::{self, Group, Sums};
 
 use crate::App;
 
@@ -72,7 +72,7 @@ impl Own {
         let from = from.map(|date| app.zone.start(date));
         let mut all = vec![];
         for tenure in &self.tenures {
-            let span = Span { from: tenure.since.max(from), to: None };
+            let span = tenure.span(from);
             all.push((tenure, usage::of_token(&app.db, &app.zone, &tenure.instance_id, span, together).await?));
         }
         Ok(all)
@@ -154,11 +154,10 @@ impl Own {
         let each = Page { offset: 0, limit: page.offset.saturating_add(page.limit) };
         let (mut rows, mut total) = (vec![], 0);
         for tenure in &self.tenures {
-            let since = tenure.since.unwrap_or(kept).max(kept);
             let id = InstanceId::named(&tenure.instance_id);
             let each = if self.tenures.len() == 1 { page } else { each };
-            rows.extend(request_log::of_instance(&app.db, &id, since, succeeded, each).await?);
-            let span = Span { from: Some(since), to: None };
+            let span = tenure.span(Some(kept));
+            rows.extend(request_log::of_instance(&app.db, &id, span, succeeded, each).await?);
             for group in usage::of_token(&app.db, &app.zone, &tenure.instance_id, span, Some(Date::MAX)).await? {
                 total += group.sums.rows(succeeded);
             }

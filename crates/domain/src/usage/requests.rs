@@ -80,7 +80,7 @@ async fn asked(app: &App, wanted: &Wanted) -> Result<Asked> {
     };
     let since = wanted.since.unwrap_or(kept).max(kept);
     let (model, succeeded) = (wanted.model.clone(), wanted.succeeded);
-    Ok(Asked { since: Some(since), until: wanted.until, tokens, model, succeeded, text })
+    Ok(Asked { since: Some(since), until: wanted.until, tokens, model, succeeded, text, ..Asked::default() })
 }
 
 /// How many there are: exact, or so many at least.
@@ -119,7 +119,7 @@ async fn items(app: &App, list: Vec<Request>) -> Result<Vec<Item>> {
             None if token == key::PLATFORM => key::PLATFORM_MARK.to_owned(),
             None => token.clone(),
         };
-        let tenure = tenures.get(token).filter(|t| t.since.is_none_or(|since| request.created_at >= since));
+        let tenure = tenures.get(token).filter(|tenure| tenure.has(request.created_at));
         Item { instance_name, user_email: tenure.map(|t| t.email.clone()).unwrap_or_default(), request }
     };
     Ok(list.into_iter().map(item).collect())

@@ -3,7 +3,7 @@
 use base::id::UserId;
 use base::{Result, Zone};
 use jiff::Timestamp;
-use store::usage::{Span, of_token};
+use store::usage::of_token;
 use store::{Db, binding};
 
 use crate::App;
@@ -16,8 +16,7 @@ pub async fn spent(app: &App, user: &UserId, since: Timestamp) -> Result<i64> {
 pub(crate) async fn spent_in(db: &Db, zone: &Zone, user: &UserId, since: Timestamp) -> Result<i64> {
     let mut tokens = 0;
     for held in binding::lasting(db, user, since).await? {
-        let span = Span { from: Some(held.created_at.max(since)), to: held.ended_at };
-        for group in of_token(db, zone, &held.instance_id, span, None).await? {
+        for group in of_token(db, zone, &held.instance_id, held.span(since), None).await? {
             tokens += group.sums.tokens();
         }
     }

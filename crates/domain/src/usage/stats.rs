@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use store::binding::{self, Of};
 use store::instance;
 pub use store::usage::TokenDay;
-use store::usage::{self, By, Keyed, Span, Sums};
+use store::usage::{self, By, Keyed, Sums};
 
 use super::Own;
 use crate::App;
@@ -71,9 +71,11 @@ async fn by_holder(app: &App, first: Date, name: impl Fn(&binding::Tenure) -> &S
         let Some(all) = rest.get_mut(&tenure.instance_id) else { continue };
         let theirs = match tenure.since {
             Some(since) if since > start => {
-                let span = Span { from: Some(since), to: None };
                 let mut sums = Sums::default();
-                for group in usage::of_token(&app.db, &app.zone, &tenure.instance_id, span, Some(Date::MAX)).await? {
+                for group in
+                    usage::of_token(&app.db, &app.zone, &tenure.instance_id, tenure.span(Some(start)), Some(Date::MAX))
+                        .await?
+                {
                     sums += group.sums;
                 }
                 sums

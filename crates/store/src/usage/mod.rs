@@ -16,7 +16,7 @@ use crate::request_log::{NewRequest, REFUND, SUCCESS};
 use crate::row::storable;
 use crate::{Conn, Db, Result, Tx, args, record};
 use span::cut;
-pub use span::{SLOT_MS, Span, slot_of};
+pub use span::{SLOT_MS, Span, second_of, slot_of};
 
 /// Sums per statement.
 const BATCH: usize = 200;

@@ -1,8 +1,8 @@
 //! Spans of time, and what they are cut into: whole days, quarters of an hour, and the rest.
 
 use base::Zone;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 /// A quarter of an hour: the offset of every zone is a multiple of it.
 pub const SLOT_MS: i64 = 15 * 60 * 1000;
@@ -24,6 +24,16 @@ fn slot_from(at: Timestamp) -> Timestamp {
 pub struct Span {
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
+    /// Rows of this very instant are part of it as well, although it lies before `from`.
+    pub also: Option<Timestamp>,
+    /// Rows of this very instant are not part of it, although it lies before `to`, within the same quarter of an hour.
+    pub except: Option<Timestamp>,
+}
+
+/// The beginning of the second that an instant lies in. Some gateways log whole seconds: there a row of this time may be of any
+/// moment until the next second.
+pub fn second_of(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_millisecond().div_euclid(1000)).unwrap_or(at)
 }
 
 /// A span cut into what whole days answer, what quarters of an hour answer, and single rows at its ends.
@@ -35,6 +45,20 @@ pub(super) struct Cut {
 }
 
 pub(super) fn cut(zone: &Zone, span: Span) -> Cut {
+    let mut cut = cut_plain(zone, span);
+    let one = |at: Timestamp| (at, at + SignedDuration::from_millis(1));
+    if let Some(except) = span.except {
+        let (from, to) = one(except);
+        let around = |(a, b): (Timestamp, Timestamp)| {
+            if a <= from && to <= b { vec![(a, from), (to, b)] } else { vec![(a, b)] }
+        };
+        cut.rows = cut.rows.into_iter().flat_map(around).filter(|(a, b)| a < b).collect();
+    }
+    cut.rows.extend(span.also.filter(|also| span.except != Some(*also)).map(one));
+    cut
+}
+
+fn cut_plain(zone: &Zone, span: Span) -> Cut {
     let mut cut = Cut::default();
     if let (Some(from), Some(to)) = (span.from, span.to)
         && from >= to
@@ -98,9 +122,30 @@ mod tests {
     }
 
     #[test]
+    fn single_instants_are_taken_in_and_left_out() {
+        let zone = Zone::named("UTC").unwrap();
+        let (from, to) = (at("2026-11-01T10:07:00.300Z"), at("2026-11-01T10:08:00.700Z"));
+        let (first, last) = (second_of(from), second_of(to));
+        let plain = Span { from: Some(from), to: Some(to), ..Span::default() };
+        let ms = SignedDuration::from_millis(1);
+        let with = cut(&zone, Span { also: Some(first), except: Some(last), ..plain });
+        assert_eq!(with.rows, [(from, last), (last + ms, to), (first, first + ms)]);
+        // The same second at both ends: it is the next one's.
+        let (from, to) = (at("2026-11-01T10:07:00.300Z"), at("2026-11-01T10:07:00.700Z"));
+        let second = Some(second_of(from));
+        let short = Span { from: Some(from), to: Some(to), also: second, except: second };
+        assert_eq!(cut(&zone, short).rows, [(from, to)]);
+        // Where a quarter of an hour begins.
+        let to = at("2026-11-01T10:15:00.700Z");
+        let over = cut(&zone, Span { from: Some(from), to: Some(to), except: Some(second_of(to)), ..Span::default() });
+        assert_eq!(over.rows, [(from, at("2026-11-01T10:15:00Z")), (at("2026-11-01T10:15:00.001Z"), to)]);
+    }
+
+    #[test]
     fn a_span_is_days_quarters_and_rows() {
         let zone = Zone::named("Asia/Kathmandu").unwrap();
-        let span = Span { from: Some(at("2026-11-01T10:07:00Z")), to: Some(at("2026-11-03T10:15:00Z")) };
+        let span =
+            Span { from: Some(at("2026-11-01T10:07:00Z")), to: Some(at("2026-11-03T10:15:00Z")), ..Span::default() };
         let cut = cut(&zone, span);
         assert_eq!(cut.rows, [(at("2026-11-01T10:07:00Z"), at("2026-11-01T10:15:00Z"))]);
         assert_eq!(
@@ -121,7 +166,7 @@ mod tests {
             zone in prop::sample::select(vec!["UTC", "Asia/Kathmandu", "Europe/Berlin", "America/St_Johns", "Asia/Beirut", "Pacific/Chatham"])) {
             let zone = Zone::named(zone).unwrap();
             let time = |ms| Timestamp::from_millisecond(ms).unwrap();
-            let span = Span { from: Some(time(from)), to: Some(time(from + length)) };
+            let span = Span { from: Some(time(from)), to: Some(time(from + length)), ..Span::default() };
             let cut = cut(&zone, span);
             let mut parts: Vec<(Timestamp, Timestamp)> = cut.slots.iter().chain(&cut.rows).copied().collect();
             if let Some((Some(first), Some(last))) = cut.days && first < last {

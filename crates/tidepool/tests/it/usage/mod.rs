@@ -275,6 +275,107 @@ on_both! {
     }
 }
 
+/// Of one-api and new-api, whose times are whole seconds, a request that was made behind a binding has a time before it.
+mod in_the_second_of_a_binding {
+    use super::*;
+
+    /// A row of a log, so long before now.
+    fn row(site: &Site, id: &str, tokens: i64, at: Timestamp) -> NewRequest {
+        NewRequest {
+            request_id: id.into(),
+            token_name: "a0".into(),
+            model: "gpt-4o".into(),
+            provider: "ch-1".into(),
+            kind: 2,
+            is_stream: false,
+            prompt_tokens: tokens,
+            completion_tokens: 0,
+            quota: tokens,
+            duration_ms: 1,
+            error_message: String::new(),
+            estimated: false,
+            created_at: at.min(site.app.clock.now()),
+        }
+    }
+
+    async fn write(site: &Site, rows: &[NewRequest]) {
+        let mut tx = site.app.db.begin().await.unwrap();
+        request_log::add(&mut tx, &site.app.zone, rows).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn assign(site: &Site, user: Option<&str>) {
+        site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    }
+
+    /// What a user sees of it: today's tokens, the summary's, and how many requests are listed.
+    async fn seen(site: &Site, token: &str) -> [i64; 3] {
+        let me = site.employee.get("/me").token(token).ok().await;
+        let summary = site.employee.get("/me/usage/summary").token(token).ok().await;
+        let logs = site.employee.get("/me/usage/logs").token(token).ok().await;
+        [&me["used_today"], &summary["today"]["total_tokens"], &logs["total"]].map(|n| n.as_i64().unwrap())
+    }
+
+    /// What the administrators' statistics say by user.
+    async fn by_user(site: &Site, email: &str) -> i64 {
+        let stats = site.admin.get("/llm-stats?days=1&group_by=user").token(&site.root).ok().await;
+        let stats = stats["stats"].as_array().unwrap().clone();
+        stats.iter().find(|stat| stat["user"] == email).map_or(0, |stat| stat["tokens"].as_i64().unwrap())
+    }
+
+    async fn counts_once(database: Database) {
+        let now = Some(NOW.parse().unwrap());
+        let site = Site::with(database, Options { now, ..Options::default() }).await;
+        site.instances("a", 1).await;
+        let (ada, ada_token) = site.quick_employee("ada@example.com").await;
+        let (bob, bob_token) = site.quick_employee("bob@example.com").await;
+        let second: Timestamp = "2026-11-03T11:23:45Z".parse().unwrap();
+        let ms = |ms| site.app.clock.advance(SignedDuration::from_millis(ms));
+        // Bound at 45.678; asked at 45.7, which the log calls 45.
+        assign(&site, Some(&ada)).await;
+        write(&site, &[row(&site, "whole", 1_000, second)]).await;
+        assert_eq!(seen(&site, &ada_token).await[0], 1_000, "it is hers, and counts");
+        // One with milliseconds is known to be from before the binding.
+        write(&site, &[row(&site, "before", 7, second + SignedDuration::from_millis(677))]).await;
+        write(&site, &[row(&site, "after", 20, second + SignedDuration::from_millis(678))]).await;
+        assert_eq!(seen(&site, &ada_token).await[0], 1_020);
+        // It goes to somebody else within the same second: the row belongs to the last who got it in that second, and only to them.
+        ms(100);
+        assign(&site, None).await;
+        assert_eq!(seen(&site, &ada_token).await[0], 1_020, "still hers while nobody else has it");
+        ms(100);
+        assign(&site, Some(&bob)).await;
+        assert_eq!(seen(&site, &ada_token).await[0], 20, "what is known to be hers stays hers");
+        assert_eq!(seen(&site, &bob_token).await, [1_000, 1_000, 1], "whoever has it last in that second");
+        assert_eq!(by_user(&site, "bob@example.com").await, 1_000);
+        let found = site.admin.get("/llm-request-logs?q=bob@").token(&site.root).ok().await;
+        assert_eq!(found["total"], 1, "{found}");
+        assert_eq!(found["list"][0]["user_email"], "bob@example.com");
+        // In another second, whoever has it ends the second of whoever had it.
+        ms(10_000);
+        assign(&site, None).await;
+        ms(5_000);
+        let last: Timestamp = "2026-11-03T11:23:55Z".parse().unwrap();
+        write(&site, &[row(&site, "last", 300, last)]).await;
+        assign(&site, Some(&ada)).await;
+        assert_eq!(seen(&site, &bob_token).await[0], 1_300, "of the second in which he gave it back");
+        assert_eq!(seen(&site, &ada_token).await, [20, 0, 0], "and not of the next holder");
+        site.check().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_counts_once_and_at_its_holder_sqlite() {
+        counts_once(Database::sqlite()).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_counts_once_and_at_its_holder_postgres() {
+        if let Some(database) = Database::postgres(module_path!()).await {
+            counts_once(database).await;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_is_in_the_names_of_very_many_instances_is_looked_for() {
     let site = Site::start(Database::sqlite()).await;
