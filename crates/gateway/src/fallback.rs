@@ -101,10 +101,19 @@ struct Failure {
     class: Class,
 }
 
+impl Failure {
+    /// Whether the provider did not take the request, and so bills nothing.
+    fn is_refusal(&self) -> bool {
+        !matches!(self.class, Class::Late | Class::Broken)
+    }
+}
+
 enum Class {
     /// It asks to wait, so long if it says how long.
     Wait(Option<Duration>),
     Answered,
+    /// It closed the connection and said nothing.
+    Broken,
     Unreachable,
     Late,
 }
@@ -143,10 +152,17 @@ pub async fn ask(
         match once(providers, waits, turn, &question, &by).await {
             Ok(response) => return Ok(Passed { response, by }),
             Err(failure) => {
+                if failure.is_refusal() {
+                    ticket.is_refused();
+                }
                 tracing::warn!(told = failure.told, detail = failure.detail, "a provider failed");
                 metrics::counter!("tidepool_gateway_fallbacks_total", "provider" => by.provider.to_string())
                     .increment(1);
                 failures.push(failure);
+                // Nobody waits for another model's answer.
+                if ticket.progress().has_left() {
+                    break;
+                }
             }
         }
     }
@@ -171,7 +187,7 @@ async fn once(
         }
         Ok(Err(Silent::Broken(detail))) => {
             let told = format!("{} closed the connection without an answer", who());
-            return Err(Failure { told, detail, class: Class::Answered });
+            return Err(Failure { told, detail, class: Class::Broken });
         }
         Err(_) => {
             let told = format!("{} did not begin to answer in time", who());

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 
 use crate::Gateway;
@@ -22,6 +22,7 @@ use crate::fallback::{self, Passed, Question};
 use crate::keys::Caller;
 use crate::limit::{Reserved, Used};
 use crate::provider::Answer;
+use crate::read_on::{Attended, Progress};
 use crate::relay::Relay;
 use crate::reply::Reply;
 use crate::request::Asked;
@@ -76,26 +77,37 @@ pub async fn completions(gateway: &Arc<Gateway>, caller: Arc<Caller>, request: R
         metrics::counter!("tidepool_gateway_refused_total", "code" => "unavailable").increment(1);
         return Refusal::unavailable("the request log cannot be written").response();
     }
-    let mut ticket = Ticket::new(gateway.clone(), caller.clone());
+    let ticket = Ticket::new(gateway.clone(), caller.clone());
     let id = ticket.id.clone();
-    let mut response = match forward(gateway, &caller, request, &mut ticket).await {
-        Ok(Answered::Whole(response)) => response,
-        Ok(Answered::Stream { head, answer, hide_usage }) => {
-            let relay = Relay::new(answer, hide_usage, ticket, gateway.timing.silence);
-            head.map(|()| Reply::Stream(Box::new(relay)))
+    let (head, body) = request.into_parts();
+    let mut response = match read(gateway, &head.headers, body).await {
+        Ok((asked, room)) => {
+            let (key, progress) = (ticket.key().clone(), ticket.progress().clone());
+            let work = answer(gateway.clone(), caller, head.headers, asked, room, ticket);
+            Attended::new(gateway.clone(), key, progress, work).await
         }
-        Err(Failed { refusal, detail }) => {
-            metrics::counter!("tidepool_gateway_refused_total", "code" => refusal.code).increment(1);
-            match ticket.finish(&Outcome::Failed(detail.as_deref().unwrap_or(&refusal.message))) {
-                Ok(()) => refusal.response(),
-                Err(_) => Refusal::unavailable("the request log cannot be written").response(),
-            }
-        }
+        Err(refusal) => refuse(ticket, refusal.into()),
     };
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
+}
+
+fn refuse(mut ticket: Ticket, failed: Failed) -> Response<Reply> {
+    let Failed { refusal, detail } = failed;
+    metrics::counter!("tidepool_gateway_refused_total", "code" => refusal.code).increment(1);
+    let why = detail.as_deref().unwrap_or(&refusal.message);
+    let progress = ticket.progress();
+    let outcome = match progress.has_left() && progress.is_asked() {
+        // The provider has the request, and nobody knows what it does with it.
+        true => Outcome::BrokenOff(why),
+        false => Outcome::Failed(why),
+    };
+    match ticket.finish(&outcome) {
+        Ok(()) => refusal.response(),
+        Err(_) => Refusal::unavailable("the request log cannot be written").response(),
+    }
 }
 
 enum Answered {
@@ -108,38 +120,64 @@ enum Answered {
     },
 }
 
+/// Reads what is asked; large bodies have room for as long as they are kept.
+async fn read(
+    gateway: &Arc<Gateway>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<(Asked, Option<OwnedSemaphorePermit>), Refusal> {
+    let room = match room_for(gateway, &body).await {
+        Ok(room) => room,
+        Err(refusal) => {
+            discard(headers, body).await;
+            return Err(refusal);
+        }
+    };
+    let body = match timeout(gateway.timing.body, read_body(headers, body)).await {
+        Ok(body) => body?,
+        Err(_) => return Err(Refusal::slow_body()),
+    };
+    Ok((Asked::parse(body)?, room))
+}
+
+/// Gets the answer, whether its client stays or not.
+async fn answer(
+    gateway: Arc<Gateway>,
+    caller: Arc<Caller>,
+    headers: HeaderMap,
+    asked: Asked,
+    room: Option<OwnedSemaphorePermit>,
+    mut ticket: Ticket,
+) -> Response<Reply> {
+    let answered = forward(&gateway, &caller, &headers, asked, &mut ticket).await;
+    drop(room);
+    match answered {
+        Ok(Answered::Whole(response)) => response,
+        Ok(Answered::Stream { head, answer, hide_usage }) => {
+            let relay = Relay::new(answer, hide_usage, ticket, gateway.timing.silence);
+            head.map(|()| Reply::Stream(relay))
+        }
+        Err(failed) => refuse(ticket, failed),
+    }
+}
+
 async fn forward(
     gateway: &Arc<Gateway>,
     caller: &Caller,
-    request: Request<Incoming>,
+    headers: &HeaderMap,
+    asked: Asked,
     ticket: &mut Ticket,
 ) -> Result<Answered, Failed> {
-    let (head, body) = request.into_parts();
-    let _room = match room_for(gateway, &body).await {
-        Ok(room) => room,
-        Err(refusal) => {
-            discard(&head.headers, body).await;
-            return Err(refusal.into());
-        }
-    };
-    let body = match timeout(gateway.timing.body, read_body(&head.headers, body)).await {
-        Ok(body) => body?,
-        Err(_) => return Err(Refusal::slow_body().into()),
-    };
-    let asked = Asked::parse(body)?;
     let table = gateway.models.now();
     let turns = fallback::turns(&table, &gateway.providers, &asked.model)?;
-    ticket.asks(turns[0].by(&gateway.echo), asked.stream, asked.body.len());
-    let tokens = asked.estimate();
     // Whoever answers in the end: nobody of the chain costs more than this.
+    let input = turns.iter().map(|turn| asked.input.tokens(turn.model.kind, &turn.model.id)).max().unwrap_or(0);
+    ticket.asks(turns[0].by(&gateway.echo), &asked, input);
+    let tokens = input.saturating_add(asked.output.tokens);
     let units = turns.iter().map(|turn| turn.model.price.quota(tokens)).max().unwrap_or(0);
     ticket.holds(Reserved::take(&gateway.app, caller, Used { tokens, units }).await?);
-    let question = Question {
-        asked: &asked,
-        headers: &head.headers,
-        deadline: Instant::now() + gateway.timing.answer,
-        echo: &gateway.echo,
-    };
+    let question =
+        Question { asked: &asked, headers, deadline: Instant::now() + gateway.timing.answer, echo: &gateway.echo };
     let asking = fallback::ask(&gateway.providers, &gateway.waits, &turns, question, ticket);
     let Passed { response, by } = asking.await.map_err(|(refusal, detail)| Failed { refusal, detail: Some(detail) })?;
     let (mut parts, answer) = response.into_parts();
@@ -153,8 +191,7 @@ async fn forward(
         let hide_usage = asked.stream && !asked.wants_usage;
         return Ok(Answered::Stream { head: Response::from_parts(parts, ()), answer, hide_usage });
     }
-    let silence = gateway.timing.silence;
-    let pieces = read_answer(answer, silence).await.map_err(|why| Failed {
+    let pieces = read_answer(answer, gateway, ticket.progress()).await.map_err(|why| Failed {
         refusal: Refusal::bad_gateway(format!("{} at {} broke off its answer", by.model.id, by.provider)),
         detail: Some(why),
     })?;
@@ -162,7 +199,7 @@ async fn forward(
     let written = if parts.status.is_success() {
         let usage = tokens::of_answer(&whole);
         if usage.is_none() {
-            ticket.written = tokens::written(&whole);
+            (ticket.seen.written, ticket.seen.thought) = (tokens::written(&whole), tokens::thought(&whole));
         }
         ticket.finish(&Outcome::Answered(usage))
     } else {
@@ -185,7 +222,7 @@ async fn forward(
 }
 
 /// Large bodies are kept until the answer begins, and together they have so much room.
-async fn room_for<'a>(gateway: &'a Gateway, body: &Incoming) -> Result<Option<SemaphorePermit<'a>>, Refusal> {
+async fn room_for(gateway: &Gateway, body: &Incoming) -> Result<Option<OwnedSemaphorePermit>, Refusal> {
     // Without a length it may be as long as any.
     let size = body.size_hint().exact().unwrap_or(BODY_LIMIT as u64);
     if size > BODY_LIMIT as u64 {
@@ -195,7 +232,7 @@ async fn room_for<'a>(gateway: &'a Gateway, body: &Incoming) -> Result<Option<Se
     if units == 0 {
         return Ok(None);
     }
-    match timeout(gateway.timing.body, gateway.room.acquire_many(units)).await {
+    match timeout(gateway.timing.body, gateway.room.clone().acquire_many_owned(units)).await {
         Ok(Ok(room)) => Ok(Some(room)),
         _ => Err(Refusal::unavailable("too many large requests at once")),
     }
@@ -242,7 +279,8 @@ async fn read_body(headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Ref
 }
 
 /// Reads an answer whole: nobody can use half of it, and its usage must be known before it leaves.
-async fn read_answer(mut answer: Answer, silence: Duration) -> Result<VecDeque<Bytes>, String> {
+async fn read_answer(mut answer: Answer, gateway: &Gateway, progress: &Progress) -> Result<VecDeque<Bytes>, String> {
+    let silence = gateway.timing.silence;
     let mut pieces = VecDeque::new();
     let mut size = 0;
     loop {
@@ -254,8 +292,9 @@ async fn read_answer(mut answer: Answer, silence: Duration) -> Result<VecDeque<B
         };
         let Ok(piece) = frame.into_data() else { continue };
         size += piece.len();
-        if size > ANSWER_LIMIT {
-            return Err(format!("the answer has more than {} MiB", ANSWER_LIMIT / 1024 / 1024));
+        let limit = if progress.has_left() { gateway.timing.read_on.whole_bytes } else { ANSWER_LIMIT };
+        if size > limit {
+            return Err(format!("the answer has more than {limit} bytes"));
         }
         pieces.push_back(piece);
         if answer.is_end_stream() {

@@ -2,12 +2,14 @@
 //! quotas, a fallback chain and a request log that survives the death of the process.
 //!
 //! A request's way: `server` (who asks, for what) → `forward` (body, model, quotas) → `fallback` (one provider after the other)
-//! → `relay` (a stream) or a whole answer → `ticket` (the line in the `log`, before the last byte leaves). Only `keys`, `models`
+//! → `relay` (a stream) or a whole answer → `ticket` (the line in the `log`, before the last byte leaves). What a client left is
+//! finished by `read_on`. Only `keys`, `models`
 //! and a quota near its limit ask the database, and the loader of the log writes to it, all beside the requests.
 
 mod error;
 mod fallback;
 mod forward;
+mod input;
 pub mod keys;
 mod limit;
 mod live;
@@ -16,6 +18,7 @@ pub mod metrics;
 mod models;
 mod patient;
 pub mod provider;
+mod read_on;
 mod relay;
 mod reply;
 mod request;
@@ -40,6 +43,8 @@ use live::Live;
 use log::Log;
 use models::Models;
 use provider::Providers;
+pub use read_on::ReadOn;
+use read_on::Readers;
 
 /// How long each thing may take.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +63,8 @@ pub struct Timing {
     pub silence: Duration,
     /// Answers under way, when the gateway stops.
     pub drain: Duration,
+    /// What clients left: how far it is read on.
+    pub read_on: ReadOn,
     /// The table of models is read again after this.
     pub models: Duration,
     pub keys: keys::Timing,
@@ -73,6 +80,7 @@ impl Default for Timing {
             answer: Duration::from_secs(600),
             silence: Duration::from_secs(300),
             drain: Duration::from_secs(6),
+            read_on: ReadOn::default(),
             models: Duration::from_secs(2),
             keys: keys::Timing::default(),
         }
@@ -91,7 +99,8 @@ pub struct Gateway {
     timing: Timing,
     ids: Ids,
     /// Room for large bodies.
-    room: Semaphore,
+    room: Arc<Semaphore>,
+    readers: Arc<Readers>,
     /// The name of the provider that answers by itself.
     echo: Arc<str>,
     stopping: AtomicBool,
@@ -111,7 +120,8 @@ impl Gateway {
             waits: Waits::new(app.clock.clone()),
             live: Live::new(),
             ids: Ids::new(log.replica()),
-            room: Semaphore::new(forward::ROOM),
+            room: Arc::new(Semaphore::new(forward::ROOM)),
+            readers: Readers::new(timing.read_on),
             echo: "echo".into(),
             stopping: AtomicBool::new(false),
             timing,
@@ -137,6 +147,7 @@ impl Gateway {
         let gateway = self.clone();
         beside.spawn(async move { gateway.app.quotas.keep(&gateway.app).await });
         server::serve(self.clone(), listener, stop).await;
+        self.readers.end().await;
         beside.shutdown().await;
         if let Err(error) = self.app.quotas.hand_back(&self.app, true).await {
             tracing::warn!(%error, "quota was not handed back; the next start forgets it");

@@ -60,6 +60,11 @@ pub fn describe() {
         "Times that a provider failed and the next was asked"
     );
     metrics::describe_gauge!("tidepool_gateway_live", "Requests under way");
+    metrics::describe_gauge!("tidepool_gateway_reading_on", "Requests read to their end although their client left");
+    metrics::describe_counter!(
+        "tidepool_gateway_left_total",
+        "Requests whose client left, by what was counted: what the provider told, an estimate, or nothing"
+    );
     metrics::describe_counter!("tidepool_gateway_log_failures_total", "Requests that could not be written down");
     metrics::describe_counter!("tidepool_gateway_log_damaged_total", "Damaged lines of the log that were left out");
 }

@@ -1,27 +1,44 @@
 //! A stream on its way from the provider to the client: passed on as it comes, read as it passes, and written down before its
 //! last byte leaves.
+//!
+//! When its client leaves before the first byte or behind the finish reason, the stream is read on for its usage (`read_on`).
+//! In the middle, the provider is cancelled, and what was passed on counts.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body as _;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
 
 use crate::error::Refusal;
 use crate::provider::Answer;
 use crate::sse::Reader;
 use crate::ticket::{Outcome, Ticket};
 
-pub struct Relay {
+/// A provider bills what it wrote, also what waits in buffers because the client read slowly. Before it is cancelled, that is
+/// read, until so long nothing comes.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// `None` once it is taken apart.
+pub struct Relay(Option<Box<Flow>>);
+
+struct Flow {
     answer: Answer,
     reader: Reader,
     out: VecDeque<Bytes>,
     ticket: Ticket,
     /// Nothing more comes from the provider.
     over: bool,
+    /// Something went on to the client.
+    passed: bool,
+    /// The client takes all that comes, and waits for more.
+    keeps_up: bool,
+    /// Bytes that came from the provider.
+    came: usize,
     /// How long the provider may be silent, since when it is, and who wakes us.
     patience: Duration,
     heard: Instant,
@@ -32,23 +49,69 @@ impl Relay {
     pub fn new(answer: Answer, hide_usage: bool, mut ticket: Ticket, patience: Duration) -> Relay {
         ticket.begins();
         let heard = Instant::now();
-        Relay {
+        Relay(Some(Box::new(Flow {
             answer,
             reader: Reader::new(hide_usage),
             out: VecDeque::with_capacity(2),
             ticket,
             over: false,
+            passed: false,
+            keeps_up: false,
+            came: 0,
             patience,
             heard,
             alarm: Box::pin(sleep_until(heard + patience)),
-        }
+        })))
     }
 
     pub fn is_over(&self) -> bool {
-        self.over && self.out.is_empty()
+        self.0.as_ref().is_none_or(|flow| flow.over && flow.out.is_empty())
     }
 
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match &mut self.0 {
+            Some(flow) => {
+                let piece = flow.poll(cx);
+                flow.passed |= matches!(piece, Poll::Ready(Some(_)));
+                flow.keeps_up = piece.is_pending();
+                piece
+            }
+            None => Poll::Ready(None),
+        }
+    }
+
+    /// Reads a stream whose client left before it began.
+    pub async fn read_on(mut self) {
+        if let Some(mut flow) = self.0.take() {
+            flow.read_on().await;
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let Some(mut flow) = self.0.take() else { return };
+        // Cut short by ourselves, or by a panic: the client did not leave.
+        if flow.ticket.is_finished() || std::thread::panicking() || flow.ticket.gateway().is_stopping() {
+            return;
+        }
+        flow.ticket.leaves();
+        let (readers, key) = (flow.ticket.gateway().readers.clone(), flow.ticket.key().clone());
+        readers.take(&key, async move {
+            if !flow.is_to_be_read_on() && !flow.keeps_up {
+                flow.drain().await;
+            }
+            if flow.is_to_be_read_on() {
+                flow.read_on().await;
+            } else {
+                flow.cancel();
+            }
+        });
+    }
+}
+
+impl Flow {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             if let Some(piece) = self.out.pop_front() {
                 self.ticket.passed(piece.len());
@@ -77,9 +140,9 @@ impl Relay {
 
     fn came(&mut self, bytes: Bytes) {
         self.heard = Instant::now();
+        self.came += bytes.len();
         self.reader.take(bytes, &mut self.out);
-        self.ticket.written = self.reader.seen.written;
-        self.ticket.told = self.reader.seen.usage;
+        self.ticket.seen = self.reader.seen;
         // What follows is the end, or nothing: the last byte is among what came.
         if self.reader.seen.done || self.answer.is_end_stream() {
             self.finish();
@@ -127,6 +190,49 @@ impl Relay {
             self.alarm.as_mut().reset(until);
         }
         false
+    }
+
+    /// Whether what the provider still sends is worth reading for nobody: all of the answer is to come, or its usage alone.
+    fn is_to_be_read_on(&self) -> bool {
+        !self.passed || self.has_all_words()
+    }
+
+    fn has_all_words(&self) -> bool {
+        self.reader.seen.finished >= self.ticket.choices()
+    }
+
+    /// Reads to the usage, or to a bound.
+    async fn read_on(&mut self) {
+        let most = self.came.saturating_add(self.ticket.gateway().timing.read_on.stream_bytes);
+        while !self.ticket.is_finished() && poll_fn(|cx| self.poll(cx)).await.is_some() {
+            if self.has_all_words() && self.reader.seen.usage.is_some() {
+                self.finish();
+            } else if self.came > most {
+                self.broke_off("the client left, and the answer is too long to be read without it");
+            }
+        }
+    }
+
+    /// Reads what has arrived already.
+    async fn drain(&mut self) {
+        let limits = self.ticket.gateway().timing.read_on;
+        let (end, most) = (Instant::now() + limits.drain, self.came.saturating_add(limits.stream_bytes));
+        let reading = async {
+            while !self.ticket.is_finished() && !self.has_all_words() && self.came < most {
+                match timeout(QUIET, poll_fn(|cx| self.poll(cx))).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => break,
+                }
+            }
+        };
+        timeout_at(end, reading).await.ok();
+    }
+
+    /// Writes down what was passed on. The connection to the provider is closed as the flow is dropped.
+    fn cancel(&mut self) {
+        if let Err(error) = self.ticket.finish(&Outcome::Cancelled) {
+            tracing::error!(%error, "a stream whose client left is not in the log");
+        }
     }
 }
 

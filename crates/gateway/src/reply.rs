@@ -14,7 +14,7 @@ pub enum Reply {
     /// Known as a whole, in the pieces in which it came.
     Whole(VecDeque<Bytes>),
     /// Passed on as it comes.
-    Stream(Box<Relay>),
+    Stream(Relay),
 }
 
 impl Reply {

@@ -9,10 +9,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::error::Refusal;
-use crate::tokens;
+use crate::input::Input;
 
 /// What an answer may take when the request does not say.
 const USUAL_ANSWER: u64 = 4096;
+/// What thinking may take by the word for it; a word that is not known is the last. These are Google's numbers for it, and
+/// nobody else says any.
+const EFFORTS: [(&str, u64); 5] =
+    [("none", 0), ("minimal", 1_024), ("low", 1_024), ("medium", 8_192), ("high", 24_576)];
+const MOST_EFFORT: u64 = 65_536;
 /// No model answers with more; a greater wish is read as this.
 const MOST_ANSWER: u64 = 10_000_000;
 /// Model names are short; this is for those that are not.
@@ -31,12 +36,76 @@ struct Known<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
     max_completion_tokens: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "given")]
+    max_output_tokens: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
     n: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    reasoning_effort: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    thinking: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    extra_body: Option<&'a RawValue>,
 }
 
 /// A value that is given, `null` included: it stands in the body.
 fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
+}
+
+/// What a field says about thinking: `thinking.budget_tokens` (Anthropic), `reasoning.effort` and `reasoning.max_tokens`, and
+/// `thinking_config.thinking_budget` (Google).
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Thinking<'a> {
+    #[serde(alias = "max_tokens", alias = "thinking_budget", alias = "thinkingBudget")]
+    budget_tokens: Option<i64>,
+    #[serde(borrow)]
+    effort: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct ExtraBody<'a> {
+    #[serde(borrow)]
+    google: ForGoogle<'a>,
+}
+
+#[derive(Deserialize)]
+struct ForGoogle<'a> {
+    #[serde(borrow, alias = "thinkingConfig")]
+    thinking_config: Thinking<'a>,
+}
+
+impl Thinking<'_> {
+    fn tokens(&self) -> u64 {
+        let by_effort = self.effort.as_deref().map_or(0, effort);
+        // Below 0 the model decides by itself.
+        let budget = self.budget_tokens.map_or(0, |budget| u64::try_from(budget).unwrap_or(MOST_EFFORT));
+        budget.max(by_effort)
+    }
+}
+
+fn effort(word: &str) -> u64 {
+    EFFORTS.iter().find(|(known, _)| *known == word).map_or(MOST_EFFORT, |(_, tokens)| *tokens)
+}
+
+impl Known<'_> {
+    /// The thinking that it asks for by itself. Providers do not agree whether it is part of the longest answer, so it is added.
+    fn thinking(&self) -> u64 {
+        let of = |raw: Option<&RawValue>| {
+            raw.and_then(|raw| serde_json::from_str::<Thinking<'_>>(raw.get()).ok()).unwrap_or_default().tokens()
+        };
+        let word = self.reasoning_effort.and_then(|raw| serde_json::from_str::<Cow<'_, str>>(raw.get()).ok());
+        let extra = self.extra_body.and_then(|raw| serde_json::from_str::<ExtraBody<'_>>(raw.get()).ok());
+        let ways = [
+            word.as_deref().map_or(0, effort),
+            of(self.reasoning),
+            of(self.thinking),
+            extra.map_or(0, |extra| extra.google.thinking_config.tokens()),
+        ];
+        ways.into_iter().max().unwrap_or(0)
+    }
 }
 
 #[derive(Deserialize)]
@@ -53,10 +122,23 @@ pub struct Asked {
     pub stream: bool,
     /// Whether the client asked for the usage of a stream by itself.
     pub wants_usage: bool,
-    /// The most that the answer may have, as far as it is known.
-    answer: u64,
+    pub input: Input,
+    pub output: Output,
     model_at: Range<usize>,
     options: Options,
+}
+
+/// What an answer may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The answers that are asked for.
+    pub choices: usize,
+    /// The most that they may have, thinking included, as far as it is known.
+    pub tokens: i64,
+    /// How much of that is thinking.
+    pub thinking: i64,
+    /// The request names the longest answer, so no provider bills more.
+    pub is_named: bool,
 }
 
 /// Where `stream_options` stands.
@@ -95,8 +177,17 @@ impl Asked {
             .and_then(|o| serde_json::from_str::<StreamOptions>(o.get()).ok())
             .is_some_and(|o| o.include_usage == Some(true));
         let number = |raw: Option<&RawValue>| raw.and_then(|r| r.get().parse::<u64>().ok());
-        let answer = number(known.max_tokens).max(number(known.max_completion_tokens)).unwrap_or(USUAL_ANSWER);
+        let named = [known.max_tokens, known.max_completion_tokens, known.max_output_tokens];
+        let named = named.into_iter().filter_map(number).max();
         let choices = number(known.n).unwrap_or(1).clamp(1, 128);
+        let of_all = |tokens: u64| tokens.saturating_mul(choices).min(MOST_ANSWER) as i64;
+        let thinking = known.thinking();
+        let output = Output {
+            choices: choices as usize,
+            tokens: of_all(named.unwrap_or(USUAL_ANSWER).saturating_add(thinking)),
+            thinking: of_all(thinking),
+            is_named: named.is_some(),
+        };
         let options = match known.stream_options {
             Some(raw) => Options::At(place(&body, raw)),
             None => Options::Missing(body.iter().position(|b| *b == b'{').map_or(0, |at| at + 1)),
@@ -105,16 +196,12 @@ impl Asked {
             model: model.into_owned(),
             stream,
             wants_usage,
-            answer: answer.saturating_mul(choices).min(MOST_ANSWER),
+            input: Input::of(&body),
+            output,
             model_at: place(&body, raw_model),
             options,
             body,
         })
-    }
-
-    /// The tokens that it will use at most, as far as the request says: nothing limits an answer that it sets no limit to.
-    pub fn estimate(&self) -> i64 {
-        tokens::estimated(self.body.len()).saturating_add(i64::try_from(self.answer).unwrap_or(i64::MAX))
     }
 
     /// The body for a provider: as it came, but for the model where another answers, and with the wish for the usage of a
@@ -241,21 +328,39 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_is_the_body_and_the_longest_answer() {
-        let plain = r#"{"model":"a"}"#;
-        let base = (plain.len() as i64 + 2) / 3;
-        assert_eq!(asked(plain).estimate(), base + 4096);
-        let of = |fields: &str| {
-            let body = format!(r#"{{"model":"a",{fields}}}"#);
-            asked(&body).estimate() - (body.len() as i64 + 2) / 3
-        };
-        assert_eq!(of(r#""max_tokens":100"#), 100);
-        assert_eq!(of(r#""max_tokens":100,"max_completion_tokens":300"#), 300);
-        assert_eq!(of(r#""max_tokens":100,"n":3"#), 300);
-        assert_eq!(of(r#""max_tokens":null"#), 4096);
-        assert_eq!(of(r#""max_tokens":-5"#), 4096, "the provider's to refuse");
-        assert_eq!(of(r#""max_tokens":99999999999999999999"#), 4096);
-        assert_eq!(of(r#""max_tokens":9999999999999999999,"n":128"#), 10_000_000);
+    fn the_output_is_the_longest_answer_with_its_thinking() {
+        let of = |fields: &str| asked(&format!(r#"{{"model":"a",{fields}}}"#)).output;
+        assert_eq!(asked(r#"{"model":"a"}"#).output.tokens, 4096);
+        assert_eq!(of(r#""max_tokens":100"#), Output { choices: 1, tokens: 100, thinking: 0, is_named: true });
+        assert_eq!(of(r#""max_tokens":100,"max_completion_tokens":300"#).tokens, 300);
+        assert_eq!(of(r#""max_output_tokens":500"#).tokens, 500);
+        assert_eq!(of(r#""max_tokens":100,"n":3"#), Output { choices: 3, tokens: 300, thinking: 0, is_named: true });
+        assert_eq!(of(r#""max_tokens":null"#), Output { choices: 1, tokens: 4096, thinking: 0, is_named: false });
+        assert_eq!(of(r#""max_tokens":-5"#).tokens, 4096, "the provider's to refuse");
+        assert_eq!(of(r#""max_tokens":99999999999999999999"#).tokens, 4096);
+        assert_eq!(of(r#""max_tokens":9999999999999999999,"n":128"#).tokens, 10_000_000);
+        for (fields, thinking) in [
+            (r#""reasoning_effort":"medium""#, 8_192),
+            (r#""reasoning_effort":"none""#, 0),
+            (r#""reasoning_effort":null"#, 0),
+            (r#""reasoning_effort":"as hard as you can""#, 65_536),
+            (r#""thinking":{"type":"enabled","budget_tokens":2000}"#, 2_000),
+            (r#""thinking":{"type":"disabled"}"#, 0),
+            (r#""thinking":true"#, 0),
+            (r#""reasoning":{"effort":"high"}"#, 24_576),
+            (r#""reasoning":{"max_tokens":3000}"#, 3_000),
+            (r#""extra_body":{"google":{"thinking_config":{"thinking_budget":800}}}"#, 800),
+            (r#""extra_body":{"google":{"thinking_config":{"thinking_budget":-1}}}"#, 65_536),
+            (r#""extra_body":{"x":1}"#, 0),
+        ] {
+            assert_eq!(
+                of(fields),
+                Output { choices: 1, tokens: 4096 + thinking, thinking, is_named: false },
+                "{fields}"
+            );
+        }
+        let all = of(r#""max_tokens":5000,"thinking":{"budget_tokens":2000},"n":2"#);
+        assert_eq!(all, Output { choices: 2, tokens: 14_000, thinking: 4_000, is_named: true });
     }
 
     proptest! {

@@ -18,8 +18,11 @@ const MOST_EVENT: usize = 4 * 1024 * 1024;
 pub struct Seen {
     /// The last usage that was told.
     pub usage: Option<Usage>,
-    /// Bytes of what the model wrote.
+    /// Bytes of what the model wrote, and how many of them are thinking.
     pub written: usize,
+    pub thought: usize,
+    /// How many of the choices have their `finish_reason`.
+    pub finished: usize,
     /// `[DONE]` came.
     pub done: bool,
     /// The stream told an error in place of an answer.
@@ -43,8 +46,13 @@ pub struct Reader {
 #[derive(Deserialize)]
 struct Chunk {
     usage: Option<Told>,
-    choices: Option<Vec<IgnoredAny>>,
+    choices: Option<Vec<Choice>>,
     error: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    finish_reason: Option<IgnoredAny>,
 }
 
 impl Reader {
@@ -145,11 +153,14 @@ impl Reader {
             return false;
         }
         self.seen.written += tokens::written(data);
-        if !tells(data, b"\"usage\"") && !tells(data, b"\"error\"") {
+        self.seen.thought += tokens::thought(data);
+        if ![&b"\"usage\""[..], b"\"error\"", b"\"finish_reason\""].iter().any(|key| tells(data, key)) {
             return false;
         }
         let Ok(chunk) = serde_json::from_slice::<Chunk>(data) else { return false };
         self.seen.error |= chunk.error.is_some();
+        let choices = chunk.choices.iter().flatten();
+        self.seen.finished += choices.filter(|choice| choice.finish_reason.is_some()).count();
         let Some(told) = chunk.usage else { return false };
         if let Some(usage) = told.usage() {
             self.seen.usage = Some(usage);
@@ -225,6 +236,7 @@ mod tests {
         assert_eq!(whole, stream.as_bytes());
         assert_eq!(seen.usage, Some(Usage { prompt: 9, completion: 4, estimated: false }));
         assert!(seen.done && !seen.error);
+        assert_eq!(seen.finished, 1);
         assert_eq!(seen.written, 3 + 15);
         let (hidden, same) = run(&[stream.as_bytes()], true);
         assert_eq!(String::from_utf8(hidden).unwrap(), stream.replace(USAGE, ""));

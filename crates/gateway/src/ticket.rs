@@ -1,5 +1,6 @@
 //! One request from its authentication to its line in the log. A ticket is finished once: with what was answered, or, when it
-//! is dropped, with the fact that the client left.
+//! is dropped, with the fact that the client left. Whoever leaves once a provider was asked pays: what the provider said, or what
+//! was passed on, or at least what was reserved.
 
 use std::io;
 use std::sync::Arc;
@@ -14,10 +15,19 @@ use crate::live;
 use crate::log::Record;
 use crate::log::record::shortened;
 use crate::models::Model;
+use crate::read_on::Progress;
+use crate::request::{Asked, Output};
+use crate::sse::Seen;
 use crate::tokens::{self, Usage};
 
 /// The model in the row of a request whose model there is not: names are made up without end.
 const NO_MODEL: &str = "unknown";
+
+const LEFT_BEFORE: &str = "the client left before an answer began";
+const LEFT_IN_THE_MIDDLE: &str = "the client left before the end of the answer";
+
+/// What a provider writes until it notices that it was cancelled.
+const ON_ITS_WAY: i64 = 32;
 
 /// How a request ended.
 pub enum Outcome<'a> {
@@ -27,8 +37,10 @@ pub enum Outcome<'a> {
     Failed(&'a str),
     /// The provider broke off in the middle of its answer.
     BrokenOff(&'a str),
-    /// The client did not wait for the end; the usage, if it was told by then.
-    Left(Option<Usage>),
+    /// The client left in the middle of a stream, and the provider was cancelled.
+    Cancelled,
+    /// The client left, and nobody read on to the end.
+    Left,
 }
 
 /// Who answers.
@@ -44,16 +56,17 @@ pub struct Ticket {
     caller: Arc<Caller>,
     began: Instant,
     stream: bool,
-    prompt_bytes: usize,
+    /// What the request may cost: the input's tokens, and the output.
+    input: i64,
+    output: Output,
     by: Option<By>,
+    progress: Arc<Progress>,
     reserved: Reserved,
     live: Option<Arc<live::Entry>>,
-    /// An answer goes on to the client: what it costs counts, whoever leaves.
+    /// An answer goes on to the client.
     begun: bool,
-    /// Bytes of what the model wrote so far.
-    pub written: usize,
-    /// The usage that was told so far.
-    pub told: Option<Usage>,
+    /// What is known of the answer so far.
+    pub seen: Seen,
     finished: bool,
     /// It used more than was reserved for it, and other processes do not know yet.
     pub overdrawn: bool,
@@ -67,24 +80,47 @@ impl Ticket {
             caller,
             began: Instant::now(),
             stream: false,
-            prompt_bytes: 0,
+            input: 0,
+            output: Output::default(),
             by: None,
+            progress: Arc::default(),
             reserved: Reserved::default(),
             live: None,
             begun: false,
-            written: 0,
-            told: None,
+            seen: Seen::default(),
             finished: false,
             overdrawn: false,
         }
     }
 
-    /// What is asked, of whom first.
-    pub fn asks(&mut self, by: By, stream: bool, prompt_bytes: usize) {
-        (self.stream, self.prompt_bytes) = (stream, prompt_bytes);
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
+    }
+
+    /// The name of the sub key.
+    pub fn key(&self) -> &Arc<str> {
+        &self.caller.name
+    }
+
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// How many answers are asked for.
+    pub fn choices(&self) -> usize {
+        self.output.choices
+    }
+
+    /// What is asked, of whom first, and how many tokens the input may have.
+    pub fn asks(&mut self, by: By, asked: &Asked, input: i64) {
+        (self.stream, self.input, self.output) = (asked.stream, input, asked.output);
         let (id, name) = (self.id.clone(), self.caller.name.clone());
         let at = self.gateway.app.clock.now();
-        self.live = Some(self.gateway.live.begin(id, name, by.model.id.clone(), stream, at));
+        self.live = Some(self.gateway.live.begin(id, name, by.model.id.clone(), asked.stream, at));
         self.by = Some(by);
     }
 
@@ -92,12 +128,23 @@ impl Ticket {
         self.reserved = reserved;
     }
 
-    /// Who is asked now.
+    /// Who is asked now. From here on it may be billed.
     pub fn turns_to(&mut self, by: By) {
+        self.progress.set_asked(true);
         if let Some(live) = &self.live {
             live.set_by(&by.model.id, &by.provider);
         }
         self.by = Some(by);
+    }
+
+    /// Whoever was asked refused it, and bills nothing.
+    pub fn is_refused(&mut self) {
+        self.progress.set_asked(false);
+    }
+
+    /// The client left.
+    pub fn leaves(&mut self) {
+        self.progress.leave();
     }
 
     /// From here on the answer goes to the client.
@@ -114,9 +161,23 @@ impl Ticket {
         }
     }
 
-    fn estimate(&self) -> Usage {
-        let completion = tokens::estimated(self.written);
-        Usage { prompt: tokens::estimated(self.prompt_bytes), completion, estimated: true }
+    /// What stands in for usage that was not told: the provider's own numbers as far as there are any, the estimate of the
+    /// input, and what the model wrote. Thinking that was asked for and not shown is counted as if it was all used.
+    fn estimate(&self, more: i64) -> Usage {
+        let told = self.seen.usage.unwrap_or_default();
+        let hidden = if self.seen.thought == 0 { self.output.thinking } else { 0 };
+        let written = tokens::estimated(self.seen.written);
+        let most = if self.output.is_named { self.output.tokens.max(written) } else { i64::MAX };
+        let completion = (written + hidden + more).min(most).max(told.completion);
+        // Some begin with zeros.
+        let prompt = if told.prompt > 0 { told.prompt } else { self.input };
+        Usage { prompt, completion, estimated: true }
+    }
+
+    /// What counts where nobody knows how the answer ended.
+    fn at_least_reserved(&self) -> Usage {
+        let estimate = self.estimate(0);
+        Usage { completion: estimate.completion.max(self.output.tokens), ..estimate }
     }
 
     /// Writes the request down, then settles its quotas. When it cannot be written, the answer must not go out.
@@ -127,15 +188,31 @@ impl Ticket {
         if let Some(live) = self.live.take() {
             self.gateway.live.end(&live);
         }
+        let left = self.progress.has_left();
+        let gone = if self.begun { LEFT_IN_THE_MIDDLE } else { LEFT_BEFORE };
         let (succeeded, usage, error) = match outcome {
-            Outcome::Answered(usage) => (true, usage.unwrap_or_else(|| self.estimate()), ""),
+            Outcome::Answered(Some(usage)) => (true, *usage, if left { gone } else { "" }),
+            Outcome::Answered(None) if left => (true, self.at_least_reserved(), gone),
+            Outcome::Answered(None) => (true, self.estimate(0), ""),
             Outcome::Failed(why) => (false, Usage::default(), *why),
-            Outcome::BrokenOff(why) => (false, self.estimate(), *why),
-            Outcome::Left(usage) if self.begun => {
-                (true, usage.unwrap_or_else(|| self.estimate()), "the client left before the end of the answer")
+            // Refused, only later than usual.
+            Outcome::BrokenOff(why) if left && self.seen.error && self.seen.written == 0 => {
+                (false, Usage::default(), *why)
             }
-            Outcome::Left(_) => (false, Usage::default(), "the client left before an answer began"),
+            Outcome::BrokenOff(_) if left => (true, self.at_least_reserved(), gone),
+            Outcome::BrokenOff(why) => (false, self.estimate(0), *why),
+            Outcome::Cancelled => (true, self.estimate(ON_ITS_WAY), gone),
+            Outcome::Left if self.progress.is_asked() => (true, self.at_least_reserved(), gone),
+            Outcome::Left => (false, Usage::default(), gone),
         };
+        if left {
+            let counted = match (succeeded, usage.estimated) {
+                (false, _) => "nothing",
+                (true, false) => "told",
+                (true, true) => "estimated",
+            };
+            metrics::counter!("tidepool_gateway_left_total", "counted" => counted).increment(1);
+        }
         let quota = match &self.by {
             Some(by) if succeeded => by.model.price.quota(usage.total()),
             _ => 0,
@@ -175,10 +252,10 @@ impl Drop for Ticket {
         }
         let outcome = if std::thread::panicking() {
             Outcome::Failed("internal error")
-        } else if self.gateway.is_stopping() {
+        } else if self.gateway.is_stopping() && !self.progress.has_left() {
             Outcome::BrokenOff("the gateway was stopped before the end of the answer")
         } else {
-            Outcome::Left(self.told)
+            Outcome::Left
         };
         if let Err(error) = self.finish(&outcome) {
             tracing::error!(%error, request = &*self.id, "a request that nobody waited for is not in the log");

@@ -20,10 +20,10 @@ impl Usage {
     }
 }
 
-/// The estimate wherever no count is known: a token for every three bytes, begun ones included. English has about
-/// four bytes to a token, code and other scripts fewer: it errs upwards.
+/// The estimate wherever no count is known: a token for every two bytes, begun ones included. English has about four bytes to
+/// a token, Chinese about three, single letters and digits between blanks two: it errs upwards.
 pub fn estimated(bytes: usize) -> i64 {
-    i64::try_from(bytes.div_ceil(3)).unwrap_or(i64::MAX)
+    i64::try_from(bytes.div_ceil(2)).unwrap_or(i64::MAX)
 }
 
 /// `usage` as the providers' OpenAI-compatible endpoints give it.
@@ -60,11 +60,19 @@ pub fn of_answer(body: &[u8]) -> Option<Usage> {
 
 /// Bytes of what the model wrote, in the JSON of an answer or of a chunk: what an estimate is made of.
 pub fn written(json: &[u8]) -> usize {
-    const TEXTS: [&[u8]; 3] = [b"content\"", b"arguments\"", b"refusal\""];
-    TEXTS
-        .iter()
-        .map(|key| memchr::memmem::find_iter(json, key).map(|at| text_at(&json[at + key.len()..])).sum::<usize>())
-        .sum()
+    const TEXTS: [&[u8]; 5] = [b"content\"", b"arguments\"", b"refusal\"", b"transcript\"", b"\"reasoning\""];
+    TEXTS.iter().map(|key| texts_at(json, key)).sum()
+}
+
+/// Bytes of what the model let be seen of its thinking.
+pub fn thought(json: &[u8]) -> usize {
+    const TEXTS: [&[u8]; 2] = [b"\"reasoning_content\"", b"\"reasoning\""];
+    TEXTS.iter().map(|key| texts_at(json, key)).sum()
+}
+
+/// Bytes of all strings that are the value of this key.
+fn texts_at(json: &[u8], key: &[u8]) -> usize {
+    memchr::memmem::find_iter(json, key).map(|at| text_at(&json[at + key.len()..])).sum()
 }
 
 /// The length of the string that is the value of a key which ends here; 0 when the value is no string.
@@ -127,5 +135,9 @@ mod tests {
         assert_eq!(written(b"content\""), 0);
         assert_eq!(estimated(0), 0);
         assert_eq!(estimated(4), 2);
+        assert_eq!(estimated(5), 3);
+        assert_eq!(thought(br#"{"content":"ab","reasoning_content":"abc"}"#), 3);
+        assert_eq!(thought(br#"{"content":"ab","reasoning":null}"#), 0);
+        assert_eq!(written(br#"{"content":"","reasoning":"abcd"}"#), 4);
     }
 }

@@ -19,6 +19,16 @@ async fn with_openai(usual: Act) -> (Provider, Site, Client) {
     (openai, site, client)
 }
 
+/// What clients leave is read on for a moment only.
+async fn with_short_reading(usual: Act) -> (Provider, Site, Client) {
+    let openai = Provider::start(usual).await;
+    let mut options = Options::with(None, Some(&openai), None);
+    options.timing.read_on.time = Duration::from_millis(300);
+    let site = Site::start(Database::sqlite(), options).await;
+    let client = site.free().await;
+    (openai, site, client)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_passes_byte_for_byte_and_is_written_down() {
     let (openai, site, client) = with_openai(answer("Hi \\u00e9", 12, 30)).await;
@@ -178,8 +188,8 @@ async fn without_usage_an_estimate_stands_in_and_says_so() {
     assert_eq!((reply.text().as_str(), reply.header("content-encoding").as_deref()), ("\u{1}\u{2}", Some("gzip")));
     let rows = site.rows().await;
     assert!(rows.iter().all(|row| row.estimated && row.r#type == SUCCESS), "{rows:?}");
-    assert!(rows.iter().all(|row| row.prompt_tokens == (bytes + 2) / 3), "{rows:?}");
-    assert_eq!(rows.iter().map(|row| row.completion_tokens).collect::<Vec<_>>(), [3, 0, 0]);
+    assert!(rows.iter().all(|row| row.prompt_tokens == (bytes + 1) / 2), "{rows:?}");
+    assert_eq!(rows.iter().map(|row| row.completion_tokens).collect::<Vec<_>>(), [5, 0, 0]);
     site.end().await;
 }
 
@@ -197,15 +207,17 @@ async fn an_answer_that_breaks_off_is_a_failure_and_nobody_else_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_before_the_answer_takes_the_provider_with_it() {
-    let (openai, site, client) = with_openai(Act::Silence).await;
-    let stream = client.post_only(&ask("gpt-4o", "x")).await;
+async fn a_client_that_leaves_before_the_answer_is_waited_for_no_longer_than_agreed() {
+    let (openai, site, client) = with_short_reading(Act::Silence).await;
+    let question = ask("gpt-4o", "x");
+    let stream = client.post_only(&question).await;
     openai.asked(1).await;
     drop(stream);
     openai.left(1).await;
     let row = &site.rows_until(1).await[0];
-    assert_eq!((row.r#type, row.quota, row.prompt_tokens), (ERROR, 0, 0));
-    assert!(row.error_message.contains("client left"), "{row:?}");
+    let prompt = (question.to_string().len() as i64 + 1) / 2;
+    assert_eq!((row.r#type, row.prompt_tokens, row.completion_tokens), (SUCCESS, prompt, 4096), "what was reserved");
+    assert!(row.estimated && row.quota > 0 && row.error_message.contains("client left"), "{row:?}");
     site.end().await;
 }
 
@@ -254,7 +266,8 @@ async fn whoever_is_slow_is_not_waited_for_for_ever() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_under_way_is_listed_for_the_platform_alone() {
-    let (openai, site, client) = with_openai(Act::SilentStream(stream_of(&["one", "two"], None)[..2].to_vec())).await;
+    let silent = Act::SilentStream(stream_of(&["one", "two"], None)[..2].to_vec());
+    let (openai, site, client) = with_short_reading(silent).await;
     let platform = site.client(&site.key("admin-token", None, None).await);
     let list = |reply: Value| reply["data"].as_array().unwrap().clone();
     assert!(list(platform.get("/live").await.json()).is_empty());

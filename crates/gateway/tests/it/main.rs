@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod billing;
 mod fallbacks;
 mod keys;
 mod kit;

@@ -1,9 +1,11 @@
 //! What the tests stand on: a gateway, providers that do as they are told, and honest skips.
 
+mod biller;
 mod client;
 mod provider;
 mod site;
 
+pub use biller::{Biller, Manner};
 pub use client::{Client, Reply, ask, event};
 pub use provider::{Act, Provider, answer, stream_of};
 pub use site::{NOON, Options, PROVIDER_KEY, Site};

@@ -140,7 +140,8 @@ async fn perform(stream: &mut TcpStream, inner: &Inner, act: Act) -> bool {
         }
         Act::SilentStream(pieces) => {
             send(stream, &pieces, Pace::Pause(Duration::ZERO)).await;
-            until_left(stream, inner).await;
+            until_left(stream).await;
+            inner.left.fetch_add(1, Ordering::SeqCst);
             false
         }
         Act::CutJson(body) => {
@@ -149,7 +150,8 @@ async fn perform(stream: &mut TcpStream, inner: &Inner, act: Act) -> bool {
             false
         }
         Act::Silence => {
-            until_left(stream, inner).await;
+            until_left(stream).await;
+            inner.left.fetch_add(1, Ordering::SeqCst);
             false
         }
         Act::Close => false,
@@ -194,13 +196,13 @@ async fn send(stream: &mut TcpStream, pieces: &[Vec<u8>], pace: Pace<'_>) -> boo
     stream.write_all(&bytes).await.is_ok()
 }
 
-async fn until_left(stream: &mut TcpStream, inner: &Inner) {
+/// Waits until the other side leaves.
+pub async fn until_left(stream: &mut TcpStream) {
     let mut byte = [0];
     assert_eq!(stream.read(&mut byte).await.unwrap_or(0), 0, "more than was agreed");
-    inner.left.fetch_add(1, Ordering::SeqCst);
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Seen> {
+pub async fn read(stream: &mut TcpStream) -> Option<Seen> {
     let mut bytes = vec![];
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {

@@ -1,0 +1,318 @@
+//! Whoever hangs up pays: what is counted is never below what the provider billed, whenever a client leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use store::request_log::{ERROR, Request, SUCCESS};
+use tokio::sync::Semaphore;
+
+use crate::kit::{Act, Biller, Client, Database, Manner, Options, Provider, Site, answer, ask};
+use crate::on_both;
+
+fn streamed(text: &str) -> Value {
+    let mut question = ask("gpt-4o", text);
+    question["stream"] = json!(true);
+    question
+}
+
+async fn with(database: Database, manner: Manner, change: fn(&mut Options)) -> (Biller, Site, Client) {
+    let biller = Biller::start(manner).await;
+    let mut options = Options { openai: Some(biller.url()), ..Options::default() };
+    change(&mut options);
+    let site = Site::start(database, options).await;
+    let client = site.free().await;
+    (biller, site, client)
+}
+
+/// What the log counts. Every row must be one that counts.
+fn counted(rows: &[Request]) -> i64 {
+    for row in rows {
+        assert_eq!(row.r#type, SUCCESS, "{row:?}");
+        assert!(row.quota > 0, "{row:?}");
+    }
+    rows.iter().map(|row| row.prompt_tokens + row.completion_tokens).sum()
+}
+
+on_both! {
+    async fn requests_left_before_their_answer_are_counted(database: Database) {
+        let gate = Arc::new(Semaphore::new(0));
+        let manner = Manner { gate: Some(gate.clone()), ..Manner::default() };
+        let (biller, site, client) = with(database, manner, |_| ()).await;
+        for left in 1..=20 {
+            let question = ask("gpt-4o", &"a ".repeat(100_000));
+            let stream = client.post_only(&question).await;
+            biller.accepted(left).await;
+            drop(stream);
+        }
+        gate.add_permits(20);
+        let rows = site.rows_until(20).await;
+        let (counted, billed) = (counted(&rows), biller.billed());
+        assert!(billed > 2_000_000, "{billed}");
+        assert_eq!(counted, billed, "read to its end, an answer tells what it costs");
+        assert!(rows.iter().all(|row| !row.estimated && row.error_message.contains("client left")), "{rows:?}");
+        site
+    }
+
+    async fn streams_left_at_their_finish_reason_are_counted(database: Database) {
+        let gate = Arc::new(Semaphore::new(0));
+        let manner = Manner { thinking: 50_000, end_gate: Some(gate.clone()), ..Manner::default() };
+        let (biller, site, client) = with(database, manner, |_| ()).await;
+        for _ in 0..10 {
+            let mut stream = client.open(&streamed("hello")).await;
+            stream.until("finish_reason").await;
+        }
+        gate.add_permits(10);
+        let rows = site.rows_until(10).await;
+        assert!(biller.billed() > 500_000);
+        assert_eq!(counted(&rows), biller.billed(), "the usage comes behind the finish reason");
+        assert!(rows.iter().all(|row| !row.estimated && row.is_stream), "{rows:?}");
+        site
+    }
+
+    async fn streams_left_in_the_middle_are_cancelled_and_counted(database: Database) {
+        let manner = Manner { words: None, pause: Duration::from_millis(5), ..Manner::default() };
+        let (biller, site, client) = with(database, manner, |_| ()).await;
+        for _ in 0..5 {
+            let mut stream = client.open(&streamed(&"a ".repeat(5_000))).await;
+            stream.until("word ").await;
+        }
+        biller.left(5).await;
+        let rows = site.rows_until(5).await;
+        let (counted, billed) = (counted(&rows), biller.billed());
+        assert!(counted >= billed, "{counted} of {billed}");
+        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+        site
+    }
+
+    async fn a_provider_that_never_tells_is_counted_by_what_is_reserved(database: Database) {
+        let (gate, end_gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let manner = Manner {
+            thinking: 3_000,
+            tells: false,
+            gate: Some(gate.clone()),
+            end_gate: Some(end_gate.clone()),
+            ..Manner::default()
+        };
+        let (biller, site, client) = with(database, manner, |_| ()).await;
+        let text = "a ".repeat(5_000);
+        // Before the answer, before the first byte of a stream, and at its finish reason.
+        let whole = client.post_only(&ask("gpt-4o", &text)).await;
+        biller.accepted(1).await;
+        drop(whole);
+        let stream = client.post_only(&streamed(&text)).await;
+        biller.accepted(2).await;
+        drop(stream);
+        gate.add_permits(3);
+        let mut stream = client.open(&streamed(&text)).await;
+        stream.until("finish_reason").await;
+        drop(stream);
+        end_gate.add_permits(2);
+        let rows = site.rows_until(3).await;
+        let (counted, billed) = (counted(&rows), biller.billed());
+        assert!(counted >= billed, "{counted} of {billed}");
+        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+        site
+    }
+
+    async fn whoever_stays_pays_for_all_that_a_provider_bills_without_telling(database: Database) {
+        let (biller, site, client) = with(database, Manner { tells: false, ..Manner::default() }, |_| ()).await;
+        let text = "a ".repeat(5_000);
+        assert_eq!(client.chat(&ask("gpt-4o", &text)).await.status, 200);
+        assert_eq!(client.chat(&streamed(&text)).await.status, 200);
+        let rows = site.rows().await;
+        let (counted, billed) = (counted(&rows), biller.billed());
+        assert!(counted >= billed, "{counted} of {billed}");
+        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+        site
+    }
+
+    async fn a_provider_that_hangs_is_given_up_and_counted_by_what_is_reserved(database: Database) {
+        let manner = Manner { gate: Some(Arc::new(Semaphore::new(0))), ..Manner::default() };
+        let (biller, site, client) = with(database, manner, |options| {
+            options.timing.read_on.time = Duration::from_millis(300);
+        }).await;
+        for (left, question) in [ask("gpt-4o", &"a ".repeat(5_000)), streamed(&"a ".repeat(5_000))].iter().enumerate() {
+            let stream = client.post_only(question).await;
+            biller.accepted(left + 1).await;
+            drop(stream);
+        }
+        biller.left(2).await;
+        let rows = site.rows_until(2).await;
+        let (counted, billed) = (counted(&rows), biller.billed());
+        assert!(counted >= billed, "{counted} of {billed}");
+        assert!(rows.iter().all(|row| row.estimated), "{rows:?}");
+        site
+    }
+}
+
+/// Leaves so many requests before their answers.
+async fn leave(biller: &Biller, client: &Client, question: &Value, times: usize) {
+    for _ in 0..times {
+        let before = biller.count();
+        let stream = client.post_only(question).await;
+        biller.accepted(before + 1).await;
+        drop(stream);
+    }
+}
+
+fn closed_gate() -> Manner {
+    Manner { gate: Some(Arc::new(Semaphore::new(0))), ..Manner::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_ends_also_for_those_who_leave() {
+    let biller = Biller::start(closed_gate()).await;
+    let mut options = Options { openai: Some(biller.url()), ..Options::default() };
+    options.timing.read_on.time = Duration::from_millis(100);
+    let site = Site::start(Database::sqlite(), options).await;
+    let (_, _, key) = site.employee("ada", 50_000).await;
+    let client = site.client(&key);
+    let question = ask("gpt-4o", &"a ".repeat(50_000));
+    leave(&biller, &client, &question, 1).await;
+    biller.left(1).await;
+    site.rows_until(1).await;
+    site.app.clock.advance(jiff::SignedDuration::from_secs(2));
+    client.chat(&ask("gpt-4o", "hello")).await.refused(429, "insufficient_quota");
+    assert_eq!(biller.count(), 1);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_are_as_many_as_agreed_and_whoever_finds_none_pays_what_was_reserved() {
+    for (all, of_one_key) in [(3, 100), (100, 3)] {
+        let biller = Biller::start(closed_gate()).await;
+        let mut options = Options { openai: Some(biller.url()), ..Options::default() };
+        (options.timing.read_on.readers, options.timing.read_on.per_key) = (all, of_one_key);
+        let site = Site::start(Database::sqlite(), options).await;
+        let client = site.free().await;
+        leave(&biller, &client, &ask("gpt-4o", &"a ".repeat(5_000)), 8).await;
+        // Five are cancelled at once; three are still read on.
+        biller.left(5).await;
+        let rows = site.rows_until(5).await;
+        assert_eq!((rows.len(), biller.gone()), (5, 5));
+        assert!(counted(&rows) * 8 >= biller.billed() * 5 && rows.iter().all(|row| row.estimated), "{rows:?}");
+        if of_one_key == 3 {
+            let other = site.client(&site.key("other", None, None).await);
+            leave(&biller, &other, &ask("gpt-4o", "hello"), 1).await;
+            assert_eq!(site.rows().await.len(), 5, "another key has readers of its own");
+        }
+        // Stopping waits for nobody's answer, and leaves nothing unwritten.
+        let billed = biller.billed();
+        let stopped = tokio::time::timeout(testkit::LIMIT / 2, site.stop()).await.expect("it waits for answers");
+        stopped.check().await;
+        let rows = store::request_log::list(&stopped.app.db, &Default::default(), base::Page::ALL).await.unwrap();
+        assert_eq!(rows.len(), biller.count());
+        assert!(counted(&rows) >= billed, "{rows:?}");
+        assert_eq!(biller.billed(), billed, "nothing was asked twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_end_is_read_to_a_bound() {
+    let manner = Manner { words: None, word: WORDS, ..Manner::default() };
+    let (biller, site, client) = with(Database::sqlite(), manner, |options| {
+        options.timing.read_on.stream_bytes = 1024 * 1024;
+    })
+    .await;
+    // Before the first byte: the gate is the provider's head, which nobody waits for.
+    let gate = Arc::new(Semaphore::new(0));
+    biller.change(|manner| manner.gate = Some(gate.clone()));
+    leave(&biller, &client, &streamed("hello"), 1).await;
+    gate.add_permits(1);
+    biller.left(1).await;
+    let rows = site.rows_until(1).await;
+    assert!(rows[0].estimated && rows[0].completion_tokens > 450_000, "{rows:?}");
+    // And one that is no stream.
+    let long = Manner { words: Some(6 * 1024), word: WORDS, gate: Some(gate.clone()), ..Manner::default() };
+    biller.change(|manner| *manner = long);
+    leave(&biller, &client, &ask("gpt-4o", "hello"), 1).await;
+    gate.add_permits(1);
+    let rows = site.rows_until(2).await;
+    assert_eq!((rows[1].estimated, rows[1].completion_tokens), (true, 4096), "what was reserved");
+    site.end().await;
+}
+
+/// A kilobyte.
+const WORDS: &str = match std::str::from_utf8(&[b'w'; 1024]) {
+    Ok(words) => words,
+    Err(_) => "",
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_in_buffers_for_a_slow_client_is_counted_when_it_leaves() {
+    // As much as the buffers between take, while the client reads its first word.
+    let manner = Manner { words: None, word: WORDS, ..Manner::default() };
+    let (biller, site, client) = with(Database::sqlite(), manner, |options| {
+        (options.timing.reader, options.timing.read_on.drain) = (testkit::LIMIT, testkit::LIMIT);
+    })
+    .await;
+    let mut stream = client.open(&streamed("hello")).await;
+    stream.until("www").await;
+    testkit::until("the provider writes no more", async || {
+        let before = biller.billed();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        biller.billed() == before
+    })
+    .await;
+    let waiting = biller.billed();
+    drop(stream);
+    biller.left(1).await;
+    let rows = site.rows_until(1).await;
+    assert!(counted(&rows) >= waiting && rows[0].estimated, "{waiting}: {rows:?}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_thinking_that_was_asked_for_is_counted_in_the_middle_of_a_stream() {
+    let manner = Manner { thinking: 8_000, words: None, pause: Duration::from_millis(5), ..Manner::default() };
+    let (biller, site, client) = with(Database::sqlite(), manner, |_| ()).await;
+    let mut question = streamed("hello");
+    question["reasoning_effort"] = json!("medium");
+    let mut stream = client.open(&question).await;
+    stream.until("word").await;
+    drop(stream);
+    biller.left(1).await;
+    let rows = site.rows_until(1).await;
+    let (counted, billed) = (counted(&rows), biller.billed());
+    assert!(counted >= billed && rows[0].estimated, "{counted} of {billed}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_provider_said_about_the_input_counts_more_than_an_estimate() {
+    // Some tell their usage so far with every word.
+    let told = r#"data: {"choices":[{"index":0,"delta":{"content":"abcdef"}}],"usage":{"prompt_tokens":777,"completion_tokens":1,"total_tokens":778}}"#;
+    let openai = Provider::start(Act::SilentStream(vec![format!("{told}\n\n").into_bytes()])).await;
+    let site = Site::start(Database::sqlite(), Options::with(None, Some(&openai), None)).await;
+    let mut stream = site.free().await.open(&streamed("hello")).await;
+    stream.until("abcdef").await;
+    drop(stream);
+    openai.left(1).await;
+    let row = &site.rows_until(1).await[0];
+    assert_eq!((row.prompt_tokens, row.completion_tokens, row.estimated), (777, 3 + 32, true));
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_provider_refuses_costs_nothing_and_nobody_else_is_asked_for_one_who_left() {
+    let gate = Arc::new(Semaphore::new(0));
+    let refused = |status| Act::Gated(gate.clone(), Box::new(Act::Json(status, vec![], "{}".into())));
+    let anthropic = Provider::start(refused(500)).await;
+    let openai = Provider::start(answer("ok", 1, 1)).await;
+    let site = Site::start(Database::sqlite(), Options::with(Some(&anthropic), Some(&openai), None)).await;
+    let client = site.free().await;
+    anthropic.then([refused(500), refused(400)]);
+    for asked in 1..=2 {
+        let stream = client.post_only(&ask("claude-opus-4-6", "hello")).await;
+        anthropic.asked(asked).await;
+        drop(stream);
+        // The gateway must have seen it leave before the provider answers; nothing shows that but the gauge of its readers.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        gate.add_permits(1);
+        let row = site.rows_until(asked).await[asked - 1].clone();
+        assert_eq!((row.r#type, row.quota, row.prompt_tokens), (ERROR, 0, 0), "{row:?}");
+    }
+    assert_eq!((anthropic.count(), openai.count()), (2, 0));
+    site.end().await;
+}
