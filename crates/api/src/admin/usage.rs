@@ -210,6 +210,8 @@ pub struct RequestItem {
     /// US dollars.
     cost: f64,
     status: RequestStatus,
+    /// The provider did not report what it billed: the tokens are the gateway's own estimate, on the high side.
+    estimated: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -221,8 +223,6 @@ pub struct RequestDetail {
     duration_ms: i64,
     error_message: String,
     is_stream: bool,
-    /// The provider gave no counts: these are ours.
-    estimated: bool,
 }
 
 /// A page of requests and how many there are.
@@ -248,6 +248,7 @@ fn item(api: &Api, item: usage::Item) -> RequestItem {
         tokens_in: item.request.prompt_tokens,
         tokens_out: item.request.completion_tokens,
         cost: Spend(item.request.quota).usd(),
+        estimated: item.request.estimated,
     }
 }
 
@@ -258,7 +259,6 @@ fn detail(api: &Api, one: usage::Item) -> RequestDetail {
         duration_ms: one.request.duration_ms,
         error_message: one.request.error_message.clone(),
         is_stream: one.request.is_stream,
-        estimated: one.request.estimated,
         item: item(api, one),
     }
 }

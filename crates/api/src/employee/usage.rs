@@ -99,6 +99,8 @@ pub struct LogEntry {
     latency_ms: i64,
     status: RequestStatus,
     is_stream: bool,
+    /// The provider did not report what it billed: the tokens are the gateway's own estimate, on the high side.
+    estimated: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -136,6 +138,7 @@ async fn logs(who: Employee, api: State, Query(of): Query<LogsOf>, paging: Pagin
         cost_usd: Spend(request.quota).usd(),
         latency_ms: request.duration_ms,
         is_stream: request.is_stream,
+        estimated: request.estimated,
     });
     Ok(Data(Logs { logs: logs.collect(), total, page: page.number(), size: page.limit, fresh }))
 }

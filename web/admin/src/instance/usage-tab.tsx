@@ -4,6 +4,7 @@ import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Chart } from '@tidepool/shared/ui/chart/chart';
 import { Status } from '@tidepool/shared/ui/badge';
+import { EstimatedMark } from '@tidepool/shared/ui/estimated';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { Link } from 'wouter';
 import { api } from '../api';
@@ -86,7 +87,10 @@ export function UsageTab({ instance }: { instance: InstanceDetail }) {
                       duration: format.duration(one.duration_ms),
                     })}
                   </span>
-                  <span className="text-end tabular-nums">{format.fineMoney(one.cost)}</span>
+                  <span className="text-end tabular-nums">
+                    <EstimatedMark when={one.estimated} />
+                    {format.fineMoney(one.cost)}
+                  </span>
                   <span className="text-end text-muted">
                     <RelativeTime at={one.created_at} />
                   </span>

@@ -7,6 +7,7 @@ import type { Column } from '@tidepool/shared/table/columns';
 import { DataTable } from '@tidepool/shared/table/data-table';
 import { useTableState } from '@tidepool/shared/table/table-state';
 import { Status } from '@tidepool/shared/ui/badge';
+import { EstimatedMark } from '@tidepool/shared/ui/estimated';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { useMemo } from 'react';
 import { api } from '../api';
@@ -31,6 +32,7 @@ interface Request {
   tokens_out: number;
   cost: number;
   status: 'success' | 'error';
+  estimated: boolean;
 }
 
 const keyOf = (one: Request) => String(one.id);
@@ -170,7 +172,19 @@ function useRequestColumns(): Column<Request>[] {
         label: t('usage.cost_usd'),
         end: true,
         csv: (one) => one.cost,
-        cell: (one) => format.fineMoney(one.cost),
+        cell: (one) => (
+          <span className="whitespace-nowrap">
+            <EstimatedMark when={one.estimated} />
+            {format.fineMoney(one.cost)}
+          </span>
+        ),
+      },
+      {
+        key: 'estimated',
+        extra: true,
+        label: t('requests.estimated'),
+        csv: (one) => one.estimated,
+        cell: (one) => one.estimated && t('requests.estimated'),
       },
     ],
     [t, number, locale, format],

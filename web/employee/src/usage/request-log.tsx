@@ -4,6 +4,7 @@ import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { saveFile, toCsv } from '@tidepool/shared/table/csv';
 import { Status } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
+import { EstimatedMark } from '@tidepool/shared/ui/estimated';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { EmptyState } from '@tidepool/shared/ui/states';
@@ -24,6 +25,7 @@ const CSV_HEAD = [
   'latency_ms',
   'status',
   'is_stream',
+  'estimated',
 ] as const;
 /** A file of more rows than this is what the administrators' export is for. */
 const CSV_MOST = 10_000;
@@ -206,7 +208,10 @@ function LogTable({ rows }: { rows: readonly LogEntry[] }) {
               <td className={`${WIDE} py-2 ps-4 whitespace-nowrap`}>{row.model}</td>
               <td className={`${WIDE} ${NUMBER}`}>{number(row.prompt_tokens)}</td>
               <td className={`${WIDE} ${NUMBER}`}>{number(row.completion_tokens)}</td>
-              <td className={NUMBER}>{usd(row.cost_usd, locale)}</td>
+              <td className={NUMBER}>
+                <EstimatedMark when={row.estimated} />
+                {usd(row.cost_usd, locale)}
+              </td>
               <td className={`${WIDE} ${NUMBER}`}>{seconds(row.latency_ms, locale)}</td>
               <td className="py-2 ps-4">
                 <Status tone={row.status === 'success' ? 'good' : 'bad'}>{t(`log.${row.status}`)}</Status>

@@ -116,4 +116,6 @@ export const en = {
   'table.pages': 'Pages',
   'table.previous': 'Previous page',
   'table.next': 'Next page',
+  'usage.estimated':
+    'Estimated: the provider did not report the usage of this request, for example because it was left before its end.',
 };

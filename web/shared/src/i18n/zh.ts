@@ -119,4 +119,5 @@ export const zh: Messages<SharedKey> = {
   'table.pages': '分页',
   'table.previous': '上一页',
   'table.next': '下一页',
+  'usage.estimated': '估算值：模型服务商未报告此请求的用量，例如请求在回答结束前被中断。',
 };

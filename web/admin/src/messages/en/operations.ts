@@ -42,6 +42,7 @@ export const operations = {
   'requests.provider': 'Provider',
   'requests.in': 'Tokens in',
   'requests.out': 'Tokens out',
+  'requests.estimated': 'Estimated',
   'requests.search': 'Search requests',
   'requests.none': 'No requests yet',
   'requests.noneText': 'Every call of an assistant to a model is listed here.',

@@ -42,6 +42,7 @@ export const operations = {
   'requests.provider': '提供商',
   'requests.in': '输入令牌',
   'requests.out': '输出令牌',
+  'requests.estimated': '估算',
   'requests.search': '搜索请求',
   'requests.none': '还没有请求',
   'requests.noneText': '助手对模型的每次调用都会列在这里。',

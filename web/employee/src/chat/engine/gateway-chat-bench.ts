@@ -92,6 +92,7 @@ export function bench(
       latency_ms: 1,
       status: 'success',
       is_stream: true,
+      estimated: false,
     });
   return { engine, unfinished, asked, prompts, finals, next: (ask) => (current = ask), ping, log };
 }

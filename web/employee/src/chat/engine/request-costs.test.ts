@@ -15,6 +15,7 @@ function row(seconds: number, prompt: number, completion: number, cost: number) 
     latency_ms: 1,
     status: 'success' as const,
     is_stream: true,
+    estimated: false,
   };
 }
 
