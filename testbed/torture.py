@@ -7,6 +7,7 @@ Employees claim, talk and give back, administrators make accounts and change ins
   SQLite, one process          kill -9; the disk of the data folder full and free again (a small tmpfs)
   strangers                    bodies that never end, a burst of wrong passwords: bounded, and people get in meanwhile
   clock                        the wall clock of all processes jumps forth and back (libfaketime)
+  a provider that bills        people hang up at any moment, and SIGTERM at the end: no less is counted than was billed
   hosts                        servers crash and lose their cable (testbed/hosts.sh; not with --short)
 
 Afterwards everything is started once more, and must come to rest: every write that was answered is there, the invariants hold,
@@ -36,6 +37,7 @@ from typing import Any
 sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
 from suite import invariants, processes, strangers
+from suite.biller import Biller, leave_all
 from suite.machine import TESTBED
 from suite.site import ADMIN_EMAIL, Refused, Replica, Server, Site, call, enter_namespace, keys, remove, room
 
@@ -452,7 +454,27 @@ def among_strangers(binary: Path, folder: Path, _seconds: float, _chance: random
     return not wrong
 
 
-ROUNDS = [on_postgres, on_a_full_disk, on_a_jumping_clock, among_strangers, with_hosts]
+def with_a_billing_provider(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool:
+    with ExitStack() as stack:
+        biller = Biller()
+        stack.callback(biller.close)
+        settings = {"TIDEPOOL_PROVIDER_OPENAI_URL": biller.url, "TIDEPOOL_PROVIDER_OPENAI_KEY": "of-a-simulated-provider"}
+        alone = Alone(binary, folder, stack, settings)
+        tokens = list(alone.people.values())[:INSTANCES]
+        held = [call(alone.replica.employee, "POST", "/me/instances/claim", token, {})["instance"]["id"] for token in tokens]
+        people = [pair for pair in zip(tokens, held, strict=True) for _ in range(4)]
+        leave_all(alone.replica.employee, people, "gpt-4o", seconds, chance)
+        took = alone.replica.end(signal.SIGTERM)
+        wrong, numbers = biller.verdict(alone.ask)
+        wrong += [f"stopping took {took:.0f} s"] if took > 15 else []
+        wrong += invariants.broken(alone.ask)
+        for line in wrong[:20]:
+            print(f"FAIL a provider that bills: {line}", flush=True)
+        print(f"{'FAIL' if wrong else 'ok '} a provider that bills: {numbers}", flush=True)
+        return not wrong
+
+
+ROUNDS = [on_postgres, on_a_full_disk, on_a_jumping_clock, among_strangers, with_a_billing_provider, with_hosts]
 
 
 def main(arguments: list[str]) -> int:
@@ -465,7 +487,7 @@ def main(arguments: list[str]) -> int:
     enter_namespace()
     processes.stop_on_signals()
     chance = random.Random(chosen.seed)
-    rounds = ROUNDS[:4] if chosen.short else ROUNDS
+    rounds = ROUNDS[:5] if chosen.short else ROUNDS
     seconds = 10.0 if chosen.short else 45.0
     over = time.monotonic() + (0 if chosen.short else chosen.minutes * 60)
     print(f"seed {chosen.seed}", flush=True)
