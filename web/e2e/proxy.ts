@@ -86,7 +86,12 @@ export class Proxied {
   private async run(kind: ProxyKind, change: (configuration: string) => string) {
     const { folder } = this;
     const certificate = { pem: path.join(folder, 'own.pem'), key: path.join(folder, 'own.key') };
-    const subject = ['-subj', `/CN=${NAME}`, '-addext', `subjectAltName=DNS:${NAME},DNS:${CONSOLE},DNS:*.${WINDOW}`];
+    const subject = [
+      '-subj',
+      `/CN=${NAME}`,
+      '-addext',
+      `subjectAltName=DNS:${NAME},DNS:${CONSOLE},DNS:*.${WINDOW}`,
+    ];
     const kinds = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
     execFileSync(
       'openssl',

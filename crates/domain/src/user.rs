@@ -7,9 +7,9 @@ use base::money::{Estimate, Price};
 use base::password;
 use base::{Email, Error, Kind, Listing, Page, Result, Secret, Sort};
 use jiff::civil::Date;
-use store::binding::{self, Stay};
+use store::binding::{self, HolderStay};
 use store::notice::{Notice, Topic};
-use store::usage::{Span, Sums, of_token};
+use store::usage::{Sums, of_token};
 use store::user::{self, NewUser};
 pub use store::user::{Status, User, Wanted};
 
@@ -43,7 +43,7 @@ pub struct Patch {
 pub struct Holding {
     pub user: User,
     /// The first bound instance.
-    pub first: Option<Stay>,
+    pub first: Option<HolderStay>,
     pub total_tokens: i64,
     pub total_requests: i64,
     pub est_cost_usd: f64,
@@ -54,7 +54,7 @@ pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Resu
     let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
     // A whole list asks for everybody's; naming each would be more than a statement takes.
     let among = (page != Page::ALL).then_some(ids.as_slice());
-    let mut of: HashMap<String, Vec<Stay>> = HashMap::new();
+    let mut of: HashMap<String, Vec<HolderStay>> = HashMap::new();
     for stay in binding::stays(&app.db, among).await? {
         of.entry(stay.user_id.clone()).or_default().push(stay);
     }
@@ -73,24 +73,24 @@ pub async fn holding(app: &App, id: &UserId) -> Result<Holding> {
 }
 
 /// A user with what was asked of instances while they were theirs, given-back ones included.
-async fn hold(app: &App, user: User, stays: Vec<Stay>) -> Result<Holding> {
+async fn hold(app: &App, user: User, stays: Vec<HolderStay>) -> Result<Holding> {
     let mut holding = Holding { user, first: None, total_tokens: 0, total_requests: 0, est_cost_usd: 0.0 };
     let mut estimate = Estimate::default();
-    for stay in stays {
-        let (tokens, requests) = match (stay.began_at, stay.ended_at) {
-            (None, None) => (stay.total_tokens, stay.total_requests),
-            (from, to) => {
-                let span = Span { from, to };
-                let groups = of_token(&app.db, &app.zone, &stay.instance_id, span, Some(Date::MAX)).await?;
+    for held in stays {
+        let (tokens, requests) = match held.is_whole() {
+            true => (held.total_tokens, held.total_requests),
+            false => {
+                let instance = &held.stay.instance_id;
+                let groups = of_token(&app.db, &app.zone, instance, held.span(), Some(Date::MAX)).await?;
                 let sum = |of: fn(&Sums) -> i64| groups.iter().map(|group| of(&group.sums)).sum::<i64>();
                 (sum(Sums::tokens), sum(|sums| sums.requests))
             }
         };
         holding.total_tokens += tokens;
         holding.total_requests += requests;
-        estimate.add(tokens, Price::of(&stay.instance_model));
-        if holding.first.is_none() && stay.ended_at.is_none() {
-            holding.first = Some(stay);
+        estimate.add(tokens, Price::of(&held.instance_model));
+        if holding.first.is_none() && held.stay.ended_at.is_none() {
+            holding.first = Some(held);
         }
     }
     holding.est_cost_usd = estimate.usd();

@@ -111,27 +111,50 @@ pub async fn held(db: &Db, user: &UserId) -> Result<Vec<Held>> {
     db.all(&sql, args![user.as_str()]).await
 }
 
-record! {
-    /// How long a user had an instance, or has it: what was asked of it in that time is theirs. What was asked before its first binding is
-    /// its first holder's.
-    #[derive(Clone, Debug)]
-    pub struct Stay {
-        pub user_id: String,
-        pub instance_id: String,
-        pub instance_name: String,
-        pub instance_model: String,
-        /// All that was ever asked of the instance.
-        pub total_tokens: i64,
-        pub total_requests: i64,
-        /// None: since ever.
-        pub began_at: Option<Timestamp>,
-        /// None: it goes on.
-        pub ended_at: Option<Timestamp>,
+/// A user's stay on an instance, with what a list of users shows of it.
+#[derive(Clone, Debug)]
+pub struct HolderStay {
+    pub user_id: String,
+    pub instance_name: String,
+    pub instance_model: String,
+    /// All that was ever asked of the instance.
+    pub total_tokens: i64,
+    pub total_requests: i64,
+    /// Nobody had the instance before: what was asked of it before the stay began is this user's too.
+    pub is_first: bool,
+    pub stay: Stay,
+}
+
+impl Record for HolderStay {
+    const COLUMNS: &'static str = "b.*";
+    fn from_row(row: &Row) -> Result<HolderStay> {
+        Ok(HolderStay {
+            user_id: row.get("user_id")?,
+            instance_name: row.get("instance_name")?,
+            instance_model: row.get("instance_model")?,
+            total_tokens: row.get("total_tokens")?,
+            total_requests: row.get("total_requests")?,
+            is_first: row.get("is_first")?,
+            stay: Stay::from_row(row)?,
+        })
     }
 }
 
-/// The instances of these users (of all, when none are named), the first bound first.
-pub async fn stays(db: &Db, users: Option<&[String]>) -> Result<Vec<Stay>> {
+impl HolderStay {
+    /// The rows that are the user's.
+    pub fn span(&self) -> Span {
+        let span = self.stay.span(Timestamp::UNIX_EPOCH);
+        if self.is_first { Span { from: None, also: None, ..span } } else { span }
+    }
+
+    /// Whether the instance was nobody else's ever.
+    pub fn is_whole(&self) -> bool {
+        self.is_first && self.stay.ended_at.is_none()
+    }
+}
+
+/// The stays of these users (of all, when none are named), those that ended included, the first bound first.
+pub async fn stays(db: &Db, users: Option<&[String]>) -> Result<Vec<HolderStay>> {
     let (among, args) = match users {
         Some([]) => return Ok(vec![]),
         Some(users) => {
@@ -141,10 +164,10 @@ pub async fn stays(db: &Db, users: Option<&[String]>) -> Result<Vec<Stay>> {
         None => (String::new(), vec![]),
     };
     let sql = format!(
-        "SELECT b.user_id AS user_id, i.id AS instance_id, i.name AS instance_name, i.model AS instance_model, \
-         i.total_tokens AS total_tokens, i.total_requests AS total_requests, b.ended_at AS ended_at, \
-         CASE WHEN EXISTS (SELECT 1 FROM binding o WHERE o.instance_id = b.instance_id \
-             AND (o.created_at < b.created_at OR (o.created_at = b.created_at AND o.id < b.id))) THEN b.created_at END AS began_at \
+        "SELECT b.user_id AS user_id, i.name AS instance_name, i.model AS instance_model, i.total_tokens AS total_tokens, \
+         i.total_requests AS total_requests, {STAY}, \
+         CAST(CASE WHEN EXISTS (SELECT 1 FROM binding o WHERE o.instance_id = b.instance_id \
+             AND (o.created_at < b.created_at OR (o.created_at = b.created_at AND o.id < b.id))) THEN 0 ELSE 1 END AS BIGINT) AS is_first \
          FROM binding b JOIN instance i ON i.id = b.instance_id{among} ORDER BY b.created_at, b.id"
     );
     db.all(&sql, args).await
@@ -243,6 +266,11 @@ record! {
     }
 }
 
+/// The columns of a stay, of a binding `b`.
+const STAY: &str = "b.instance_id AS instance_id, b.created_at AS created_at, b.ended_at AS ended_at, \
+    CAST(CASE WHEN EXISTS (SELECT 1 FROM binding n WHERE n.instance_id = b.instance_id AND n.id <> b.id \
+    AND n.created_at >= b.ended_at AND n.created_at / 1000 = b.ended_at / 1000) THEN 1 ELSE 0 END AS BIGINT) AS followed";
+
 impl Stay {
     /// Its rows from an instant on. Of a gateway that logs whole seconds, those of the second in which it began are its, and
     /// those of the second in which it ended unless another began in it: so each row is one stay's.
@@ -259,9 +287,9 @@ impl Stay {
 
 /// A user's bindings that lasted into what came after `since`, ended ones included.
 pub async fn lasting(db: &Db, user: &UserId, since: Timestamp) -> Result<Vec<Stay>> {
-    let sql = "SELECT b.instance_id AS instance_id, b.created_at AS created_at, b.ended_at AS ended_at, \
-        CAST(CASE WHEN EXISTS (SELECT 1 FROM binding n WHERE n.instance_id = b.instance_id AND n.id <> b.id \
-        AND n.created_at >= b.ended_at AND n.created_at / 1000 = b.ended_at / 1000) THEN 1 ELSE 0 END AS BIGINT) AS followed \
-        FROM binding b WHERE b.user_id = ? AND (b.ended_at IS NULL OR b.ended_at > ?) ORDER BY b.created_at, b.id";
-    db.all(sql, args![user.as_str(), since]).await
+    let sql = format!(
+        "SELECT {STAY} FROM binding b WHERE b.user_id = ? AND (b.ended_at IS NULL OR b.ended_at > ?) \
+         ORDER BY b.created_at, b.id"
+    );
+    db.all(&sql, args![user.as_str(), since]).await
 }

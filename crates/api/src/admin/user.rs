@@ -38,7 +38,7 @@ pub struct UserItem {
     instance_id: Option<String>,
     instance_name: Option<String>,
     instance_model: Option<String>,
-    /// Over all bound instances.
+    /// What was asked of instances while they were this person's, given-back ones included.
     total_tokens: i64,
     total_requests: i64,
     /// An estimate: tokens of each instance by its model's price.
@@ -53,7 +53,7 @@ pub struct UserItem {
 
 fn item(api: &Api, Holding { user, first, total_tokens, total_requests, est_cost_usd }: Holding) -> UserItem {
     let (instance_id, instance_name, instance_model) = match first {
-        Some(first) => (Some(first.instance_id), Some(first.instance_name), Some(first.instance_model)),
+        Some(first) => (Some(first.stay.instance_id), Some(first.instance_name), Some(first.instance_model)),
         None => (None, None, None),
     };
     UserItem {

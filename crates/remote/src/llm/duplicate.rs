@@ -11,6 +11,10 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{NewKey, RemoteKey};
 
+/// How long after making one another's may turn up that counts as older: a database gives out an id before its row can be seen, and where keys
+/// are told apart by times two may have the same.
+const DOUBT: Duration = Duration::from_millis(250);
+
 /// What an adapter can do with its gateway's keys.
 pub trait Keyring: Sync {
     /// Every key of exactly this name, oldest first.
@@ -20,11 +24,6 @@ pub trait Keyring: Sync {
     fn make(&self, new: &NewKey) -> impl Future<Output = Result<Option<(String, Secret)>>> + Send;
 
     fn remove(&self, gateway_id: &str) -> impl Future<Output = Result<()>> + Send;
-
-    /// How long after making one another's may turn up that counts as older: where keys are told apart by times alone.
-    fn doubt(&self) -> Duration {
-        Duration::ZERO
-    }
 
     /// The value of a key whose list entry hides it.
     fn reveal(&self, key: &RemoteKey, new: &NewKey) -> impl Future<Output = Result<Option<Secret>>> + Send;
@@ -36,7 +35,7 @@ pub async fn create(keys: &impl Keyring, names: &Names, new: &NewKey) -> Result<
     let mut made = None;
     if found.is_empty() {
         made = keys.make(new).await?;
-        tokio::time::sleep(keys.doubt()).await;
+        tokio::time::sleep(DOUBT).await;
         found = keys.named(&new.name).await?;
     }
     let Some((mut kept, others)) = settle(found) else {

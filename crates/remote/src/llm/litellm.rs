@@ -198,11 +198,6 @@ impl Keyring for LiteLlm {
         self.list(Some(name)).await
     }
 
-    /// Two processes may make theirs in the same millisecond, and the first to look would see only its own.
-    fn doubt(&self) -> Duration {
-        Duration::from_millis(250)
-    }
-
     async fn make(&self, new: &NewKey) -> Result<Option<(String, Secret)>> {
         let made = match self.generate(new, new.value.as_ref()).await {
             // An administrator can forbid values that the proxy did not choose.
