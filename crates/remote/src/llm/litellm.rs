@@ -2,7 +2,7 @@
 //! are unique by a look before the insert, so two processes can still make two. Money is dollars.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aws_lc_rs::digest;
 use base::units::UNITS_PER_USD;
