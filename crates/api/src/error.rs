@@ -12,6 +12,7 @@ pub fn status_and_code(kind: Kind) -> (StatusCode, &'static str) {
         Kind::BadRequest => (StatusCode::BAD_REQUEST, "4000"),
         Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "4010"),
         Kind::WrongLogin => (StatusCode::UNAUTHORIZED, "4011"),
+        Kind::WrongCode => (StatusCode::UNAUTHORIZED, "4012"),
         Kind::NoAccess => (StatusCode::FORBIDDEN, "4030"),
         Kind::AccountRevoked => (StatusCode::FORBIDDEN, "4031"),
         Kind::NotFound => (StatusCode::NOT_FOUND, "4040"),

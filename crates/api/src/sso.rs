@@ -70,17 +70,44 @@ pub async fn finish(api: &Api, headers: &HeaderMap, callback: &Callback) -> Resu
     provider.finish(&attempt, code).await
 }
 
+/// What a browser comes back with.
+pub enum Arrival {
+    Session(Secret),
+    /// A second factor is left to show, or to set up.
+    SecondFactor {
+        token: Secret,
+        enrolment: bool,
+    },
+}
+
+impl Arrival {
+    fn token(&self) -> &Secret {
+        match self {
+            Arrival::Session(token) | Arrival::SecondFactor { token, .. } => token,
+        }
+    }
+
+    fn fragment(&self) -> String {
+        match self {
+            Arrival::Session(token) => format!("token={}", token.expose()),
+            Arrival::SecondFactor { token, enrolment } => {
+                format!("mfa_token={}&mfa_enrolment={enrolment}", token.expose())
+            }
+        }
+    }
+}
+
 /// The callback's answer: JSON for programs, the web app with the token behind `#` for browsers.
 pub fn answer<T: IntoResponse>(
     api: &Api,
     headers: &HeaderMap,
-    outcome: Result<(Secret, T)>,
+    outcome: Result<(Arrival, T)>,
 ) -> Result<Response, ApiError> {
     let mut response = match outcome {
         Ok((_, json)) if wants_json(headers) => json.into_response(),
-        Ok((token, _)) => {
-            let mut response = redirect(&api.public_url.join(&format!("/#token={}", token.expose())))?;
-            hand_over(api, &mut response, &token)?;
+        Ok((arrival, _)) => {
+            let mut response = redirect(&api.public_url.join(&format!("/#{}", arrival.fragment())))?;
+            hand_over(api, &mut response, arrival.token())?;
             response
         }
         Err(error) if wants_json(headers) => ApiError(error).into_response(),

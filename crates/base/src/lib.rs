@@ -17,6 +17,7 @@ pub mod quota;
 pub mod schedule;
 pub mod secret;
 pub mod text;
+pub mod totp;
 pub mod units;
 
 pub use clock::Clock;

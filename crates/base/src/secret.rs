@@ -69,6 +69,17 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// A text that can be read aloud: letters and digits that look like no other, five bits each, in groups.
+pub fn random_readable<const N: usize>(group: usize) -> Result<Secret> {
+    const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+    let bytes = random_bytes::<N>()?;
+    let groups: Vec<String> = bytes
+        .chunks(group)
+        .map(|group| group.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect())
+        .collect();
+    Ok(Secret::new(groups.join("-")))
+}
+
 /// A text of 256 random bits, safe in URLs, headers and files.
 pub fn random_token() -> Result<Secret> {
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(random_bytes::<32>()?)))

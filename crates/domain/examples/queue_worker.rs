@@ -82,6 +82,7 @@ async fn main() -> Result<()> {
         employee: side(Audience::Employee),
         admin: side(Audience::Admin),
         proxy: None,
+        mfa: Default::default(),
         audit_retention_days: 90,
         llm,
         quotas: domain::quota::Quotas::new("queue-worker"),

@@ -10,8 +10,9 @@ use store::user::Status;
 use crate::App;
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::login::{self, Opened};
+use crate::password_reset;
 use crate::throttle::PASSWORD_CHANGE;
-use crate::token;
+use crate::token::{self, Audience};
 
 pub struct New {
     pub email: Email,
@@ -109,7 +110,14 @@ pub async fn update(app: &App, by: &By, email: &str, patch: Patch) -> Result<Adm
         .hidden("password", password_hash.is_some())
         .hidden("identity", old.idp_id != admin.idp_id);
     admin_user::update(&mut tx, &admin).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &admin.email, &changes.text())).await?;
+    match password_hash.is_some() && Email::key_of(&by.operator) != Email::key_of(&admin.email) {
+        true => {
+            let reset = password_reset::note(app, &mut tx, by, Audience::Admin, &admin.id).await?;
+            let detail = format!("{}; {}", changes.text(), reset.warning());
+            audit::record(app, &mut tx, by, Deed::warn(Action::UserUpdate, &admin.email, &detail)).await?;
+        }
+        false => audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &admin.email, &changes.text())).await?,
+    }
     tx.commit().await?;
     Ok(admin)
 }
@@ -153,8 +161,7 @@ pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new:
     PASSWORD_CHANGE.check(app, id.as_str()).await?;
     let hash = app.hasher.hash(new).await?;
     let begun = app.clock.now();
-    let admin =
-        set_password(app, by, &account.email, Some(&account.password_hash), hash, "own password changed").await?;
+    let admin = set_password(app, by, &account.email, Some(&account.password_hash), hash).await?;
     PASSWORD_CHANGE.clear(app, id.as_str()).await?;
     let token = login::admin_token(app, &admin, begun)?;
     Ok(Opened { token, account: admin })
@@ -164,18 +171,12 @@ pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new:
 pub async fn reset_password(app: &App, by: &By, email: &str, password: Secret) -> Result<AdminUser> {
     password::check("password", &password)?;
     let hash = app.hasher.hash(password).await?;
-    set_password(app, by, email, None, hash, "password reset").await
+    set_password(app, by, email, None, hash).await
 }
 
-/// `verified` is the value that the old password was compared with: if it changed since, somebody else was quicker.
-async fn set_password(
-    app: &App,
-    by: &By,
-    email: &str,
-    verified: Option<&str>,
-    hash: String,
-    how: &str,
-) -> Result<AdminUser> {
+/// `verified` is the value that the old password was compared with: if it changed since, somebody else was quicker. Without it
+/// somebody else sets the password.
+async fn set_password(app: &App, by: &By, email: &str, verified: Option<&str>, hash: String) -> Result<AdminUser> {
     let mut tx = app.db.begin().await?;
     let mut admin = admin_user::lock_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;
     if verified.is_some_and(|v| v != admin.password_hash) || (verified.is_some() && admin.status != Status::Active) {
@@ -184,7 +185,17 @@ async fn set_password(
     admin.password_hash = hash;
     admin.tokens_from = token::end_all(admin.tokens_from, app.clock.now());
     admin_user::update(&mut tx, &admin).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &admin.email, how)).await?;
+    match verified {
+        Some(_) => {
+            let deed = Deed::info(Action::UserUpdate, &admin.email, "own password changed");
+            audit::record(app, &mut tx, by, deed).await?;
+        }
+        None => {
+            let reset = password_reset::note(app, &mut tx, by, Audience::Admin, &admin.id).await?;
+            let detail = format!("password reset; {}", reset.warning());
+            audit::record(app, &mut tx, by, Deed::warn(Action::UserUpdate, &admin.email, &detail)).await?;
+        }
+    }
     tx.commit().await?;
     Ok(admin)
 }

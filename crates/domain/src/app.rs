@@ -17,6 +17,7 @@ use crate::hashing::Hasher;
 use crate::llm::Llm;
 use crate::quota::Quotas;
 use crate::relay::Sockets;
+use crate::second_factor;
 use crate::token::TokenKey;
 use crate::usage::Feed;
 
@@ -29,6 +30,8 @@ pub struct App {
     pub employee: Side,
     pub admin: Side,
     pub proxy: Option<IdentityProxy>,
+    /// Who must have a second factor.
+    pub mfa: second_factor::Policy,
     pub audit_retention_days: i64,
     /// What this process holds of quotas.
     pub quotas: Quotas,

@@ -41,13 +41,7 @@ pub async fn first_admin(app: &App, email: Option<Email>, password: Option<Secre
     Ok(Some(Made { email: made.email, generated }))
 }
 
-/// A password that can be read aloud: letters and digits that look like no other, in groups.
+/// A password that can be read aloud.
 pub fn random_password() -> Result<Secret> {
-    const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
-    let bytes = base::secret::random_bytes::<20>()?;
-    let text: Vec<String> = bytes
-        .chunks(5)
-        .map(|group| group.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect())
-        .collect();
-    Ok(Secret::new(text.join("-")))
+    base::secret::random_readable::<20>(5)
 }

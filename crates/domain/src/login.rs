@@ -9,6 +9,7 @@ use store::user::{self, Status, User};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
+use crate::second_factor::{self, Challenge, FirstFactor};
 use crate::throttle::{LOGIN_ADDRESS, LOGIN_BROWSER, LOGIN_EMAIL, LOGIN_NOTE, LOGIN_PAIR};
 use crate::token::{Audience, Bearer};
 
@@ -21,6 +22,12 @@ pub struct Opened<T> {
     pub account: T,
 }
 
+/// What became of a login: a session, or what is left to show for one.
+pub enum Outcome<T> {
+    Opened(Opened<T>),
+    SecondFactor(Challenge),
+}
+
 /// `browser` is what the browser kept of an earlier sign-in, if anything.
 pub async fn employee(
     app: &App,
@@ -28,7 +35,7 @@ pub async fn employee(
     email: &str,
     password: Secret,
     browser: Option<&str>,
-) -> Result<Opened<User>> {
+) -> Result<Outcome<User>> {
     let attempt = Attempt::new(app, Audience::Employee, by, email, browser);
     attempt.check(app).await?;
     let begun = app.clock.now();
@@ -49,7 +56,7 @@ pub async fn employee(
     if account.status != Status::Active {
         return Err(Kind::AccountRevoked.into());
     }
-    open_employee(app, account, begun)
+    continue_employee(app, account, begun, FirstFactor::Password).await
 }
 
 /// `browser` is as in `employee`.
@@ -59,7 +66,7 @@ pub async fn admin(
     email: &str,
     password: Secret,
     browser: Option<&str>,
-) -> Result<Opened<AdminUser>> {
+) -> Result<Outcome<AdminUser>> {
     let attempt = Attempt::new(app, Audience::Admin, by, email, browser);
     let outcome = match attempt.check(app).await {
         Ok(()) => admin_checked(app, by, &attempt, password).await,
@@ -83,7 +90,7 @@ pub async fn admin(
     outcome
 }
 
-async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) -> Result<Opened<AdminUser>> {
+async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) -> Result<Outcome<AdminUser>> {
     let begun = app.clock.now();
     let account = match &attempt.email {
         Some(email) => admin_user::find_by_email(&app.db, email.as_str()).await?,
@@ -102,7 +109,33 @@ async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) 
     if account.status != Status::Active {
         return Err(Kind::AccountRevoked.into());
     }
-    open_admin(app, by, account, begun, "password").await
+    continue_admin(app, by, account, begun, FirstFactor::Password).await
+}
+
+/// Goes on after the first factor: to the session, or to the second factor of an account that has one or must have one.
+pub(crate) async fn continue_employee(
+    app: &App,
+    account: User,
+    begun: Timestamp,
+    first: FirstFactor,
+) -> Result<Outcome<User>> {
+    Ok(match second_factor::challenge(app, &(&account).into(), first, begun).await? {
+        Some(challenge) => Outcome::SecondFactor(challenge),
+        None => Outcome::Opened(open_employee(app, account, begun)?),
+    })
+}
+
+pub(crate) async fn continue_admin(
+    app: &App,
+    by: &By,
+    account: AdminUser,
+    begun: Timestamp,
+    first: FirstFactor,
+) -> Result<Outcome<AdminUser>> {
+    Ok(match second_factor::challenge(app, &(&account).into(), first, begun).await? {
+        Some(challenge) => Outcome::SecondFactor(challenge),
+        None => Outcome::Opened(open_admin(app, by, account, begun, first.as_str()).await?),
+    })
 }
 
 /// A token for an account that has shown who it is. It is issued as of `begun`, a moment before the account was read: whatever
@@ -151,6 +184,11 @@ fn network(ip: &str) -> String {
     }
 }
 
+/// By what name failures from a caller's address are counted.
+pub(crate) fn address_name(audience: Audience, by: &By) -> String {
+    format!("{}:{}", audience.as_str(), network(&by.ip))
+}
+
 /// One try, and the counters it is measured by.
 struct Attempt {
     email: Option<Email>,
@@ -172,7 +210,7 @@ impl Attempt {
             browser_name: known.map(|browser| format!("{key}:{browser}")),
             // What is no address of mail counts against the caller alone.
             email_name: key,
-            address_name: format!("{side}:{network}"),
+            address_name: address_name(audience, by),
             email,
         }
     }

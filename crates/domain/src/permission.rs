@@ -48,9 +48,11 @@ macro_rules! permissions {
 }
 
 permissions! {
-    /// Sign out, and change the own password.
+    /// Sign out, change the own password and the own second factor.
     OwnAccount = "account.own" for EVERYBODY => [
         "GET /auth/me", "POST /auth/logout", "POST /auth/password",
+        "POST /auth/me/mfa", "POST /auth/me/mfa/confirm", "POST /auth/me/mfa/recovery-codes", "POST /auth/me/mfa/disable",
+        "POST /auth/me/password-reset/acknowledge",
     ],
     /// Read servers, instances, pools, the marketplace, tasks, jobs, alerts and the guardian; secrets are masked.
     ReadFleet = "fleet.read" for EVERYBODY => [

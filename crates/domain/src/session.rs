@@ -86,7 +86,7 @@ pub async fn end(app: &App, token: &Token) -> Result<()> {
     Ok(())
 }
 
-fn check(issued_at: i64, status: Status, tokens_from: i64, ended: i64) -> Result<()> {
+pub(crate) fn check(issued_at: i64, status: Status, tokens_from: i64, ended: i64) -> Result<()> {
     if status != Status::Active {
         return Err(refused("account revoked"));
     }

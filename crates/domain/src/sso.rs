@@ -11,7 +11,8 @@ use store::user::{self, NewUser, Status, User};
 use crate::App;
 use crate::app::Newcomers;
 use crate::audit::{self, Action, By, Deed};
-use crate::login::{self, Opened};
+use crate::login::{self, Outcome};
+use crate::second_factor::FirstFactor;
 use crate::throttle::SSO_ADDRESS;
 
 /// Counts a sign-in redirect against the caller's address.
@@ -20,7 +21,7 @@ pub async fn admit(app: &App, by: &By) -> Result<()> {
 }
 
 /// A token that an identity proxy signed (POST /auth/verify): answers like a login.
-pub async fn proxied(app: &App, by: &By, token: &str) -> Result<Opened<User>> {
+pub async fn proxied(app: &App, by: &By, token: &str) -> Result<Outcome<User>> {
     let proxy = app.proxy.as_ref().ok_or(Kind::SsoNotConfigured)?;
     SSO_ADDRESS.hit(app, &by.ip).await?;
     let claims: Claims = proxy.keys.verify(token, &proxy.issuer, proxy.audience.as_deref()).await?;
@@ -31,7 +32,7 @@ pub async fn proxied(app: &App, by: &By, token: &str) -> Result<Opened<User>> {
     employee(app, claims.identity(&proxy.issuer, true)).await
 }
 
-pub async fn employee(app: &App, identity: Identity) -> Result<Opened<User>> {
+pub async fn employee(app: &App, identity: Identity) -> Result<Outcome<User>> {
     let begun = app.clock.now();
     let account = match user::find_by_idp(&app.db, &identity.id).await? {
         Some(account) => account,
@@ -40,7 +41,7 @@ pub async fn employee(app: &App, identity: Identity) -> Result<Opened<User>> {
     if account.status != Status::Active {
         return Err(Kind::AccountRevoked.into());
     }
-    login::open_employee(app, account, begun)
+    login::continue_employee(app, account, begun, FirstFactor::Sso).await
 }
 
 async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
@@ -79,7 +80,7 @@ async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
 
 /// `identity` is what became of the sign-in at the provider: that its token is not good is told to whoever watches the log. Anything
 /// else that failed there was nobody's yet.
-pub async fn admin(app: &App, by: &By, identity: Result<Identity>) -> Result<Opened<AdminUser>> {
+pub async fn admin(app: &App, by: &By, identity: Result<Identity>) -> Result<Outcome<AdminUser>> {
     let identity = match identity {
         Err(error) if error.kind == Kind::Unauthorized => {
             refused(app, &by.named(login::UNKNOWN), login::UNKNOWN, &error).await?;
@@ -104,7 +105,7 @@ pub async fn admin(app: &App, by: &By, identity: Result<Identity>) -> Result<Ope
     if let Err(error) = &account {
         refused(app, &by.named(operator), shown, error).await?;
     }
-    login::open_admin(app, by, account?, begun, "SSO").await
+    login::continue_admin(app, by, account?, begun, FirstFactor::Sso).await
 }
 
 async fn refused(app: &App, by: &By, shown: &str, error: &Error) -> Result<()> {

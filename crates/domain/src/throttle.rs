@@ -1,4 +1,4 @@
-//! Limits on logins, sign-in redirects and password changes, counted in the database so that all
+//! Limits on logins, second factors, sign-in redirects and password changes, counted in the database so that all
 //! replicas share them.
 
 use std::time::Duration;
@@ -29,6 +29,9 @@ pub const LOGIN_BROWSER: Limit = Limit { what: "login-browser", most: 10, window
 pub const LOGIN_NOTE: Limit = Limit { what: "login-note", most: 1, window: SignedDuration::from_mins(1) };
 pub const LOGIN_ADDRESS: Limit = Limit { what: "login-address", most: 30, window: FIVE_MINUTES };
 pub const PASSWORD_CHANGE: Limit = Limit { what: "password", most: 10, window: FIVE_MINUTES };
+/// Wrong codes of one account: the second limit keeps patient guessing below one chance in a thousand a day.
+pub const SECOND_FACTOR: Limit = Limit { what: "mfa", most: 10, window: FIVE_MINUTES };
+pub const SECOND_FACTOR_HOUR: Limit = Limit { what: "mfa-hour", most: 15, window: SignedDuration::from_hours(1) };
 /// Generous: a whole company may sign in from one address at nine o'clock.
 pub const SSO_ADDRESS: Limit = Limit { what: "sso", most: 300, window: FIVE_MINUTES };
 

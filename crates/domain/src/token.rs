@@ -3,6 +3,7 @@
 use base::{Error, Kind, Result, Secret};
 use jiff::{SignedDuration, Timestamp};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 const ISSUER: &str = "tidepool";
@@ -34,6 +35,23 @@ pub struct Claims {
     pub exp: i64,
     pub jti: String,
 }
+
+/// What stands between a right password and a session: the account has shown its first factor and must show, or set up, its second.
+/// It has an audience of its own, so that no other request takes it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StepClaims {
+    pub iss: String,
+    pub aud: String,
+    pub sub: String,
+    /// How the first factor was shown, for the audit log.
+    pub how: String,
+    pub iat: i64,
+    pub exp: i64,
+    pub jti: String,
+}
+
+/// How long somebody may take for the second factor, setting it up included.
+pub const STEP_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// Whom a token is for.
 pub struct Bearer<'a> {
@@ -75,24 +93,62 @@ impl TokenKey {
             exp: (now + self.lifetime).as_second(),
             jti: base::id::fresh(),
         };
-        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding);
-        token.map(Secret::new).map_err(Error::internal)
+        self.sign(&claims)
+    }
+
+    /// The token between the first factor and the second. `now` is the moment before the account was read, as for a session.
+    pub fn issue_step(&self, bearer: Bearer<'_>, how: &str, now: Timestamp) -> Result<Secret> {
+        let claims = StepClaims {
+            iss: ISSUER.into(),
+            aud: self.step_audience(),
+            sub: bearer.id.into(),
+            how: how.into(),
+            iat: now.as_second().max(bearer.tokens_from),
+            exp: (now + STEP_LIFETIME).as_second(),
+            jti: base::id::fresh(),
+        };
+        self.sign(&claims)
     }
 
     /// The claims of a token that is ours, for this side, and not expired.
     pub fn read(&self, token: &str, now: Timestamp) -> Result<Claims> {
+        let claims: Claims = self.verified(token, self.audience.as_str())?;
+        not_expired(claims.exp, now)?;
+        Ok(claims)
+    }
+
+    /// The same of a token between the two factors.
+    pub fn read_step(&self, token: &str, now: Timestamp) -> Result<StepClaims> {
+        let claims: StepClaims = self.verified(token, &self.step_audience())?;
+        not_expired(claims.exp, now)?;
+        Ok(claims)
+    }
+
+    fn step_audience(&self) -> String {
+        format!("{}-second-factor", self.audience.as_str())
+    }
+
+    fn sign(&self, claims: &impl Serialize) -> Result<Secret> {
+        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &self.encoding);
+        token.map(Secret::new).map_err(Error::internal)
+    }
+
+    fn verified<T: DeserializeOwned>(&self, token: &str, audience: &str) -> Result<T> {
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_issuer(&[ISSUER]);
-        validation.set_audience(&[self.audience.as_str()]);
+        validation.set_audience(&[audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        // Compared below, with our own clock and without leeway.
+        // Compared by `not_expired`, with our own clock and without leeway.
         validation.validate_exp = false;
-        let claims = jsonwebtoken::decode::<Claims>(token, &self.decoding, &validation);
-        let claims = claims.map_err(|e| Error::from(Kind::Unauthorized).with_operator(e))?.claims;
-        if claims.exp <= now.as_second() {
-            return Err(Error::from(Kind::Unauthorized).with_operator("token expired"));
-        }
-        Ok(claims)
+        let read = jsonwebtoken::decode::<T>(token, &self.decoding, &validation);
+        Ok(read.map_err(|e| Error::from(Kind::Unauthorized).with_operator(e))?.claims)
+    }
+}
+
+fn not_expired(exp: i64, now: Timestamp) -> Result<()> {
+    match exp <= now.as_second() {
+        true => Err(Error::from(Kind::Unauthorized).with_operator("token expired")),
+        false => Ok(()),
     }
 }
 
@@ -133,6 +189,19 @@ mod tests {
         assert!(key(SECRET, Audience::Admin).read(token.expose(), now).is_err(), "the other audience");
         assert!(key("another secret, another secret, ..", Audience::Employee).read(token.expose(), now).is_err());
         assert!(employee.read(token.expose(), now + SignedDuration::from_hours(12)).is_err(), "expired");
+    }
+
+    #[test]
+    fn a_token_between_the_two_factors_is_no_session_and_no_session_is_one() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let employee = key(SECRET, Audience::Employee);
+        let step = employee.issue_step(bearer(), "password", now).unwrap();
+        assert_eq!(employee.read_step(step.expose(), now).unwrap().sub, "u1");
+        assert!(employee.read(step.expose(), now).is_err(), "no session");
+        assert!(key(SECRET, Audience::Admin).read_step(step.expose(), now).is_err(), "the other side");
+        assert!(employee.read_step(step.expose(), now + STEP_LIFETIME).is_err(), "expired");
+        let session = employee.issue(bearer(), now).unwrap();
+        assert!(employee.read_step(session.expose(), now).is_err(), "a session");
     }
 
     #[test]

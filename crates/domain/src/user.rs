@@ -16,8 +16,8 @@ pub use store::user::{Status, User, Wanted};
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::login::{self, Opened};
 use crate::throttle::PASSWORD_CHANGE;
-use crate::token;
-use crate::{App, key};
+use crate::token::{self, Audience};
+use crate::{App, key, password_reset};
 
 pub struct New {
     pub email: Email,
@@ -174,7 +174,14 @@ pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<Use
         .hidden("identity", old.idp_id != user.idp_id);
     user::update(&mut tx, &user).await?;
     follow(app, &mut tx, &old, &user).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &user.email, &changes.text())).await?;
+    match password_hash.is_some() {
+        true => {
+            let reset = password_reset::note(app, &mut tx, by, Audience::Employee, &user.id).await?;
+            let detail = format!("{}; {}", changes.text(), reset.warning());
+            audit::record(app, &mut tx, by, Deed::warn(Action::UserUpdate, &user.email, &detail)).await?;
+        }
+        false => audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &user.email, &changes.text())).await?,
+    }
     tx.commit().await?;
     Ok(user)
 }

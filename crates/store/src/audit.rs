@@ -32,6 +32,8 @@ word! {
         ConfigChange = "config.change",
         TaskFailed = "task.failed",
         Claim = "shrimp.claim",
+        /// Beyond the spec: a second factor was set up, used by a recovery code, switched off or reset, or a wrong code was given.
+        SecondFactor = "auth.mfa",
         /// Beyond the spec: somebody was shown a secret.
         SecretReveal = "secret.reveal",
     }

@@ -21,6 +21,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (14, "host_trust", include_str!("../migrations/0014_host_trust.sql")),
     (15, "cell", include_str!("../migrations/0015_cell.sql")),
     (16, "roles", include_str!("../migrations/0016_roles.sql")),
+    (17, "second_factor", include_str!("../migrations/0017_second_factor.sql")),
 ];
 
 /// The schema version that this binary knows.

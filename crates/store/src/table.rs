@@ -9,6 +9,9 @@ pub const TABLES: &[&str] = &[
     "users",
     "admin_users",
     "ended_token",
+    "second_factor",
+    "recovery_code",
+    "password_reset",
     "throttle",
     "audit_log",
     "server",
@@ -66,6 +69,8 @@ pub struct Sealed {
 
 /// Every sealed column: what `rekey` seals anew.
 pub const SEALED: &[Sealed] = &[
+    Sealed { table: "second_factor", id: "account_id", column: "secret", hash: None },
+    Sealed { table: "second_factor", id: "account_id", column: "pending_secret", hash: None },
     Sealed { table: "server", id: "id", column: "ssh_key", hash: None },
     Sealed { table: "instance", id: "id", column: "gateway_token", hash: None },
     Sealed { table: "chat_binding", id: "id", column: "bot_token", hash: Some("bot_token_hash") },

@@ -44,6 +44,8 @@ pub fn used_secret(secret: &str) {
 const HANDED_OVER: &[(&str, &[&str])] = &[
     ("instance", &["/data/gateway_token", "/data/instance/gateway_token"]),
     ("/professions/", &["/data/instance/gateway_token"]),
+    ("/mfa", &["/data/secret", "/data/otpauth_uri", "/data/recovery_codes"]),
+    ("/auth/login", &["/data/mfa_token"]),
     ("/ws-ticket", &["/data/ticket"]),
     ("/embed-ticket", &["/data/url"]),
     ("/alerts/rules/", &["/data/signing_secret", "/data/channel"]),

@@ -100,6 +100,17 @@ fn admin() -> Command {
                 .arg(email)
                 .arg(stdin),
         )
+        .subcommand(
+            Command::new("reset-mfa")
+                .about("Take the second factor of an account away and end all of its sessions")
+                .arg(Arg::new("email").required(true).value_name("EMAIL").help("The account's e-mail"))
+                .arg(
+                    Arg::new("employee")
+                        .long("employee")
+                        .action(ArgAction::SetTrue)
+                        .help("The account is an employee's, not an administrator's"),
+                ),
+        )
 }
 
 fn db() -> Command {

@@ -99,6 +99,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
             }),
             None => None,
         },
+        mfa: config.mfa.clone(),
         audit_retention_days: config.audit_retention_days,
         llm,
         quotas: match config.gateway.foreign {

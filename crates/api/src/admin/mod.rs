@@ -19,6 +19,7 @@ mod model;
 mod pool;
 mod profession;
 mod repair;
+mod second_factor;
 mod server;
 mod spend_day;
 mod task;
@@ -32,6 +33,7 @@ use crate::state::Shared;
 pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .merge(auth::routes())
+        .merge(second_factor::routes())
         .merge(admin_user::routes())
         .merge(user::routes())
         .merge(server::routes())

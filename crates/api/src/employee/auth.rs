@@ -3,20 +3,23 @@
 use axum::extract::DefaultBodyLimit;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use domain::login::{self, Opened};
+use base::Secret;
+use domain::login::{self, Opened, Outcome};
 use domain::user::User;
-use domain::{session, sso};
+use domain::{second_factor, session, sso};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::second_factor::Enrolled;
 use crate::browser::{self, Remembered};
 use crate::envelope::Data;
 use crate::error::ApiError;
 use crate::extract::{Answer, Body, Caller, Employee, Query, State};
+use crate::second_factor::{BeginInLogin, Enrolment, SecondFactorNeeded, ShowCode};
 use crate::shape::{Login, LoginOptions};
-use crate::sso::{self as flow, Callback};
+use crate::sso::{self as flow, Arrival, Callback};
 use crate::state::Shared;
 
 /// Of what anybody may send.
@@ -26,6 +29,9 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(options))
         .routes(routes!(login))
+        .routes(routes!(show_code))
+        .routes(routes!(begin_enrolment))
+        .routes(routes!(confirm_enrolment))
         .routes(routes!(logout))
         .routes(routes!(sso_begin))
         .routes(routes!(sso_callback))
@@ -57,13 +63,42 @@ impl LoggedIn {
     }
 }
 
+/// A session, or what is left to show for one.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum LoginAnswer {
+    Opened(LoggedIn),
+    SecondFactor(SecondFactorNeeded),
+}
+
+impl From<Outcome<User>> for LoginAnswer {
+    fn from(outcome: Outcome<User>) -> LoginAnswer {
+        match outcome {
+            Outcome::Opened(opened) => LoginAnswer::Opened(LoggedIn::new(opened)),
+            Outcome::SecondFactor(challenge) => LoginAnswer::SecondFactor(challenge.into()),
+        }
+    }
+}
+
+impl LoginAnswer {
+    fn arrival(&self) -> Arrival {
+        match self {
+            LoginAnswer::Opened(opened) => Arrival::Session(Secret::new(&opened.token)),
+            LoginAnswer::SecondFactor(needed) => needed.arrival(),
+        }
+    }
+}
+
 /// Logs in with e-mail and password.
+///
+/// An account that has a second factor, or must have one, is answered without a token: `mfa_required`, and an `mfa_token` for POST
+/// /auth/mfa.
 ///
 /// Ten failures for one e-mail from one address, thirty from one address, or two hundred for one e-mail within five minutes are answered
 /// 429 for the rest of that window. A browser that signed in to the account before has ten of its own: strangers do not lock it out. So
 /// that it is known again, the answer sets a cookie that opens nothing.
 #[utoipa::path(post, path = "/auth/login", tag = "auth", security(()), request_body = Login, responses(
-    (status = 200, body = LoggedIn),
+    (status = 200, body = LoginAnswer),
     (status = 401, description = "wrong email or password"),
     (status = 403, description = "the account is revoked"),
     (status = 429, description = "too many failures; Retry-After says when the window ends"),
@@ -74,11 +109,67 @@ async fn login(
     caller: Caller,
     headers: HeaderMap,
     Body(body): Body<Login>,
-) -> Result<(Remembered, Data<LoggedIn>), ApiError> {
+) -> Result<(Option<Remembered>, Data<LoginAnswer>), ApiError> {
     let email = body.email.as_str();
     let known = browser::mark(&api, &headers, email);
-    let opened = login::employee(&api.app, &caller.0, email, body.password, known).await?;
-    Ok((browser::remember(&api, email)?, Data(LoggedIn::new(opened))))
+    let outcome = login::employee(&api.app, &caller.0, email, body.password, known).await?;
+    // A browser that has not shown the second factor yet has not signed in.
+    let mark = match &outcome {
+        Outcome::Opened(_) => Some(browser::remember(&api, email)?),
+        Outcome::SecondFactor(_) => None,
+    };
+    Ok((mark, Data(outcome.into())))
+}
+
+/// Shows the second factor of a login that POST /auth/login answered with an `mfa_token`.
+///
+/// A code of the app is good once, 30 seconds before and after its time; a recovery code is good once. Ten wrong codes of an account
+/// within five minutes, or fifteen within an hour, are answered 429 for the rest of that window. Code 4012 says that the code is
+/// wrong, 4010 that the login must begin again.
+#[utoipa::path(post, path = "/auth/mfa", tag = "auth", security(()), request_body = ShowCode, responses(
+    (status = 200, body = LoggedIn),
+    (status = 401, description = "wrong code, or the mfa_token is not good (any more)"),
+    (status = 409, description = "the account has no second factor yet and must set one up"),
+    (status = 429, description = "too many wrong codes; Retry-After says when the window ends"),
+))]
+async fn show_code(
+    api: State,
+    caller: Caller,
+    Body(body): Body<ShowCode>,
+) -> Result<(Remembered, Data<LoggedIn>), ApiError> {
+    let opened = second_factor::verify_employee(&api.app, &caller.0, &body.mfa_token, &body.code).await?;
+    Ok((browser::remember(&api, &opened.account.email)?, Data(LoggedIn::new(opened))))
+}
+
+/// Begins to set up the second factor of an account that must have one and has none, in the middle of its login.
+///
+/// The answer's secret counts when POST /auth/mfa/enrolment/confirm has seen its first code.
+#[utoipa::path(post, path = "/auth/mfa/enrolment", tag = "auth", security(()), request_body = BeginInLogin, responses(
+    (status = 200, body = Enrolment),
+    (status = 401, description = "the mfa_token is not good (any more)"),
+    (status = 409, description = "the account has a second factor already"),
+))]
+async fn begin_enrolment(api: State, Body(body): Body<BeginInLogin>) -> Answer<Enrolment> {
+    let begun = second_factor::begin_in_login(&api.app, api.side, &body.mfa_token).await?;
+    Ok(Data(begun.into()))
+}
+
+/// Confirms the second factor by its first code, and finishes the login.
+///
+/// The recovery codes are shown this once.
+#[utoipa::path(post, path = "/auth/mfa/enrolment/confirm", tag = "auth", security(()), request_body = ShowCode, responses(
+    (status = 200, body = Enrolled),
+    (status = 401, description = "wrong code, or the mfa_token is not good (any more)"),
+    (status = 409, description = "nothing is being set up, or the account has a second factor already"),
+    (status = 429, description = "too many wrong codes; Retry-After says when the window ends"),
+))]
+async fn confirm_enrolment(
+    api: State,
+    caller: Caller,
+    Body(body): Body<ShowCode>,
+) -> Result<(Remembered, Data<Enrolled>), ApiError> {
+    let enrolled = second_factor::confirm_employee_in_login(&api.app, &caller.0, &body.mfa_token, &body.code).await?;
+    Ok((browser::remember(&api, &enrolled.opened.account.email)?, Data(Enrolled::new(enrolled))))
 }
 
 /// Ends the token of this request.
@@ -103,9 +194,9 @@ async fn sso_begin(api: State, caller: Caller) -> Result<Response, ApiError> {
 /// Where the identity provider sends the browser back to.
 ///
 /// With `Accept: application/json` the answer is that of a login. A browser is redirected to the web app,
-/// with the token, or `sso_error`, behind the `#`.
+/// with the token, or `sso_error`, behind the `#`; where a second factor is left to show (TIDEPOOL_MFA_AFTER_SSO), with `mfa_token` and `mfa_enrolment`.
 #[utoipa::path(get, path = "/auth/sso/callback", tag = "auth", security(()), params(Callback), responses(
-    (status = 200, body = LoggedIn),
+    (status = 200, body = LoginAnswer),
     (status = 303, description = "a browser: to the web app"),
     (status = 401, description = "the provider's token is not good"),
     (status = 403, description = "no account, an e-mail that is not verified, a domain that is not allowed, or revoked"),
@@ -116,10 +207,9 @@ async fn sso_begin(api: State, caller: Caller) -> Result<Response, ApiError> {
 async fn sso_callback(api: State, headers: HeaderMap, Query(callback): Query<Callback>) -> Result<Response, ApiError> {
     let outcome = async {
         let identity = flow::finish(&api, &headers, &callback).await?;
-        let opened = sso::employee(&api.app, identity).await?;
-        Ok((opened.token.clone(), Data(LoggedIn::new(opened))))
+        Ok(LoginAnswer::from(sso::employee(&api.app, identity).await?))
     };
-    flow::answer(&api, &headers, outcome.await)
+    flow::answer(&api, &headers, outcome.await.map(|answer| (answer.arrival(), Data(answer))))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -130,7 +220,7 @@ pub struct Verify {
 
 /// Takes the token of a configured identity proxy and answers like a login.
 #[utoipa::path(post, path = "/auth/verify", tag = "auth", security(()), request_body = Verify, responses(
-    (status = 200, body = LoggedIn),
+    (status = 200, body = LoginAnswer),
     (status = 401, description = "the proxy's token is not good"),
     (status = 403, description = "no account, or revoked"),
     (status = 404, description = "no identity proxy is configured"),
@@ -138,7 +228,7 @@ pub struct Verify {
     (status = 502, description = "the proxy's keys could not be read"),
     (status = 504, description = "the proxy's keys could not be read in time"),
 ))]
-async fn verify(api: State, caller: Caller, Body(body): Body<Verify>) -> Answer<LoggedIn> {
-    let opened = sso::proxied(&api.app, &caller.0, &body.token).await?;
-    Ok(Data(LoggedIn::new(opened)))
+async fn verify(api: State, caller: Caller, Body(body): Body<Verify>) -> Answer<LoginAnswer> {
+    let outcome = sso::proxied(&api.app, &caller.0, &body.token).await?;
+    Ok(Data(outcome.into()))
 }

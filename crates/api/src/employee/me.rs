@@ -1,6 +1,6 @@
 //! The employee's own account.
 
-use domain::user;
+use domain::{password_reset, second_factor, user};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -9,6 +9,7 @@ use utoipa_axum::routes;
 use super::auth::LoggedIn;
 use crate::envelope::Data;
 use crate::extract::{Answer, Body, Employee, State};
+use crate::second_factor::{PasswordReset, SecondFactor};
 use crate::shape::ChangePassword;
 use crate::state::{Api, Shared};
 use crate::usage::Freshness;
@@ -39,6 +40,10 @@ pub struct Profile {
     instance_count: i64,
     /// False for accounts that sign in through SSO only.
     has_password: bool,
+    #[serde(flatten)]
+    second_factor: SecondFactor,
+    /// Set while somebody else's change of the password waits to be acknowledged.
+    password_reset: Option<PasswordReset>,
     created_at: String,
     /// Of `used_today`.
     #[serde(flatten)]
@@ -48,6 +53,8 @@ pub struct Profile {
 async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
     let user = user::find(&api.app, &who.0.id).await?;
     let zone = api.zone();
+    let state = second_factor::state(&api.app, &(&user).into()).await?;
+    let reset = password_reset::find(&api.app, &user.id).await?;
     let fresh = Freshness::new(api, api.app.feed.pull().await);
     let used_today = domain::usage::spent(&api.app, &who.0.id, zone.midnight(api.app.clock.now())).await?;
     Ok(Data(Profile {
@@ -61,6 +68,8 @@ async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
         quota_resets_at: zone.show(zone.next_midnight(api.app.clock.now())),
         instance_count: domain::claim::count(&api.app, &who.0.id).await?,
         has_password: user.password_hash.is_some(),
+        second_factor: state.into(),
+        password_reset: reset.map(|reset| PasswordReset::new(zone, reset)),
         created_at: zone.show(user.created_at),
         fresh,
     }))

@@ -10,6 +10,7 @@ mod me;
 mod message;
 mod profession;
 mod repair;
+mod second_factor;
 mod socket;
 mod usage;
 
@@ -21,6 +22,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .merge(auth::routes())
         .merge(me::routes())
+        .merge(second_factor::routes())
         .merge(instance::routes())
         .merge(profession::routes())
         .merge(repair::routes())

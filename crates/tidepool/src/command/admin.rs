@@ -7,6 +7,8 @@ use clap::ArgMatches;
 use domain::admin_user::{self, New, Role};
 use domain::audit::By;
 use domain::bootstrap::random_password;
+use domain::second_factor;
+use domain::token::Audience;
 
 use crate::config::Config;
 use crate::open;
@@ -35,6 +37,26 @@ pub async fn reset_password(config: &Config, args: &ArgMatches) -> Result<()> {
     })?;
     println!("{} has another password; its sessions are ended", admin.email);
     tell(generated, &password);
+    Ok(())
+}
+
+/// For whoever has lost the authenticator app and the recovery codes.
+pub async fn reset_mfa(config: &Config, args: &ArgMatches) -> Result<()> {
+    let opened = open::open(config).await?;
+    let email = text(args, "email");
+    let (side, kind) = match args.get_flag("employee") {
+        true => (Audience::Employee, "employee"),
+        false => (Audience::Admin, "administrator"),
+    };
+    let reset = second_factor::reset(&opened.app, &By::system(), side, email).await;
+    let (email, had) = reset.map_err(|e| match e.kind {
+        Kind::NotFound => Error::new(Kind::NotFound, format!("there is no {kind} {email}")),
+        _ => e,
+    })?;
+    match had {
+        true => println!("{email} has no second factor any more; its sessions are ended"),
+        false => println!("{email} had no second factor; its sessions are ended"),
+    }
     Ok(())
 }
 

@@ -33,6 +33,7 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
         "admin" => match sub.subcommand().ok_or_else(unknown)? {
             ("create", args) => admin::create(&Config::load(args)?, args).await?,
             ("reset-password", args) => admin::reset_password(&Config::load(args)?, args).await?,
+            ("reset-mfa", args) => admin::reset_mfa(&Config::load(args)?, args).await?,
             _ => return Err(unknown()),
         },
         "db" => match sub.subcommand().ok_or_else(unknown)? {

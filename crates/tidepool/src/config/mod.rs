@@ -53,6 +53,7 @@ pub struct Config {
     pub log: String,
     pub log_format: Option<String>,
     pub roles: Vec<Role>,
+    pub mfa: domain::second_factor::Policy,
     pub audit_retention_days: i64,
     /// Bytes that unfinished answers of servers and assistants may hold together.
     pub socket_memory: usize,
@@ -198,6 +199,10 @@ impl Values {
             log: self.text("log").unwrap_or("info").to_owned(),
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
+            mfa: domain::second_factor::Policy {
+                required: self.text("mfa_required").map(kind::list).unwrap_or_default(),
+                after_sso: self.text("mfa_after_sso") == Some("true"),
+            },
             audit_retention_days: self.number("audit_retention_days").unwrap_or(90),
             socket_memory: self.socket_memory(),
             assistants: self.assistants(&gateway, vec![employee.public_url.origin(), embed.gateway_origin.clone()])?,

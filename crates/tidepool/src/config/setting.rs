@@ -71,6 +71,8 @@ settings! {
     "admin_oidc_domains" "TIDEPOOL_ADMIN_OIDC_DOMAINS" Kind::Domains, "none", "example.com", "e-mail domains for which administrators are made";
     "admin_oidc_scopes" "TIDEPOOL_ADMIN_OIDC_SCOPES" Kind::Text, "openid email profile", "openid email profile groups", "what is asked of the issuer; some tell groups only when asked";
     "admin_oidc_claim" "TIDEPOOL_ADMIN_OIDC_CLAIM" Kind::Claim, "none", "groups=tidepool-admins", "what the issuer must say of somebody who is made an administrator";
+    "mfa_required" "TIDEPOOL_MFA_REQUIRED" Kind::SomeOf(&["super_admin", "admin", "operator", "auditor", "employee"]), "none", "super_admin,admin", "roles that must have a second factor, `employee` among them";
+    "mfa_after_sso" "TIDEPOOL_MFA_AFTER_SSO" Kind::Bool, "false: the identity provider is responsible", "true", "ask for the second factor after SSO too";
     "verify_issuer" "TIDEPOOL_VERIFY_ISSUER" Kind::Text, "none", "https://proxy.example.com", "issuer of the identity proxy's tokens (POST /auth/verify)";
     "verify_jwks_url" "TIDEPOOL_VERIFY_JWKS_URL" Kind::HttpUrl, "none", "https://proxy.example.com/certs", "the identity proxy's keys";
     "verify_audience" "TIDEPOOL_VERIFY_AUDIENCE" Kind::Text, "none = any, `check` warns", "tidepool", "audience that the proxy's tokens must be for";

@@ -30,7 +30,7 @@ on_both! {
             ("root@example.com", "user.update", "WARN", "plain@example.com"),
             ("root@example.com", "user.update", "INFO", "plain@example.com"),
             ("plain@example.com", "user.update", "WARN", "ada@example.com"),
-            ("plain@example.com", "user.update", "INFO", "ada@example.com"),
+            ("plain@example.com", "user.update", "WARN", "ada@example.com"),
             ("plain@example.com", "user.create", "INFO", "ada@example.com"),
             ("plain@example.com", "auth.login", "INFO", "plain@example.com"),
             ("root@example.com", "user.create", "INFO", "plain@example.com"),
@@ -41,7 +41,7 @@ on_both! {
         assert_eq!(rows(&data), expected);
         assert_eq!(data["list"][0]["ip"], "127.0.0.1");
         assert_eq!(data["list"][0]["user_agent"], "a browser");
-        assert_eq!(data["list"][4]["detail"], "status: active → revoked; password changed");
+        assert_eq!(data["list"][4]["detail"], "status: active → revoked; password changed; no second factor: whoever knows this password can sign in as this person");
         assert!(!data.to_string().contains("nobody-sees"));
     }
 

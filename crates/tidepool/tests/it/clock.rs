@@ -45,6 +45,7 @@ async fn replica(site: &Site) -> Arc<App> {
             newcomers: Default::default(),
         },
         proxy: None,
+        mfa: Default::default(),
         audit_retention_days: 90,
         quotas: domain::quota::Quotas::new("other"),
         feed: Arc::new(domain::usage::Local(of.clock.clone())),

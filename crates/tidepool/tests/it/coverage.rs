@@ -11,8 +11,16 @@ use serde_json::{Value, json};
 use crate::kit::{Database, Origin, Site};
 
 /// What anybody may call: logging in, and what a login page needs to know.
-const PUBLIC: &[&str] =
-    &["GET /auth/options", "POST /auth/login", "GET /auth/sso", "GET /auth/sso/callback", "POST /auth/verify"];
+const PUBLIC: &[&str] = &[
+    "GET /auth/options",
+    "POST /auth/login",
+    "POST /auth/mfa",
+    "POST /auth/mfa/enrolment",
+    "POST /auth/mfa/enrolment/confirm",
+    "GET /auth/sso",
+    "GET /auth/sso/callback",
+    "POST /auth/verify",
+];
 
 struct Operation {
     name: String,

@@ -50,6 +50,7 @@ mod real;
 mod repairs;
 mod replicas;
 mod roles;
+mod second_factor;
 mod sso;
 mod storm;
 mod talk;

@@ -131,6 +131,7 @@ impl Site {
             employee: side(Audience::Employee),
             admin: side(Audience::Admin),
             proxy: None,
+            mfa: Default::default(),
             audit_retention_days: 90,
             llm,
             quotas: Quotas::new(log.replica()),

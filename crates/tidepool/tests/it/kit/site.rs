@@ -42,6 +42,7 @@ pub struct Options {
     pub employee_newcomers: Option<Newcomers>,
     pub admin_newcomers: Option<Newcomers>,
     pub proxy: Option<IdentityProxy>,
+    pub mfa: domain::second_factor::Policy,
     pub zone: Option<&'static str>,
     /// When the site begins; as a rule, now. Its clock stands still until the test moves it.
     pub now: Option<Timestamp>,
@@ -167,6 +168,7 @@ impl Site {
                 newcomers: welcome(options.admin_newcomers, false),
             },
             proxy: options.proxy,
+            mfa: options.mfa,
             audit_retention_days: 90,
             llm,
             quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },

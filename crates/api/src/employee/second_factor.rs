@@ -1,0 +1,97 @@
+//! The own second factor of an employee, and the note of a password that somebody else set.
+
+use domain::{password_reset, second_factor};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::auth::LoggedIn;
+use crate::envelope::Data;
+use crate::extract::{Answer, Body, Caller, Employee, State};
+use crate::second_factor::{Enrolment, FirstCode, Proof, RecoveryCodes};
+use crate::state::Shared;
+
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(begin))
+        .routes(routes!(confirm))
+        .routes(routes!(recovery_codes))
+        .routes(routes!(disable))
+        .routes(routes!(acknowledge))
+}
+
+/// A second factor that was just set up, and the token that goes on.
+#[derive(Serialize, ToSchema)]
+pub struct Enrolled {
+    #[serde(flatten)]
+    opened: LoggedIn,
+    #[serde(flatten)]
+    codes: RecoveryCodes,
+}
+
+impl Enrolled {
+    pub fn new(enrolled: second_factor::Enrolled<domain::user::User>) -> Enrolled {
+        Enrolled { opened: LoggedIn::new(enrolled.opened), codes: enrolled.recovery_codes.into() }
+    }
+}
+
+/// Begins to set up a second factor, or another one in the place of the one that is on.
+///
+/// Asks for the password and, when one is on, for a code of it. The answer's secret counts when POST /me/mfa/confirm has seen its
+/// first code, within 30 minutes; until then everything stays as it is. 409 for accounts that sign in through SSO only, unless
+/// TIDEPOOL_MFA_AFTER_SSO is on.
+#[utoipa::path(post, path = "/me/mfa", tag = "second-factor", request_body = Proof, responses(
+    (status = 200, body = Enrolment),
+    (status = 429, description = "too many wrong passwords or codes"),
+))]
+async fn begin(who: Employee, api: State, caller: Caller, Body(body): Body<Proof>) -> Answer<Enrolment> {
+    let account = second_factor::employee(&api.app, &who.0.id).await?;
+    let begun = second_factor::begin(&api.app, &caller.0, &account, body.password, body.code).await?;
+    Ok(Data(begun.into()))
+}
+
+/// Confirms the new second factor by its first code: from now on it is asked for.
+///
+/// Every token of the account ends, this request's too; the answer carries a new one, and ten recovery codes that are shown this
+/// once. 409 when nothing is being set up.
+#[utoipa::path(post, path = "/me/mfa/confirm", tag = "second-factor", request_body = FirstCode, responses(
+    (status = 200, body = Enrolled),
+    (status = 429, description = "too many wrong codes"),
+))]
+async fn confirm(who: Employee, api: State, caller: Caller, Body(body): Body<FirstCode>) -> Answer<Enrolled> {
+    let enrolled = second_factor::confirm_employee(&api.app, &caller.0, &who.0.id, &body.code).await?;
+    Ok(Data(Enrolled::new(enrolled)))
+}
+
+/// Makes ten new recovery codes; all older ones end.
+#[utoipa::path(post, path = "/me/mfa/recovery-codes", tag = "second-factor", request_body = Proof, responses(
+    (status = 200, body = RecoveryCodes),
+    (status = 429, description = "too many wrong passwords or codes"),
+))]
+async fn recovery_codes(who: Employee, api: State, caller: Caller, Body(body): Body<Proof>) -> Answer<RecoveryCodes> {
+    let account = second_factor::employee(&api.app, &who.0.id).await?;
+    let codes = second_factor::new_recovery_codes(&api.app, &caller.0, &account, body.password, body.code).await?;
+    Ok(Data(codes.into()))
+}
+
+/// Switches the second factor off.
+///
+/// Asks for the password and a code. 409 when the account must have one.
+#[utoipa::path(post, path = "/me/mfa/disable", tag = "second-factor", request_body = Proof, responses(
+    (status = 200, description = "it is off"),
+    (status = 429, description = "too many wrong passwords or codes"),
+))]
+async fn disable(who: Employee, api: State, caller: Caller, Body(body): Body<Proof>) -> Answer<()> {
+    let account = second_factor::employee(&api.app, &who.0.id).await?;
+    second_factor::disable(&api.app, &caller.0, &account, body.password, body.code).await?;
+    Ok(Data(()))
+}
+
+/// The owner has seen that somebody else set the password: `password_reset` is null from now on.
+#[utoipa::path(post, path = "/me/password-reset/acknowledge", tag = "second-factor", responses((status = 200, description = "noted")))]
+async fn acknowledge(who: Employee, api: State, caller: Caller) -> Answer<()> {
+    let by = caller.0.employee(&who.0.email);
+    password_reset::acknowledge(&api.app, &by, who.0.id.as_str(), &who.0.email).await?;
+    Ok(Data(()))
+}
