@@ -31,6 +31,13 @@ export function app(root: string, api: string) {
           codeSplitting: {
             groups: [
               { name: 'start', tags: ['$initial'], priority: 1 },
+              // Not among the parts, which join small files: few people need it, and never to begin with.
+              {
+                name: 'second-factor',
+                test: /second-factor|node_modules[\\/](qrcode|dijkstrajs)[\\/]/,
+                priority: 2,
+                includeDependenciesRecursively: false,
+              },
               {
                 name: 'parts',
                 minShareCount: 2,

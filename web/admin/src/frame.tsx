@@ -11,6 +11,7 @@ import { useNavigation } from './navigation';
 import { ReadablePage } from './parts/allowed';
 
 const Palette = lazy(() => import('./palette'));
+const ResetBanner = lazy(() => import('@tidepool/shared/account/second-factor/reset-banner'));
 const TaskDrawer = lazy(async () => ({ default: (await import('./task-drawer')).TaskDrawer }));
 
 export default function Frame({ children }: { children: ReactNode }) {
@@ -35,9 +36,14 @@ export default function Frame({ children }: { children: ReactNode }) {
       <LiveButton />
     </div>
   );
+  const notice = me.data?.password_reset && (
+    <Suspense fallback={null}>
+      <ResetBanner reset={me.data.password_reset} onSeen={() => void me.refetch()} />
+    </Suspense>
+  );
   return (
     <LiveProvider>
-      <SideShell tag={t('app.tag')} items={items} account={me.data} tools={tools}>
+      <SideShell tag={t('app.tag')} items={items} account={me.data} tools={tools} notice={notice}>
         <ReadablePage>{children}</ReadablePage>
       </SideShell>
       <Suspense fallback={null}>

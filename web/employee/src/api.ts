@@ -10,8 +10,8 @@ export const api = apiClient<paths>(session);
 
 export const account: AccountApi = {
   options: () => unwrap(api.GET('/auth/options')),
-  login: async (email, password) =>
-    (await unwrap(api.POST('/auth/login', { body: { email, password } }))).token,
+  login: (email, password) => unwrap(api.POST('/auth/login', { body: { email, password } })),
+  secondFactor: async () => (await import('./second-factor')).secondFactor,
   logout: (token) => unwrap(api.POST('/auth/logout', { headers: { authorization: bearerOf(token) } })),
   changePassword: async (old, replacement) =>
     (await unwrap(api.POST('/me/password', { body: { old, new: replacement } }))).token,

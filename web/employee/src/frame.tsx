@@ -12,6 +12,7 @@ import { isShortcut, wishNewChat } from './shortcuts';
 
 const Palette = lazy(() => import('./palette'));
 const Help = lazy(() => import('./help'));
+const ResetBanner = lazy(() => import('@tidepool/shared/account/second-factor/reset-banner'));
 
 export default function Frame({ children }: { children: ReactNode }) {
   const { t } = useText();
@@ -41,6 +42,13 @@ export default function Frame({ children }: { children: ReactNode }) {
       items={items}
       account={profile.data}
       fill={location === '/'}
+      notice={
+        profile.data?.password_reset && (
+          <Suspense fallback={null}>
+            <ResetBanner reset={profile.data.password_reset} onSeen={() => void profile.refetch()} />
+          </Suspense>
+        )
+      }
       tools={
         <button
           type="button"

@@ -4,6 +4,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createContext, StrictMode, use, useSyncExternalStore, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
+import type { LoginStep, SecondFactorApi } from './account/second-factor/api';
 import { optionsQuery } from './account/use-options';
 import { ApiError } from './api/envelope';
 import { I18nProvider, loadLanguage, type Dictionaries } from './i18n/i18n';
@@ -14,13 +15,18 @@ import type { Session, SessionState } from './session/session';
 /** The part of an API that the shared account pages use; each app maps it to its own routes. */
 export interface AccountApi {
   options: () => Promise<{ sso: boolean; version: string }>;
-  /** Answers the token. */
-  login: (email: string, password: string) => Promise<string>;
+  /** Answers the token, or what is left to show for one. */
+  login: (email: string, password: string) => Promise<LoginAnswer>;
+  /** Fetched by the pages that need it. */
+  secondFactor: () => Promise<SecondFactorApi>;
   /** Ends this token, which the session has forgotten by then. */
   logout: (token: string) => Promise<unknown>;
   /** Answers the fresh token that replaces the ended one. */
   changePassword: (old: string, replacement: string) => Promise<string>;
 }
+
+/** As the server answers a login. */
+export type LoginAnswer = { token: string } | { mfa_token: string; mfa_enrolment: boolean };
 
 interface AppParts {
   session: Session;
@@ -34,6 +40,8 @@ interface AppValue {
   session: Session;
   account: AccountApi;
   ssoError: string | null;
+  /** What single sign-on has left to show. */
+  ssoStep: LoginStep | null;
 }
 
 /** Queries under this key belong to nobody and survive a change of account. */
@@ -79,7 +87,7 @@ function queryClient(session: Session): QueryClient {
 
 export async function startApp({ session, account, dictionaries, routes }: AppParts) {
   const base = new URL(document.baseURI).pathname.replace(/\/$/, '');
-  const { ssoError } = arrive(session, base);
+  const { ssoError, ssoStep } = arrive(session, base);
   const content = routes();
   const client = queryClient(session);
   // Every page shows something of it; asked for now, it arrives together with the page's code.
@@ -90,7 +98,7 @@ export async function startApp({ session, account, dictionaries, routes }: AppPa
   if (root === null) throw new Error('the page has no #root');
   createRoot(root).render(
     <StrictMode>
-      <Context value={{ session, account, ssoError }}>
+      <Context value={{ session, account, ssoError, ssoStep }}>
         <QueryClientProvider client={client}>
           <I18nProvider dictionaries={dictionaries} initial={loaded}>
             <Router base={base}>{content}</Router>

@@ -33,6 +33,7 @@ const ACTIONS = [
   'config.change',
   'task.failed',
   'shrimp.claim',
+  'auth.mfa',
   'secret.reveal',
 ];
 const FILTERS = ['action', 'level', 'operator', 'target', 'date'];

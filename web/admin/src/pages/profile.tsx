@@ -1,5 +1,6 @@
-// The administrator's profile: identity, appearance and language, password.
+// The administrator's profile: identity, appearance and language, password, second factor.
 import { PasswordForm } from '@tidepool/shared/account/password-form';
+import { SecondFactorCard } from '@tidepool/shared/account/second-factor/panel';
 import { Preferences } from '@tidepool/shared/account/preferences';
 import { Page } from '@tidepool/shared/shell/page';
 import { Card, Facts, NotSet, Panel } from '@tidepool/shared/ui/panel';
@@ -30,9 +31,14 @@ export default function Profile() {
             <Preferences />
           </Card>
         </div>
-        <Panel title={t('password.title')} icon={<KeyRound aria-hidden="true" />} query={me}>
-          {(data) => (data.has_password ? <PasswordForm email={data.email} /> : <p>{t('password.none')}</p>)}
-        </Panel>
+        <div className="grid gap-4">
+          <Panel title={t('password.title')} icon={<KeyRound aria-hidden="true" />} query={me}>
+            {(data) =>
+              data.has_password ? <PasswordForm email={data.email} /> : <p>{t('password.none')}</p>
+            }
+          </Panel>
+          <SecondFactorCard query={me} />
+        </div>
       </div>
     </Page>
   );

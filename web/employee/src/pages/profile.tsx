@@ -1,5 +1,6 @@
-// The employee's profile: identity, quota, appearance and language, password.
+// The employee's profile: identity, quota, appearance and language, password, second factor.
 import { PasswordForm } from '@tidepool/shared/account/password-form';
+import { SecondFactorCard } from '@tidepool/shared/account/second-factor/panel';
 import { Preferences } from '@tidepool/shared/account/preferences';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
@@ -46,6 +47,7 @@ export default function Profile() {
               data.has_password ? <PasswordForm email={data.email} /> : <p>{t('password.none')}</p>
             }
           </Panel>
+          <SecondFactorCard query={profile} />
         </div>
       </div>
     </Page>

@@ -1,7 +1,7 @@
 // Sign in with e-mail and password, or through the identity provider when the server has one.
 import { useMutation } from '@tanstack/react-query';
 import { KeyRound } from 'lucide-react';
-import { useEffect, useRef, useState, type SyntheticEvent } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState, type SyntheticEvent } from 'react';
 import { errorText } from '../api/error-text';
 import { useApp, useSession } from '../app';
 import { useI18n } from '../i18n/i18n';
@@ -11,7 +11,10 @@ import { Button, buttonClass } from '../ui/button';
 import { Field, PasswordField } from '../ui/field';
 import { fieldText, focusField } from '../ui/form';
 import { Notice } from '../ui/notice';
+import { Skeleton } from '../ui/states';
 import { useOptions } from './use-options';
+
+const LoginStep = lazy(() => import('./second-factor/login-step'));
 
 const ENDINGS = {
   ended: 'login.ended',
@@ -23,23 +26,27 @@ const ENDINGS = {
 export function LoginForm({ next }: { next: string }) {
   const i18n = useI18n();
   const { t } = i18n;
-  const { session, account, ssoError } = useApp();
+  const { session, account, ssoError, ssoStep } = useApp();
   const { endReason } = useSession();
   const options = useOptions();
   const form = useRef<HTMLFormElement>(null);
+  const [step, setStep] = useState(ssoStep);
+  /** Why the second factor led back here. */
+  const [back, setBack] = useState<string | null>(null);
   const [missing, setMissing] = useState({ email: false, password: false });
 
   const login = useMutation({
     mutationFn: (fields: { email: string; password: string }) => account.login(fields.email, fields.password),
-    onSuccess: (token) => {
+    onSuccess: (answer) => {
       // A sign-on that was begun and left must not let a later link take this session's place.
       takePending();
-      session.start(token);
+      if ('token' in answer) session.start(answer.token);
+      else setStep({ token: answer.mfa_token, enrolment: answer.mfa_enrolment });
     },
     onError: () => focusField(form.current, 'password'),
   });
 
-  useEffect(() => focusField(form.current, 'email'), []);
+  useEffect(() => focusField(form.current, 'email'), [step]);
 
   function submit(event: SyntheticEvent<HTMLFormElement>) {
     event.preventDefault();
@@ -53,7 +60,21 @@ export function LoginForm({ next }: { next: string }) {
     else login.mutate({ email, password });
   }
 
-  const failure = login.isError ? errorText(login.error, i18n) : null;
+  if (step !== null)
+    return (
+      <Suspense fallback={<Skeleton lines={3} />}>
+        <LoginStep
+          step={step}
+          onBack={(why) => {
+            login.reset();
+            setBack(why);
+            setStep(null);
+          }}
+        />
+      </Suspense>
+    );
+
+  const failure = login.isError ? errorText(login.error, i18n) : back;
   return (
     <div className="space-y-5">
       {failure !== null ? (

@@ -67,7 +67,7 @@ describe('arrive', () => {
     handOver('t1');
     history.replaceState(null, '', '/portal/#token=t1');
     const session = createSession(KEY);
-    expect(arrive(session, '/portal')).toEqual({ ssoError: null });
+    expect(arrive(session, '/portal')).toEqual({ ssoError: null, ssoStep: null });
     expect(session.state().token).toBe('t1');
     expect(location.pathname + location.search).toBe('/portal/profile?tab=1');
     expect(takePending()).toBeNull();
@@ -99,10 +99,23 @@ describe('arrive', () => {
     expect(location.hash).toBe('');
   });
 
+  it('hands a second factor that is left to show to the login page, from this browser alone', () => {
+    rememberPending('/profile');
+    handOver('step');
+    history.replaceState(null, '', '/#mfa_token=step&mfa_enrolment=true');
+    const session = createSession(KEY);
+    expect(arrive(session, '')).toEqual({ ssoError: null, ssoStep: { token: 'step', enrolment: true } });
+    expect(session.state().token).toBeNull();
+    expect(location.pathname + location.search + location.hash).toBe('/login?next=%2Fprofile');
+    history.replaceState(null, '', '/#mfa_token=theirs&mfa_enrolment=false');
+    expect(arrive(session, '')).toEqual({ ssoError: null, ssoStep: null });
+    expect(location.hash).toBe('');
+  });
+
   it('keeps the place when the provider refuses', () => {
     rememberPending('/profile');
     history.replaceState(null, '', '/#sso_error=no');
-    expect(arrive(createSession(KEY), '')).toEqual({ ssoError: 'no' });
+    expect(arrive(createSession(KEY), '')).toEqual({ ssoError: 'no', ssoStep: null });
     expect(location.pathname + location.search).toBe('/login?next=%2Fprofile');
   });
 });

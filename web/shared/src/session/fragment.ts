@@ -3,17 +3,25 @@
 
 export interface HandOver {
   token?: string;
+  /** A second factor is left to show. */
+  mfaToken?: string;
+  mfaEnrolment?: boolean;
   ssoError?: string;
 }
 
 export function takeHandOver(location: Location, history: History): HandOver {
   const fields = new URLSearchParams(location.hash.replace(/^#/, ''));
   const token = fields.get('token') ?? undefined;
+  const mfaToken = fields.get('mfa_token') ?? undefined;
   const ssoError = fields.get('sso_error') ?? undefined;
-  if (token === undefined && ssoError === undefined) return {};
+  if (token === undefined && mfaToken === undefined && ssoError === undefined) return {};
   // An absolute path: a bare '?…' would be resolved against <base>, not against the page.
   history.replaceState(history.state, '', location.pathname + location.search);
-  return { ...(token && { token }), ...(ssoError && { ssoError }) };
+  return {
+    ...(token && { token }),
+    ...(mfaToken && { mfaToken, mfaEnrolment: fields.get('mfa_enrolment') === 'true' }),
+    ...(ssoError && { ssoError }),
+  };
 }
 
 /**

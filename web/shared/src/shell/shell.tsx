@@ -19,6 +19,8 @@ interface ShellProps {
   account: Account | undefined;
   /** Stands above the navigation, and in the header under 768 px: search, the state of live updates. */
   tools?: ReactNode;
+  /** Stands above every page until it is dealt with. */
+  notice?: ReactNode;
   children: ReactNode;
 }
 
@@ -29,7 +31,15 @@ interface HeaderShellProps extends ShellProps {
   tools?: ReactNode;
 }
 
-export function HeaderShell({ tag, items, account, fill = false, tools, children }: HeaderShellProps) {
+export function HeaderShell({
+  tag,
+  items,
+  account,
+  fill = false,
+  tools,
+  notice,
+  children,
+}: HeaderShellProps) {
   return (
     <div className={`flex flex-col ${fill ? 'h-dvh' : 'min-h-dvh'}`}>
       <SkipLink />
@@ -46,6 +56,7 @@ export function HeaderShell({ tag, items, account, fill = false, tools, children
           </div>
         </div>
       </header>
+      {notice}
       <Main fill={fill}>{children}</Main>
       {!fill && (
         <footer className="hidden px-6 pb-4 text-end md:block">
@@ -57,7 +68,7 @@ export function HeaderShell({ tag, items, account, fill = false, tools, children
   );
 }
 
-export function SideShell({ tag, items, account, tools, children }: ShellProps) {
+export function SideShell({ tag, items, account, tools, notice, children }: ShellProps) {
   return (
     <div className="flex min-h-dvh flex-col md:flex-row">
       <SkipLink />
@@ -84,7 +95,10 @@ export function SideShell({ tag, items, account, tools, children }: ShellProps) 
           </div>
         </div>
       </header>
-      <Main>{children}</Main>
+      <div className="flex min-w-0 flex-1 flex-col">
+        {notice}
+        <Main>{children}</Main>
+      </div>
       <NewVersion />
     </div>
   );
