@@ -54,7 +54,7 @@ words! {
         None = "none", Unknown = "unknown", Own = "own", Adopted = "adopted", Shared = "shared", Opened = "opened",
     }
     CellState of store::cell::State {
-        Unknown = "unknown", Foreign = "foreign", Unconfined = "unconfined", Confined = "confined",
+        Unknown = "unknown", Foreign = "foreign", Unconfined = "unconfined", Confined = "confined", Altered = "altered",
     }
     Origin of store::binding::Origin { Assigned = "assigned", Claimed = "claimed", Profession = "profession" }
     EntryStatus of store::pool::Status { Idle = "idle", Allocated = "allocated", Maintenance = "maintenance" }

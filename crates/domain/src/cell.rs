@@ -4,6 +4,7 @@
 use base::cell::{Effective, Limits, Openings};
 use base::id::{InstanceId, TaskId};
 use base::{Error, Kind, Result};
+use jiff::SignedDuration;
 pub use store::cell::Subject;
 use store::cell::{self, State};
 use store::instance::{self, Instance};
@@ -13,7 +14,7 @@ use crate::App;
 use crate::alert::{self, Rule};
 use crate::assistant::cell as on_server;
 use crate::audit::{self, Action, By, Changes, Deed};
-use crate::health::sweep::{Looked, Post};
+use crate::health::sweep::{Looked, Member, Post};
 use crate::task::{self, ConfineInstance};
 
 /// The most instances that one request brings into their cells.
@@ -82,7 +83,7 @@ async fn require_unit(tx: &mut Tx, instance: &Instance) -> Result<()> {
     }
     match cell::find(&mut *tx, &instance.id()).await?.state {
         State::Foreign => Err(Error::conflict(format!("the unit of {} is not ours: it has no cell", instance.id))),
-        State::Unknown | State::Unconfined | State::Confined => Ok(()),
+        State::Unknown | State::Unconfined | State::Confined | State::Altered => Ok(()),
     }
 }
 
@@ -92,25 +93,30 @@ pub async fn open(app: &App, by: &By, id: &InstanceId, openings: Openings) -> Re
     let instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let cell = cell::find(&mut tx, id).await?;
     let before = cell.openings();
-    if before == openings {
+    // The unit follows by a task. Where that failed, asking for the same again is how it is tried again.
+    let is_in_a_cell = matches!(cell.state, State::Confined | State::Altered);
+    let is_written = !is_in_a_cell || cell.openings_written() == openings;
+    if before == openings && is_written {
         return Ok(None);
     }
     if openings.is_root() && instance.pooled {
         return Err(Error::conflict("a pool holds it: take it out of the pool before its cell is opened"));
     }
-    cell::set_openings(&mut tx, id, &openings).await?;
-    let detail = Changes::default().field("openings", &named(&before), &named(&openings)).text();
-    let deed = match openings.is_root() {
-        true => Deed::warn(Action::InstanceUpdate, &instance.id, &detail),
-        false => Deed::info(Action::InstanceUpdate, &instance.id, &detail),
-    };
-    audit::record(app, &mut tx, by, deed).await?;
+    if before != openings {
+        cell::set_openings(&mut tx, id, &openings).await?;
+        let detail = Changes::default().field("openings", &named(&before), &named(&openings)).text();
+        let deed = match openings.is_root() {
+            true => Deed::warn(Action::InstanceUpdate, &instance.id, &detail),
+            false => Deed::info(Action::InstanceUpdate, &instance.id, &detail),
+        };
+        audit::record(app, &mut tx, by, deed).await?;
+    }
     // Until its next check it would still be offered.
     if openings.is_root() && instance.isolation.is_offered() {
         instance::set_isolation(&mut tx, id, instance::Isolation::Opened, &instance.runs_as).await?;
     }
     let task = match cell.state {
-        State::Confined => Some(enqueue(app, &mut tx, by, id, None).await?),
+        State::Confined | State::Altered => Some(enqueue(app, &mut tx, by, id, None).await?),
         State::Unknown | State::Foreign | State::Unconfined => None,
     };
     tx.commit().await?;
@@ -171,11 +177,13 @@ pub async fn observe(app: &App, post: &Post, looked: &Looked) -> Result<()> {
     for (number, member) in post.instances.iter().enumerate().filter(|(_, member)| !member.busy) {
         let Some(answer) = looked.of(number).filter(|answer| answer.complete) else { continue };
         let known = member.cell.as_ref().map_or(State::Unknown, |cell| cell.state);
-        if let Some(state) = answer.confinement.map(on_server::seen).filter(|state| *state != known) {
+        if let Some(state) = on_server::seen_in(answer, member.cell.as_ref()).filter(|state| *state != known) {
             note_state(app, &member.instance, known, state).await?;
         }
-        if let Some(bytes) = answer.home_bytes.and_then(|bytes| i64::try_from(bytes).ok()) {
-            note_disk(app, &member.instance, bytes).await?;
+        match answer.home_bytes.and_then(|bytes| i64::try_from(bytes).ok()) {
+            Some(bytes) => note_disk(app, &member.instance, bytes).await?,
+            None if answer.home_owner.is_some() => note_uncounted(app, member).await?,
+            None => {}
         }
     }
     Ok(())
@@ -190,9 +198,33 @@ async fn note_state(app: &App, instance: &Instance, before: State, state: State)
     cell::set_state(&mut tx, &instance.id(), state).await?;
     // Somebody with root on the server changed the unit by hand.
     if before == State::Confined {
-        let detail = format!("its cell is gone from its unit: {}", state.as_str());
+        let detail = match state {
+            State::Altered => {
+                "its unit is altered: it is not what was written, or files beside it change it".to_owned()
+            }
+            _ => format!("its cell is gone from its unit: {}", state.as_str()),
+        };
         audit::record(app, &mut tx, &By::system(), Deed::warn(Action::InstanceUpdate, &instance.id, &detail)).await?;
     }
+    Ok(tx.commit().await?)
+}
+
+/// How long a home may go without being counted. It is asked for every half hour.
+const UNCOUNTED: SignedDuration = SignedDuration::from_hours(2);
+
+/// A home with so many files that nobody comes to their end in time may take anything.
+async fn note_uncounted(app: &App, member: &Member) -> Result<()> {
+    let instance = &member.instance;
+    let last = member.cell.as_ref().and_then(|cell| cell.measured_at).unwrap_or(instance.created_at);
+    if app.clock.now().duration_since(last) < UNCOUNTED {
+        return Ok(());
+    }
+    let message = format!("what the home of {} takes of the disk could not be counted for two hours", instance.name);
+    let mut tx = app.db.begin().await?;
+    if instance::lock(&mut tx, &instance.id()).await?.is_none() {
+        return Ok(());
+    }
+    alert::raise(app, &mut tx, Rule::DiskOverLimit, &format!("instance:{}", instance.id), &message).await?;
     Ok(tx.commit().await?)
 }
 

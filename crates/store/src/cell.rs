@@ -17,6 +17,8 @@ word! {
         /// Its unit is ours and has no cell.
         Unconfined = "unconfined",
         Confined = "confined",
+        /// Its unit has a cell, but is not what was written, or files beside it change it.
+        Altered = "altered",
     }
 }
 
@@ -30,6 +32,9 @@ record! {
         pub left_out: String,
         pub not_enforced: String,
         openings: String,
+        openings_written: String,
+        /// The SHA-256 of the unit as it was written last; empty where that is not known.
+        pub unit_hash: String,
         pub home_bytes: Option<i64>,
         pub measured_at: Option<Timestamp>,
     }
@@ -45,13 +50,26 @@ impl Cell {
             left_out: String::new(),
             not_enforced: String::new(),
             openings: String::new(),
+            openings_written: String::new(),
+            unit_hash: String::new(),
             home_bytes: None,
             measured_at: None,
         }
     }
 
+    /// What it is asked to leave open.
     pub fn openings(&self) -> Openings {
         Openings::parse(&self.openings)
+    }
+
+    /// What the cell in its unit leaves open.
+    pub fn openings_written(&self) -> Openings {
+        Openings::parse(&self.openings_written)
+    }
+
+    /// Both: what may be open now, or will be when its task has run.
+    pub fn openings_at_most(&self) -> Openings {
+        Openings::of(self.openings().iter().chain(self.openings_written().iter()))
     }
 }
 
@@ -84,19 +102,33 @@ pub async fn set_state(conn: impl Into<Conn<'_>>, id: &InstanceId, state: State)
     conn.into().run(sql, args![id.as_str(), state]).await.map(drop)
 }
 
-/// Writes what became of a unit that was just written.
-pub async fn set_written(
-    conn: impl Into<Conn<'_>>,
-    id: &InstanceId,
-    state: State,
-    score: Option<i64>,
-    left_out: &str,
-    not_enforced: &str,
-) -> Result<()> {
-    let sql = "INSERT INTO cell (instance_id, state, score, left_out, not_enforced) VALUES (?, ?, ?, ?, ?) \
-        ON CONFLICT (instance_id) DO UPDATE SET state = excluded.state, score = excluded.score, \
-        left_out = excluded.left_out, not_enforced = excluded.not_enforced";
-    conn.into().run(sql, args![id.as_str(), state, score, left_out, not_enforced]).await.map(drop)
+/// What is known of the cell in a unit that was just written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub state: State,
+    pub score: Option<i64>,
+    pub left_out: Vec<String>,
+    pub not_enforced: Vec<String>,
+    pub openings: Openings,
+}
+
+pub async fn set_written(conn: impl Into<Conn<'_>>, id: &InstanceId, written: &Written) -> Result<()> {
+    let sql = "INSERT INTO cell (instance_id, state, score, left_out, not_enforced, openings_written) VALUES (?, ?, ?, ?, ?, ?) \
+        ON CONFLICT (instance_id) DO UPDATE SET state = excluded.state, score = excluded.score, left_out = excluded.left_out, \
+        not_enforced = excluded.not_enforced, openings_written = excluded.openings_written";
+    let Written { state, score, left_out, not_enforced, openings } = written;
+    let (left_out, not_enforced) = (left_out.join(","), not_enforced.join(","));
+    conn.into()
+        .run(sql, args![id.as_str(), *state, *score, left_out, not_enforced, openings.to_string()])
+        .await
+        .map(drop)
+}
+
+/// Writes which unit was just written.
+pub async fn set_unit_hash(conn: impl Into<Conn<'_>>, id: &InstanceId, hash: &str) -> Result<()> {
+    let sql = "INSERT INTO cell (instance_id, unit_hash) VALUES (?, ?) \
+        ON CONFLICT (instance_id) DO UPDATE SET unit_hash = excluded.unit_hash";
+    conn.into().run(sql, args![id.as_str(), hash]).await.map(drop)
 }
 
 pub async fn set_openings(tx: &mut Tx, id: &InstanceId, openings: &Openings) -> Result<()> {

@@ -22,6 +22,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (15, "cell", include_str!("../migrations/0015_cell.sql")),
     (16, "roles", include_str!("../migrations/0016_roles.sql")),
     (17, "second_factor", include_str!("../migrations/0017_second_factor.sql")),
+    (18, "cell_written", include_str!("../migrations/0018_cell_written.sql")),
 ];
 
 /// The schema version that this binary knows.

@@ -120,9 +120,13 @@ pub struct CellDetail {
     score: Option<f64>,
     /// Directives that the server cannot do, and that were left out.
     left_out: Vec<String>,
-    /// Directives that the server takes without carrying them out: it lacks a cgroup controller or BPF.
+    /// What the server takes without carrying it out, for lack of a cgroup controller, BPF or quotas; and exceptions that it needs, such as a
+    /// cloud's metadata address that is its name server.
     not_enforced: Vec<String>,
+    /// What it is asked to leave open.
     openings: Vec<CellOpening>,
+    /// What the cell in its unit leaves open. It differs until a task has written the unit, and where that failed.
+    openings_written: Vec<CellOpening>,
     /// The limits that hold for it.
     limits: HeldLimits,
     /// What is set for this instance itself.
@@ -140,6 +144,7 @@ fn shaped(api: &Api, shown: cell::Shown) -> CellDetail {
         left_out: names(&shown.cell.left_out),
         not_enforced: names(&shown.cell.not_enforced),
         openings: shown.cell.openings().iter().map(CellOpening::from).collect(),
+        openings_written: shown.cell.openings_written().iter().map(CellOpening::from).collect(),
         limits: shown.limits.into(),
         own_limits: shown.own.into(),
         home_bytes: shown.cell.home_bytes,

@@ -66,8 +66,8 @@ pub struct InstanceItem {
     /// (somebody else made its user, home or container: never cleaned or deleted), `shared` (it runs as root or as the login user, or in a home that
     /// is another's too), `opened` (its cell is open for what makes it root), `unknown` (nobody has looked yet).
     isolation: Isolation,
-    /// How its program is confined: `confined` runs in its cell, `unconfined` runs as its user without one, `foreign` has a unit that is
-    /// not ours and so no cell, `unknown` is not on its server, or nobody has looked yet.
+    /// How its program is confined: `confined` runs in its cell, `altered` has a cell in its unit that somebody changed on the server,
+    /// `unconfined` runs as its user without one, `foreign` has a unit that is not ours and so no cell, `unknown` is not on its server, or nobody has looked yet.
     cell: CellState,
     /// What its home takes of the disk, as last counted; null before.
     home_bytes: Option<i64>,

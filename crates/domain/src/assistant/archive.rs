@@ -15,14 +15,14 @@ fn of(assistant: &Assistant) -> Archive<'_> {
 }
 
 /// Moves the home away, with everything in it that whoever had the instance may have left. The caller made sure that the platform made
-/// it. From then on no upgrade goes back to it.
+/// it. From then on neither an upgrade nor a change of the cell goes back to it.
 pub async fn put_away(assistant: &Assistant, name: &str) -> Result<()> {
     Ok(of(assistant).put_home_away(name).await?)
 }
 
-/// Copies the state of a stopped instance, with what it ran and how, to go back to.
-pub async fn snapshot(assistant: &Assistant, name: &str, version: &str, unit: &str) -> Result<()> {
-    Ok(of(assistant).snapshot(name, version, unit).await?)
+/// Copies the state of a stopped instance, with what it ran and how, to go back to; and what is known of the unit that it gets now.
+pub async fn snapshot(assistant: &Assistant, name: &str, version: &str, unit: &str, next: &str) -> Result<()> {
+    Ok(of(assistant).snapshot(name, version, unit, next).await?)
 }
 
 /// Takes a snapshot away that is not to be gone back to.

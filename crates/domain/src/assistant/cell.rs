@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use base::cell::{Effective, Limits, Openings};
 use base::id::{ProfessionId, ServerId};
 use base::{Error, Result};
+use openclaw::sweep::Answer;
 use openclaw::unit::cell::{ENFORCED_BY, Enforcer};
 use openclaw::unit::{Cell, Confinement, cell as text};
 use remote::host::cell::{self as host_cell, Ability, Part};
-use remote::host::{Command, Output, users};
-use store::cell::{self, State, Subject};
+use remote::host::users::{self, Account};
+use remote::host::{Command, Output};
+use store::cell::{self, State, Subject, Written};
 use store::instance::{self, Instance};
 use store::{Db, pool};
 
-use super::{Assistant, settings, unit};
+use super::{Assistant, settings, unit, unix_user};
 use crate::App;
 
 /// What an instance, its profession and its server say together.
@@ -37,6 +39,8 @@ pub struct Plan {
 
 /// How the disk's limit is named where the server has no quota for it: then there is an alert, and nothing else.
 const DISK: &str = "disk quota";
+/// How it is named that somebody may log in as its user, whom the platform did not make: sshd then opens sockets outside of the cell.
+const ACCOUNT: &str = "closed account";
 
 /// How long what a server can do is taken for granted: a fleet of instances on it is made without trying everything for each.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
@@ -64,7 +68,8 @@ impl Abilities {
         }
         host_cell::put_program(&assistant.host, text::SYSTEMCTL, text::SYSTEMCTL_TEXT).await?;
         let ability = host_cell::ability(&assistant.host, &parts(cell)?).await?;
-        if ability.broken.is_none() {
+        // What somebody has to repair there is looked at again when they have.
+        if ability.broken.is_none() && missing(&ability).is_empty() {
             let known = Known { at: Instant::now(), keys, ability: ability.clone() };
             self.lock().insert(server.clone(), known);
         }
@@ -92,6 +97,10 @@ pub async fn plan(app: &App, assistant: &Assistant) -> Result<Plan> {
     if let Some(why) = ability.broken {
         return Err(Error::conflict("the server starts no program in a cell").with_operator(why));
     }
+    let missing = missing(&ability);
+    if !missing.is_empty() && !app.assistants.weak_cells {
+        return Err(Error::conflict(format!("the server cannot do {}: no cell holds without it", missing.join(", "))));
+    }
     let not_enforced = not_enforced(&ability);
     cell.resolvers = ability.resolvers;
     cell.left_out = ability.refused.into_iter().map(|(name, _)| name).collect();
@@ -113,7 +122,12 @@ fn parts(cell: &Cell) -> Result<Vec<Part>> {
         .collect())
 }
 
-/// The directives that a server takes without carrying them out: it lacks what they need.
+/// What a server cannot do of that which a cell needs.
+fn missing(ability: &Ability) -> Vec<&str> {
+    ability.refused.iter().map(|(name, _)| name.as_str()).filter(|name| text::is_required(name)).collect()
+}
+
+/// What a server does not carry out of the directives that it takes: it lacks what they need, or needs an exception itself.
 pub fn not_enforced(ability: &Ability) -> Vec<String> {
     let has = |enforcer: &Enforcer| match enforcer {
         Enforcer::Controller(name) => ability.controllers.iter().any(|one| one == name),
@@ -122,7 +136,9 @@ pub fn not_enforced(ability: &Ability) -> Vec<String> {
     };
     let refused = |name: &str| ability.refused.iter().any(|(one, _)| one == name);
     let lacking = ENFORCED_BY.iter().filter(|(name, enforcer)| !has(enforcer) && !refused(name));
-    lacking.map(|(name, _)| (*name).to_owned()).collect()
+    let open = text::metadata_left_open(&ability.resolvers);
+    let exceptions = open.iter().map(|address| format!("IPAddressDeny={address} (its name server)"));
+    lacking.map(|(name, _)| (*name).to_owned()).chain(exceptions).collect()
 }
 
 /// Every directive of a cell for an instance that is yet to be made below a folder: for the test of a server.
@@ -145,18 +161,74 @@ pub fn sample(base_dir: &str) -> Result<Vec<Part>> {
 /// Writes down what a unit that was just written confines, and how safe systemd says that it is.
 pub async fn record(app: &App, assistant: &Assistant, plan: Option<&Plan>) -> Result<()> {
     let score = host_cell::score(&assistant.host, &assistant.place.unit).await?;
-    let (state, left_out, not_enforced) = match plan {
-        Some(plan) => {
-            let (home, most) = (&assistant.place.home, plan.cell.limits.disk_mib);
-            let mut not_enforced = plan.not_enforced.clone();
-            if !users::limit_disk(&assistant.host, home, most).await? {
-                not_enforced.push(DISK.to_owned());
-            }
-            (State::Confined, plan.cell.left_out.join(","), not_enforced.join(","))
+    let written = match plan {
+        Some(plan) => Written {
+            state: State::Confined,
+            score,
+            left_out: plan.cell.left_out.clone(),
+            not_enforced: limited(app, assistant, plan).await?,
+            openings: plan.cell.openings.clone(),
+        },
+        None => {
+            // Outside of its cell no limit holds for it.
+            users::limit_disk(&assistant.host, &assistant.place.home, 0).await?;
+            unconfined(State::Unconfined, score)
         }
-        None => (State::Unconfined, String::new(), String::new()),
     };
-    Ok(cell::set_written(&app.db, &assistant.id(), state, score, &left_out, &not_enforced).await?)
+    Ok(cell::set_written(&app.db, &assistant.id(), &written).await?)
+}
+
+fn unconfined(state: State, score: Option<i64>) -> Written {
+    Written { state, score, left_out: vec![], not_enforced: vec![], openings: Openings::default() }
+}
+
+/// Limits the disk, and names all that the server does not carry out of a cell.
+async fn limited(app: &App, assistant: &Assistant, plan: &Plan) -> Result<Vec<String>> {
+    let mut not_enforced = plan.not_enforced.clone();
+    // Whoever is in the server's own user namespace may change the project of its own files, and so whose quota they count for.
+    let is_bound = plan.cell.directives()?.iter().any(|one| one.name == "PrivateUsers");
+    let is_limited = users::limit_disk(&assistant.host, &assistant.place.home, plan.cell.limits.disk_mib).await?;
+    if !is_limited || !is_bound {
+        not_enforced.push(DISK.to_owned());
+    }
+    if unix_user::account(app, assistant, &plan.cell.openings).await? == Account::Foreign {
+        not_enforced.push(ACCOUNT.to_owned());
+    }
+    Ok(not_enforced)
+}
+
+/// Writes down what the unit on the server confines, whoever wrote it: after a change that was taken back.
+pub async fn record_there(app: &App, assistant: &Assistant) -> Result<()> {
+    let there = unit::read(assistant).await?.unwrap_or_default();
+    let score = host_cell::score(&assistant.host, &assistant.place.unit).await?;
+    let written = match seen(Confinement::of(&there)) {
+        State::Confined => {
+            // What the server carries out is asked of the server; one that does not say so now said it before.
+            let not_enforced = match plan(app, assistant).await {
+                Ok(plan) => limited(app, assistant, &plan).await?,
+                Err(_) => {
+                    let known = cell::find(&app.db, &assistant.id()).await?.not_enforced;
+                    known.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+                }
+            };
+            let left_out = text::left_out_of(&there).into_iter().map(str::to_owned).collect();
+            Written { state: State::Confined, score, left_out, not_enforced, openings: text::openings_of(&there) }
+        }
+        state => unconfined(state, score),
+    };
+    Ok(cell::set_written(&app.db, &assistant.id(), &written).await?)
+}
+
+/// What a look at a whole unit means for the record. The line above a cell proves nothing: it counts while the unit is what was written, and
+/// no file beside it changes it.
+pub fn seen_in(answer: &Answer, known: Option<&cell::Cell>) -> Option<State> {
+    let state = seen(answer.confinement?);
+    let is_written = match (known.map(|cell| cell.unit_hash.as_str()), &answer.unit_hash) {
+        (Some(written), Some(there)) => written.is_empty() || written == there,
+        _ => true,
+    };
+    let is_whole = is_written && !answer.unit.has_drop_ins;
+    Some(if state == State::Confined && !is_whole { State::Altered } else { state })
 }
 
 /// What a look at a unit file means for the record.
@@ -181,6 +253,10 @@ pub async fn run(assistant: &Assistant, command: Command) -> Result<Output> {
 pub fn verdict(ability: &Ability) -> std::result::Result<String, String> {
     if let Some(why) = &ability.broken {
         return Err(why.clone());
+    }
+    let missing = missing(ability);
+    if !missing.is_empty() {
+        return Err(format!("it cannot do {}, without which no cell holds", missing.join(", ")));
     }
     let refused: Vec<String> = ability.refused.iter().map(|(name, _)| name.clone()).collect();
     let not_enforced = not_enforced(ability);

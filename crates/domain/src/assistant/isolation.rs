@@ -37,7 +37,7 @@ impl Seen {
     }
 }
 
-/// What follows from what was seen. `made` are the users that the platform made for this instance; among its neighbours it may be itself.
+/// What follows from what was seen. What is still open in its unit counts as much as what was asked for. `made` are the users that the platform made for this instance; among its neighbours it may be itself.
 fn judge(
     instance: &Instance,
     seen: &Seen,
@@ -90,7 +90,7 @@ pub async fn observe(app: &App, server: &str, all: &[Instance], seen: &[(usize, 
     let cells: HashMap<String, Openings> = cell::of_server(&app.db, server)
         .await?
         .into_iter()
-        .map(|cell| (cell.instance_id.clone(), cell.openings()))
+        .map(|cell| (cell.instance_id.clone(), cell.openings_at_most()))
         .collect();
     let closed = Openings::default();
     for (number, seen) in seen {
@@ -112,7 +112,7 @@ pub async fn of(app: &App, instance: &Instance, seen: &Seen) -> Result<Isolation
     let users = unix_user::of_instance(&app.db, &instance.id()).await?;
     let neighbours = instance::neighbours(&app.db, &server, &instance.id()).await?;
     let made: Vec<String> = made(&users, instance).collect();
-    let openings = cell::find(&app.db, &instance.id()).await?.openings();
+    let openings = cell::find(&app.db, &instance.id()).await?.openings_at_most();
     Ok(judge(instance, seen, &openings, &made, &neighbours))
 }
 

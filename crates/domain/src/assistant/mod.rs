@@ -55,6 +55,8 @@ pub struct Defaults {
     pub least_memory: u64,
     /// Whether a server may be the machine itself, on which the platform runs.
     pub local_server: bool,
+    /// Whether servers that cannot do what a cell needs get assistants all the same, in cells without it.
+    pub weak_cells: bool,
 }
 
 impl Default for Defaults {
@@ -70,6 +72,7 @@ impl Default for Defaults {
             settle: Duration::from_secs(10),
             least_memory: 1 << 30,
             local_server: false,
+            weak_cells: false,
         }
     }
 }

@@ -5,19 +5,76 @@ use std::time::Duration;
 
 use base::{Error, Result};
 use openclaw::Version;
+use remote::host::file::Hash;
+use remote::host::users;
 use store::instance;
 
-use super::{Assistant, archive, health, service, unit};
+use super::{Assistant, archive, cell, debt, health, install, service, unit};
 use crate::task::Context;
 
 /// The first message to a cold assistant takes its time.
 const CHAT: Duration = Duration::from_secs(90);
 
-/// Stops the instance and copies what is gone back to. Where that fails, nothing was changed, and it goes on as it was.
-pub async fn begin(context: &Context, assistant: &Assistant, name: &str, current: &Version, unit: &str) -> Result<()> {
+/// What an earlier attempt of the same task left. What it changed is taken back here; the error says that, and ends this attempt.
+///
+/// The snapshot is older than what was written since. So it is gone back to only while the unit is the very one which that attempt wrote:
+/// anything else means that the instance was changed or cleaned in between, and its state is newer than the copy.
+pub async fn settle_earlier(context: &Context, assistant: &Assistant, name: &str, change: &str) -> Result<()> {
+    let Some(kept) = archive::find(assistant, name).await? else { return Ok(()) };
+    let there = unit::read(assistant).await?.unwrap_or_default();
+    let is_the_attempts = match hashes(&kept).0 {
+        // A release before this one did not write it down; its upgrades changed the version.
+        "" => !there.contains(&install::program(&parse(&kept.version)?)),
+        next => there != kept.unit && Hash::of(there.as_bytes()).as_str() == next,
+    };
+    if kept.used {
+        // It was taken back, perhaps not to its end.
+        if is_the_attempts {
+            run_again(context, assistant, &kept).await?;
+        } else {
+            cell::record_there(&context.app, assistant).await?;
+            if debt::of(&context.app, assistant).await?.owed.is_start() {
+                service::start(context, assistant).await?;
+            }
+        }
+        return Err(Error::conflict(format!("{change} failed and was taken back; see the first attempt")));
+    }
+    if is_the_attempts {
+        context.log("an attempt was broken off: back to before it").await?;
+        go_back(context, assistant, name).await?;
+        return Err(Error::conflict(format!("{change} was broken off and taken back")));
+    }
+    if there != kept.unit {
+        return Err(Error::conflict(format!("{change} was broken off, and something else changed its unit since")));
+    }
+    // Nothing was changed yet. It may have run since the copy was begun: the copy may be torn, and is not gone back to.
+    archive::discard(assistant, name).await
+}
+
+/// The hashes of the unit that the attempt writes, and of the one that was written before it.
+fn hashes(kept: &archive::Snapshot) -> (&str, &str) {
+    kept.next.split_once(' ').unwrap_or((&kept.next, ""))
+}
+
+fn parse(version: &str) -> Result<Version> {
+    version.parse().map_err(|why: String| Error::internal(why))
+}
+
+/// Stops the instance and copies what is gone back to. Where that fails, nothing was changed, and it goes on as it was. `next` is the unit
+/// that it gets.
+pub async fn begin(
+    context: &Context,
+    assistant: &Assistant,
+    name: &str,
+    current: &Version,
+    unit: &str,
+    next: &str,
+) -> Result<()> {
     let taken = async {
         service::stop(context, assistant).await?;
-        archive::snapshot(assistant, name, &current.to_string(), unit).await?;
+        let before = store::cell::find(&context.app.db, &assistant.id()).await?.unit_hash;
+        let hashes = format!("{} {before}", Hash::of(next.as_bytes()).as_str());
+        archive::snapshot(assistant, name, &current.to_string(), unit, &hashes).await?;
         context.log(&format!("snapshot {name} of {current} taken")).await
     };
     let Err(error) = taken.await else { return Ok(()) };
@@ -42,14 +99,19 @@ pub async fn go_back(context: &Context, assistant: &Assistant, name: &str) -> Re
     let kept = archive::find(assistant, name).await?;
     let kept = kept.ok_or_else(|| Error::internal("the snapshot to go back to is gone"))?;
     service::stop(context, assistant).await?;
+    // What is unpacked lies beside what is there: together they may be more than the home may take. The limit is set again with the unit.
+    users::limit_disk(&assistant.host, &assistant.place.home, 0).await?;
     archive::restore(assistant, name).await?;
     context.log(&format!("snapshot {name} of {} put back", kept.version)).await?;
     run_again(context, assistant, &kept).await
 }
 
 /// The last part of going back: a worker may have gone away before it.
-pub async fn run_again(context: &Context, assistant: &Assistant, kept: &archive::Snapshot) -> Result<()> {
+async fn run_again(context: &Context, assistant: &Assistant, kept: &archive::Snapshot) -> Result<()> {
     unit::put(assistant, &kept.unit).await?;
+    // What was known of it before: somebody may have changed it by hand.
+    unit::note(&context.app, assistant, hashes(kept).1).await?;
     instance::set_version(&context.app.db, &assistant.id(), &kept.version).await?;
-    service::start(context, assistant).await
+    service::start(context, assistant).await?;
+    cell::record_there(&context.app, assistant).await
 }

@@ -8,8 +8,9 @@ use remote::host::Actor;
 use remote::host::file::{Expect, Hash};
 use remote::host::{systemd, users};
 
-use super::{Assistant, cell, install, settings};
+use super::{Assistant, cell, install, settings, unix_user};
 use crate::App;
+use crate::audit::{self, Action, By, Deed};
 
 const MOST: usize = 64 * 1024;
 
@@ -33,6 +34,8 @@ pub struct Draft {
     pub text: String,
     /// None: it has no cell.
     cell: Option<cell::Plan>,
+    /// What the cell that is there has, and this one has not: the server cannot do it any more.
+    weaker_by: Vec<String>,
 }
 
 /// Whether the unit on the server is ours and starts this version.
@@ -46,15 +49,20 @@ pub async fn draft(app: &App, assistant: &Assistant, version: &Version, confine:
     let place = &assistant.place;
     let owner =
         place.owner.clone().ok_or_else(|| Error::from(Kind::Internal).with_operator("a unit before its home"))?;
+    let there = read(assistant).await?;
     let is_confined = match confine {
         Confine::Yes => true,
         Confine::No => false,
-        Confine::Keep => {
-            let there = read(assistant).await?;
-            there.is_none_or(|text| Confinement::of(&text) != Confinement::Unconfined)
-        }
+        Confine::Keep => there.as_ref().is_none_or(|text| Confinement::of(text) != Confinement::Unconfined),
     };
     let cell = if is_confined { Some(cell::plan(app, assistant).await?) } else { None };
+    let weaker_by = match (&cell, &there) {
+        (Some(plan), Some(there)) if Confinement::of(there) == Confinement::Confined => {
+            let before = openclaw::unit::cell::left_out_of(there);
+            plan.cell.left_out.iter().filter(|key| !before.contains(&key.as_str())).cloned().collect()
+        }
+        _ => vec![],
+    };
     let unit = openclaw::unit::Unit {
         name: place.name.clone(),
         description: described(&assistant.instance.name, &assistant.instance.id),
@@ -67,15 +75,22 @@ pub async fn draft(app: &App, assistant: &Assistant, version: &Version, confine:
         port: settings::port(&assistant.instance)?,
         cell: cell.as_ref().map(|plan| plan.cell.clone()),
     };
-    Ok(Draft { text: unit.render()?, cell })
+    Ok(Draft { text: unit.render()?, cell, weaker_by })
 }
 
 /// Puts a draft in the unit's place, and writes down what it confines; says whether it changed.
 pub async fn put_draft(app: &App, assistant: &Assistant, draft: &Draft) -> Result<bool> {
-    if let (Some(_), Some(owner)) = (&draft.cell, &assistant.place.owner) {
-        users::forbid_manager(&assistant.host, owner).await?;
+    if let (Some(plan), Some(owner)) = (&draft.cell, &assistant.place.owner) {
+        let account = unix_user::account(app, assistant, &plan.cell.openings).await?;
+        users::prepare_for_cell(&assistant.host, owner, account).await?;
     }
     let changed = put(assistant, &draft.text).await?;
+    note(app, assistant, Hash::of(draft.text.as_bytes()).as_str()).await?;
+    if !draft.weaker_by.is_empty() {
+        let detail = format!("its server cannot do {} any more: its cell is without it", draft.weaker_by.join(", "));
+        let deed = Deed::warn(Action::InstanceUpdate, &assistant.instance.id, &detail);
+        audit::record_alone(app, &By::system(), deed).await?;
+    }
     cell::record(app, assistant, draft.cell.as_ref()).await?;
     Ok(changed)
 }
@@ -90,9 +105,23 @@ pub async fn write(app: &App, assistant: &Assistant, version: &Version) -> Resul
 pub async fn follow_port(app: &App, assistant: &Assistant) -> Result<bool> {
     let port = settings::port(&assistant.instance)?;
     let there = read(assistant).await?.filter(|text| is_ours(text));
+    let known = store::cell::find(&app.db, &assistant.id()).await?.unit_hash;
+    let is_known = |text: &String| known.is_empty() || Hash::of(text.as_bytes()).as_str() == known;
+    // What somebody changed by hand stays a change by hand, also with another port in it.
+    let is_as_written = there.as_ref().is_some_and(is_known);
     let Some(text) = there.and_then(|text| openclaw::unit::with_port(&text, port)) else { return Ok(false) };
     let others = cell::other_ports(app, &assistant.instance).await?;
-    put(assistant, &openclaw::unit::cell::with_ports(&text, port, &others)).await
+    let new = openclaw::unit::cell::with_ports(&text, port, &others);
+    let changed = put(assistant, &new).await?;
+    if is_as_written {
+        note(app, assistant, Hash::of(new.as_bytes()).as_str()).await?;
+    }
+    Ok(changed)
+}
+
+/// Writes down which text is the unit's, by its hash, so that a change by anybody else is seen.
+pub async fn note(app: &App, assistant: &Assistant, hash: &str) -> Result<()> {
+    Ok(store::cell::set_unit_hash(&app.db, &assistant.id(), hash).await?)
 }
 
 /// Puts a text in the unit's place, unless somebody else's is there.

@@ -1,9 +1,10 @@
 //! The Unix user of an instance. Each holder's is another one, with a number of its own from a range of ours, so that nothing that a
 //! holder left anywhere on the server belongs to the next. Numbers are recorded before they are used.
 
+use base::cell::{Opening, Openings};
 use base::id::ServerId;
 use base::{Error, Kind, Result};
-use remote::host::users::{self, Made, New};
+use remote::host::users::{self, Account, Made, New};
 use store::server;
 use store::unix_user::{self, UnixUser};
 
@@ -82,6 +83,26 @@ pub async fn old(app: &App, assistant: &Assistant) -> Result<Vec<Old>> {
         all.push(Old { name: owner.clone(), uid: None });
     }
     Ok(all)
+}
+
+/// What becomes of the account of its user when the instance gets a cell with these openings.
+pub async fn account(app: &App, assistant: &Assistant, openings: &Openings) -> Result<Account> {
+    let is_owner = |user: &Old| assistant.place.owner.as_ref() == Some(&user.name);
+    Ok(match old(app, assistant).await?.iter().any(is_owner) {
+        false => Account::Foreign,
+        true if openings.has(Opening::Sudo) => Account::Open,
+        true => Account::Closed,
+    })
+}
+
+/// Ends everything that the instance's user runs beside its unit, which is stopped: a cell that somebody of the same user can be reached
+/// from outside of is none. A user that the platform did not make may have other work to do.
+pub async fn close(app: &App, assistant: &Assistant) -> Result<()> {
+    for user in old(app, assistant).await?.iter().filter(|user| assistant.place.owner.as_ref() == Some(&user.name)) {
+        let uid = user.uid.map(u32::try_from).transpose().map_err(Error::internal)?;
+        users::close(&assistant.host, &user.name, uid).await?;
+    }
+    Ok(())
 }
 
 /// Ends everything that these users run, and removes what they left outside of their home.

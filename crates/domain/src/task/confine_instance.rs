@@ -7,12 +7,11 @@ use openclaw::Version;
 use openclaw::unit::Confinement;
 use openclaw::unit::cell::differ_by_limits;
 use serde::{Deserialize, Serialize};
-use store::{Tx, cell};
+use store::Tx;
 
 use super::kind::{Context, Payload, Run};
-use crate::assistant::cell as cells;
 use crate::assistant::unit::Confine;
-use crate::assistant::{Assistant, archive, config, debt, install, service, trial, unit};
+use crate::assistant::{Assistant, config, install, service, trial, unit, unix_user};
 use crate::audit::{self, Action, Deed, Level};
 use crate::permission::Permission;
 
@@ -45,23 +44,7 @@ impl Run for ConfineInstance {
         let there = there.ok_or_else(|| Error::conflict("its unit is not ours: it has no cell"))?;
         let version = install::of_instance(app, &assistant).await?;
         let name = format!("cell-{}", context.task.id);
-        if let Some(kept) = archive::find(&assistant, &name).await? {
-            // An attempt of this very task: its unit tells how far that came.
-            if there != kept.unit {
-                context.log("an attempt was broken off: back to before it").await?;
-                back(&context, &assistant, &name).await?;
-                return Err(Error::conflict("the change of the cell was broken off and taken back"));
-            }
-            if kept.used {
-                if debt::of(app, &assistant).await?.owed.is_start() {
-                    trial::run_again(&context, &assistant, &kept).await?;
-                }
-                return Err(Error::conflict(
-                    "this change of the cell failed and was taken back; see the first attempt",
-                ));
-            }
-            archive::discard(&assistant, &name).await?;
-        }
+        trial::settle_earlier(&context, &assistant, &name, "this change of the cell").await?;
         let confine = match self.confined {
             None => Confine::Keep,
             Some(true) => Confine::Yes,
@@ -83,7 +66,7 @@ impl Run for ConfineInstance {
         if let Err(down) = config::settle(&context, &assistant).await {
             context.log(&format!("it does not start as it is: {}", down.client)).await?;
         }
-        trial::begin(&context, &assistant, &name, &version, &there).await?;
+        trial::begin(&context, &assistant, &name, &version, &there, &draft.text).await?;
         let said = match Confinement::of(&draft.text) {
             Confinement::Confined => "it runs in its cell",
             _ => "it runs outside of its cell",
@@ -96,7 +79,7 @@ impl Run for ConfineInstance {
             }
             Err(error) => {
                 context.log(&format!("it failed: {}", error.client)).await?;
-                back(&context, &assistant, &name).await?;
+                trial::go_back(&context, &assistant, &name).await?;
                 let text = format!("the change of its cell failed and was taken back: {}", error.client);
                 tell(&context, &assistant, Level::Error, &text).await?;
                 Err(Error::new(error.kind, text).with_operator(error.operator.unwrap_or_default()))
@@ -114,14 +97,11 @@ fn require_own_user(assistant: &Assistant) -> Result<()> {
 }
 
 async fn switch(context: &Context, assistant: &Assistant, version: &Version, draft: &unit::Draft) -> Result<()> {
+    if Confinement::of(&draft.text) == Confinement::Confined {
+        unix_user::close(&context.app, assistant).await?;
+    }
     unit::put_draft(&context.app, assistant, draft).await?;
     trial::accept(context, assistant, version).await
-}
-
-async fn back(context: &Context, assistant: &Assistant, name: &str) -> Result<()> {
-    trial::go_back(context, assistant, name).await?;
-    let text = unit::read(assistant).await?.unwrap_or_default();
-    Ok(cell::set_state(&context.app.db, &assistant.id(), cells::seen(Confinement::of(&text))).await?)
 }
 
 async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {

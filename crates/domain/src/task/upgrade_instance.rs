@@ -9,7 +9,8 @@ use store::{Tx, instance};
 
 use super::kind::{Context, Payload, Run};
 use crate::App;
-use crate::assistant::{Assistant, archive, config, debt, install, service, trial, unit};
+use crate::assistant::unit::Confine;
+use crate::assistant::{Assistant, archive, config, install, service, trial, unit};
 use crate::audit::{self, Action, Deed, Level};
 use crate::permission::Permission;
 
@@ -58,28 +59,14 @@ impl Run for UpgradeInstance {
             return Ok(format!("it runs {target} already"));
         }
         let name = format!("upgrade-{}", context.task.id);
-        if let Some(kept) = archive::find(&assistant, &name).await? {
-            // An attempt of this very task. What its unit starts tells how far that came; what is owed may have been paid since.
-            let before: Version = kept.version.parse().map_err(|why: String| Error::internal(why))?;
-            if current != before {
-                // Until it is accepted the record says what was before; another upgrade was, since this one was taken back.
-                return Err(Error::conflict(format!("another upgrade, to {current}, was made since")));
-            }
-            if !unit::starts(&assistant, &before).await? {
-                context.log("an attempt was broken off: back to before it").await?;
-                trial::go_back(&context, &assistant, &name).await?;
-                return Err(Error::conflict("the upgrade was broken off and taken back"));
-            }
-            // One that was taken back is not made again: it would only be down again.
-            if kept.used {
-                if debt::of(app, &assistant).await?.owed.is_start() {
-                    trial::run_again(&context, &assistant, &kept).await?;
-                }
-                return Err(Error::conflict("this upgrade failed and was taken back; see the first attempt"));
-            }
-            // It may have run since the copy was begun: there is nothing to go back to, and the copy may be torn.
-            archive::discard(&assistant, &name).await?;
+        if let Some(kept) = archive::find(&assistant, &name).await?
+            && kept.version != current.to_string()
+        {
+            // Until it is accepted the record says what was before; another upgrade was, since this one was taken back.
+            return Err(Error::conflict(format!("another upgrade, to {current}, was made since")));
         }
+        // One that was taken back is not made again: it would only be down again.
+        trial::settle_earlier(&context, &assistant, &name, "this upgrade").await?;
         // What an attempt or a task before this had stopped runs, whatever becomes of this one; unless it is the cure.
         if let Err(down) = config::settle(&context, &assistant).await {
             context.log(&format!("it does not start as it is: {}", down.client)).await?;
@@ -90,8 +77,9 @@ impl Run for UpgradeInstance {
         config::require_valid(&assistant, &target, &found.document).await?;
         let old_unit = own_unit(app, &assistant, &current).await?;
 
-        trial::begin(&context, &assistant, &name, &current, &old_unit).await?;
-        match switch(&context, &assistant, &target).await {
+        let draft = unit::draft(app, &assistant, &target, Confine::Keep).await?;
+        trial::begin(&context, &assistant, &name, &current, &old_unit, &draft.text).await?;
+        match switch(&context, &assistant, &target, &draft).await {
             Ok(()) => {
                 instance::set_version(&app.db, &assistant.id(), &target.to_string()).await?;
                 tell(&context, &assistant, Level::Info, &format!("upgraded from {current} to {target}")).await?;
@@ -121,8 +109,8 @@ async fn own_unit(app: &App, assistant: &Assistant, current: &Version) -> Result
     ours().await?.ok_or_else(foreign)
 }
 
-async fn switch(context: &Context, assistant: &Assistant, target: &Version) -> Result<()> {
-    unit::write(&context.app, assistant, target).await?;
+async fn switch(context: &Context, assistant: &Assistant, target: &Version, draft: &unit::Draft) -> Result<()> {
+    unit::put_draft(&context.app, assistant, draft).await?;
     trial::accept(context, assistant, target).await
 }
 

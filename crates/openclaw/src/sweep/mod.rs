@@ -76,6 +76,8 @@ pub struct Answer {
     pub home_owner: Option<String>,
     /// What its unit file says; none where there is no such file.
     pub confinement: Option<Confinement>,
+    /// The SHA-256 of that file.
+    pub unit_hash: Option<String>,
     /// What its home takes, in bytes, where that was asked for and counted in time.
     pub home_bytes: Option<u64>,
     /// Who listens on its port.

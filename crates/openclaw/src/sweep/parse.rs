@@ -174,7 +174,10 @@ impl Section {
         match word {
             "rss" => self.answer.rss = number(1).and_then(|kib| kib.checked_mul(1024)),
             "owner" => push_process(&mut self.answer.owners, words, ""),
-            "cell" => self.answer.confinement = words.get(1).and_then(|word| Confinement::parse(word)),
+            "cell" => {
+                self.answer.confinement = words.get(1).and_then(|word| Confinement::parse(word));
+                self.answer.unit_hash = words.get(2).map(|hash| (*hash).to_owned());
+            }
             "home-kib" => self.answer.home_bytes = number(1).and_then(|kib| kib.checked_mul(1024)),
             "legacy-auth" => self.answer.legacy_auth = true,
             "home" => {

@@ -140,6 +140,11 @@ const METADATA: &[&str] = &[
     "168.63.129.16",
 ];
 
+/// Those of these addresses that cannot be denied, because a name server is there.
+pub fn metadata_left_open(resolvers: &[IpAddr]) -> Vec<IpAddr> {
+    METADATA.iter().filter_map(|address| address.parse().ok()).filter(|address| resolvers.contains(address)).collect()
+}
+
 /// Ports from here on are given to instances; up to the ports that the kernel takes for outgoing connections.
 const INSTANCE_PORTS: (i64, i64) = (18_789, 32_767);
 /// OpenClaw's browser control, webhooks and browsers take ports up to here above its own.
@@ -271,6 +276,24 @@ pub const ENFORCED_BY: &[(&str, Enforcer)] = &[
     ("SocketBindDeny", Enforcer::BindFilter),
 ];
 
+/// Keys of directives without which the others hold nobody: a server that cannot do one of them has no cells, rather than weak ones.
+const REQUIRED: &[&str] = &[
+    "ProtectSystem",
+    "TemporaryFileSystem=/run",
+    "BindPaths",
+    "PrivateTmp",
+    "PrivateDevices",
+    "PrivateUsers",
+    "NoNewPrivileges",
+    "CapabilityBoundingSet",
+    "SystemCallFilter",
+];
+
+/// Whether a cell needs what has this key.
+pub fn is_required(key: &str) -> bool {
+    REQUIRED.iter().any(|one| key.strip_prefix(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
+}
+
 /// What carries a directive out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforcer {
@@ -284,6 +307,8 @@ pub enum Enforcer {
 
 /// The first line of the cell in a unit. What was left out stands behind it.
 const MARK: &str = "# The cell.";
+const CANNOT: &str = " This server cannot do: ";
+const OPEN: &str = " Left open: ";
 
 impl Cell {
     /// Every directive, in order; what the server cannot do is not among them.
@@ -297,10 +322,14 @@ impl Cell {
 
     /// The lines of a unit.
     pub(super) fn render(&self) -> Result<String> {
-        let mut out = match self.left_out.is_empty() {
-            true => format!("{MARK}\n"),
-            false => format!("{MARK} This server cannot do: {}.\n", self.left_out.join(", ")),
-        };
+        let mut out = MARK.to_owned();
+        if self.openings != Openings::default() {
+            out += &format!("{OPEN}{}.", self.openings);
+        }
+        if !self.left_out.is_empty() {
+            out += &format!("{CANNOT}{}.", self.left_out.join(", "));
+        }
+        out += "\n";
         for directive in self.directives()? {
             out += &directive.line();
             out += "\n";
@@ -313,6 +342,23 @@ impl Cell {
 pub fn of_text(unit: &str) -> Vec<&str> {
     let lines = unit.lines().skip_while(|line| !line.starts_with(MARK)).skip(1);
     lines.take_while(|line| !line.is_empty() && !line.starts_with('[')).collect()
+}
+
+/// What stands behind the mark in a unit's text.
+fn remarks(unit: &str) -> &str {
+    unit.lines().find_map(|line| line.strip_prefix(MARK)).unwrap_or_default()
+}
+
+/// The keys of what the cell in a unit's text was written without.
+pub fn left_out_of(unit: &str) -> Vec<&str> {
+    let names = remarks(unit).split_once(CANNOT).and_then(|(_, names)| names.strip_suffix('.'));
+    names.map(|names| names.split(", ").collect()).unwrap_or_default()
+}
+
+/// What the cell in a unit's text leaves open.
+pub fn openings_of(unit: &str) -> Openings {
+    let names = remarks(unit).strip_prefix(OPEN).and_then(|rest| rest.split('.').next());
+    names.map(Openings::parse).unwrap_or_default()
 }
 
 /// Whether a unit's text has a cell.
@@ -440,6 +486,8 @@ mod tests {
         let cloud = Cell { resolvers: vec!["169.254.169.254".parse().unwrap()], ..cell() };
         let denied = values(&cloud, "IPAddressDeny");
         assert!(!denied.contains(&"169.254.169.254".to_owned()) && denied.len() == METADATA.len() - 1);
+        let resolvers = [IpAddr::from([192, 0, 2, 53]), IpAddr::from([168, 63, 129, 16])];
+        assert_eq!(metadata_left_open(&resolvers), [resolvers[1]]);
     }
 
     #[test]
@@ -474,6 +522,27 @@ mod tests {
         assert!(text.starts_with(first), "{text}");
         for gone in ["\nPrivateUsers=", "\nSocketBindDeny=", "\nTemporaryFileSystem=/run:"] {
             assert!(!text.contains(gone), "{gone}");
+        }
+        assert_eq!(left_out_of(&text), poor.left_out);
+        assert!(left_out_of(&cell().render().unwrap()).is_empty());
+        let open = Cell { openings: Openings::of([Opening::Docker, Opening::Browser]), ..poor.clone() };
+        for (cell, left_out) in [(open.clone(), poor.left_out.clone()), (Cell { left_out: vec![], ..open }, vec![])] {
+            let text = cell.render().unwrap();
+            assert_eq!(
+                (openings_of(&text), left_out_of(&text)),
+                (cell.openings.clone(), left_out.iter().map(String::as_str).collect())
+            );
+        }
+        assert_eq!(openings_of(&text), Openings::default());
+        for (key, is) in [
+            ("PrivateUsers", true),
+            ("BindPaths=/srv/assistants/1", true),
+            ("TemporaryFileSystem=/run", true),
+            ("TemporaryFileSystem=/sys/fs/cgroup/system.slice", false),
+            ("SocketBindDeny", false),
+            ("PrivateUsersX", false),
+        ] {
+            assert_eq!(is_required(key), is, "{key}");
         }
         assert!(
             text.contains("\nTemporaryFileSystem=/srv/assistants:"),

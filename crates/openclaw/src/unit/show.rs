@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// What is asked for, as the value of `--property=`.
 pub const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,MainPID,NRestarts,ExecMainCode,ExecMainStatus,\
-ExecMainStartTimestampMonotonic,MemoryCurrent,UnitFileState,User";
+ExecMainStartTimestampMonotonic,MemoryCurrent,UnitFileState,User,DropInPaths";
 
 /// A unit as systemd sees it at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct State {
     pub enabled: bool,
     /// The user that it runs as; none where there is no such unit.
     pub user: Option<String>,
+    /// Whether files beside it change it. Those that the distribution brings along for all units do not count.
+    pub has_drop_ins: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,8 +79,10 @@ impl State {
             "" => "root",
             user => user,
         };
+        let is_local = |path: &str| !path.starts_with("/usr/lib/") && !path.starts_with("/lib/");
         State {
             loaded,
+            has_drop_ins: text("DropInPaths").split(' ').any(|path| !path.is_empty() && is_local(path)),
             user: loaded.then(|| user.chars().take(64).collect()),
             active: match text("ActiveState") {
                 "active" | "reloading" => Active::Active,
@@ -110,6 +114,16 @@ impl State {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn files_beside_a_unit_are_seen() {
+        let has = |paths: &str| State::parse(&format!("LoadState=loaded\nDropInPaths={paths}\n")).has_drop_ins;
+        assert!(!has("") && !has("/usr/lib/systemd/system/service.d/10-timeout-abort.conf"));
+        assert!(has("/etc/systemd/system/a.service.d/more.conf"));
+        assert!(has(
+            "/usr/lib/systemd/system/service.d/10-timeout-abort.conf /run/systemd/system.control/a.service.d/50-x.conf"
+        ));
+    }
 
     #[test]
     fn recorded_states_are_read() {

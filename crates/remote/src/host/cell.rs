@@ -28,60 +28,90 @@ pub struct Ability {
     pub firewall: bool,
     /// Whether bind() is looked at.
     pub bind_filter: bool,
-    /// The name servers that it asks.
+    /// The name servers that programs on it ask.
     pub resolvers: Vec<IpAddr>,
 }
 
-// Two arguments for each part: its key, and its lines. All are tried as nobody, who owns nothing. A program that the server cannot run in
-// a cell ends with a status of systemd's own; an unknown directive is refused by systemd-run itself.
+// Two arguments for each part: its key, and its lines. All are tried as nobody, who owns nothing. What a directive itself is refused for is
+// known: systemd-run does not know or understand it, or the program ends with a status of systemd's own or by the filter's signal. Anything
+// else (a timeout, a bus that went away because systemd executes itself anew) says nothing about the directive: it is tried once more by
+// itself, and where that fails for no better reason, the answer has no end.
 const ABILITY: &str = r#"
 set -u
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf -- "$folder"' EXIT
 trap 'exit 143' HUP INT TERM PIPE
-try() { # NUMBER LINES
+try() { # NUMBER
   number=$1
-  printf '%s\n' "$2" >"$folder/lines.$number"
   set --
   while IFS= read -r line; do set -- "$@" -p "$line"; done <"$folder/lines.$number"
-  timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" true </dev/null >"$folder/said.$number" 2>&1 ||
-    { echo "status $?" >>"$folder/said.$number"; : >"$folder/refused.$number"; }
+  timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" true </dev/null >"$folder/said.$number" 2>&1
+  echo $? >"$folder/status.$number"
+}
+said() { printf '%s status %s' "$(tr '\n' ' ' <"$folder/said.$1" | cut -c 1-200)" "$(cat "$folder/status.$1")"; }
+is_refused() { # NUMBER
+  case $(cat "$folder/status.$1") in
+  1) grep -qE 'Unknown assignment|nknown property|Cannot set property|Failed to parse|Failed to set unit properties|Invalid|not supported' "$folder/said.$1" ;;
+  2[0-3][0-9] | 24[0-5] | 255) true ;;
+  *) false ;;
+  esac
 }
 number=0
 while [ $# -gt 1 ]; do
   printf '%s\n' "$1" >"$folder/key.$number"
-  try "$number" "$2" &
+  printf '%s\n' "$2" >"$folder/lines.$number"
+  try "$number" &
   shift 2
   number=$((number + 1))
   [ $((number % 8)) != 0 ] || wait
 done
 wait
 : >"$folder/all"
-last=$number number=0
-while [ "$number" -lt "$last" ]; do
-  if [ -e "$folder/refused.$number" ]; then
-    printf 'refused %s %s\n' "$(cat "$folder/key.$number")" "$(tr '\n' ' ' <"$folder/said.$number" | cut -c 1-200)"
+last=$number at=0
+while [ "$at" -lt "$last" ]; do
+  [ "$(cat "$folder/status.$at")" = 0 ] || try "$at"
+  if [ "$(cat "$folder/status.$at")" = 0 ]; then
+    cat "$folder/lines.$at" >>"$folder/all"
+  elif is_refused "$at"; then
+    printf 'refused %s %s\n' "$(cat "$folder/key.$at")" "$(said "$at")"
   else
-    cat "$folder/lines.$number" >>"$folder/all"
+    printf 'disturbed %s %s\n' "$(cat "$folder/key.$at")" "$(said "$at")"
+    exit 0
   fi
-  number=$((number + 1))
+  at=$((at + 1))
 done
 set --
 while IFS= read -r line; do set -- "$@" -p "$line"; done <"$folder/all"
-if timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" true </dev/null >"$folder/said" 2>&1; then
-  echo whole
+# That a program ran does not show that a directive took effect: some are passed over where the kernel cannot do them. So it says what it is.
+without=
+shows() { # LINE STATUS: where this line of a unit was tried, the program inside must have this line in its status
+  ! grep -qx -- "$1" "$folder/all" || grep -qx -- "$2" "$folder/said" || without="$without ${1%%=*}"
+}
+look='cat /proc/self/status; echo "Users: $(readlink /proc/self/ns/user)"'
+if timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" sh -c "$(printf %s "$look" | sed 's/\$/$$/g')" </dev/null >"$folder/said" 2>&1; then
+  users=$(sed -n 's/^Users: //p' "$folder/said")
+  [ -z "$users" ] || [ "$users" = "$(readlink /proc/self/ns/user)" ] || echo 'Users: own' >>"$folder/said"
+  shows NoNewPrivileges=yes 'NoNewPrivs:[[:space:]]*1'
+  shows CapabilityBoundingSet= 'CapBnd:[[:space:]]*0*'
+  shows 'SystemCallFilter=.*' 'Seccomp:[[:space:]]*2'
+  shows PrivateUsers=yes 'Users: own'
+  if [ -z "$without" ]; then echo whole; else echo "broken it takes these, and they have no effect:$without"; fi
 else
   printf 'broken %s\n' "$(tr '\n' ' ' <"$folder/said" | cut -c 1-200)"
 fi
 printf 'controllers %s\n' "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
 if command -v bash >/dev/null 2>&1; then
-  send='exec 3<>/dev/udp/127.0.0.99/9 && printf x >&3'
-  if bash -c "$send" 2>/dev/null && ! timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody -p IPAddressDeny=127.0.0.99 bash -c "$send" </dev/null >/dev/null 2>&1; then
+  # The program inside says what became of its packet: one that did not run proves nothing.
+  send='if (exec 3<>/dev/udp/127.0.0.99/9 && printf x >&3) 2>/dev/null; then echo sent; else echo dropped; fi'
+  inside() { timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" </dev/null 2>/dev/null; }
+  if [ "$(bash -c "$send")" = sent ] && [ "$(inside -p IPAddressDeny=127.0.0.99 bash -c "$send")" = dropped ]; then
     echo firewall
-    ! systemctl --version | grep -q '+BPF_FRAMEWORK' || echo bind-filter
+    listen='timeout 2 systemd-socket-activate -l 127.0.0.1:59999 true 2>&1 | grep -q "not permitted" && echo refused'
+    if systemctl --version | grep -q '+BPF_FRAMEWORK' && [ "$(inside -p SocketBindDeny=any sh -c "$listen")" = refused ]; then echo bind-filter; fi
   fi
 fi
-cat /etc/resolv.conf /run/systemd/resolve/resolv.conf 2>/dev/null | sed -n 's/^nameserver[[:space:]]\{1,\}\([0-9a-fA-F.:]*\).*$/resolver \1/p' | sort -u | head -n 20
+# Whom resolved asks is no business of programs, unless this file is a link to its own list.
+cat /etc/resolv.conf 2>/dev/null | sed -n 's/^nameserver[[:space:]]\{1,\}\([0-9a-fA-F.:]*\).*$/resolver \1/p' | sort -u | head -n 20
 echo end
 "#;
 
@@ -92,9 +122,10 @@ pub struct Part {
     pub lines: Vec<String>,
 }
 
-/// Tries the parts of a cell, each by itself and then all together.
+/// Tries the parts of a cell, each by itself and then all together. An error says nothing about what the server can do.
 pub async fn ability(host: &Host, parts: &[Part]) -> Result<Ability> {
-    let args = parts.iter().flat_map(|part| [part.key.clone(), part.lines.join("\n")]);
+    // A unit file doubles percent signs, here they are taken as they are.
+    let args = parts.iter().flat_map(|part| [part.key.clone(), part.lines.join("\n").replace("%%", "%")]);
     let output = host.succeed(&Command::script(ABILITY).args(args).limit(TRY)).await?;
     parse(&output.text())
 }
@@ -102,6 +133,7 @@ pub async fn ability(host: &Host, parts: &[Part]) -> Result<Ability> {
 fn parse(text: &str) -> Result<Ability> {
     let mut ability = Ability::default();
     let mut ended = false;
+    let mut disturbed = None;
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
@@ -109,6 +141,7 @@ fn parse(text: &str) -> Result<Ability> {
                 let (name, why) = rest.split_once(' ').unwrap_or((rest, ""));
                 ability.refused.push((name.to_owned(), why.trim().to_owned()));
             }
+            "disturbed" => disturbed = Some(rest.trim().to_owned()),
             "broken" => ability.broken = Some(rest.trim().to_owned()),
             "controllers" => ability.controllers = rest.split_whitespace().map(str::to_owned).collect(),
             "firewall" => ability.firewall = true,
@@ -118,7 +151,11 @@ fn parse(text: &str) -> Result<Ability> {
             _ => {}
         }
     }
-    if ended { Ok(ability) } else { Err(Error::odd("systemd-run", "the answer has no end")) }
+    match disturbed {
+        Some(why) => Err(Error::odd("systemd-run", format_args!("it was disturbed when this was tried: {why}"))),
+        None if ended => Ok(ability),
+        None => Err(Error::odd("systemd-run", "the answer has no end")),
+    }
 }
 
 /// Brings a program to the server that cells put in the place of another; it is root's, and everybody may run it.
@@ -200,6 +237,9 @@ mod tests {
         assert!(read.firewall && !read.bind_filter && read.broken.is_none());
         assert_eq!(read.resolvers, ["169.254.169.254".parse::<IpAddr>().unwrap()]);
         assert!(parse("whole\n").is_err());
+        let disturbed =
+            parse("refused A b status 1\ndisturbed NoNewPrivileges the bus went away status 1\n").unwrap_err();
+        assert!(disturbed.to_string().contains("NoNewPrivileges the bus went away"), "{disturbed}");
         assert_eq!(parse("broken it failed \nend\n").unwrap().broken.as_deref(), Some("it failed"));
     }
 

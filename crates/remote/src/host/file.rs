@@ -49,13 +49,15 @@ pub struct Write {
     actor: Actor,
     mode: u32,
     owner: Option<String>,
+    /// The home of a tenant's that it must stay below.
+    home: Option<String>,
 }
 
 impl Write {
     /// Owner and mode of a file that is there are kept. A new one belongs to whom its folder belongs, who alone can read it.
     pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>, expect: Expect) -> Write {
         let (path, bytes) = (path.into(), bytes.into());
-        Write { path, bytes, expect, actor: Actor::default(), mode: 0o600, owner: None }
+        Write { path, bytes, expect, actor: Actor::default(), mode: 0o600, owner: None, home: None }
     }
 
     pub(super) fn path(&self) -> &str {
@@ -65,6 +67,12 @@ impl Write {
     /// As whom it is written. In a folder of a user's, that user: see `home`.
     pub fn by(mut self, actor: Actor) -> Write {
         self.actor = actor;
+        self
+    }
+
+    /// Only below this home, and through no link.
+    pub(super) fn below(mut self, home: &str) -> Write {
+        self.home = Some(home.to_owned());
         self
     }
 
@@ -143,13 +151,25 @@ for kept in "$path".tidepool-[0-9]*; do
 done
 "#;
 
-// A name may end in a line break, which $(…) would take away: hence the x. A link is followed, so that it stays one.
+// A name may end in a line break, which $(…) would take away: hence the x. A link is followed, so that it stays one; but not in a home,
+// whose owner would lead us where its cell does not let it go. There all names are relative to a folder that is held and was seen to be
+// below the home, so that folders which are exchanged meanwhile lead nowhere either.
 const WRITE: &str = r#"
 umask 077
-path=$1 expect=$2 want=$3 mode=$4 owner=$5 versions=$6 largest=$7
-if [ -L "$path" ]; then path=$(readlink -fnv -- "$path" && printf x) || exit 1; path=${path%x}; fi
+path=$1 expect=$2 want=$3 mode=$4 owner=$5 versions=$6 largest=$7 home=$8
+if [ -L "$path" ]; then
+  [ -z "$home" ] || exit 82
+  path=$(readlink -fnv -- "$path" && printf x) || exit 1; path=${path%x}
+fi
+shown=$path
 dir=${path%/*}; dir=${dir:-/}
 [ -d "$dir" ] || exit 85
+if [ -n "$home" ]; then
+  home=$(cd -P -- "$home" && pwd -P) || exit 85
+  cd -P -- "$dir" || exit 1
+  case $(pwd -P)/ in "$home"/*) ;; *) exit 82 ;; esac
+  path=./${path##*/} dir=.
+fi
 exec 9<"$dir"
 flock -w 10 9 || exit 86
 hash() { if [ -e "$path" ]; then h=$(sha256sum <"$path") && h=${h%% *}; else h=absent; fi; }
@@ -189,13 +209,14 @@ if [ "$now" = absent ]; then
 fi
 stamp=$(date -u +%Y%m%dT%H%M%S.%NZ)
 kept=$path.tidepool-$stamp
-ln -T -- "$path" "$kept" 2>/dev/null || cp -p -- "$path" "$kept" || { rm -f -- "$kept"; exit 1; }
+# The owner of a home can have `ln` refused (a file has so many links at most), and put a link here meanwhile: it is copied as a link.
+ln -T -- "$path" "$kept" 2>/dev/null || cp -pP -- "$path" "$kept" || { rm -f -- "$kept"; exit 1; }
 mv -fT -- "$tmp" "$path" || { rm -f -- "$kept"; exit 1; }
 trap - EXIT
 sync -- "$dir"
 set -- "$path".tidepool-[0-9]*
 while [ $# -gt "$versions" ]; do rm -f -- "$1"; shift; done
-printf 'kept %s' "$kept"
+printf 'kept %s.tidepool-%s' "$shown" "$stamp"
 "#;
 
 impl Host {
@@ -263,6 +284,7 @@ impl Host {
         let owner = write.owner.as_deref().unwrap_or_default();
         let command = Command::script(WRITE)
             .args([path, expect, want.as_str(), &mode, owner, &versions, &LARGEST.to_string()])
+            .arg(write.home.as_deref().unwrap_or_default())
             .stdin(write.bytes.clone())
             .by(write.actor.clone());
         let output = checked(self.run(&command).await?, path, LARGEST)?;

@@ -45,16 +45,23 @@ if [ "$before" = yes ]; then
     if [ -d "$dir" ] && find "$dir" -xdev -uid "$uid" -print -quit 2>/dev/null | grep -q .; then exit 79; fi
   done
 fi
-useradd --system -K SYS_UID_MAX=4000000000 -K SYS_GID_MAX=4000000000 --uid "$uid" --user-group --no-create-home --home-dir "$home" --shell /usr/sbin/nologin -- "$user"
+# Another platform may have taken the number at this very moment: 4 says so, 9 of the name.
+useradd --system -K SYS_UID_MAX=4000000000 -K SYS_GID_MAX=4000000000 --uid "$uid" --user-group --no-create-home --home-dir "$home" --shell /usr/sbin/nologin -- "$user" ||
+  case $? in 4 | 9) exit 79 ;; *) exit 1 ;; esac
+# useradd passes over an --expiredate of users of the system.
+usermod --expiredate 1 -- "$user"
 mkdir -m 700 -- "$home"
+# While it is empty and root's: everything that is made in it later inherits the mark.
+mark "$uid" "$home" || true
 chown -h -- "$user:$user" "$home"
 "#;
 
-/// Makes a user that nobody can log in as, and its home. A user that cannot be made is an error, and nobody else takes its place.
+/// Makes a user that nobody can log in as, and its home. The account is expired from the beginning: without a shell, but with a key that
+/// the user puts into its own home, sshd would still open sockets for it, outside of every cell. A user that cannot be made is an error, and nobody else takes its place.
 pub async fn make(host: &Host, new: &New<'_>) -> Result<Made> {
     let (uid, before) = (new.uid.to_string(), if new.used_before { "yes" } else { "no" });
     let limit = if new.used_before { SEARCH } else { VACATE };
-    let script = format!("{}{MAKE}", home::SHELL);
+    let script = format!("{}{MARK}{MAKE}", home::SHELL);
     let output = host.run(&Command::script(&script).args([new.home, new.name, &uid, before]).limit(limit)).await?;
     match output.status {
         0 => Ok(Made::Yes),
@@ -68,9 +75,9 @@ fn first_line(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
-// What would start something again goes first, then what runs, then what it left. `kill -1` of the user's own ends all of its processes at
-// one moment, so that none of them can outrun it by forking. `-execdir` and `-delete` follow no link that somebody else puts in the way.
-const VACATE_SCRIPT: &str = r#"
+// What would start something again goes first, then what runs. `kill -1` of the user's own ends all of its processes at one moment, so that
+// none of them can outrun it by forking.
+const CLOSE: &str = r#"
 set -u
 name=$1 wanted=$2
 uid=$(id -u -- "$name" 2>/dev/null) || exit 0
@@ -83,6 +90,9 @@ if command -v loginctl >/dev/null 2>&1; then
   loginctl terminate-user "$name" >/dev/null 2>&1
 fi
 rm -f -- "/var/lib/systemd/linger/$name" "/var/spool/cron/crontabs/$name" "/var/spool/cron/$name"
+for dir in /var/spool/cron /var/spool/at; do
+  if [ -d "$dir" ] && [ ! -L "$dir" ]; then find "$dir" -xdev -depth -uid "$uid" -delete 2>/dev/null; fi
+done
 
 running() {
   grep -lsE "^Uid:([[:space:]][0-9]+)*[[:space:]]$uid([[:space:]]|\$)" /proc/[0-9]*/status | while read -r status; do
@@ -97,7 +107,32 @@ while [ -n "$(running)" ] && [ "$round" -lt 100 ]; do
   round=$((round + 1))
   [ -z "$(running)" ] || sleep 0.1
 done
+left=
+for pid in $(running); do left="$left process $pid"; done
+"#;
 
+const CLOSED: &str = r#"
+[ -z "$left" ] || { echo "still there of $name:$left" >&2; exit 75; }
+"#;
+
+/// Closes a user's account and ends everything that it runs, or planned to run by cron and at. What must go on running of it is stopped
+/// or started by the caller.
+pub async fn close(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
+    ended(host, &format!("{CLOSE}{CLOSED}"), name, uid).await
+}
+
+async fn ended(host: &Host, script: &str, name: &str, uid: Option<u32>) -> Result<()> {
+    let uid = uid.map_or_else(String::new, |uid| uid.to_string());
+    let output = host.run(&Command::script(script).args([name, &uid]).limit(VACATE)).await?;
+    match output.status {
+        0 => Ok(()),
+        75 => Err(Error::NotVacated { why: first_line(&output) }),
+        _ => Err(Error::failed("removing a user's traces", &output)),
+    }
+}
+
+// What it left. `-execdir` and `-delete` follow no link that somebody else puts in the way.
+const VACATE_SCRIPT: &str = r#"
 places() {
   for dir in /tmp /var/tmp /dev/shm /dev/mqueue /run/lock /run/screen "/run/user/$uid" /var/lock /var/mail /var/spool/mail /var/spool/cron /var/spool/at /var/crash; do
     if [ -d "$dir" ] && [ ! -L "$dir" ]; then echo "$dir"; fi
@@ -115,80 +150,104 @@ for id in $(objects shm 8); do ipcrm -m "$id"; done
 for id in $(objects sem 5); do ipcrm -s "$id"; done
 for id in $(objects msg 8); do ipcrm -q "$id"; done
 
-left=
-for pid in $(running); do left="$left process $pid"; done
 for dir in $(places); do
   if find "$dir" -xdev -uid "$uid" -print -quit 2>/dev/null | grep -q .; then left="$left files in $dir"; fi
 done
 [ -z "$(objects shm 8)$(objects sem 5)$(objects msg 8)" ] || left="$left IPC objects"
-[ -z "$left" ] || { echo "still there of $name:$left" >&2; exit 75; }
 "#;
 
 /// Ends everything of a user and removes what it left outside of its home: processes, jobs of cron and at, its user manager, files in
 /// folders that everybody may write to, IPC objects. Nothing of it comes back: the account is closed first. The home is not touched.
 pub async fn vacate(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
-    let uid = uid.map_or_else(String::new, |uid| uid.to_string());
-    let command = Command::script(VACATE_SCRIPT).args([name, &uid]).limit(VACATE);
-    let output = host.run(&command).await?;
-    match output.status {
-        0 => Ok(()),
-        75 => Err(Error::NotVacated { why: first_line(&output) }),
-        _ => Err(Error::failed("removing a user's traces", &output)),
-    }
+    ended(host, &format!("{CLOSE}{VACATE_SCRIPT}{CLOSED}"), name, uid).await
 }
 
-// The project's number is the user's own. Only the home itself is marked, as root: what is made in it later inherits the mark, and nobody
-// walks through what is there already.
+// The project's number is the user's own. `mark` marks a folder, and what is made in it later inherits that. A home that was there before
+// users were made with the mark is walked through by its owner, who may mark its own files; root marks the home itself when all of it is.
+const MARK: &str = r#"
+mark() { # UID FOLDER
+  chattr -p "$1" +P "$2" 2>/dev/null || xfs_io -r -c "chproj $1" -c 'chattr +P' "$2" >/dev/null 2>&1
+}
+is_marked() { [ "$(lsattr -pd "$2" 2>/dev/null | awk '{ print $1; exit }')" = "$1" ]; }
+"#;
+
+// Whatever a server cannot do of it is no reason to have no assistant there: it is named then.
 const LIMIT_DISK: &str = r#"
-home=$1 kib=$2
-protected "$home" || exit 96
+home=$1 kib=$2 inodes=$3
+protected "$home" || exit 3
 [ -d "$home" ] && [ ! -L "$home" ] || exit 97
 uid=$(stat -c %u -- "$home")
-found=$(findmnt -no FSTYPE,OPTIONS,TARGET -T "$home" 2>/dev/null) || exit 3
-mount=$(findmnt -no TARGET -T "$home")
+found=$(findmnt -no FSTYPE,OPTIONS -T "$home" 2>/dev/null) || exit 3
+mount=$(findmnt -no TARGET -T "$home") || exit 3
 case $found in
   *prjquota* | *pquota*) ;;
   *) exit 3 ;;
 esac
+if ! is_marked "$uid" "$home"; then
+  as_owner 100 "$home" sh -c '
+    cd -- "$2" && find . -xdev -mindepth 1 -type d -exec chattr -p "$1" +P {} + && find . -xdev -type f -exec chattr -p "$1" {} +' \
+    sh "$uid" "$home" </dev/null >&2 || exit 3
+  mark "$uid" "$home" || exit 3
+fi
 case $found in
-  xfs*)
-    command -v xfs_quota >/dev/null 2>&1 || exit 3
-    xfs_quota -x -c "project -s -p $home $uid" -c "limit -p bhard=${kib}k $uid" "$mount" ;;
-  *)
-    command -v setquota >/dev/null 2>&1 || exit 3
-    chattr -p "$uid" +P "$home" && setquota -P "$uid" 0 "$kib" 0 0 "$mount" ;;
+  xfs*) xfs_quota -x -c "limit -p bhard=${kib}k ihard=$inodes $uid" "$mount" >&2 || exit 3 ;;
+  *) setquota -P "$uid" 0 "$kib" 0 "$inodes" "$mount" >&2 || exit 3 ;;
 esac
 "#;
 
-/// Limits what a home takes of the disk; answers whether the server does so. It needs project quotas on the file system of the homes.
+/// A file system has so many files at most, too: one for each 16 KiB of the limit, as ext4 reserves them, and enough for any assistant.
+fn inodes(kib: i64) -> i64 {
+    if kib == 0 { 0 } else { (kib / 16).max(100_000) }
+}
+
+/// Limits what a home takes of the disk, or lifts that limit with 0; answers whether the server does so. It needs project quotas on the file
+/// system of the homes.
 pub async fn limit_disk(host: &Host, home: &str, mib: i64) -> Result<bool> {
-    // xfs_quota takes commands as text: a path that would be more than one word of it is not given to it.
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if !home.chars().all(plain) {
-        return Ok(false);
-    }
-    let kib = mib.saturating_mul(1024).to_string();
-    let script = format!("{}{LIMIT_DISK}", home::SHELL);
-    let output = host.run(&Command::script(&script).args([home, &kib]).limit(VACATE)).await?;
+    let kib = mib.saturating_mul(1024);
+    let (kib, inodes) = (kib.to_string(), inodes(kib).to_string());
+    let script = format!("{}{MARK}{LIMIT_DISK}", home::SHELL);
+    let output = host.run(&Command::script(&script).args([home, &kib, &inodes]).limit(VACATE)).await?;
     match output.status {
         3 => Ok(false),
         _ => home::checked(output, home).map(|_| true),
     }
 }
 
+/// What becomes of the account of a user that gets a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// Nobody logs in to it, by whatever asks PAM: sshd, cron, at.
+    Closed,
+    /// sudo asks PAM too, and serves only who could log in.
+    Open,
+    /// The platform did not make it: it stays as it is.
+    Foreign,
+}
+
 // A link to /dev/null in this place is what `systemctl mask` makes.
-const FORBID_MANAGER: &str = r#"
+const PREPARE: &str = r#"
 uid=$(id -u -- "$1") || exit
 [ "$uid" -ge 100 ] || { echo "$1 is a user of the system" >&2; exit 76; }
+ends=$(getent shadow "$1" | cut -d: -f8)
+case $2 in
+  closed) [ "$ends" = 1 ] || usermod --expiredate 1 -- "$1" || exit ;;
+  open) [ -z "$ends" ] || usermod --expiredate '' -- "$1" || exit ;;
+esac
 mask=/etc/systemd/system/user@$uid.service
 [ -L "$mask" ] || ln -s /dev/null "$mask" || exit
 systemctl stop "user@$uid.service" 2>/dev/null
 exit 0
 "#;
 
-/// Keeps systemd from starting a manager for a user: whoever has one runs programs beside its cell. logind lets everybody ask for one.
-pub async fn forbid_manager(host: &Host, name: &str) -> Result<()> {
-    host.succeed(&Command::script(FORBID_MANAGER).arg(name).limit(VACATE)).await.map(drop)
+/// Closes the ways by which a user runs programs beside its cell: its account, and a manager of its own, which systemd starts for whomever
+/// asks logind.
+pub async fn prepare_for_cell(host: &Host, name: &str, account: Account) -> Result<()> {
+    let account = match account {
+        Account::Closed => "closed",
+        Account::Open => "open",
+        Account::Foreign => "foreign",
+    };
+    host.succeed(&Command::script(PREPARE).args([name, account]).limit(VACATE)).await.map(drop)
 }
 
 const REMOVE: &str = r#"

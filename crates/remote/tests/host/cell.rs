@@ -31,6 +31,79 @@ on_hosts! {
         }
     }
 
+    async fn a_systemd_that_is_disturbed_leaves_nothing_out(fleet: Fleet) {
+        // The stand-in below is for every program of the host.
+        let alone = fleet.alone();
+        let host = fleet.host("h2");
+        let part = |key: &str, of: &[&str]| Part { key: key.into(), lines: lines(of) };
+        let wanted = [
+            part("PrivateTmp", &["PrivateTmp=yes"]),
+            part("NoNewPrivileges", &["NoNewPrivileges=yes"]),
+            part("NoSuchDirective", &["NoSuchDirective=yes"]),
+        ];
+        // As it says where systemd executes itself anew at that moment, which upgrades of its package do; once, or every time.
+        let stand_in = r#"
+            printf '#!/bin/sh\ncase $* in *NoNewPrivileges*PrivateTmp*|*PrivateTmp*NoNewPrivileges*) ;; *NoNewPrivileges*) %s\n{ echo "Failed to start transient service unit: Message recipient disconnected from message bus without replying" >&2; exit 1; } ;; esac\nexec /usr/bin/systemd-run "$@"\n' "$1" >/usr/local/bin/systemd-run
+            chmod 755 /usr/local/bin/systemd-run; rm -f /run/disturbed"#;
+        host.succeed(&sh(stand_in).arg("[ -e /run/disturbed ] || { : >/run/disturbed; false; } ||")).await.unwrap();
+        let able = cell::ability(&host, &wanted).await;
+        host.succeed(&sh(stand_in).arg("")).await.unwrap();
+        let unable = cell::ability(&host, &wanted).await;
+        host.succeed(&sh("printf '#!/bin/sh\nexit 1\n' >/usr/local/bin/systemd-run")).await.unwrap();
+        let broken = cell::ability(&host, &wanted).await;
+        host.succeed(&sh("rm -f /usr/local/bin/systemd-run /run/disturbed")).await.unwrap();
+        let names = |able: &cell::Ability| able.refused.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(able.as_ref().unwrap()), ["NoSuchDirective"], "{able:?}");
+        let error = unable.unwrap_err().to_string();
+        assert!(error.contains("NoNewPrivileges"), "{error}");
+        assert!(broken.is_err(), "a firewall is not proved by a program that did not run: {broken:?}");
+        drop(alone);
+    }
+
+    /// That a program ran does not show that its cell holds, and that one failed does not show that a packet was dropped.
+    async fn what_has_no_effect_is_not_taken_for_a_cell(fleet: Fleet) {
+        let alone = fleet.alone();
+        let host = fleet.host("h2");
+        let wanted = ["NoNewPrivileges=yes", "PrivateUsers=yes", "CapabilityBoundingSet=", "SystemCallFilter=@system-service"]
+            .map(|line| Part { key: line.split('=').next().unwrap().into(), lines: lines(&[line]) });
+        let holds = cell::ability(&host, &wanted).await;
+        // One that passes directives over, as systemd does with some where the kernel cannot do them.
+        let stand_in = r#"
+            printf '#!/bin/bash\nall=(); for word; do case $word in PrivateUsers=*) word=PrivateTmp=yes ;; esac; all+=("$word"); done\nexec /usr/bin/systemd-run "${all[@]}"\n' >/usr/local/bin/systemd-run
+            chmod 755 /usr/local/bin/systemd-run"#;
+        host.succeed(&sh(stand_in)).await.unwrap();
+        let passed_over = cell::ability(&host, &wanted).await;
+        let stand_in = r#"printf '#!/bin/sh\ncase $* in *IPAddressDeny*) exit 1 ;; esac\nexec /usr/bin/systemd-run "$@"\n' >/usr/local/bin/systemd-run"#;
+        host.succeed(&sh(stand_in)).await.unwrap();
+        let no_proof = cell::ability(&host, &wanted).await;
+        host.succeed(&sh("rm -f /usr/local/bin/systemd-run")).await.unwrap();
+        assert_eq!(holds.unwrap().broken, None);
+        let why = passed_over.unwrap().broken.unwrap_or_default();
+        assert!(why.ends_with("no effect: PrivateUsers"), "{why}");
+        let no_proof = no_proof.unwrap();
+        assert!(no_proof.broken.is_none() && !no_proof.firewall && !no_proof.bind_filter, "{no_proof:?}");
+        drop(alone);
+    }
+
+    /// The name servers that programs ask are those of /etc/resolv.conf; whom resolved asks in their place is its own affair.
+    async fn only_name_servers_that_programs_ask_are_known(fleet: Fleet) {
+        let alone = fleet.alone();
+        let host = fleet.host("h2");
+        let plant = r#"
+            [ ! -e /etc/resolv.conf ] || mv /etc/resolv.conf /etc/resolv.conf.kept
+            echo 'nameserver 127.0.0.53' >/etc/resolv.conf
+            mkdir -p /run/systemd/resolve && echo 'nameserver 169.254.169.254' >/run/systemd/resolve/resolv.conf"#;
+        host.succeed(&sh(plant)).await.unwrap();
+        let stub = cell::ability(&host, &[]).await.unwrap().resolvers;
+        host.succeed(&sh("ln -sf /run/systemd/resolve/resolv.conf /etc/resolv.conf")).await.unwrap();
+        let direct = cell::ability(&host, &[]).await.unwrap().resolvers;
+        let tidy = "rm -rf /etc/resolv.conf /run/systemd/resolve; [ ! -e /etc/resolv.conf.kept ] || mv /etc/resolv.conf.kept /etc/resolv.conf";
+        host.succeed(&sh(tidy)).await.unwrap();
+        assert_eq!(stub, ["127.0.0.53".parse::<std::net::IpAddr>().unwrap()]);
+        assert_eq!(direct, ["169.254.169.254".parse::<std::net::IpAddr>().unwrap()]);
+        drop(alone);
+    }
+
     async fn a_program_runs_in_the_cell_of_a_unit_and_shares_its_folder_for_temporary_files(fleet: Fleet) {
         let host = fleet.host("h3");
         let cell = lines(&["PrivateTmp=yes", "NoNewPrivileges=yes", "PrivateUsers=yes"]);

@@ -1,6 +1,6 @@
 //! Homes of tenants who put links wherever they can: root is led nowhere by them, neither reading, nor copying, nor deleting.
 
-use remote::host::file::{Expect, Write};
+use remote::host::file::{Expect, Write, Written};
 use remote::host::home::archive::{Archive, Snapshot};
 use remote::host::home::{self, Home};
 use remote::host::{Actor, Command, Error, Host};
@@ -54,7 +54,7 @@ on_hosts! {
             let (home, victim) = (home_of_guest(&host).await, victim(&host).await);
             tenant(&host, r#"cd "$1" && mv .openclaw own && ln -s "$2" .openclaw"#, &[&home, &victim]).await;
             let archive = Archive::of(&host, &home, DAYS);
-            let error = archive.snapshot("upgrade-1", "2026.9.6", "unit").await.unwrap_err();
+            let error = archive.snapshot("upgrade-1", "2026.9.6", "unit", "next").await.unwrap_err();
             assert!(matches!(error, Error::NoState { .. }), "{error}");
             assert_eq!(archive.find("upgrade-1").await.unwrap(), None);
             assert!(is_whole(&host, &victim).await);
@@ -66,7 +66,7 @@ on_hosts! {
             assert!(matches!(guest.read(&config, MUCH).await, Err(Error::Denied { .. })));
             assert!(matches!(guest.tail(&config, MUCH).await, Err(Error::Denied { .. })));
             let write = Write::new(&config, "mine", Expect::Any);
-            assert!(matches!(guest.write(write).await, Err(Error::Denied { .. })));
+            assert!(matches!(guest.write(write).await, Err(Error::NotAFile { .. })));
             assert!(guest.make_folders(&[format!("{home}/.openclaw/new")]).await.is_err());
             assert!(guest.remove(&format!("{home}/.openclaw"), "secret").await.is_err());
             assert!(is_whole(&host, &victim).await);
@@ -75,6 +75,44 @@ on_hosts! {
             archive.put_home_away("clean-1").await.unwrap();
             assert_eq!(said(&host, sh(r#"readlink "$1.archive/clean-1/.openclaw""#).arg(&home)).await, victim);
             assert!(is_whole(&host, &victim).await);
+        }
+    }
+
+    async fn a_link_in_the_place_of_a_file_is_not_written_through(fleet: Fleet) {
+        for login in ["root", "ops"] {
+            let host = fleet.host_as("h1", login);
+            let home = home_of_guest(&host).await;
+            let outside = format!("/dev/shm/{}", unique("outside"));
+            let config = format!("{home}/.openclaw/openclaw.json");
+            let guest = Home::new(&host, &home, "guest");
+            let write = || guest.write(Write::new(&config, "mine", Expect::Any));
+            for there in [false, true] {
+                let plant = r#"rm -f "$1"; ln -s "$2" "$1"; rm -f "$2"; if [ "$3" = true ]; then echo outside >"$2"; fi"#;
+                tenant(&host, plant, &[&config, &outside, &there.to_string()]).await;
+                let error = write().await.unwrap_err();
+                assert!(matches!(error, Error::NotAFile { .. }), "{error}");
+                let found = said(&host, sh(r#"cat "$1" 2>/dev/null || echo none"#).arg(&outside)).await;
+                assert_eq!(found, if there { "outside" } else { "none" });
+            }
+            // Nor through a folder that is a link.
+            let folder = format!("{outside}.folder");
+            tenant(&host, r#"cd "$1" && mv .openclaw own && mkdir -m 700 "$2" && ln -s "$2" .openclaw"#, &[&home, &folder]).await;
+            let error = write().await.unwrap_err();
+            assert!(matches!(error, Error::NotAFile { .. }), "{error}");
+            assert_eq!(said(&host, sh(r#"ls -A "$1""#).arg(&folder)).await, "");
+            tenant(&host, r#"cd "$1" && rmdir "$2" && rm .openclaw "$3" && mv own .openclaw && rm -f .openclaw/openclaw.json"#, &[&home, &folder, &outside]).await;
+            // A plain file is written, and its older versions are kept beside it.
+            write().await.unwrap();
+            let kept = guest.write(Write::new(&config, "more", Expect::Any)).await.unwrap();
+            let Written::Replaced { kept } = kept else { panic!("{kept:?}") };
+            assert!(kept.starts_with(&format!("{config}.tidepool-")), "{kept}");
+            assert_eq!(said(&host, sh(r#"cat "$1" "$2"; stat -c %U "$1" "$2""#).args([&kept, &config])).await, "minemoreguest\nguest");
+            assert_eq!(guest.kept(&config).await.unwrap()[0].path, kept);
+            // Root follows links of its own, as before.
+            let (own, link) = (format!("{home}.own"), format!("{home}.link"));
+            host.succeed(&sh(r#"echo a >"$1" && ln -s "$1" "$2""#).args([&own, &link])).await.unwrap();
+            host.write(&Write::new(&link, "b", Expect::Any)).await.unwrap();
+            assert_eq!(said(&host, sh(r#"cat "$1"; readlink "$2""#).args([&own, &link])).await, format!("b{own}"));
         }
     }
 
@@ -98,7 +136,7 @@ on_hosts! {
         for number in 0..8 {
             let name = format!("upgrade-{number}");
             // One that says no because something changed under its hands is as good.
-            if archive.snapshot(&name, "2026.9.6", "unit").await.is_ok() {
+            if archive.snapshot(&name, "2026.9.6", "unit", "next").await.is_ok() {
                 let inside = said(&host, sh(r#"tar -tf "$1.archive/$2/state.tar""#).args([&home, &name])).await;
                 assert!(!inside.contains("secret") && !inside.contains("cache/b"), "{inside}");
             }
@@ -117,8 +155,8 @@ on_hosts! {
             let list = r#"cd "$1/.openclaw" && find . -printf '%p %M %n %l %U\n' | LC_ALL=C sort"#;
             let before = tenant(&host, list, &[&home]).await;
             let archive = Archive::of(&host, &home, DAYS);
-            archive.snapshot("upgrade-1", "2026.9.6", "the unit\n").await.unwrap();
-            let kept = Snapshot { version: "2026.9.6".into(), unit: "the unit\n".into(), used: false };
+            archive.snapshot("upgrade-1", "2026.9.6", "the unit\n", "next").await.unwrap();
+            let kept = Snapshot { version: "2026.9.6".into(), unit: "the unit\n".into(), next: "next".into(), used: false };
             assert_eq!(archive.find("upgrade-1").await.unwrap(), Some(kept.clone()));
             let modes = said(&host, sh(r#"stat -c '%U %a' "$1.archive" "$1.archive/upgrade-1" "$1.archive/upgrade-1/state.tar""#).arg(&home)).await;
             assert_eq!(modes.lines().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>(), ["root"; 3], "{modes}");
@@ -137,12 +175,14 @@ on_hosts! {
             tenant(&host, r#"cd "$1" && mv .openclaw .openclaw.back"#, &[&home]).await;
             archive.restore("upgrade-1").await.unwrap();
             assert_eq!(tenant(&host, r#"cd "$1" && cat .openclaw/ro/x/f; ls -A"#, &[&home]).await, "deep\n.openclaw\n.openclaw.failed");
-            // Cleaning ends it: no upgrade goes back to what was before.
+            // Cleaning ends it: neither an upgrade nor a change of the cell goes back to what was before.
+            archive.snapshot("cell-1", "2026.9.6", "the unit\n", "next").await.unwrap();
             archive.put_home_away("clean-1").await.unwrap();
             archive.put_home_away("clean-1").await.unwrap();
             assert_eq!(archive.find("upgrade-1").await.unwrap(), None);
+            assert_eq!(archive.find("cell-1").await.unwrap(), None);
             let left = said(&host, sh(r#"cd "$1.archive" && ls; ls -A clean-1; [ -e "$1" ] || echo gone"#).arg(&home)).await;
-            assert_eq!(left, "clean-1\nupgrade-1\n.openclaw\n.openclaw.failed\ngone");
+            assert_eq!(left, "cell-1\nclean-1\nupgrade-1\n.openclaw\n.openclaw.failed\ngone");
         }
     }
 
@@ -176,15 +216,15 @@ on_hosts! {
             let archive = Archive::of(&host, &home, DAYS);
             let refused = |result: Result<(), Error>| matches!(result, Err(Error::HomeReplaceable { .. }));
             assert!(refused(archive.put_home_away("clean-1").await));
-            assert!(refused(archive.snapshot("upgrade-1", "2026.9.6", "unit").await));
+            assert!(refused(archive.snapshot("upgrade-1", "2026.9.6", "unit", "next").await));
             assert!(refused(archive.restore("upgrade-1").await));
             assert!(refused(archive.discard("tmp").await));
             assert!(refused(archive.find("tmp").await.map(drop)));
             // The same where everybody can write, and where it is root's folder again but the archive is a link.
             host.succeed(&sh(r#"chown root: "$1"; chmod 777 "$1""#).arg(above)).await.unwrap();
-            assert!(refused(archive.snapshot("upgrade-1", "2026.9.6", "unit").await));
+            assert!(refused(archive.snapshot("upgrade-1", "2026.9.6", "unit", "next").await));
             host.succeed(&sh(r#"chmod 755 "$1""#).arg(above)).await.unwrap();
-            assert!(matches!(archive.snapshot("upgrade-1", "2026.9.6", "unit").await, Err(Error::NotAHome { .. })));
+            assert!(matches!(archive.snapshot("upgrade-1", "2026.9.6", "unit", "next").await, Err(Error::NotAHome { .. })));
             assert!(is_whole(&host, &victim).await);
         }
     }
@@ -200,9 +240,9 @@ on_hosts! {
         assert_eq!(guest.size(&config).await.unwrap(), 1 << 40);
         // What is only holes costs nothing; what is written does.
         let archive = Archive::of(&host, &home, DAYS).at_most(1 << 20);
-        archive.snapshot("upgrade-1", "2026.9.6", "unit").await.unwrap();
+        archive.snapshot("upgrade-1", "2026.9.6", "unit", "next").await.unwrap();
         tenant(&host, r#"head -c 2000000 /dev/urandom >"$1""#, &[&config]).await;
-        assert!(matches!(archive.snapshot("upgrade-1", "2026.9.6", "unit").await, Err(Error::TooLarge { .. })));
-        assert_eq!(said(&host, sh(r#"ls "$1.archive/upgrade-1""#).arg(&home)).await, "unit\nversion");
+        assert!(matches!(archive.snapshot("upgrade-1", "2026.9.6", "unit", "next").await, Err(Error::TooLarge { .. })));
+        assert_eq!(said(&host, sh(r#"ls "$1.archive/upgrade-1""#).arg(&home)).await, "next\nunit\nversion");
     }
 }

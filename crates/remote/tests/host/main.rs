@@ -21,3 +21,4 @@ mod local;
 mod ports;
 mod probe;
 mod systemd;
+mod users;

@@ -73,6 +73,9 @@ impl Machine {
             conversations: HashMap::new(),
             unknown: vec![],
             strangers: vec![],
+            odd_about_cells: String::new(),
+            disk_limits: vec![],
+            counts_no_homes: false,
             numbers: 1000,
             booted: clock.now(),
             clock,
@@ -141,6 +144,21 @@ impl Machine {
     /// Nobody but units listens any more.
     pub fn remove_listeners(&self) {
         self.happens(|state| state.strangers.clear());
+    }
+
+    /// Lines that the machine answers besides when it is asked what it can do of a cell, such as `refused PrivateUsers why`.
+    pub fn odd_about_cells(&self, lines: &[&str]) {
+        self.happens(|state| state.odd_about_cells = lines.iter().map(|line| format!("{line}\n")).collect());
+    }
+
+    /// The limits on the disk that homes were to get, one after the other, in KiB; 0 is none.
+    pub fn disk_limits(&self) -> Vec<String> {
+        self.lock().disk_limits.clone()
+    }
+
+    /// Whether the machine does not come to the end of counting what homes take.
+    pub fn count_no_homes(&self, odd: bool) {
+        self.happens(|state| state.counts_no_homes = odd);
     }
 
     /// Somebody stops a gateway.

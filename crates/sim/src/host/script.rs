@@ -52,7 +52,7 @@ const SCRIPTS: &[(&str, Deed)] = &[
     ("useradd --system", make_home),
     ("usermod --expiredate 1", vacate),
     ("userdel --", remove_user),
-    ("setquota -P", |_, _| Answer::status(3)),
+    ("setquota -P", limit_disk),
     ("mask=/etc/systemd/system/user@", |_, _| Answer::nothing()),
     ("exec mkdir -p -- \"$@\"", make_folders),
     ("rmdir -p --ignore-fail-on-non-empty", remove_item),
@@ -113,9 +113,10 @@ async fn reach(url: &str) -> Answer {
     }
 }
 
-/// What the machine can do of a cell: all of it.
-fn cells(_: &mut State, _: &Call<'_>) -> Answer {
-    Answer::said("whole\ncontrollers cpuset cpu io memory pids\nfirewall\nbind-filter\nend\n")
+/// What the machine can do of a cell: all of it, but for what a test took away.
+fn cells(state: &mut State, _: &Call<'_>) -> Answer {
+    let odd = &state.odd_about_cells;
+    Answer::said(format!("{odd}whole\ncontrollers cpuset cpu io memory pids\nfirewall\nbind-filter\nend\n"))
 }
 
 // ── files ──
@@ -272,6 +273,12 @@ fn remove_user(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::nothing()
 }
 
+/// Its arguments: the home, and its limit in KiB. The machine has no quotas.
+fn limit_disk(state: &mut State, call: &Call<'_>) -> Answer {
+    state.disk_limits.push(call.arg(2).to_owned());
+    Answer::status(3)
+}
+
 /// Its arguments: the home, a name, days, and more.
 fn archive(state: &mut State, call: &Call<'_>) -> Answer {
     let (home, does) = (call.arg(1), |phrase: &str| call.text.contains(phrase));
@@ -290,12 +297,15 @@ fn archive(state: &mut State, call: &Call<'_>) -> Answer {
         state.files.folder(&place, "root");
         state.files.copy(&state_dir, &format!("{place}/state"));
         state.files.write(&format!("{place}/version"), format!("{}\n", call.arg(4)), "root");
+        state.files.write(&format!("{place}/next"), format!("{}\n", call.arg(5)), "root");
         state.files.write(&format!("{place}/unit"), call.stdin, "root");
         state.files.write(&format!("{place}/complete"), "", "root");
     } else {
-        for file in state.files.beginning(&format!("{folder}/upgrade-")) {
-            if file.ends_with("/complete") {
-                state.files.remove(&file);
+        for kind in ["upgrade-", "cell-"].into_iter().filter(|kind| does(&format!("\"$archive\"/{kind}*/complete"))) {
+            for file in state.files.beginning(&format!("{folder}/{kind}")) {
+                if file.ends_with("/complete") {
+                    state.files.remove(&file);
+                }
             }
         }
         if state.files.get(&place).is_none() && state.files.get(home).is_some() {
@@ -314,7 +324,8 @@ fn kept(state: &mut State, call: &Call<'_>) -> Answer {
     }
     let text = |name: &str| state.files.text(&format!("{place}/{name}")).unwrap_or_default();
     let used = if has("used") { "used" } else { "fresh" };
-    Answer::said(format!("{used}\n{}{}", text("version"), text("unit")))
+    let next = if has("next") { text("next") } else { "\n" };
+    Answer::said(format!("{used}\n{next}{}{}", text("version"), text("unit")))
 }
 
 fn discard(state: &mut State, call: &Call<'_>) -> Answer {

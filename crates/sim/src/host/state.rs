@@ -32,6 +32,12 @@ pub(super) struct State {
     pub unknown: Vec<String>,
     /// Ports on which users listen who have no unit.
     pub strangers: Vec<(u16, String)>,
+    /// What it answers besides when it is asked what it can do of a cell.
+    pub odd_about_cells: String,
+    /// The limits that homes were to get, one after the other, in KiB.
+    pub disk_limits: Vec<String>,
+    /// Whether the size of homes is not known.
+    pub counts_no_homes: bool,
     /// Of journal entries and of processes.
     pub numbers: u64,
     pub clock: Clock,

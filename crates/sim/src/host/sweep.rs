@@ -98,9 +98,9 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
             (true, false) => "unconfined",
             (true, true) => "confined",
         };
-        writeln!(out, "cell {word}").ok();
+        writeln!(out, "cell {word} {}", sha256(file)).ok();
     }
-    if asked.measure && state.files.is_folder(&asked.home) {
+    if asked.measure && !state.counts_no_homes && state.files.is_folder(&asked.home) {
         // A small assistant, and some more with each that is beside it.
         writeln!(out, "home-kib {}", 96_000 + u64::from(asked.port) * 7).ok();
     }

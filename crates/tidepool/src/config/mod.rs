@@ -281,6 +281,7 @@ impl Values {
             npm_registry: self.text("npm_registry").map_or(usual.npm_registry, str::to_owned),
             npm_registry_allow_http: self.text("npm_registry_allow_http") == Some("true"),
             local_server: self.text("local_server") == Some("true"),
+            weak_cells: self.text("weak_cells") == Some("true"),
             npm_checksums: self.npm_checksums()?,
             gateway_url: gateway.public_url.clone(),
             origins,

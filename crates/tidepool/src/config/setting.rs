@@ -97,6 +97,7 @@ settings! {
     "openclaw_version" "TIDEPOOL_OPENCLAW_VERSION" Kind::Text, "the version the suite ran with", "2026.9.6", "what provisioning installs on a server";
     "npm_registry" "TIDEPOOL_NPM_REGISTRY" Kind::HttpUrl, "npm's default", "https://npm.example.com", "where provisioning installs from";
     "npm_registry_allow_http" "TIDEPOOL_NPM_REGISTRY_ALLOW_HTTP" Kind::Bool, "false", "true", "install from a registry on the network without TLS";
+    "weak_cells" "TIDEPOOL_WEAK_CELLS" Kind::Bool, "false", "true", "assistants also on servers that cannot do what a cell needs, without it";
     "npm_checksums" "TIDEPOOL_NPM_CHECKSUMS" Kind::Text, "none", "sha512-…,sha512-…", "archives of Node and npm that are taken besides those that are known, by their checksums";
     "local_server" "TIDEPOOL_LOCAL_SERVER" Kind::Bool, "false", "true", "let the machine itself be added as a server (`host` is `local`): whoever manages servers becomes root on it";
     "roles" "TIDEPOOL_ROLES" Kind::SomeOf(&["employee", "admin", "gateway", "worker", "scheduler"]), "employee,admin,gateway,worker,scheduler", "employee,admin", "what this process runs; several processes share one PostgreSQL";

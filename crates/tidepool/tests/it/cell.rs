@@ -6,6 +6,7 @@ use base::id::InstanceId;
 use domain::assistant::{Assistant, cell as on_server};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use store::{Db, migrate};
 
 use crate::hostile::{shell, variables};
 use crate::kit::hosts::{CURRENT, Ground};
@@ -87,16 +88,21 @@ on_both! {
     }
 }
 
-/// A database of the release before: what its instances are in is not known until somebody looks, and every value has its default.
-async fn an_older_database(database: Database) {
-    let db = database_before(15, &database.url).await;
+/// A database as it was before a step, with one instance in it.
+async fn filled_before(database: &Database, step: i64) -> Db {
+    let db = database_before(step, &database.url).await;
     let mut tx = db.begin().await.unwrap();
     let sql = "INSERT INTO instance (id, id_key, server_id, pooled, name, gateway_port, gateway_url, gateway_token, model, \
         health_status, notes, config_json, is_main, home, isolation, runs_as, created_at, updated_at) \
         VALUES ('old', 'old', 's', 0, 'Old', 20000, 'ws://127.0.0.1:1', '', '', 'healthy', '', '{}', 0, '/srv/assistants/1', 'own', 'assistant-1', 0, 0)";
     tx.run(sql, vec![]).await.unwrap();
     tx.commit().await.unwrap();
-    drop(db);
+    db
+}
+
+/// A database of the release before: what its instances are in is not known until somebody looks, and every value has its default.
+async fn an_older_database(database: Database) {
+    drop(filled_before(&database, 15).await);
     let site = Site::start(database).await;
     let token =
         site.app.sealer.seal(store::instance::token_place("old"), &base::Secret::new("a-token-of-nobody")).unwrap();
@@ -131,6 +137,18 @@ async fn an_older_database_has_no_cells_yet_postgres() {
     if let Some(database) = Database::postgres("cell::an_older_database_has_no_cells_yet_postgres").await {
         an_older_database(database).await;
     }
+}
+
+/// What is open in a unit was written when nobody kept that apart from what was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_open_in_an_older_database_stays_known() {
+    let database = Database::sqlite();
+    let db = filled_before(&database, 18).await;
+    let sql = "INSERT INTO cell (instance_id, state, openings) VALUES ('old', 'confined', 'docker')";
+    db.run(sql, vec![]).await.unwrap();
+    migrate::run(&db).await.unwrap();
+    let cell = store::cell::find(&db, &InstanceId::named("old")).await.unwrap();
+    assert_eq!(cell.openings_written().to_string(), "docker");
 }
 
 /// What a home takes is counted by the look at the server: above its limit there is an alert, which ends when it takes less.
@@ -181,6 +199,355 @@ async fn a_change_of_the_cell_that_was_broken_off_is_taken_back() {
     assert_eq!(ground.site.admin.get("/instances/a").token(&ground.site.root).ok().await["cell"], "confined");
     working.stop().await;
     ground.site.check().await;
+}
+
+const HOME: &str = "/srv/assistants/1";
+
+fn unit_of(ground: &Simulated, unit: &str) -> String {
+    String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap()
+}
+
+/// Takes the instance out of its cell in a way that fails: its assistant answers no chat. Answers the task.
+async fn failed_change(ground: &Simulated) -> base::id::TaskId {
+    ground.machine.refuse("chat.send", "the model is away");
+    let asked = ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": false})).await;
+    let working = ground.work();
+    let failed = ground.ended(&asked).await;
+    assert!(failed.error.contains("failed and was taken back"), "{}", failed.error);
+    working.stop().await;
+    ground.machine.go_on();
+    asked
+}
+
+/// Has a task that failed tried once more.
+async fn tried_again(ground: &Simulated, task: &base::id::TaskId) -> domain::task::Task {
+    let before = domain::task::show(&ground.site.app, task).await.unwrap().attempts;
+    ground.site.wait(Duration::from_secs(120));
+    let working = ground.work();
+    let now = testkit::until_ok("it is tried again", async || {
+        let now = domain::task::show(&ground.site.app, task).await.unwrap();
+        let ended = now.status != domain::task::Status::Processing;
+        if now.attempts > before && ended { Ok(now) } else { Err((now.status, now.attempts)) }
+    })
+    .await;
+    working.stop().await;
+    now
+}
+
+/// A home that is more than half full has no room for its state twice: the limit is lifted while that is put back.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_disks_limit_is_lifted_while_a_state_is_put_back() {
+    let ground = Simulated::new().await;
+    ground.provisioned("a").await;
+    assert_eq!(ground.machine.disk_limits(), ["10485760"]);
+    failed_change(&ground).await;
+    // Without its cell none; while the state is put back none; then as before.
+    assert_eq!(ground.machine.disk_limits()[1..], ["0", "0", "10485760"]);
+    ground.site.check().await;
+}
+
+/// What was taken back once is not taken back again: what was written and changed since stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_cell_that_failed_is_gone_back_from_once() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let asked = failed_change(&ground).await;
+    let site = &ground.site;
+    site.admin.put("/instances/a/cell/limits", json!({"memory_mib": 512})).token(&site.root).ok().await;
+    ground.settle().await;
+    let now = unit_of(&ground, &unit);
+    assert!(now.contains("MemoryMax=512M"), "{now}");
+    let diary = format!("{HOME}/.openclaw/workspace/diary.md");
+    ground.machine.write(&diary, "said since");
+    let again = tried_again(&ground, &asked).await;
+    assert!(again.error.contains("see the first attempt"), "{}: {:#?}", again.error, ground.log(&asked).await);
+    assert_eq!(ground.machine.read(&diary).as_deref(), Some(&b"said since"[..]), "{:#?}", ground.log(&asked).await);
+    assert_eq!(unit_of(&ground, &unit), now);
+    site.check().await;
+}
+
+/// A worker goes away in the middle, and the unit is changed by something else before the next one comes: nothing is put back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_cell_that_was_broken_off_is_not_taken_back_over_another() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let asked = ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": false})).await;
+    ground.broken_off("chat.send", async || !unit_of(&ground, &unit).contains("# The cell.")).await;
+    let path = format!("/etc/systemd/system/{unit}");
+    let other = unit_of(&ground, &unit).replace("Description=", "Description=Another ");
+    ground.machine.write(&path, &other);
+    let diary = format!("{HOME}/.openclaw/workspace/diary.md");
+    ground.machine.write(&diary, "said since");
+    let working = ground.work();
+    let failed = ground.ended(&asked).await;
+    working.stop().await;
+    assert!(failed.error.contains("something else changed its unit since"), "{}", failed.error);
+    assert_eq!(ground.machine.read(&diary).as_deref(), Some(&b"said since"[..]), "{:#?}", ground.log(&asked).await);
+    assert_eq!(unit_of(&ground, &unit), other);
+    ground.site.check().await;
+}
+
+/// What a change of the cell copied of one holder's state never comes to the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_cell_brings_nobodys_traces_back() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let site = &ground.site;
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    ground.settle().await;
+    let diary = format!("{HOME}/.openclaw/workspace/diary.md");
+    ground.machine.write(&diary, "mine alone");
+    let asked = failed_change(&ground).await;
+    let (next, _) = site.quick_employee("bob@example.com").await;
+    for user in [Value::Null, json!(next)] {
+        site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    }
+    ground.settle().await;
+    assert_eq!(ground.machine.read(&diary), None);
+    tried_again(&ground, &asked).await;
+    assert_eq!(ground.machine.read(&diary), None, "{:#?}", ground.log(&asked).await);
+    assert!(ground.machine.is_well(&unit));
+    site.check().await;
+}
+
+/// An upgrade that was taken back, and still has to start the assistant, leaves the unit that was written since.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_was_taken_back_leaves_a_unit_that_was_changed_since() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    ground.machine.refuse("chat.send", "the model is away");
+    let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
+    let working = ground.work();
+    assert!(ground.ended(&asked).await.error.contains("taken back"));
+    working.stop().await;
+    ground.machine.go_on();
+    let site = &ground.site;
+    site.admin.put("/instances/a/cell/limits", json!({"memory_mib": 512})).token(&site.root).ok().await;
+    ground.settle().await;
+    let now = unit_of(&ground, &unit);
+    let owed = store::debt::Debt { owed: store::debt::Owed::Start, ..store::debt::Debt::NONE };
+    store::debt::set(&site.app.db, &InstanceId::named("a"), &owed).await.unwrap();
+    ground.machine.stop(&unit);
+    tried_again(&ground, &asked).await;
+    assert_eq!(unit_of(&ground, &unit), now, "{:#?}", ground.log(&asked).await);
+    assert!(ground.machine.is_well(&unit));
+    site.check().await;
+}
+
+/// A server that cannot do what a cell cannot do without gets no assistant in half a cell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_do_what_a_cell_needs_gets_no_assistant() {
+    let ground = Simulated::new().await;
+    ground.machine.odd_about_cells(&["refused PrivateUsers Failed to set up user namespacing status 217"]);
+    let site = &ground.site;
+    let body = json!({"id": "a", "name": "Assistant", "server_id": "s", "model": "gpt-4o"});
+    let made = site.admin.post("/assistant-instances", body).token(&site.root).ok().await;
+    crate::kit::used_secret(made["gateway_token"].as_str().unwrap());
+    let asked = ground.enqueue("provision_instance", json!({"instance_id": "a"})).await;
+    let working = ground.work();
+    let failed = ground.ended(&asked).await;
+    working.stop().await;
+    assert!(failed.error.contains("PrivateUsers"), "{:?} {}", failed.status, failed.error);
+    assert_eq!(ground.machine.read("/etc/systemd/system/openclaw-a.service"), None);
+    // What a cell can do without is left out by name.
+    ground.machine.odd_about_cells(&["refused ProtectClock Unknown assignment status 1"]);
+    let working = ground.work();
+    ground.over(&asked).await;
+    working.stop().await;
+    let cell = site.admin.get("/instances/a/cell").token(&site.root).ok().await;
+    assert_eq!((&cell["state"], &cell["left_out"]), (&json!("confined"), &json!(["ProtectClock"])), "{cell}");
+    site.check().await;
+}
+
+/// Whatever a tenant started or planned while it was outside of its cell is gone when it is inside.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ran_beside_the_cell_ends_when_an_assistant_enters_it() {
+    let name = "cell::what_ran_beside_the_cell_ends_when_an_assistant_enters_it";
+    let Some(mut ground) = Ground::new(name).await else { return };
+    let id = ground.provisioned(json!({})).await;
+    ground.run("confine_instance", json!({"instance_id": id, "confined": false})).await;
+    let user = ground.show(&id).await["runs_as"].as_str().unwrap().to_owned();
+    // As a release before this one left it: an account that can be logged in to, and what cron and at were given. The hosts have neither.
+    let plant = r#"
+        usermod --expiredate '' "$1" >/dev/null
+        mkdir -p /var/spool/cron/crontabs /var/spool/cron/atjobs
+        for file in "/var/spool/cron/crontabs/$1" "/var/spool/cron/atjobs/a-$1"; do echo '* * * * * true' >"$file"; chown "$1" "$file"; done
+        systemd-run -q --unit="beside-$1" -p "User=$1" sleep 600
+        systemctl show -p MainPID --value "beside-$1""#;
+    let pid = ground.sh(plant, &[&user]).await;
+    let look = r#"
+        [ ! -e "/proc/$2" ] || grep -q '^State:.[ZX]' "/proc/$2/status" || echo process
+        ls /var/spool/cron/crontabs /var/spool/cron/atjobs | grep -F "$1"
+        getent shadow "$1" | cut -d: -f8"#;
+    assert_eq!(ground.sh(look, &[&user, &pid]).await, format!("process\na-{user}\n{user}"));
+    ground.run("confine_instance", json!({"instance_id": id, "confined": true})).await;
+    assert_eq!(ground.sh(look, &[&user, &pid]).await, "1", "nothing but the day on which the account ended");
+    ground.sh("systemctl reset-failed \"beside-$1\" 2>/dev/null; true", &[&user]).await;
+    ground.end().await;
+}
+
+/// The unit decides what is open, not what was asked for: an opening that could not be closed counts until it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_could_not_be_closed_counts_until_it_is() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let site = &ground.site;
+    let open = async |openings: Value| {
+        site.admin.put("/instances/a/cell/openings", json!({"openings": openings})).token(&site.root).ok().await
+    };
+    let isolation = async || {
+        domain::health::check(&site.app).await.unwrap();
+        site.admin.get("/instances/a").token(&site.root).ok().await["isolation"].clone()
+    };
+    open(json!(["docker"])).await;
+    ground.settle().await;
+    assert!(unit_of(&ground, &unit).contains("/run/docker.sock"));
+    assert_eq!(isolation().await, "opened");
+
+    ground.machine.refuse("chat.send", "the model is away");
+    open(json!([])).await;
+    let closing = ground.latest("confine_instance").await;
+    let working = ground.work();
+    assert!(ground.ended(&closing).await.error.contains("taken back"));
+    working.stop().await;
+    ground.machine.go_on();
+    assert!(unit_of(&ground, &unit).contains("/run/docker.sock"));
+    assert_eq!(isolation().await, "opened", "its unit still has the opening");
+    let cell = site.admin.get("/instances/a/cell").token(&site.root).ok().await;
+    assert_eq!((&cell["openings"], &cell["openings_written"]), (&json!([]), &json!(["docker"])), "{cell}");
+
+    // Asking for the same again is enough.
+    open(json!([])).await;
+    let again = ground.latest("confine_instance").await;
+    assert_ne!(again.as_str(), closing.as_str());
+    ground.settle().await;
+    ground.done(&again).await;
+    assert!(!unit_of(&ground, &unit).contains("/run/docker.sock"));
+    assert_eq!(isolation().await, "own");
+    site.check().await;
+}
+
+/// A home that could not be counted for two hours is no home below its limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_home_that_cannot_be_counted_raises_an_alert() {
+    let ground = Simulated::new().await;
+    ground.provisioned("a").await;
+    let site = &ground.site;
+    let alerts = async || {
+        domain::health::check(&site.app).await.unwrap();
+        site.admin.get("/alerts?rule=disk_over_limit&open=true").token(&site.root).ok().await["total"].clone()
+    };
+    assert_eq!(alerts().await, 0);
+    ground.machine.count_no_homes(true);
+    let mut seen = vec![];
+    for _ in 0..6 {
+        site.app.clock.advance(SignedDuration::from_mins(31));
+        seen.push(alerts().await);
+    }
+    assert_eq!(seen, [0, 0, 0, 1, 1, 1]);
+    ground.machine.count_no_homes(false);
+    site.app.clock.advance(SignedDuration::from_mins(31));
+    assert_eq!(alerts().await, 0);
+    site.check().await;
+}
+
+/// What a home takes is counted whatever its owner hides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_hides_nothing_from_the_count() {
+    let name = "cell::a_tenant_hides_nothing_from_the_count";
+    let Some(mut ground) = Ground::new(name).await else { return };
+    let id = ground.provisioned(json!({})).await;
+    let user = ground.show(&id).await["runs_as"].as_str().unwrap().to_owned();
+    let hide = r#"runuser -u "$1" -- sh -c 'cd "$0" && mkdir hidden && head -c 60000000 /dev/zero >hidden/big && chmod 000 hidden' "$2""#;
+    ground.sh(hide, &[&user, &ground.home(&id).await]).await;
+    let counted = async |least: i64| {
+        testkit::until_ok("what it takes is counted", async || {
+            ground.site.app.clock.advance(SignedDuration::from_mins(31));
+            domain::health::check(&ground.site.app).await.unwrap();
+            let bytes = ground.show(&id).await["home_bytes"].as_i64();
+            bytes.filter(|bytes| *bytes > least).ok_or(bytes)
+        })
+        .await
+    };
+    let home = counted(60_000_000).await;
+    // What it writes to its own /tmp lies on the server's disk too.
+    let assistant = Assistant::open(&ground.site.app, &InstanceId::named(&id)).await.unwrap();
+    let script = "head -c 30000000 /dev/zero >/var/tmp/big; chmod 000 /var/tmp/big";
+    on_server::run(&assistant, remote::host::Command::script(script)).await.unwrap();
+    counted(home + 29_000_000).await;
+    ground.end().await;
+}
+
+/// A name server at a cloud's metadata address can be asked; that its secrets can be, too, is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_left_open_for_its_name_server_is_named() {
+    let ground = Simulated::new().await;
+    ground.machine.odd_about_cells(&["resolver 192.0.2.53", "resolver 169.254.169.254"]);
+    let unit = ground.provisioned("a").await;
+    let cell = ground.site.admin.get("/instances/a/cell").token(&ground.site.root).ok().await;
+    assert_eq!(
+        cell["not_enforced"],
+        json!(["IPAddressDeny=169.254.169.254 (its name server)", "disk quota"]),
+        "{cell}"
+    );
+    let text = unit_of(&ground, &unit);
+    assert!(text.contains("IPAddressDeny=") && !text.contains("IPAddressDeny=169.254.169.254\n"), "{text}");
+    ground.site.check().await;
+}
+
+/// A cell is what was written, not the line above it: a unit that somebody changed is seen by the next look.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unit_that_was_changed_by_hand_is_seen() {
+    let ground = Simulated::new().await;
+    let unit = ground.provisioned("a").await;
+    let site = &ground.site;
+    let state = async || {
+        domain::health::check(&site.app).await.unwrap();
+        site.admin.get("/instances/a").token(&site.root).ok().await["cell"].clone()
+    };
+    assert_eq!(state().await, "confined");
+    let path = format!("/etc/systemd/system/{unit}");
+    let text = unit_of(&ground, &unit);
+    ground.machine.write(&path, &text.replace("NoNewPrivileges=yes\n", ""));
+    assert_eq!(state().await, "altered");
+    let audit = site.admin.get("/audit-logs?level=WARN&q=altered").token(&site.root).ok().await;
+    assert_eq!(audit["total"], 1, "{audit}");
+    // It comes into its cell again as any other.
+    ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": true})).await;
+    ground.settle().await;
+    assert_eq!((state().await, unit_of(&ground, &unit)), (json!("confined"), text));
+    // The platform's own changes are none.
+    site.admin.patch("/assistant-instances/a", json!({"gateway_port": 19500})).token(&site.root).ok().await;
+    ground.settle().await;
+    assert!(unit_of(&ground, &unit).contains(" --port 19500 "));
+    assert_eq!(state().await, "confined");
+    site.check().await;
+}
+
+/// A file beside the unit that changes it is seen by the next look.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_weakens_a_cell_unseen() {
+    let Some(mut ground) = Ground::new("cell::nobody_weakens_a_cell_unseen").await else { return };
+    let id = ground.provisioned(json!({})).await;
+    domain::health::check(&ground.site.app).await.unwrap();
+    assert_eq!(ground.show(&id).await["cell"], "confined");
+    let drop_in = r#"
+        folder=/etc/systemd/system/openclaw-$1.service.d
+        mkdir "$folder" && printf '[Service]\nNoNewPrivileges=no\nPrivateUsers=no\n' >"$folder/more.conf" && systemctl daemon-reload"#;
+    // A look that a busy machine did not come to the end of says nothing.
+    let becomes = async |state: &str| {
+        testkit::until(state, async || {
+            domain::health::check(&ground.site.app).await.unwrap();
+            ground.show(&id).await["cell"] == state
+        })
+        .await;
+    };
+    ground.sh(drop_in, &[&id]).await;
+    becomes("altered").await;
+    ground.sh("rm -r \"/etc/systemd/system/openclaw-$1.service.d\" && systemctl daemon-reload", &[&id]).await;
+    becomes("confined").await;
+    ground.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

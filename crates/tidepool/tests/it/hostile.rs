@@ -169,22 +169,30 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     let (attacks, scene) = (attacks(), Scene { ground: &ground, own, neighbour });
     let env = scene.variables().await;
     // A process of the tenant's user beside its unit, as the platform's own commands are for a moment; and files of the neighbour's.
+    let beside = async || {
+        let user = env["OWN_USER"].as_str();
+        ground.sh("setsid runuser -u \"$1\" -- sleep 900 </dev/null >/dev/null 2>&1 &", &[user]).await;
+        let find = "for i in $(seq 100); do pgrep -n -x -u \"$1\" sleep && exit; sleep 0.1; done; exit 1";
+        ground.sh(find, &[user]).await
+    };
     let prepare = r#"
         install -d -m 700 -o "$1" -g "$1" "$2"
-        setsid runuser -u "$1" -- sleep 900 </dev/null >/dev/null 2>&1 &
-        echo $!
         runuser -u "$3" -- sh -c 'umask 022; for folder in /tmp /var/tmp /dev/shm; do echo theirs >"$folder/neighbour-$0"; done; ipcmk -M 64 -p 0666 >/dev/null' "$4"
     "#;
     let args = [&env["OWN_USER"], &env["SCRATCH"], &env["NEIGHBOUR_USER"], &env["NEIGHBOUR_PORT"]].map(String::as_str);
     ground.sh(prepare, &args).await;
-    let outside = ground.sh("pgrep -n -x -u \"$1\" sleep", &[&env["OWN_USER"]]).await;
-    let mut env = env;
-    env.insert("OUTSIDE_PID".into(), outside.clone());
+    let told = |env: &BTreeMap<String, String>, outside: &str| {
+        let mut env = env.clone();
+        env.insert("OUTSIDE_PID".into(), outside.to_owned());
+        env
+    };
+    let outside_before = beside().await;
+    let env_before = told(&env, &outside_before);
 
     let mut before = BTreeMap::new();
     for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
         // Where the server could not refuse it, it succeeded all the same.
-        let (status, said) = scene.shell(&attack.script, &env).await;
+        let (status, said) = scene.shell(&attack.script, &env_before).await;
         let outcome = if status == 0 { Outcome::Succeeded } else { attack.outcome(status, &said) };
         before.insert(attack.name.clone(), outcome);
     }
@@ -192,6 +200,10 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     let shown = ground.site.admin.get(&format!("/instances/{}/cell", scene.own)).token(&ground.site.root).ok().await;
     assert_eq!((&shown["state"], &shown["left_out"]), (&json!("confined"), &json!([])), "{shown}");
     assert!(shown["score"].as_f64().unwrap() <= 3.0, "{shown}");
+    // What ran beside it ended when it came into its cell.
+    let outside = beside().await;
+    assert_ne!(outside, outside_before);
+    let mut env = told(&env, &outside);
     env.insert("NEIGHBOUR_PID".into(), ground.main_pid(&scene.neighbour).await);
 
     let closed = scene.attacks(&attacks, &env).await;

@@ -214,16 +214,24 @@ function Directives({ names, none, meaning }: { names: readonly string[]; none: 
 
 function Openings({ cell }: { cell: CellDetail }) {
   const { t } = useText();
-  if (cell.openings.length === 0) return <span className="text-muted">{t('cell.noOpenings')}</span>;
+  const stillOpen = cell.openings_written.filter((one) => !cell.openings.includes(one));
   return (
-    <ul className="space-y-1">
-      {cell.openings.map((one) => (
-        <li key={one}>
-          <Badge tone={one === 'browser' ? 'none' : 'warn'}>{t(`cell.opening.${one}`)}</Badge>
-          <span className="block text-sm text-muted">{t(`cell.opening.${one}Text`)}</span>
-        </li>
-      ))}
-    </ul>
+    <>
+      {cell.openings.length === 0 && <span className="text-muted">{t('cell.noOpenings')}</span>}
+      <ul className="space-y-1">
+        {cell.openings.map((one) => (
+          <li key={one}>
+            <Badge tone={one === 'browser' ? 'none' : 'warn'}>{t(`cell.opening.${one}`)}</Badge>
+            <span className="block text-sm text-muted">{t(`cell.opening.${one}Text`)}</span>
+          </li>
+        ))}
+      </ul>
+      {stillOpen.length > 0 && (
+        <p className="mt-1 text-sm text-warning">
+          {t('cell.stillOpen', { names: stillOpen.map((one) => t(`cell.opening.${one}`)).join(', ') })}
+        </p>
+      )}
+    </>
   );
 }
 

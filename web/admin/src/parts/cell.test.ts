@@ -11,6 +11,7 @@ it.each([
   [{ cell: 'unknown', isolation: 'unknown' }, null],
   [{ isolation: 'adopted' }, null],
   [{ cell: 'confined' }, 'batch.inCell'],
+  [{ cell: 'altered' }, null],
   [{ cell: 'foreign' }, 'batch.noCell'],
   [{ is_main: true }, 'batch.noCell'],
   [{ cell: 'unknown', container_id: 'claw' }, 'batch.noCell'],
@@ -21,7 +22,7 @@ it.each([
 
 it('has words for each state and opening', () => {
   const keys = [
-    ...['confined', 'unconfined', 'foreign', 'unknown'].flatMap((state) => [
+    ...['confined', 'altered', 'unconfined', 'foreign', 'unknown'].flatMap((state) => [
       `cell.${state}`,
       `cell.${state}Text`,
     ]),

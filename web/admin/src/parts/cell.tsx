@@ -7,6 +7,7 @@ type CellState = Instance['cell'];
 
 const TONES: Record<CellState, Tone> = {
   confined: 'good',
+  altered: 'bad',
   unconfined: 'warn',
   foreign: 'warn',
   unknown: 'none',
@@ -21,10 +22,10 @@ export function CellStatus({ state }: { state: CellState }) {
 export function CellBadge({ instance }: { instance: Pick<Instance, 'cell'> }) {
   const { t } = useText();
   const { cell } = instance;
-  if (cell !== 'unconfined' && cell !== 'foreign') return null;
+  if (cell !== 'unconfined' && cell !== 'foreign' && cell !== 'altered') return null;
   return (
     <span title={t(`cell.${cell}Text`)}>
-      <Badge tone="warn">{t(`cell.${cell}Badge`)}</Badge>
+      <Badge tone={TONES[cell]}>{t(`cell.${cell}Badge`)}</Badge>
     </span>
   );
 }

@@ -79,6 +79,8 @@ pub struct Archive<'a> {
 pub struct Snapshot {
     pub version: String,
     pub unit: String,
+    /// What the caller knows of the unit that the change writes, in a line; empty in snapshots of older releases.
+    pub next: String,
     /// Whether it was gone back to already.
     pub used: bool,
 }
@@ -112,10 +114,10 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Moves the whole home away. From then on no upgrade goes back to what was there.
+    /// Moves the whole home away. From then on neither an upgrade nor a change of the cell goes back to what was there.
     pub async fn put_home_away(&self, name: &str) -> Result<()> {
         const DEED: &str = r#"
-rm -f -- "$archive"/upgrade-*/complete
+rm -f -- "$archive"/upgrade-*/complete "$archive"/cell-*/complete
 if [ ! -e "$entry" ] && [ -e "$home" ]; then
   if [ ! -d "$home" ] || [ -L "$home" ]; then exit 98; fi
   mv -T -- "$home" "$entry"
@@ -125,18 +127,19 @@ fi
         self.succeed(&self.script(DEED, name, REMOVE)?).await.map(drop)
     }
 
-    /// Copies the state of a stopped instance, with what it ran and how, to go back to.
-    pub async fn snapshot(&self, name: &str, version: &str, unit: &str) -> Result<()> {
+    /// Copies the state of a stopped instance, with what it ran and how, to go back to. `next` is a line about the unit that it gets now.
+    pub async fn snapshot(&self, name: &str, version: &str, unit: &str, next: &str) -> Result<()> {
         const DEED: &str = r#"
 rm -rf -- "$entry"
 mkdir -m 700 -- "$entry"
 printf '%s\n' "$4" >"$entry/version"
+printf '%s\n' "$5" >"$entry/next"
 cat >"$entry/unit"
 pack "$entry/state.tar" whole --exclude=.openclaw/tmp --exclude=.openclaw/cache
 sync -f -- "$entry"
 : >"$entry/complete"
 "#;
-        self.succeed(&self.script(DEED, name, COPY)?.arg(version).stdin(unit)).await.map(drop)
+        self.succeed(&self.script(DEED, name, COPY)?.args([version, next]).stdin(unit)).await.map(drop)
     }
 
     /// Takes a snapshot away that is not to be gone back to. Nobody is waited for: a copy that is still being made, by a command whose
@@ -161,6 +164,7 @@ protected "$1" || exit 96
 if [ ! -d "$1.archive" ] || [ -L "$1.archive" ]; then exit 3; fi
 cd -- "$1.archive/$2" 2>/dev/null && [ -e complete ] || exit 3
 if [ -e used ]; then echo used; else echo fresh; fi
+cat next 2>/dev/null || echo
 cat version unit
 "#;
         let command = Command::script(&format!("{SHELL}{DEED}")).args([self.home, entry(name)?]);
@@ -169,13 +173,10 @@ cat version unit
             return Ok(None);
         }
         let text = checked(output, self.home)?.text();
-        let mut parts = text.splitn(3, '\n').map(str::to_owned);
-        let (used, version, unit) = (parts.next(), parts.next(), parts.next());
-        Ok(Some(Snapshot {
-            version: version.unwrap_or_default(),
-            unit: unit.unwrap_or_default(),
-            used: used.as_deref() == Some("used"),
-        }))
+        let mut parts = text.splitn(4, '\n').map(str::to_owned);
+        let mut part = || parts.next().unwrap_or_default();
+        let (used, next, version, unit) = (part() == "used", part(), part(), part());
+        Ok(Some(Snapshot { version, unit, next, used }))
     }
 
     /// Puts a snapshot's state back, whole. What was there stays beside it as `.openclaw.failed`.

@@ -1,6 +1,6 @@
 //! What lies below the home of an instance. A tenant runs any command there and can put a link in the place of any file or folder at any
 //! moment, so everything below a home is read, written, copied and deleted as the user whose home it is, never as root: a link then
-//! leads nowhere the tenant could not go alone. Nothing else in the platform builds commands that touch a home.
+//! leads nowhere its user could not go alone. That is more than its cell allows: see `write`. Nothing else in the platform builds commands that touch a home.
 //!
 //! The home itself is another matter: the folder above it is root's, so root makes it, and moves it away as a whole (`archive`).
 
@@ -117,8 +117,12 @@ impl<'a> Home<'a> {
         self.host.read_kept(self.inside(path)?, stamp, limit, self.actor()).await
     }
 
+    /// Writes a file. A tenant's cell lets it go to fewer places than its user could, so no link of a tenant's is followed: in its home
+    /// there is none for a good reason. Whoever logs in has links of its own there, and no cell.
     pub async fn write(&self, write: Write) -> Result<Written> {
         self.inside(write.path())?;
+        let is_tenant = self.owner != "root" && self.owner != self.host.user();
+        let write = if is_tenant { write.below(self.path) } else { write };
         self.host.write(&write.by(self.actor())).await
     }
 

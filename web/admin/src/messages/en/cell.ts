@@ -3,13 +3,17 @@ export const cell = {
   'cell.column': 'Cell',
   'cell.disk': 'Disk',
   'cell.confined': 'Confined',
+  'cell.altered': 'Altered',
   'cell.unconfined': 'Unconfined',
   'cell.foreign': 'Unit not ours',
   'cell.unknown': 'Unknown',
+  'cell.alteredBadge': 'unit altered',
   'cell.unconfinedBadge': 'unconfined',
   'cell.foreignBadge': 'unit not ours',
   'cell.confinedText':
     'It runs in its cell: it can change nothing but its home, and does not see the other assistants on its server.',
+  'cell.alteredText':
+    'Somebody changed its unit on the server, or put a file beside it that changes it: its cell may not hold. Remove what was added, then bring it into its cell again.',
   'cell.unconfinedText':
     'It runs as its user, but not in a cell: it sees more of its server than it needs, and no limit holds for it.',
   'cell.foreignText': 'Somebody else wrote its systemd unit. Such an instance has no cell.',
@@ -26,9 +30,11 @@ export const cell = {
   'cell.notEnforced': 'Not enforced',
   'cell.notEnforcedNone': 'Nothing: its server carries all of it out.',
   'cell.notEnforcedText':
-    'These are in the unit, but this server lacks what carries them out (a cgroup controller or BPF): they have no effect here.',
+    'These have no effect here: the server lacks what carries them out (a cgroup controller, BPF, quotas), or needs an exception.',
   'cell.openings': 'Openings',
   'cell.noOpenings': 'None: nothing is left open.',
+  'cell.stillOpen':
+    'Still open in its unit: {names}. The task that closes it has not run yet, or failed. Save the openings again to repeat it.',
   'cell.diskUsed': 'Disk used',
   'cell.diskValue': '{used} of {limit}',
   'cell.diskOver': 'It is over its limit.',
