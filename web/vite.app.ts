@@ -5,10 +5,8 @@ import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-/** Smaller parts are joined with their neighbours. */
-const PART_BYTES = 10 * 1024;
-
-export function app(root: string, api: string) {
+/** `partBytes`: smaller parts that pages share are joined with their neighbours. */
+export function app(root: string, api: string, partBytes: number) {
   return defineConfig({
     root,
     base: './',
@@ -42,7 +40,7 @@ export function app(root: string, api: string) {
                 name: 'parts',
                 minShareCount: 2,
                 entriesAware: true,
-                entriesAwareMergeThreshold: PART_BYTES,
+                entriesAwareMergeThreshold: partBytes,
               },
             ],
           },

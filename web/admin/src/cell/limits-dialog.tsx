@@ -1,9 +1,7 @@
-// The limits that an instance, a profession or a server sets: four numbers, each of which may be not set; and how a limit
-// is written.
+// The limits that an instance, a profession or a server sets: four numbers, each of which may be not set.
 import { readNumbers, type NumberSpec } from '@tidepool/shared/ui/number';
 import { NumberField } from '@tidepool/shared/ui/number-field';
 import { toast } from '@tidepool/shared/ui/toast';
-import { useFormat } from '../format';
 import { useText } from '../messages';
 import { FormDialog } from '../parts/form-dialog';
 import type { LimitValues } from '../records';
@@ -59,21 +57,4 @@ export function LimitsDialog<Answer>(props: LimitsDialogProps<Answer>) {
       )}
     </FormDialog>
   );
-}
-
-/** Writes a limit with its unit. */
-export function useLimitText() {
-  const { t, number } = useText();
-  const format = useFormat();
-  return (limit: Limit, value: number) => {
-    switch (limit) {
-      case 'memory_mib':
-      case 'disk_mib':
-        return format.mebibytes(value);
-      case 'cpu_percent':
-        return t('cell.cpuValue', { percent: format.percent(value) });
-      case 'tasks':
-        return t('cell.tasksValue', { count: number(value) });
-    }
-  };
 }

@@ -11,14 +11,13 @@ import { Facts, NotSet, Panel } from '@tidepool/shared/ui/panel';
 import { ErrorState, Skeleton } from '@tidepool/shared/ui/states';
 import { toast } from '@tidepool/shared/ui/toast';
 import { PackageCheck, Pencil, Trash2 } from 'lucide-react';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
 import { api } from '../api';
 import { useMay } from '../me';
 import { useText } from '../messages';
 import { Capacity } from '../server/capacity';
 import { Containers } from '../server/containers';
-import { ServerForm } from '../server/form';
 import { HostKeyFact } from '../server/host-key';
 import { ServerLimits } from '../server/limits';
 import { Metrics } from '../server/metrics';
@@ -26,6 +25,9 @@ import { OpenClaw } from '../server/openclaw';
 import { SshKeyFact } from '../server/ssh-key';
 import { ConnectionTest } from '../server/test';
 import { useTaskToast } from '../task-drawer';
+
+// Loaded when it is opened: a page's first load has a limit.
+const ServerForm = lazy(async () => ({ default: (await import('../server/form')).ServerForm }));
 
 export default function ServerPage() {
   const { id } = useParams<{ id: string }>();
@@ -139,7 +141,11 @@ function Actions({ server }: { server: Parameters<typeof ServerForm>[0]['server'
         label={t('servers.actionsOf', { name: server.name })}
         entries={[{ label: t('servers.delete'), icon: Trash2, danger: true, run: () => setDeleting(true) }]}
       />
-      {editing && <ServerForm server={server} onClose={() => setEditing(false)} />}
+      {editing && (
+        <Suspense fallback={null}>
+          <ServerForm server={server} onClose={() => setEditing(false)} />
+        </Suspense>
+      )}
       {deleting && (
         <Confirm
           title={t('servers.deleteTitle', { name: server.name })}

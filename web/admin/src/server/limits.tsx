@@ -1,20 +1,19 @@
 // What assistants on a server may take of it, where their professions and they themselves say nothing else.
-import { useQueryClient } from '@tanstack/react-query';
-import { unwrap } from '@tidepool/shared/api/envelope';
 import { Button } from '@tidepool/shared/ui/button';
 import { Facts, Panel } from '@tidepool/shared/ui/panel';
 import { Gauge } from 'lucide-react';
-import { useState } from 'react';
-import { api } from '../api';
+import { lazy, Suspense, useState } from 'react';
 import { LIMITS, PLATFORM } from '../cell/limits';
-import { LimitsDialog, useLimitText } from '../cell/limits-dialog';
+import { useLimitText } from '../cell/limit-text';
 import { useServerLimits } from '../cell/queries';
 import { useMay } from '../me';
 import { useText } from '../messages';
 
+// Forms are loaded when they are opened: a page's first load has a limit.
+const LimitsForm = lazy(() => import('./limits-form'));
+
 export function ServerLimits({ id, name }: { id: string; name: string }) {
   const { t } = useText();
-  const client = useQueryClient();
   const limitText = useLimitText();
   const limits = useServerLimits(id);
   const mayManage = useMay('servers.manage');
@@ -54,18 +53,9 @@ export function ServerLimits({ id, name }: { id: string; name: string }) {
             })}
           />
           {editing && (
-            <LimitsDialog
-              name={name}
-              lead={t('cell.serverLimitsLead')}
-              values={values}
-              otherwise={(limit) => String(PLATFORM[limit])}
-              save={(body) => unwrap(api.PUT('/servers/{id}/limits', { params: { path: { id } }, body }))}
-              onDone={(saved) => {
-                client.setQueryData(['cell', 'server', id], saved);
-                for (const root of ['cell', 'tasks']) void client.invalidateQueries({ queryKey: [root] });
-              }}
-              onClose={() => setEditing(false)}
-            />
+            <Suspense fallback={null}>
+              <LimitsForm id={id} name={name} values={values} onClose={() => setEditing(false)} />
+            </Suspense>
           )}
         </>
       )}
