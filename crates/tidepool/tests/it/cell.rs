@@ -459,7 +459,8 @@ async fn a_tenant_hides_nothing_from_the_count() {
     let Some(mut ground) = Ground::new(name).await else { return };
     let id = ground.provisioned(json!({})).await;
     let user = ground.show(&id).await["runs_as"].as_str().unwrap().to_owned();
-    let hide = r#"runuser -u "$1" -- sh -c 'cd "$0" && mkdir hidden && head -c 60000000 /dev/zero >hidden/big && chmod 000 hidden' "$2""#;
+    // What is not on the disk yet takes nothing of it: without `sync` that is some seconds later.
+    let hide = r#"runuser -u "$1" -- sh -c 'cd "$0" && mkdir hidden && head -c 60000000 /dev/zero >hidden/big && sync hidden/big && chmod 000 hidden' "$2""#;
     ground.sh(hide, &[&user, &ground.home(&id).await]).await;
     let counted = async |least: i64| {
         testkit::until_ok("what it takes is counted", async || {
@@ -473,7 +474,7 @@ async fn a_tenant_hides_nothing_from_the_count() {
     let home = counted(60_000_000).await;
     // What it writes to its own /tmp lies on the server's disk too.
     let assistant = Assistant::open(&ground.site.app, &InstanceId::named(&id)).await.unwrap();
-    let script = "head -c 30000000 /dev/zero >/var/tmp/big; chmod 000 /var/tmp/big";
+    let script = "head -c 30000000 /dev/zero >/var/tmp/big; sync /var/tmp/big; chmod 000 /var/tmp/big";
     on_server::run(&assistant, remote::host::Command::script(script)).await.unwrap();
     counted(home + 29_000_000).await;
     ground.end().await;
