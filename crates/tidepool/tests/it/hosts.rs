@@ -256,8 +256,11 @@ for n in range(1, 21):
     async fn a_unit_that_is_not_ours_is_left_alone(ground: Ground) {
         let id = ground.instance(json!({"home": format!("{}/foreign", ground.base_dir)})).await;
         let unit = format!("openclaw-{id}");
-        let there = "install -d \"$2/foreign\"; printf '[Service]\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n' \
-            >\"/etc/systemd/system/$1.service\" && systemctl daemon-reload && systemctl enable --now \"$1\"";
+        let there = r#"
+            install -d -o guest -g guest "$2/foreign" "$2/foreign/.openclaw"
+            echo '{"gateway": {"mode": "local"}}' >"$2/foreign/.openclaw/openclaw.json" && chown -R guest: "$2/foreign"
+            printf '[Service]\nUser=guest\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n' >"/etc/systemd/system/$1.service"
+            systemctl daemon-reload && systemctl enable --now "$1""#;
         ground.sh(there, &[&unit, &ground.base_dir.clone()]).await;
         let state = "systemctl is-active \"$1\"; systemctl is-enabled \"$1\"; true";
         let failed = ground.fails("restart_instance", of(&id)).await;
