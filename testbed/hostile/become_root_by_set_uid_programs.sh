@@ -31,15 +31,21 @@ for path in found:
         child = subprocess.Popen([path, *arguments.get(os.path.basename(path), [])], stdin=reading, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     except OSError:
         continue
-    gained = ""
-    for _ in range(10):
+    gained, seen = "", 0
+    for look in range(100):
         time.sleep(0.02)
+        if look >= 10 and seen:
+            break
         try:
             lines = dict(line.split(":\t", 1) for line in open(f"/proc/{child.pid}/status").read().splitlines() if ":\t" in line)
         except OSError:
-            # With hidepid a process that runs as another cannot be seen any more by the one who started it.
-            gained = "it is somebody else's now" if child.poll() is None else ""
-            break
+            # With hidepid a process that runs as another cannot be seen any more by the one who started it. ssh-agent hides itself too, until
+            # it has become what it starts.
+            if child.poll() is not None:
+                break
+            gained = "it is somebody else's now" if look == 99 else ""
+            continue
+        seen += 1
         if lines["Name"] != os.path.basename(path)[:15]:
             continue
         uid, gid = lines["Uid"].split()[1], lines["Gid"].split()[1]

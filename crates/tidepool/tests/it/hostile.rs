@@ -224,6 +224,8 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     let path = format!("/instances/{}/cell/openings", scene.own);
     ground.site.admin.put(&path, open).token(&ground.site.root).ok().await;
     ground.done(&ground.latest("confine_instance").await).await;
+    let outside = beside().await;
+    let env = told(&env, &outside);
     let open = scene.attacks(&attacks, &env).await;
     println!("with the opening for a browser:\n{}", open.table);
     assert!(open.succeeded.is_empty(), "{:?}\n{}", open.succeeded, open.table);
