@@ -36,6 +36,7 @@ for (const kind of ['nginx', 'caddy'] as const satisfies ProxyKind[]) {
     await withAssistant(proxied, async (employee) => {
       const window_ = proxied.windowOf('pearl');
       watch.allowOrigin(window_);
+      watch.allowOrigin(proxied.adminUrl);
       await page.goto(`${proxied.employeeUrl}/`);
       await logIn(page, employee);
       await expect(page).toHaveURL(`${proxied.employeeUrl}/`);
