@@ -160,6 +160,9 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
 }
 
 pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result<Listed> {
+    if patch.config_json.is_some() {
+        by.require(Permission::SeeSecrets)?;
+    }
     let mut tx = app.db.begin().await?;
     // Ports are given out under the server's lock, which comes before the instance's.
     if patch.gateway_port.is_some() {
@@ -208,6 +211,7 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
 
 /// Keeps the wished configuration, and has it written where the instance is on its server already.
 pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String) -> Result<Option<TaskId>> {
+    by.require(Permission::SeeSecrets)?;
     let mut tx = app.db.begin().await?;
     let mut instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let changes = Changes::default().hidden("config_json", instance.config_json != config_json);

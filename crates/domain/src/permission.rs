@@ -79,7 +79,7 @@ permissions! {
     ReadAudit = "audit.read" for OFFICE => ["GET /audit/logs", "GET /audit-logs", "GET /audit-logs/export"],
     /// Read what an assistant writes into its log, which may quote its user.
     ReadLogs = "instances.logs" for HANDS => ["GET /instances/{id}/logs"],
-    /// See an instance's gateway token and its configuration unmasked.
+    /// See an instance's gateway token and its configuration unmasked, and change that: who sees masks would write them back.
     SeeSecrets = "instances.secrets" for &[SuperAdmin, Admin] => [],
     /// Make, change and revoke employees, give and take instances, and bind bots.
     ManagePeople = "people.manage" for &[SuperAdmin, Admin] => [

@@ -85,6 +85,10 @@ on_both! {
             assert!(!shown.to_string().contains(secret) && !shown.to_string().contains(&token), "{role}: {shown}");
             assert!(shown["gateway_token"].as_str().unwrap().starts_with('…'), "{role}");
             site.admin.get(&format!("{path}?secrets=whole")).token(&login).refused("4030").await;
+            // What was read with masks does not come back in the place of the secrets.
+            let masked = json!({"config_json": shown["config_json"]});
+            site.admin.patch(&format!("{path}/config"), masked.clone()).token(&login).refused("4030").await;
+            site.admin.patch(&format!("/assistant-instances/{id}"), masked).token(&login).refused("4030").await;
         }
         let auditor = site.admin_login("auditor@example.com").await;
         site.admin.get(&format!("{path}/logs")).token(&auditor).refused("4030").await;
