@@ -112,7 +112,7 @@ test('usage: the sums, the chart by keyboard, the log, a file', async ({ page, p
   let csv = '';
   for await (const piece of file) csv += String(piece);
   expect(csv.split('\r\n')[0]).toBe(
-    'time,instance_id,model,prompt_tokens,completion_tokens,cost_usd,latency_ms,status,is_stream',
+    'time,instance_id,model,prompt_tokens,completion_tokens,cost_usd,latency_ms,status,is_stream,estimated',
   );
   expect(csv.trim().split('\r\n')).toHaveLength(3);
 });
