@@ -105,17 +105,18 @@ fi
 
 # What it takes of the disk, in KiB: its home, and its unit's own /tmp and /var/tmp. Its owner can hide folders from itself, and stop or end
 # what runs as itself. So nobody counts, with the one right to look into every folder: du reads no file, writes nothing and follows no link.
+# It stays on one file system, except on an overlay: there files and folders may show different devices, and -x would leave all files out.
 if [ "$measure" = yes ] && [ -d "$home" ] && [ ! -L "$home" ]; then
-    set -- "$home"
+    one_file_system=x
+    [ "$(stat -f -c %T -- "$home")" != overlayfs ] || one_file_system=
+    set -- nice -n 19 du "-skc$one_file_system" -- "$home"
     for folder in /tmp/systemd-private-*-"$unit"-*/tmp /var/tmp/systemd-private-*-"$unit"-*/tmp; do
         if [ -d "$folder" ] && [ "$(stat -c %u -- "${folder%/tmp}")" = 0 ]; then set -- "$@" "$folder"; fi
     done
     if [ "$(id -u)" = 0 ]; then
         right=-all,+dac_read_search
         set -- setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps="$right" --ambient-caps="$right" --bounding-set="$right" \
-            --no-new-privs -- nice -n 19 du -sxkc -- "$@"
-    else
-        set -- nice -n 19 du -sxkc -- "$@"
+            --no-new-privs -- "$@"
     fi
     (cd / && timeout -k 2 10 "$@") </dev/null 2>/dev/null | tail -n 1 | head -c 64 | sed -n 's/^\([0-9][0-9]*\)[[:space:]]total$/home-kib \1/p'
 fi
