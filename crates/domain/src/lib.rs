@@ -21,6 +21,7 @@ pub mod hashing;
 pub mod health;
 mod held;
 pub mod host;
+pub mod input;
 pub mod install;
 pub mod instance;
 pub mod job;

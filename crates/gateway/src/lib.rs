@@ -9,7 +9,6 @@
 mod error;
 mod fallback;
 mod forward;
-mod input;
 pub mod keys;
 mod limit;
 mod live;

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
+use domain::input::Input;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::error::Refusal;
-use crate::input::Input;
 
 /// What an answer may take when the request does not say.
 const USUAL_ANSWER: u64 = 4096;

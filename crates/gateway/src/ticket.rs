@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use domain::input;
 use store::request_log::{ERROR, SUCCESS};
 
 use crate::Gateway;
@@ -18,7 +19,7 @@ use crate::models::Model;
 use crate::read_on::Progress;
 use crate::request::{Asked, Output};
 use crate::sse::Seen;
-use crate::tokens::{self, Usage};
+use crate::tokens::Usage;
 
 /// The model in the row of a request whose model there is not: names are made up without end.
 const NO_MODEL: &str = "unknown";
@@ -166,7 +167,7 @@ impl Ticket {
     fn estimate(&self, more: i64) -> Usage {
         let told = self.seen.usage.unwrap_or_default();
         let hidden = if self.seen.thought == 0 { self.output.thinking } else { 0 };
-        let written = tokens::estimated(self.seen.written);
+        let written = input::text_tokens(self.seen.written);
         let most = if self.output.is_named { self.output.tokens.max(written) } else { i64::MAX };
         let completion = (written + hidden + more).min(most).max(told.completion);
         // Some begin with zeros.

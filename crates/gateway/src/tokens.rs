@@ -20,12 +20,6 @@ impl Usage {
     }
 }
 
-/// The estimate wherever no count is known: a token for every two bytes, begun ones included. English has about four bytes to
-/// a token, Chinese about three, single letters and digits between blanks two: it errs upwards.
-pub fn estimated(bytes: usize) -> i64 {
-    i64::try_from(bytes.div_ceil(2)).unwrap_or(i64::MAX)
-}
-
 /// `usage` as the providers' OpenAI-compatible endpoints give it.
 #[derive(Debug, Deserialize)]
 pub struct Told {
@@ -133,9 +127,6 @@ mod tests {
         assert_eq!(written(br#"{"content":"cut"#), 3);
         assert_eq!(written(br#"{"content":"cut\"#), 4);
         assert_eq!(written(b"content\""), 0);
-        assert_eq!(estimated(0), 0);
-        assert_eq!(estimated(4), 2);
-        assert_eq!(estimated(5), 3);
         assert_eq!(thought(br#"{"content":"ab","reasoning_content":"abc"}"#), 3);
         assert_eq!(thought(br#"{"content":"ab","reasoning":null}"#), 0);
         assert_eq!(written(br#"{"content":"","reasoning":"abcd"}"#), 4);

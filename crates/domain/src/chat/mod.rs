@@ -15,10 +15,12 @@ use base::id::{InstanceId, UserId};
 use base::{Error, Kind, Result};
 use serde_json::{Value, json};
 use store::chat_message::{ChatMessage, Role, Unconfirmed};
+use store::model::ProviderKind;
 use store::request_log::{self, NewRequest};
 pub use stream::{Piece, Streaming};
 
 use crate::assistant::settings;
+use crate::input::Input;
 use crate::quota::{Reservation, Subject};
 use crate::session::Employee;
 use crate::{App, claim, key, model};
@@ -105,7 +107,7 @@ async fn begin(
     let body = serde_json::to_vec(&body).map_err(Error::internal)?;
     let reservation = match app.llm.embedded {
         true => None,
-        false => reserve(app, &who.id, body.len()).await?,
+        false => reserve(app, &who.id, &model, &body).await?,
     };
     let key = key::of_instance(app, &question.instance_id).await?.key(&app.sealer)?;
     let mut turn = Turn {
@@ -125,12 +127,14 @@ async fn begin(
     Ok((turn, body, key))
 }
 
-async fn reserve(app: &App, user: &UserId, bytes: usize) -> Result<Option<Reservation>> {
+async fn reserve(app: &App, user: &UserId, model: &str, body: &[u8]) -> Result<Option<Reservation>> {
     app.feed.pull().await;
     let limit = store::user::find(&app.db, user).await?.map_or(0, |u| u.quota_daily);
     match Subject::user(app, user, limit) {
         Some(subject) => {
-            let estimate = bytes as i64 / 3 + REPLY_TOKENS;
+            // Of a model that nobody knows any more, what the dearest kind would bill.
+            let kind = store::model::find(&app.db, model).await?.map_or(ProviderKind::Openai, |known| known.kind);
+            let estimate = Input::of(body).tokens(kind, model).saturating_add(REPLY_TOKENS);
             Ok(Some(app.quotas.reserve(app, &subject, estimate).await?))
         }
         None => Ok(None),

@@ -419,6 +419,27 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_image_reserves_what_a_provider_bills_and_not_its_base64() {
+    let world = foreign().await;
+    let site = &world.site;
+    site.instances("a", 1).await;
+    let (user, token) = site.quick_employee("ada@example.com").await;
+    site.admin.patch("/instances/a0/assign", json!({"user_id": user})).token(&site.root).ok().await;
+    site.admin.patch(&format!("/users/{user}"), json!({"quota_daily": 60_000})).token(&site.root).ok().await;
+    let ask = |content: Value| {
+        let messages = json!([{"role": "user", "content": content}]);
+        site.employee
+            .post("/me/chat", json!({"instance_id": "a0", "messages": messages, "model": "gpt-4o"}))
+            .token(&token)
+    };
+    let url = format!("data:image/png;base64,{}", "A".repeat(2_000_000));
+    let image = json!({"type": "image_url", "image_url": {"url": url}});
+    ask(json!([{"type": "text", "text": "What is it?"}, image])).ok().await;
+    // What is reserved for the image is held until its row must be in the log: there is room for another question beside it.
+    ask(json!("And what else?")).ok().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_that_a_gateway_lost_are_told_of_once_and_brought_back() {
     let world = foreign().await;
     let site = &world.site;
