@@ -119,7 +119,7 @@ async fn rules(who: Admin, api: State) -> Answer<Listing<AlertRuleItem>> {
 #[derive(Deserialize, ToSchema)]
 pub struct AlertRulePatch {
     enabled: bool,
-    /// Null sets the default again.
+    /// Null sets the default again. A percentage is at most 100; a rule that has no threshold takes none.
     #[serde(default, deserialize_with = "crate::shape::given")]
     #[schema(value_type = Option<f64>, minimum = 0)]
     threshold: Option<Option<f64>>,

@@ -38,6 +38,16 @@ impl Rule {
             Rule::TaskDead | Rule::GatewayDown | Rule::InstanceNotIsolated | Rule::DiskOverLimit => None,
         }
     }
+
+    fn check_threshold(self, given: f64) -> Result<()> {
+        let refused = match self {
+            _ if !given.is_finite() || given < 0.0 => "must be a number that is not negative",
+            Rule::BudgetNearLimit if given > 100.0 => "is a percentage: at most 100",
+            _ if self.threshold().is_none() => "is not something that this rule has",
+            _ => return Ok(()),
+        };
+        Err(Error::field("threshold", refused))
+    }
 }
 
 /// A rule as it is set.
@@ -107,8 +117,8 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
         secret: old.and_then(|old| old.secret),
         updated_at: app.clock.now(),
     };
-    if record.threshold.is_some_and(|t| !t.is_finite() || t < 0.0) {
-        return Err(Error::field("threshold", "must be a number that is not negative"));
+    if let Some(Some(given)) = patch.threshold {
+        rule.check_threshold(given)?;
     }
     let mut told = None;
     match patch.channel {

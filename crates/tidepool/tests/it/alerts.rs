@@ -82,6 +82,10 @@ on_both! {
         assert_eq!(rules["total"], 7);
         site.admin.call(reqwest::Method::PUT, "/alerts/rules/nothing").json(json!({"enabled": false})).token(&site.root).refused("4040").await;
         site.admin.call(reqwest::Method::PUT, "/alerts/rules/task_dead").json(json!({"enabled": true, "channel": "ftp://x"})).token(&site.root).refused("4000").await;
+        for (rule, threshold) in [("budget_near_limit", 800.0), ("key_balance_low", -1.0), ("task_dead", 5.0)] {
+            let body = json!({"enabled": true, "threshold": threshold});
+            site.admin.call(reqwest::Method::PUT, &format!("/alerts/rules/{rule}")).json(body).token(&site.root).refused("4000").await;
+        }
 
         let (stop, stopped) = watch::channel(false);
         let timing = Timing { poll: Duration::from_millis(50), ..Timing::default() };
