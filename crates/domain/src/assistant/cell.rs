@@ -51,6 +51,8 @@ pub struct Abilities(Mutex<HashMap<String, Known>>);
 
 struct Known {
     at: Instant,
+    /// Address and key of the machine: a server's record may name another one later.
+    machine: (String, i64, String),
     /// The directives that were tried.
     keys: Vec<String>,
     ability: Ability,
@@ -60,18 +62,18 @@ impl Abilities {
     async fn of(&self, assistant: &Assistant, cell: &Cell) -> Result<Ability> {
         // Homes differ from instance to instance; what a server can do of them does not.
         let keys: Vec<String> = cell.directives()?.iter().map(|one| one.key().replace(&cell.home, "HOME")).collect();
-        let server = &assistant.server.id;
-        if let Some(known) =
-            self.lock().get(server).filter(|known| known.keys == keys && known.at.elapsed() < KNOWN_FOR)
-        {
+        let server = &assistant.server;
+        let machine = (server.host.clone(), server.ssh_port, server.host_key.clone());
+        let holds = |known: &&Known| known.machine == machine && known.keys == keys && known.at.elapsed() < KNOWN_FOR;
+        if let Some(known) = self.lock().get(&server.id).filter(holds) {
             return Ok(known.ability.clone());
         }
         host_cell::put_program(&assistant.host, text::SYSTEMCTL, text::SYSTEMCTL_TEXT).await?;
         let ability = host_cell::ability(&assistant.host, &parts(cell)?).await?;
         // What somebody has to repair there is looked at again when they have.
         if ability.broken.is_none() && missing(&ability).is_empty() {
-            let known = Known { at: Instant::now(), keys, ability: ability.clone() };
-            self.lock().insert(server.clone(), known);
+            let known = Known { at: Instant::now(), machine, keys, ability: ability.clone() };
+            self.lock().insert(server.id.clone(), known);
         }
         Ok(ability)
     }
