@@ -18,8 +18,12 @@ use crate::catalogue;
 pub const PASSWORD: &str = "tidepool-demo";
 
 /// name, e-mail, role
-const ADMINS: &[(&str, &str, Role)] =
-    &[("Ines Duarte", "admin@demo.example", Role::SuperAdmin), ("Tom Becker", "tom@demo.example", Role::Admin)];
+const ADMINS: &[(&str, &str, Role)] = &[
+    ("Ines Duarte", "admin@demo.example", Role::SuperAdmin),
+    ("Tom Becker", "tom@demo.example", Role::Admin),
+    ("Priya Nair", "priya@demo.example", Role::Operator),
+    ("Hana Novak", "hana@demo.example", Role::Auditor),
+];
 
 /// name, e-mail, department, tokens a day
 const EMPLOYEES: &[(&str, &str, &str, i64)] = &[
