@@ -69,7 +69,7 @@ openapi: ## write the OpenAPI documents that the code describes into openapi/, t
 	$(TARGET)/debug/tidepool openapi employee > openapi/employee.json
 	$(TARGET)/debug/tidepool openapi admin > openapi/admin.json
 
-bench: release ## measure this machine: start, claims, tasks, pages, usage, forward, sockets, sweep, each beside its floor; the web apps (web), real hosts (hosts), a foreign log (copy); PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
+bench: release ## measure this machine: start, claims, tasks, pages, usage, forward, sockets, sweep, each beside its floor; the web apps (web), real hosts (hosts), what a cell costs (cell), a foreign log (copy); PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
 	@testbed/bench.sh $(TARGET)/release/tidepool $(PART)
 
 fresh: ## a fresh clone of the last commit, in an empty Debian tree, runs `make lint`, `make test` and `make demo` (needs: root, mount and PID namespaces, apt)

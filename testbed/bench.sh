@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh BINARY [PART…]     runs `tidepool bench` on SQLite, then on a private PostgreSQL where the machine can give one.
-# Parts of this script: `web`, the web apps in a browser; `hosts`, a sweep of ten real hosts beside ssh; `copy`, ten million rows of a
-# foreign gateway's log read into ours.
+# Parts of this script: `web`, the web apps in a browser; `hosts`, a sweep of ten real hosts beside ssh; `cell`, the real OpenClaw in its
+# cell beside itself without one; `copy`, ten million rows of a foreign gateway's log read into ours.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 binary=$(realpath "$1")
@@ -30,6 +30,10 @@ hosts() (
   "$binary" bench sweep --hosts "$folder/hosts"
 )
 
+cell() {
+  "$here/run.py" --test what_a_cell_costs_is_measured_beside_an_assistant_without_one
+}
+
 copy() {
   cargo run --quiet --release --locked --manifest-path "$here/../Cargo.toml" -p sim --example read_log -- 10000000
 }
@@ -37,11 +41,11 @@ copy() {
 own=() others=()
 for part in "$@"; do
   case $part in
-    web | hosts | copy) own+=("$part") ;;
+    web | hosts | cell | copy) own+=("$part") ;;
     *) others+=("$part") ;;
   esac
 done
-[ $# -gt 0 ] || own=(web hosts copy)
+[ $# -gt 0 ] || own=(web hosts cell copy)
 for part in "${own[@]}"; do "$part"; done
 [ $# = 0 ] || [ ${#others[@]} -gt 0 ] || exit 0
 set -- "${others[@]}"

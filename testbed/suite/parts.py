@@ -94,10 +94,7 @@ def _vitest(run: Run, result: Result) -> None:
 
 def rust(run: Run, result: Result) -> None:
     """Every Rust test of the workspace, with the real databases, the real OpenID provider and real hosts."""
-    notes = run.folder / "notes"
-    notes.mkdir(exist_ok=True)
-    _nextest(run, result, "default", run.env | {"TIDEPOOL_TEST_NOTES": str(notes)})
-    result.notes += [line for file in sorted(notes.iterdir()) for line in file.read_text(encoding="utf-8").splitlines()]
+    _nextest(run, result, "default", run.env)
 
 
 def unit(run: Run, result: Result) -> None:
@@ -116,6 +113,9 @@ def _nextest(run: Run, result: Result, profile: str, env: dict[str, str]) -> Non
         return
     # Tests whose subject is speed come last, with nothing beside them.
     selections = [(f"test({run.only})", True)] if run.only else [(f"not {_ALONE}", False), (_ALONE, True)]
+    notes = run.folder / "notes"
+    notes.mkdir(exist_ok=True)
+    env = env | {"TIDEPOOL_TEST_NOTES": str(notes)}
     for selection, quiet in selections:
         junit.unlink(missing_ok=True)
         with run.quiet() if quiet else nullcontext():
@@ -123,6 +123,7 @@ def _nextest(run: Run, result: Result, profile: str, env: dict[str, str]) -> Non
         counting.count_nextest(junit, run.skip_log, result)
         run.skip_log.unlink(missing_ok=True)
         result.settle(code, "cargo nextest")
+    result.notes += [line for file in sorted(notes.iterdir()) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def real(run: Run, result: Result) -> None:

@@ -13,5 +13,5 @@ mod wait;
 #[cfg(feature = "database")]
 pub use database::Database;
 pub use evidence::keep_database;
-pub use trace::{skip, used_secret};
+pub use trace::{publish, skip, used_secret};
 pub use wait::{LIMIT, until, until_ok, until_ok_within, until_within};

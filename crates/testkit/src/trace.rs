@@ -91,6 +91,14 @@ pub fn logs() {
     });
 }
 
+/// A line that the runner shows at the end of its part of the suite: what was measured, or how often something held.
+pub fn publish(name: &str, line: &str) {
+    println!("{line}");
+    if let Some(folder) = std::env::var_os("TIDEPOOL_TEST_NOTES") {
+        append(PathBuf::from(folder).join(format!("{name}.txt")), line);
+    }
+}
+
 /// This case cannot run here. Counted and named by the runner; never silent where everything must be had.
 pub fn skip(name: &str, reason: &str) {
     if let Some(log) = std::env::var_os("TIDEPOOL_TEST_SKIP_LOG") {

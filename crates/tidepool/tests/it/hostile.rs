@@ -147,14 +147,6 @@ pub async fn shell(ground: &Ground, id: &str, script: &str, env: &BTreeMap<Strin
     (answer["status"].as_i64().unwrap(), answer["said"].as_str().unwrap().trim().to_owned())
 }
 
-/// Leaves what a part of the suite shows at its end.
-fn tell(line: &str) {
-    println!("{line}");
-    if let Some(folder) = std::env::var_os("TIDEPOOL_TEST_NOTES") {
-        std::fs::write(Path::new(&folder).join("hostile.txt"), format!("{line}\n")).unwrap();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_without() {
     let name = "hostile::heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_without";
@@ -209,13 +201,16 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     let closed = scene.attacks(&attacks, &env).await;
     println!("without the cell: {before:#?}\ninside of it:\n{}", closed.table);
     let had_success = before.values().filter(|outcome| **outcome == Outcome::Succeeded).count();
-    tell(&format!(
-        "hostile tenant: {} refused, {} not enforceable here ({}), {} succeeded; without the cell {had_success} of them succeed",
-        closed.refused,
-        closed.not_enforceable.len(),
-        closed.not_enforceable.join(", "),
-        closed.succeeded.len()
-    ));
+    testkit::publish(
+        "hostile",
+        &format!(
+            "hostile tenant: {} refused, {} not enforceable here ({}), {} succeeded; without the cell {had_success} of them succeed",
+            closed.refused,
+            closed.not_enforceable.len(),
+            closed.not_enforceable.join(", "),
+            closed.succeeded.len()
+        ),
+    );
     assert!(closed.succeeded.is_empty(), "{:?}\n{}", closed.succeeded, closed.table);
     assert!(had_success >= 20, "attacks that never succeed prove little: {had_success}\n{}", closed.table);
 

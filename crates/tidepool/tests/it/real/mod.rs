@@ -2,6 +2,7 @@
 
 mod bot;
 mod browser;
+mod cell_cost;
 mod gateway;
 mod hostile;
 mod neighbour;

@@ -1,21 +1,25 @@
 //! Cells: who may say what about them, how instances come into them and out again, and what a server does with the lines.
 
-use std::time::Duration;
+mod disk;
+mod taken_back;
 
 use base::id::InstanceId;
 use domain::assistant::{Assistant, cell as on_server};
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 use store::{Db, migrate};
 
 use crate::hostile::{shell, variables};
-use crate::kit::hosts::{CURRENT, Ground};
+use crate::kit::hosts::Ground;
 use crate::kit::simulated::Simulated;
 use crate::kit::{Database, Site, database_before};
 use crate::on_both;
 
 fn of(id: &str) -> Value {
     json!({"instance_id": id})
+}
+
+fn unit_of(ground: &Simulated, unit: &str) -> String {
+    String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap()
 }
 
 on_both! {
@@ -151,190 +155,6 @@ async fn what_is_open_in_an_older_database_stays_known() {
     assert_eq!(cell.openings_written().to_string(), "docker");
 }
 
-/// What a home takes is counted by the look at the server: above its limit there is an alert, which ends when it takes less.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_home_that_takes_more_than_its_limit_raises_an_alert() {
-    let ground = Simulated::new().await;
-    ground.provisioned("a").await;
-    let site = &ground.site;
-    domain::health::check(&site.app).await.unwrap();
-    let shown = site.admin.get("/instances/a").token(&site.root).ok().await;
-    assert_eq!(shown["cell"], "confined");
-    assert!(shown["home_bytes"].as_i64().unwrap() > 200 << 20, "{shown}");
-    let alerts =
-        async || site.admin.get("/alerts?rule=disk_over_limit&open=true").token(&site.root).ok().await["total"].clone();
-    assert_eq!(alerts().await, 0);
-    let limit = async |mib: i64| {
-        site.admin.put("/instances/a/cell/limits", json!({"disk_mib": mib})).token(&site.root).ok().await;
-        let working = ground.work();
-        ground.done(&ground.latest("confine_instance").await).await;
-        working.stop().await;
-        // It is not counted again at every look.
-        domain::health::check(&site.app).await.unwrap();
-        let after_a_look = alerts().await;
-        site.app.clock.advance(SignedDuration::from_mins(31));
-        domain::health::check(&site.app).await.unwrap();
-        (after_a_look, alerts().await)
-    };
-    assert_eq!(limit(100).await, (json!(0), json!(1)));
-    assert_eq!(limit(9000).await, (json!(1), json!(0)));
-    site.check().await;
-}
-
-/// A worker that goes away in the middle: the next one goes back to what was before.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_the_cell_that_was_broken_off_is_taken_back() {
-    let ground = Simulated::new().await;
-    let unit = ground.provisioned("a").await;
-    let text = || String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap();
-    let before = text();
-    assert!(before.contains("\n# The cell.\nProtectSystem=strict\n"), "{before}");
-    let asked = ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": false})).await;
-    // It goes away before the chat that would have it accepted.
-    ground.broken_off("chat.send", async || !text().contains("# The cell.")).await;
-    let working = ground.work();
-    let failed = ground.ended(&asked).await;
-    assert!(failed.error.contains("broken off"), "{}", failed.error);
-    assert_eq!(text(), before);
-    assert_eq!(ground.site.admin.get("/instances/a").token(&ground.site.root).ok().await["cell"], "confined");
-    working.stop().await;
-    ground.site.check().await;
-}
-
-const HOME: &str = "/srv/assistants/1";
-
-fn unit_of(ground: &Simulated, unit: &str) -> String {
-    String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap()
-}
-
-/// Takes the instance out of its cell in a way that fails: its assistant answers no chat. Answers the task.
-async fn failed_change(ground: &Simulated) -> base::id::TaskId {
-    ground.machine.refuse("chat.send", "the model is away");
-    let asked = ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": false})).await;
-    let working = ground.work();
-    let failed = ground.ended(&asked).await;
-    assert!(failed.error.contains("failed and was taken back"), "{}", failed.error);
-    working.stop().await;
-    ground.machine.go_on();
-    asked
-}
-
-/// Has a task that failed tried once more.
-async fn tried_again(ground: &Simulated, task: &base::id::TaskId) -> domain::task::Task {
-    let before = domain::task::show(&ground.site.app, task).await.unwrap().attempts;
-    ground.site.wait(Duration::from_secs(120));
-    let working = ground.work();
-    let now = testkit::until_ok("it is tried again", async || {
-        let now = domain::task::show(&ground.site.app, task).await.unwrap();
-        let ended = now.status != domain::task::Status::Processing;
-        if now.attempts > before && ended { Ok(now) } else { Err((now.status, now.attempts)) }
-    })
-    .await;
-    working.stop().await;
-    now
-}
-
-/// A home that is more than half full has no room for its state twice: the limit is lifted while that is put back.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_disks_limit_is_lifted_while_a_state_is_put_back() {
-    let ground = Simulated::new().await;
-    ground.provisioned("a").await;
-    assert_eq!(ground.machine.disk_limits(), ["10485760"]);
-    failed_change(&ground).await;
-    // Without its cell none; while the state is put back none; then as before.
-    assert_eq!(ground.machine.disk_limits()[1..], ["0", "0", "10485760"]);
-    ground.site.check().await;
-}
-
-/// What was taken back once is not taken back again: what was written and changed since stays.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_the_cell_that_failed_is_gone_back_from_once() {
-    let ground = Simulated::new().await;
-    let unit = ground.provisioned("a").await;
-    let asked = failed_change(&ground).await;
-    let site = &ground.site;
-    site.admin.put("/instances/a/cell/limits", json!({"memory_mib": 512})).token(&site.root).ok().await;
-    ground.settle().await;
-    let now = unit_of(&ground, &unit);
-    assert!(now.contains("MemoryMax=512M"), "{now}");
-    let diary = format!("{HOME}/.openclaw/workspace/diary.md");
-    ground.machine.write(&diary, "said since");
-    let again = tried_again(&ground, &asked).await;
-    assert!(again.error.contains("see the first attempt"), "{}: {:#?}", again.error, ground.log(&asked).await);
-    assert_eq!(ground.machine.read(&diary).as_deref(), Some(&b"said since"[..]), "{:#?}", ground.log(&asked).await);
-    assert_eq!(unit_of(&ground, &unit), now);
-    site.check().await;
-}
-
-/// A worker goes away in the middle, and the unit is changed by something else before the next one comes: nothing is put back.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_the_cell_that_was_broken_off_is_not_taken_back_over_another() {
-    let ground = Simulated::new().await;
-    let unit = ground.provisioned("a").await;
-    let asked = ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": false})).await;
-    ground.broken_off("chat.send", async || !unit_of(&ground, &unit).contains("# The cell.")).await;
-    let path = format!("/etc/systemd/system/{unit}");
-    let other = unit_of(&ground, &unit).replace("Description=", "Description=Another ");
-    ground.machine.write(&path, &other);
-    let diary = format!("{HOME}/.openclaw/workspace/diary.md");
-    ground.machine.write(&diary, "said since");
-    let working = ground.work();
-    let failed = ground.ended(&asked).await;
-    working.stop().await;
-    assert!(failed.error.contains("something else changed its unit since"), "{}", failed.error);
-    assert_eq!(ground.machine.read(&diary).as_deref(), Some(&b"said since"[..]), "{:#?}", ground.log(&asked).await);
-    assert_eq!(unit_of(&ground, &unit), other);
-    ground.site.check().await;
-}
-
-/// What a change of the cell copied of one holder's state never comes to the next.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_the_cell_brings_nobodys_traces_back() {
-    let ground = Simulated::new().await;
-    let unit = ground.provisioned("a").await;
-    let site = &ground.site;
-    let (user, _) = site.quick_employee("ada@example.com").await;
-    site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
-    ground.settle().await;
-    let diary = format!("{HOME}/.openclaw/workspace/diary.md");
-    ground.machine.write(&diary, "mine alone");
-    let asked = failed_change(&ground).await;
-    let (next, _) = site.quick_employee("bob@example.com").await;
-    for user in [Value::Null, json!(next)] {
-        site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
-    }
-    ground.settle().await;
-    assert_eq!(ground.machine.read(&diary), None);
-    tried_again(&ground, &asked).await;
-    assert_eq!(ground.machine.read(&diary), None, "{:#?}", ground.log(&asked).await);
-    assert!(ground.machine.is_well(&unit));
-    site.check().await;
-}
-
-/// An upgrade that was taken back, and still has to start the assistant, leaves the unit that was written since.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_that_was_taken_back_leaves_a_unit_that_was_changed_since() {
-    let ground = Simulated::new().await;
-    let unit = ground.provisioned("a").await;
-    ground.machine.refuse("chat.send", "the model is away");
-    let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
-    let working = ground.work();
-    assert!(ground.ended(&asked).await.error.contains("taken back"));
-    working.stop().await;
-    ground.machine.go_on();
-    let site = &ground.site;
-    site.admin.put("/instances/a/cell/limits", json!({"memory_mib": 512})).token(&site.root).ok().await;
-    ground.settle().await;
-    let now = unit_of(&ground, &unit);
-    let owed = store::debt::Debt { owed: store::debt::Owed::Start, ..store::debt::Debt::NONE };
-    store::debt::set(&site.app.db, &InstanceId::named("a"), &owed).await.unwrap();
-    ground.machine.stop(&unit);
-    tried_again(&ground, &asked).await;
-    assert_eq!(unit_of(&ground, &unit), now, "{:#?}", ground.log(&asked).await);
-    assert!(ground.machine.is_well(&unit));
-    site.check().await;
-}
-
 /// A server that cannot do what a cell cannot do without gets no assistant in half a cell.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_do_what_a_cell_needs_gets_no_assistant() {
@@ -426,56 +246,6 @@ async fn an_opening_that_could_not_be_closed_counts_until_it_is() {
     assert!(!unit_of(&ground, &unit).contains("/run/docker.sock"));
     assert_eq!(isolation().await, "own");
     site.check().await;
-}
-
-/// A home that could not be counted for two hours is no home below its limit.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_home_that_cannot_be_counted_raises_an_alert() {
-    let ground = Simulated::new().await;
-    ground.provisioned("a").await;
-    let site = &ground.site;
-    let alerts = async || {
-        domain::health::check(&site.app).await.unwrap();
-        site.admin.get("/alerts?rule=disk_over_limit&open=true").token(&site.root).ok().await["total"].clone()
-    };
-    assert_eq!(alerts().await, 0);
-    ground.machine.count_no_homes(true);
-    let mut seen = vec![];
-    for _ in 0..6 {
-        site.app.clock.advance(SignedDuration::from_mins(31));
-        seen.push(alerts().await);
-    }
-    assert_eq!(seen, [0, 0, 0, 1, 1, 1]);
-    ground.machine.count_no_homes(false);
-    site.app.clock.advance(SignedDuration::from_mins(31));
-    assert_eq!(alerts().await, 0);
-    site.check().await;
-}
-
-/// What a home takes is counted whatever its owner hides.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_hides_nothing_from_the_count() {
-    let name = "cell::a_tenant_hides_nothing_from_the_count";
-    let Some(mut ground) = Ground::new(name).await else { return };
-    let id = ground.provisioned(json!({})).await;
-    let user = ground.show(&id).await["runs_as"].as_str().unwrap().to_owned();
-    // What is not on the disk yet takes nothing of it: without `sync` that is some seconds later.
-    let hide = r#"runuser -u "$1" -- sh -c 'cd "$0" && mkdir hidden && head -c 60000000 /dev/zero >hidden/big && sync hidden/big && chmod 000 hidden' "$2""#;
-    ground.sh(hide, &[&user, &ground.home(&id).await]).await;
-    let counted = async || {
-        ground.site.app.clock.advance(SignedDuration::from_mins(31));
-        domain::health::check(&ground.site.app).await.unwrap();
-        ground.show(&id).await["home_bytes"].as_i64().unwrap()
-    };
-    let home = counted().await;
-    assert!(home > 60_000_000, "{home}");
-    // What it writes to its own /tmp lies on the server's disk too.
-    let assistant = Assistant::open(&ground.site.app, &InstanceId::named(&id)).await.unwrap();
-    let script = "head -c 30000000 /dev/zero >/var/tmp/big; sync /var/tmp/big; chmod 000 /var/tmp/big";
-    on_server::run(&assistant, remote::host::Command::script(script)).await.unwrap();
-    let both = counted().await;
-    assert!(both > home + 29_000_000, "{home}, then {both}");
-    ground.end().await;
 }
 
 /// A name server at a cloud's metadata address can be asked; that its secrets can be, too, is said.
@@ -595,57 +365,6 @@ async fn a_new_assistant_is_confined_and_its_limits_change_without_a_restart() {
     assert_eq!(ground.main_pid(&id).await, pid);
     let shown = ground.sh("systemctl show -p MemoryMax,MemoryHigh --value \"openclaw-$1\"", &[&id]).await;
     assert_eq!(shown, format!("{}\n{}", 460 << 20, 512 << 20));
-    ground.end().await;
-}
-
-/// What cannot run in its cell is put back as it was, with all that it had.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_assistant_that_does_not_come_up_in_its_cell_is_put_back() {
-    let name = "cell::an_assistant_that_does_not_come_up_in_its_cell_is_put_back";
-    let Some(mut ground) = Ground::with(name, Duration::from_secs(20)).await else { return };
-    let id = ground.provisioned(json!({})).await;
-    let unit = format!("/etc/systemd/system/openclaw-{id}.service");
-    let left = ground.run("confine_instance", json!({"instance_id": id, "confined": false})).await;
-    assert_eq!(left.result, "it runs outside of its cell");
-    assert_eq!(ground.show(&id).await["cell"], "unconfined");
-    let before = ground.sh("cat \"$1\"", &[&unit]).await;
-    assert!(!before.contains("# The cell."));
-    // A restart and an upgrade leave it as it is: it comes into its cell when somebody says so.
-    ground.run("restart_instance", of(&id)).await;
-    assert_eq!(ground.sh("cat \"$1\"", &[&unit]).await, before);
-
-    ground.wrong(&id, json!({"outside_only": true})).await;
-    let failed = ground.fails("confine_instance", json!({"instance_id": id, "confined": true})).await;
-    assert!(failed.error.contains("failed and was taken back"), "{}", failed.error);
-    assert_eq!(
-        ground.sh("cat \"$1\"; systemctl is-active \"openclaw-$2\"", &[&unit, &id]).await,
-        format!("{before}\nactive")
-    );
-    assert_eq!(ground.show(&id).await["cell"], "unconfined");
-    let audit =
-        ground.site.admin.get("/audit-logs?level=ERROR&action=instance.update").token(&ground.site.root).ok().await;
-    assert_eq!(audit["total"], 1, "{audit}");
-    ground.wrong(&id, json!({})).await;
-    let many =
-        ground.site.admin.post("/cells/enter", json!({"instance_ids": [id]})).token(&ground.site.root).ok().await;
-    ground.done(&base::id::TaskId::named(many["task_ids"][0].as_str().unwrap())).await;
-    assert_eq!(ground.show(&id).await["cell"], "confined");
-    assert!(ground.sh("cat \"$1\"", &[&unit]).await.contains(CURRENT));
-
-    // Somebody with root takes the cell away by hand: the next look says so.
-    ground.sh("sed -i '/^# The cell/,/^$/d' \"$1\" && systemctl daemon-reload", &[&unit]).await;
-    domain::health::check(&ground.site.app).await.unwrap();
-    assert_eq!(ground.show(&id).await["cell"], "unconfined");
-    let audit =
-        ground.site.admin.get("/audit-logs?level=WARN&q=gone+from+its+unit").token(&ground.site.root).ok().await;
-    assert_eq!(audit["total"], 1, "{audit}");
-    // A unit of somebody else's has no cell, and says so.
-    ground.sh("sed -i '1d' \"$1\" && systemctl daemon-reload", &[&unit]).await;
-    domain::health::check(&ground.site.app).await.unwrap();
-    assert_eq!(ground.show(&id).await["cell"], "foreign");
-    let path = format!("/instances/{id}/cell/enter");
-    let refused = ground.site.admin.post(&path, json!({})).token(&ground.site.root).refused("4090").await;
-    assert!(refused.contains("not ours"), "{refused}");
     ground.end().await;
 }
 
