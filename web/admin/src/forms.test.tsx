@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What the console's forms send: a number that cannot be read is refused at its field and nothing is sent, no limit is a
 // choice, and a change leaves out everything that was not changed, secrets above all.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What each role meets in the console: the permissions are those of the server's table, a page asks for nothing that its reader
 // would be refused, and offers nothing that they may not do.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';

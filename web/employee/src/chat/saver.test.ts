@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What the dual write calls a message: a repeat, from whichever tab, must be recognised.
 import { afterEach, expect, it, vi } from 'vitest';
 import { api } from '../api';

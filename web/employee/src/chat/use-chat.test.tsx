@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What an engine could not deliver is delivered once by another, whatever is opened, chosen or renewed meanwhile.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { act, useEffect } from 'react';

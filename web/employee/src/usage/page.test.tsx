@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // A window of the usage page that cannot be drawn takes nothing else of the page down, and comes back when asked.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { I18nProvider } from '@tidepool/shared/i18n/i18n';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // The client sends the token along and notices when the server no longer takes it.
 import { afterEach, expect, it, vi } from 'vitest';
 import { createSession } from '../session/session';

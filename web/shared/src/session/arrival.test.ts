@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // The SSO hand-over leaves the URL at once, becomes a session, and leads back to where the person was.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { arrive } from './arrive';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // An empty value is a dash in a table, where its column must stay, and nothing at all on a card.
 import type { ReactNode } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';

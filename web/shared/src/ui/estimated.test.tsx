@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // A number that is an estimate says so to everybody, in words.
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // A field that was refused gets the cursor, of whatever kind it is.
 import { expect, it } from 'vitest';
 import { showField } from './form';

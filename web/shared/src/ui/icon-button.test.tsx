@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // A button without words is named for everybody.
 import { X } from 'lucide-react';
 import { renderToStaticMarkup } from 'react-dom/server';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // A number field shows its number, and no number as a choice that says which field it belongs to.
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, it } from 'vitest';

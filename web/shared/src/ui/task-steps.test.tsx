@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // A step that is written is done; what is still under way is said below it.
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // Which way leads to a gateway, and what an HTTP answer tells about a socket that did not open.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { api } from '../../api';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // The embedded window's address: it leads in for an hour, and is exchanged before that is over.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { api } from '../../api';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What a gateway-chat engine does once it is left, and what it leaves on the machine.
 import { ApiError } from '@tidepool/shared/api/envelope';
 import { afterEach, describe, expect, it, vi } from 'vitest';

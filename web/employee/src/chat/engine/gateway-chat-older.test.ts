@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // The gateway-chat engine and what is older: fetched page by page, joined to what this browser kept.
 import { describe, expect, it } from 'vitest';
 import { localThreads } from '../local-threads';

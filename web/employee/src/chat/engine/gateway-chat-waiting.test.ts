@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What waits in the gateway-chat engine: which of it goes out by itself, where, and what is left to the person.
 import { describe, expect, it, vi } from 'vitest';
 import { anotherTab } from './another-tab';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // The gateway-chat engine against a scripted server: streaming, stopping, failing, waiting, coming back after a reload.
 import { ApiError } from '@tidepool/shared/api/envelope';
 import { describe, expect, it, vi } from 'vitest';

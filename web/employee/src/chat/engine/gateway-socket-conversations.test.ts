@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What the socket engine does for a conversation that is not the open one: nothing written is lost, nothing said is unsaved.
 import { describe, expect, it } from 'vitest';
 import { Refused, type Answer } from './fake-gateway';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What the socket engine does about messages that are older than its first reading of a conversation.
 import { describe, expect, it } from 'vitest';
 import { Refused } from './fake-gateway';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What the socket engine holds of prompts and replies that are not finished, and what it lets go of.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { forgetThreads } from '../local-threads';

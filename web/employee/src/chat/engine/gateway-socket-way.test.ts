@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // How the socket engine finds its way to the gateway: refusals, a start to wait for, the relay, the approval of a device.
 import { describe, expect, it } from 'vitest';
 import { FakeGateway, Refused } from './fake-gateway';

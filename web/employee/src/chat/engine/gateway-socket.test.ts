@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // The socket engine against a gateway on a real socket: chat, stop, break and pick-up, files, and that it ends when told.
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket as NodeSocket } from 'ws';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // Replies read from a history say how long they took, where that can be known.
 import { expect, it } from 'vitest';
 import { messagesOf } from './openclaw';

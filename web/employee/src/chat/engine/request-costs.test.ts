@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // A cost is the request log's, and only where the reply's requests are surely in it.
 import { expect, it } from 'vitest';
 import { costsOf, type Used } from './request-costs';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What finding in a thread finds.
 import { describe, expect, it } from 'vitest';
 import type { Message } from '../engine/types';

@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 // What a model writes is drawn as text and known elements, whatever it tries.
 import { renderToStaticMarkup } from 'react-dom/server';
 import { I18nProvider } from '@tidepool/shared/i18n/i18n';
