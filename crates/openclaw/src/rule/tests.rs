@@ -221,13 +221,16 @@ fn a_limit_is_found_where_other_models_are_tried() {
     assert_eq!((rules(&two), two.len()), (vec![], 6));
 }
 
-/// A gateway of the same instance that somebody started by hand has its state, and the second one does not get as far as the port.
+/// A gateway of the same instance that somebody started by hand has its state, and the second one does not get as far as the port: by
+/// the lock in /tmp, or, from within a cell, by the lease in the state folder.
 #[test]
 fn a_gateway_of_the_same_state_is_found() {
-    let lines = file(include_str!("../../samples/rules/6.state.jsonl"));
-    let found = found(&lines, Some(&good_document()), None);
-    let [(Rule::PortTaken, finding)] = found.as_slice() else { panic!("{found:?}") };
-    assert_eq!((finding.proof, &finding.detail), (Proof::Logged, &Detail::PortTaken { address: None }));
+    for sample in [include_str!("../../samples/rules/6.state.jsonl"), include_str!("../../samples/rules/6.lease.jsonl")]
+    {
+        let found = found(&file(sample), Some(&good_document()), None);
+        let [(Rule::PortTaken, finding)] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((finding.proof, &finding.detail), (Proof::Logged, &Detail::PortTaken { address: None }));
+    }
 }
 
 #[test]
