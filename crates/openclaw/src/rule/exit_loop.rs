@@ -1,7 +1,7 @@
 //! Rule 2: the gateway ends with status 1 again and again, or refuses to start because older settings must be moved
 //! first. (A refused configuration ends with 78, once, and systemd leaves it down.)
 
-use super::{Detail, Evidence, Finding, best};
+use super::{Detail, Evidence, Finding, best, port_taken};
 use crate::unit::Exit;
 
 /// From this many ends within five minutes on.
@@ -13,7 +13,9 @@ const REFUSALS: [&str; 2] =
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     let ends: Vec<_> = evidence.recent().filter(|line| line.exit() == Some(Exit::Status(1))).collect();
-    if let (true, Some(last)) = (ends.len() >= EXITS, ends.last()) {
+    // Ends that another gateway causes are no fault of the configuration: the doctor would change it for nothing.
+    let has_cause = evidence.recent().any(|line| port_taken::address(line).is_some());
+    if let (true, false, Some(last)) = (ends.len() >= EXITS, has_cause, ends.last()) {
         return Some(Finding::by(last, Detail::ExitLoop { exits: ends.len() }));
     }
     best(evidence.lines.iter().filter_map(|line| {

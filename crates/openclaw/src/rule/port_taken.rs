@@ -19,7 +19,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
 }
 
 /// The address where it says one.
-fn address(line: &Line) -> Option<Option<String>> {
+pub(super) fn address(line: &Line) -> Option<Option<String>> {
     let why = line.message.strip_prefix("Gateway failed to start: ").filter(|_| line.subsystem.is_none())?;
     let maintenance = why.strip_prefix("Doctor could not enter maintenance. ");
     if why.starts_with(LEASE) || maintenance.is_some_and(|why| why.starts_with(STATE)) {

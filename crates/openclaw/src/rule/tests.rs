@@ -195,6 +195,10 @@ fn a_series_counts_within_five_minutes() {
     let exits: Vec<Line> = lines.into_iter().filter(|line| line.exit().is_some()).collect();
     assert_eq!(rules(&exits), [Rule::ExitLoop]);
     assert_eq!(rules(&exits[1..]), []);
+    // Another gateway that has its state is the cause of all of them.
+    let mut lease = file(include_str!("../../samples/rules/6.lease.jsonl"));
+    lease[0].time = exits[0].time;
+    assert_eq!(rules(&[exits.clone(), lease].concat()), [Rule::PortTaken]);
     let mut spread = exits.clone();
     spread[0].time = spread[0].time.map(|time| time - SignedDuration::from_mins(6));
     assert_eq!(rules(&spread), []);
