@@ -113,7 +113,7 @@ def _nextest(run: Run, result: Result, profile: str, env: dict[str, str]) -> Non
         return
     # Tests whose subject is speed come last, with nothing beside them.
     selections = [(f"test({run.only})", True)] if run.only else [(f"not {_ALONE}", False), (_ALONE, True)]
-    notes = run.folder / "notes"
+    notes = run.folder / f"notes-{profile}"
     notes.mkdir(exist_ok=True)
     env = env | {"TIDEPOOL_TEST_NOTES": str(notes)}
     for selection, quiet in selections:

@@ -43,7 +43,7 @@ impl Rule {
         let refused = match self {
             _ if !given.is_finite() || given < 0.0 => "must be a number that is not negative",
             Rule::BudgetNearLimit if given > 100.0 => "is a percentage: at most 100",
-            _ if self.threshold().is_none() => "is not something that this rule has",
+            _ if self.threshold().is_none() => "cannot be set: this rule has none",
             _ => return Ok(()),
         };
         Err(Error::field("threshold", refused))

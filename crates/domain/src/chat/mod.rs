@@ -132,7 +132,7 @@ async fn reserve(app: &App, user: &UserId, model: &str, body: &[u8]) -> Result<O
     let limit = store::user::find(&app.db, user).await?.map_or(0, |u| u.quota_daily);
     match Subject::user(app, user, limit) {
         Some(subject) => {
-            // Of a model that nobody knows any more, what the dearest kind would bill.
+            // If the model is no longer in the list, assume the kind of provider that bills most for an image.
             let kind = store::model::find(&app.db, model).await?.map_or(ProviderKind::Openai, |known| known.kind);
             let estimate = Input::of(body).tokens(kind, model).saturating_add(REPLY_TOKENS);
             Ok(Some(app.quotas.reserve(app, &subject, estimate).await?))

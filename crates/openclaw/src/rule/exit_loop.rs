@@ -13,9 +13,12 @@ const REFUSALS: [&str; 2] =
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     let ends: Vec<_> = evidence.recent().filter(|line| line.exit() == Some(Exit::Status(1))).collect();
-    // Ends that another gateway causes are no fault of the configuration: the doctor would change it for nothing.
-    let has_cause = evidence.recent().any(|line| port_taken::address(line).is_some());
-    if let (true, false, Some(last)) = (ends.len() >= EXITS, has_cause, ends.last()) {
+    // If another gateway has the state or the port, the configuration is not at fault, and the doctor must not change it.
+    let is_kept_out = evidence.recent().any(|line| port_taken::address(line).is_some());
+    if ends.len() >= EXITS
+        && !is_kept_out
+        && let Some(last) = ends.last()
+    {
         return Some(Finding::by(last, Detail::ExitLoop { exits: ends.len() }));
     }
     best(evidence.lines.iter().filter_map(|line| {

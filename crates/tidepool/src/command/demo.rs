@@ -44,7 +44,9 @@ pub async fn run(mut values: Values) -> Result<()> {
     }
     println!("employees       {}   mara@demo.example / {PASSWORD}", config.employee.public_url.join("/"));
     println!("administrators  {}   admin@demo.example / {PASSWORD}", config.admin.public_url.join("/"));
-    println!("                with the same password: tom@ (admin), priya@ (operator), hana@ (auditor)");
+    println!(
+        "                tom@demo.example (admin), priya@demo.example (operator), hana@demo.example (auditor): the same password"
+    );
     println!("LLM gateway     {}   answers by echo", config.gateway.url);
     println!(
         "windows         {}   an origin for each assistant",

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use base::{Secret, totp};
 use serde_json::{Value, json};
-use store::{Db, migrate};
 
-use crate::kit::{Database, Origin, PASSWORD, Process, Reply, Site, run, used_secret};
+use crate::kit::{Database, Origin, PASSWORD, Process, Reply, Site, database_before, run, used_secret};
 use crate::on_both;
 
 const ADA: &str = "ada@example.com";
@@ -402,16 +401,8 @@ async fn reset_mfa_takes_it_away_ends_the_sessions_and_is_on_record() {
 
 /// A database of the release before this one, with people and administrators in it.
 async fn an_older_database_is_taken_over(database: Database) {
-    let db = Db::open(&database.url).await.unwrap();
+    let db = database_before(17, &database.url).await;
     let mut tx = db.begin().await.unwrap();
-    tx.script("CREATE TABLE schema_version (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, applied_at {int} NOT NULL)")
-        .await
-        .unwrap();
-    for (version, name, sql) in migrate::STEPS.iter().filter(|(version, ..)| *version < 17) {
-        tx.script(sql).await.unwrap();
-        let sql = "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, 0)";
-        tx.run(sql, store::args![*version, *name]).await.unwrap();
-    }
     let hash = base::password::hash(&Secret::new(PASSWORD)).unwrap();
     let user = "INSERT INTO users (id, email, email_key, name, department, status, password_hash, created_at) \
         VALUES ('u', 'ada@example.com', 'ada@example.com', 'Ada', '', 'active', ?, 0)";
