@@ -137,12 +137,12 @@ on_both! {
         for round in 0..20 {
             let url = format!("https://203.0.113.9/{round}");
             let (one, two) = tokio::join!(
-                site.admin.put("/alerts/rules/task_dead", json!({"enabled": true, "channel": url})).token(&site.root).ok(),
-                site.admin.put("/alerts/rules/task_dead", json!({"enabled": true, "threshold": round})).token(&site.root).ok(),
+                site.admin.put("/alerts/rules/budget_near_limit", json!({"enabled": true, "channel": url})).token(&site.root).ok(),
+                site.admin.put("/alerts/rules/budget_near_limit", json!({"enabled": true, "threshold": round + 1})).token(&site.root).ok(),
             );
             let list = site.admin.get("/alerts/rules").token(&site.root).ok().await;
-            let rule = list["list"].as_array().unwrap().iter().find(|rule| rule["id"] == "task_dead").unwrap().clone();
-            assert_eq!((rule["channel"].as_str(), rule["threshold"].as_f64()), (Some(url.as_str()), Some(f64::from(round))), "{one} {two}");
+            let rule = list["list"].as_array().unwrap().iter().find(|rule| rule["id"] == "budget_near_limit").unwrap().clone();
+            assert_eq!((rule["channel"].as_str(), rule["threshold"].as_f64()), (Some(url.as_str()), Some(f64::from(round + 1))), "{one} {two}");
         }
     }
 }
