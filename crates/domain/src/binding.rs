@@ -1,32 +1,43 @@
 //! Giving an instance to somebody, and taking it back: the two moves that every claim, assignment and
 //! reclaim is made of. Binding, holder, tokens and cleaning always change together, in one transaction.
 
-use base::id::{ProfessionId, UserId};
+use base::id::{InstanceId, ProfessionId};
 use base::secret::random_token;
-use base::{Error, Result};
+use base::{Error, Kind, Result};
 use store::Tx;
-use store::binding::{self, Origin};
+use store::binding::{self, Hands, Holder, Origin};
 use store::instance::{self, Instance, token_place};
 use store::notice::{Notice, Topic};
 
 use crate::task::{self, CleanInstance};
 use crate::{App, chat_binding, key};
 
+/// Locks an instance with whoever has it and its pool entry.
+pub(crate) async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Hands> {
+    let changing = || Error::conflict("the instance is changing hands at this very moment; try again");
+    match binding::lock_hands(tx, id).await {
+        Ok(hands) => Ok(hands.ok_or(Kind::NotFound)?),
+        Err(store::Error::Taken) => Err(changing()),
+        Err(other) => Err(other.into()),
+    }
+}
+
 /// Gives an instance that nobody has to a user. The caller holds the instance's row.
 pub async fn bind(
     app: &App,
     tx: &mut Tx,
-    user: &UserId,
+    holder: &Holder,
     instance: &Instance,
     origin: Origin,
     profession: Option<&ProfessionId>,
 ) -> Result<()> {
-    let id = instance.id();
-    binding::insert(tx, user, &id, origin, profession, app.clock.now()).await.map_err(|e| match e {
+    let (id, user) = (instance.id(), holder.id());
+    binding::insert(tx, &user, &id, origin, profession, app.clock.now()).await.map_err(|e| match e {
         store::Error::Taken => Error::conflict("the instance is bound to somebody already"),
         other => other.into(),
     })?;
-    instance::set_holder(tx, &id, Some(user)).await?;
+    instance::set_holder(tx, &id, Some(&user)).await?;
+    key::bound(app, tx, &id, holder).await?;
     // What somebody else left behind goes before the new user comes: the token they knew, their bots, their traces.
     if instance.traces_of.as_deref().is_some_and(|of| of != user.as_str()) {
         rotate_token(app, tx, instance).await?;
@@ -35,7 +46,7 @@ pub async fn bind(
     } else {
         chat_binding::wake_all(tx, &id).await?;
     }
-    instance::set_traces(tx, &id, Some(user)).await?;
+    instance::set_traces(tx, &id, Some(&user)).await?;
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
 }
 
@@ -48,8 +59,16 @@ pub enum Traces {
     Keep,
 }
 
-/// Ends the live binding of an instance; its history stays. The caller holds the instance's row.
-pub async fn release(app: &App, tx: &mut Tx, instance: &Instance, traces: Traces, source: &str) -> Result<()> {
+/// Takes an instance from whoever has it; the history of the binding stays. The caller holds the instance's row, and the holder's:
+/// of a revocation at the same moment, one comes after the other, and the next holder's key is not switched off.
+pub async fn release(
+    app: &App,
+    tx: &mut Tx,
+    _holder: &Holder,
+    instance: &Instance,
+    traces: Traces,
+    source: &str,
+) -> Result<()> {
     let id = instance.id();
     let now = app.clock.now();
     binding::end(tx, &id, now).await?;

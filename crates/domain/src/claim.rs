@@ -4,7 +4,7 @@
 
 use base::id::{InstanceId, ProfessionId, TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
-use store::binding::{self, Held, Origin};
+use store::binding::{self, Held, Holder, Origin};
 use store::instance::{self, Idle};
 use store::{Tx, pool, profession, user};
 
@@ -47,7 +47,7 @@ pub struct Claimed {
 /// Claims the named instance, or the healthiest idle one. One instance per employee.
 pub async fn instance(app: &App, who: &Employee, wanted: Option<&InstanceId>) -> Result<Claimed> {
     let mut tx = app.db.begin().await?;
-    lock_user(&mut tx, &who.id).await?;
+    let holder = lock_user(&mut tx, &who.id).await?;
     if binding::count_of(&mut tx, &who.id).await? > 0 {
         return Err(Kind::AlreadyHolds.into());
     }
@@ -59,7 +59,7 @@ pub async fn instance(app: &App, who: &Employee, wanted: Option<&InstanceId>) ->
         None => instance::lock_idle(&mut tx).await?,
     };
     let found = found.ok_or(Kind::NoIdleInstance)?;
-    bind(app, &mut tx, &who.id, &found, Origin::Claimed, None).await?;
+    bind(app, &mut tx, &holder, &found, Origin::Claimed, None).await?;
     let payload = InitInstance { instance_id: found.id.clone(), user_id: who.id.as_str().to_owned() };
     let task_id = task::enqueue(app, &mut tx, &payload, "claim", Some(&who.id)).await?;
     audit_claim(app, &mut tx, &found.id, &format!("claimed by {}", who.email)).await?;
@@ -70,19 +70,21 @@ pub async fn instance(app: &App, who: &Employee, wanted: Option<&InstanceId>) ->
 /// Claims an entry of a profession's pool. One entry per employee and profession.
 pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<Claimed> {
     let mut tx = app.db.begin().await?;
-    lock_user(&mut tx, &who.id).await?;
+    let holder = lock_user(&mut tx, &who.id).await?;
     let profession = profession::find(&mut tx, id).await?.filter(|p| p.is_active).ok_or(Kind::NotFound)?;
     if pool::held_by(&mut tx, id, &who.id).await? {
         return Err(Error::new(Kind::AlreadyHolds, "you already hold an instance of this profession"));
     }
     let mut entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
     let instance_id = InstanceId::named(&entry.instance_id);
-    let instance = instance::lock(&mut tx, &instance_id).await?.ok_or(Kind::NoIdleInstance)?;
+    // The pool was read with the instance as it was then: what a health check has withdrawn since is not given to anybody.
+    let instance = instance::lock(&mut tx, &instance_id).await?;
+    let instance = instance.filter(|i| i.isolation.is_offered()).ok_or(Kind::NoIdleInstance)?;
     entry.status = pool::Status::Allocated;
     entry.allocated_user_id = Some(who.id.as_str().to_owned());
     entry.allocated_at = Some(app.clock.now());
     pool::update(&mut tx, &entry).await?;
-    bind(app, &mut tx, &who.id, &instance, Origin::Profession, Some(id)).await?;
+    bind(app, &mut tx, &holder, &instance, Origin::Profession, Some(id)).await?;
     let payload = BootstrapProfessionInstance {
         entry_id: entry.id.clone(),
         instance_id: entry.instance_id.clone(),
@@ -98,13 +100,14 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
 /// Gives a claimed instance back. One of a pool is reclaimed; an assigned one is the administrators' to take.
 pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    lock_user(&mut tx, &who.id).await?;
+    let holder = lock_user(&mut tx, &who.id).await?;
     // The entry before the instance: the order in which everybody holds them.
     if let Some(entry) = pool::of_instance(&mut tx, id).await?
         && let Some(entry) = pool::lock(&mut tx, &base::id::EntryId::named(entry.id)).await?
         && entry.allocated_user_id.as_deref() == Some(who.id.as_str())
     {
-        crate::pool::reclaim(app, &mut tx, &By::system(), entry, &format!("given back by {}", who.email)).await?;
+        let how = format!("given back by {}", who.email);
+        crate::pool::reclaim(app, &mut tx, &By::system(), &holder, entry, &how).await?;
         return Ok(tx.commit().await?);
     }
     let instance = instance::lock(&mut tx, id).await?;
@@ -113,7 +116,7 @@ pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()>
     if live.origin == Origin::Assigned {
         return Err(Error::conflict("an administrator assigned this instance; ask one to take it back"));
     }
-    release(app, &mut tx, &instance, Traces::Clean, "give back").await?;
+    release(app, &mut tx, &holder, &instance, Traces::Clean, "give back").await?;
     audit_claim(app, &mut tx, id.as_str(), &format!("given back by {}", who.email)).await?;
     Ok(tx.commit().await?)
 }

@@ -3,11 +3,11 @@
 use base::id::{InstanceId, NewInstanceId, ServerId, TaskId, UserId};
 use base::secret::random_token;
 use base::{Error, GatewayPort, Kind, Listing, Page, Result, Secret, Sort};
-use store::binding::{self, Origin};
+use store::binding::{self, Hands, Origin};
 use store::instance::{self, token_place};
 pub use store::instance::{Health, Instance, Isolation, Listed, Wanted};
 use store::notice::{Notice, Topic};
-use store::user::{self, Status};
+use store::user::Status;
 use store::{Tx, pool, server};
 
 use crate::assistant::isolation;
@@ -249,15 +249,7 @@ async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, w
 pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
-    // The entry before the instance: the order in which everybody holds them.
-    let entry = match pool::of_instance(&mut tx, id).await? {
-        Some(entry) => pool::lock(&mut tx, &base::id::EntryId::named(entry.id)).await?,
-        None => None,
-    };
-    let instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
-    if instance.pooled && entry.is_none() {
-        return Err(Error::conflict("the instance came into a pool at this very moment; try again"));
-    }
+    let Hands { holder, entry, instance } = crate::binding::lock(&mut tx, id).await?;
     match entry {
         Some(entry) if entry.status == pool::Status::Allocated => {
             return Err(Error::conflict("an employee claimed this instance from the pool: reclaim it first"));
@@ -265,8 +257,8 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
         Some(entry) => crate::pool::end(app, &mut tx, &entry).await?,
         None => {}
     }
-    if instance.assigned_user_id.is_some() {
-        release(app, &mut tx, &instance, Traces::Keep, &by.operator).await?;
+    if let Some(holder) = &holder {
+        release(app, &mut tx, holder, &instance, Traces::Keep, &by.operator).await?;
     }
     store::install::remove_all(&mut tx, id, now).await?;
     store::task::cancel_all(&mut tx, id, "the instance was deleted", now).await?;
@@ -285,19 +277,27 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
 /// a super administrator's to give.
 pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    let user = match to {
-        Some(user) => Some(user::lock(&mut tx, user).await?.ok_or(Kind::NotFound)?),
-        None => None,
+    // Whoever gets it, or whoever loses it.
+    let (user, holder, instance) = match to {
+        Some(user) => {
+            let user = binding::lock_holder(&mut tx, user).await?.ok_or(Kind::NotFound)?;
+            (Some(user), None, instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?)
+        }
+        None => {
+            let hands = crate::binding::lock(&mut tx, id).await?;
+            (None, hands.holder, hands.instance)
+        }
     };
-    let instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     if instance.pooled {
         return Err(Error::conflict("the instance is in a profession's pool: it can only be claimed"));
     }
-    let detail = match (&user, &instance.assigned_user_id) {
-        (Some(user), Some(holder)) if user.id == *holder => return Ok(()),
+    let detail = match (&user, &holder) {
+        (Some(user), _) if instance.assigned_user_id.as_ref() == Some(&user.id) => return Ok(()),
         (None, None) => return Ok(()),
-        (Some(_), Some(_)) => return Err(Error::conflict("the instance is bound to somebody else")),
-        (Some(user), None) => {
+        (Some(_), _) if instance.assigned_user_id.is_some() => {
+            return Err(Error::conflict("the instance is bound to somebody else"));
+        }
+        (Some(user), _) => {
             if user.status != Status::Active {
                 return Err(Error::conflict("the account is revoked"));
             }
@@ -305,17 +305,15 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
             if !why.is_empty() && !by.may(Permission::AssignUnisolated) {
                 return Err(Error::new(Kind::NoAccess, format!("{why}; only a super administrator assigns it")));
             }
-            bind(app, &mut tx, &UserId::named(&user.id), &instance, Origin::Assigned, None).await?;
+            bind(app, &mut tx, user, &instance, Origin::Assigned, None).await?;
             match why.as_str() {
                 "" => format!("assigned to {}", user.email),
                 why => format!("assigned to {}, although {why}", user.email),
             }
         }
         (None, Some(holder)) => {
-            // Held before, in the order of everybody: here only to name the one who loses it.
-            let holder = user::find(&mut tx, &UserId::named(holder)).await?;
-            release(app, &mut tx, &instance, Traces::Keep, &by.operator).await?;
-            format!("taken from {}", holder.map_or_else(String::new, |u| u.email))
+            release(app, &mut tx, holder, &instance, Traces::Keep, &by.operator).await?;
+            format!("taken from {}", holder.email)
         }
     };
     // What it does by itself, and its bot, follow whether somebody has it.

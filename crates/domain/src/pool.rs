@@ -1,16 +1,17 @@
 //! The profession pool, as administrators keep it.
 
-use base::id::{EntryId, InstanceId, ProfessionId, ServerId, UserId};
+use base::id::{EntryId, InstanceId, ProfessionId, ServerId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
+use store::binding::{Hands, Holder};
 use store::instance::{self, Instance};
 use store::pool::{self, Entry};
 pub use store::pool::{Listed, Status, Wanted};
-use store::{Tx, profession, user};
+use store::{Tx, profession};
 
 use crate::App;
 use crate::assistant::isolation::refusal;
 use crate::audit::{self, Action, By, Deed};
-use crate::binding::{Traces, release};
+use crate::binding::{self, Traces, release};
 
 pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
     Ok(pool::list(&app.db, wanted, sort, page).await?)
@@ -75,13 +76,17 @@ fn movement(from: Status, to: Status) -> Result<Move> {
 
 pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<Listed> {
     let mut tx = app.db.begin().await?;
-    let mut entry = pool::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let instance = pool::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.instance_id;
+    let Hands { holder, entry, instance } = binding::lock(&mut tx, &InstanceId::named(instance)).await?;
+    let mut entry = entry.filter(|entry| entry.id == id.as_str()).ok_or(Kind::NotFound)?;
     match movement(entry.status, to)? {
-        Move::Reclaim => reclaim(app, &mut tx, by, entry, "reclaimed").await?,
+        Move::Reclaim => {
+            let holder = holder.ok_or_else(|| Error::internal("an allocated entry of an instance that nobody has"))?;
+            reclaim(app, &mut tx, by, &holder, entry, "reclaimed").await?
+        }
         Move::Status(status) => {
             if status == Status::Idle {
-                let instance = instance::find(&mut tx, &InstanceId::named(&entry.instance_id)).await?;
-                require_offered(&instance.ok_or(Kind::NotFound)?)?;
+                require_offered(&instance)?;
             }
             let detail = format!("status: {} → {}", entry.status.as_str(), status.as_str());
             entry.status = status;
@@ -106,24 +111,23 @@ fn require_offered(instance: &Instance) -> Result<()> {
 
 /// Takes an allocated entry back: idle at once, its binding ended, its token changed, its cleaning enqueued.
 /// Whoever claims it next waits in the bootstrap task until the cleaning is done.
-pub(crate) async fn reclaim(app: &App, tx: &mut Tx, by: &By, mut entry: Entry, how: &str) -> Result<()> {
+pub(crate) async fn reclaim(
+    app: &App,
+    tx: &mut Tx,
+    by: &By,
+    holder: &Holder,
+    mut entry: Entry,
+    how: &str,
+) -> Result<()> {
     let instance = instance::lock(tx, &InstanceId::named(&entry.instance_id)).await?.ok_or(Kind::NotFound)?;
-    let holder = match &entry.allocated_user_id {
-        Some(id) => user::find(&mut *tx, &UserId::named(id)).await?.map(|u| u.email),
-        None => None,
-    };
     let profession = profession::find(&mut *tx, &ProfessionId::named(&entry.profession_id)).await?;
-    let how = format!(
-        "{} {how}, was with {}",
-        profession.map(|p| p.name).unwrap_or_default(),
-        holder.as_deref().unwrap_or("nobody")
-    );
+    let how = format!("{} {how}, was with {}", profession.map(|p| p.name).unwrap_or_default(), holder.email);
     // What is not kept apart on its server is offered to nobody again.
     entry.status = if instance.isolation.is_withdrawn() { Status::Maintenance } else { Status::Idle };
     entry.allocated_user_id = None;
     entry.allocated_at = None;
     pool::update(tx, &entry).await?;
-    release(app, tx, &instance, Traces::Clean, "reclaim").await?;
+    release(app, tx, holder, &instance, Traces::Clean, "reclaim").await?;
     audit::record(app, tx, by, Deed::info(Action::Claim, &entry.instance_id, &how)).await
 }
 

@@ -1,12 +1,14 @@
 //! Who has which instance, now and before.
 
-use base::id::{InstanceId, ProfessionId, UserId};
+use base::id::{EntryId, InstanceId, ProfessionId, UserId};
 use jiff::Timestamp;
 
 use crate::db::{Number, Record, Row, Value};
 use crate::instance::Instance;
+use crate::pool::{self, Entry};
 use crate::usage::{Span, second_of};
-use crate::{Conn, Db, Result, Tx, args, record, word};
+use crate::user::{self, User};
+use crate::{Conn, Db, Error, Result, Tx, args, instance, record, word};
 
 word! {
     /// How a binding came about.
@@ -28,6 +30,64 @@ record! {
         pub created_at: Timestamp,
         pub ended_at: Option<Timestamp>,
     }
+}
+
+/// A user whose row this transaction holds. Only `lock_holder` and `lock_hands` make one, so nobody gives or takes an instance
+/// beside a change of the user's account: the flags of the instance's key follow both.
+#[derive(Debug)]
+pub struct Holder(User);
+
+impl std::ops::Deref for Holder {
+    type Target = User;
+    fn deref(&self) -> &User {
+        &self.0
+    }
+}
+
+impl Holder {
+    pub fn id(&self) -> UserId {
+        UserId::named(&self.0.id)
+    }
+}
+
+/// The user as it is, held until the transaction ends.
+pub async fn lock_holder(tx: &mut Tx, id: &UserId) -> Result<Option<Holder>> {
+    Ok(user::lock(tx, id).await?.map(Holder))
+}
+
+/// An instance with whoever has it and its pool entry, all held until the transaction ends.
+#[derive(Debug)]
+pub struct Hands {
+    pub holder: Option<Holder>,
+    pub entry: Option<Entry>,
+    pub instance: Instance,
+}
+
+/// How often an instance may change hands while its rows are being locked.
+const MOST_CHANGES: usize = 5;
+
+/// Locks an instance together with its holder and its pool entry, in the order of everybody: user, entry, instance. Who has it is
+/// known only when its row is locked, so it is read before and compared afterwards. Fails with `Taken` when it changed each time.
+pub async fn lock_hands(tx: &mut Tx, id: &InstanceId) -> Result<Option<Hands>> {
+    for _ in 0..MOST_CHANGES {
+        tx.run("SAVEPOINT hands", args![]).await?;
+        let Some(seen) = instance::find(&mut *tx, id).await? else { return Ok(None) };
+        let holder = match &seen.assigned_user_id {
+            Some(user) => lock_holder(tx, &UserId::named(user)).await?,
+            None => None,
+        };
+        let entry = match pool::of_instance(&mut *tx, id).await? {
+            Some(entry) => pool::lock(tx, &EntryId::named(entry.id)).await?,
+            None => None,
+        };
+        let Some(instance) = instance::lock(tx, id).await? else { return Ok(None) };
+        if instance.assigned_user_id == seen.assigned_user_id && instance.pooled == entry.is_some() {
+            return Ok(Some(Hands { holder, entry, instance }));
+        }
+        // Locking another user now, with the instance held, could wait for somebody who waits for the instance.
+        tx.run("ROLLBACK TO SAVEPOINT hands", args![]).await?;
+    }
+    Err(Error::Taken)
 }
 
 /// Fails with `Taken` when the instance is bound already.

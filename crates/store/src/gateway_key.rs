@@ -203,23 +203,30 @@ pub async fn delete(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
     tx.run("UPDATE gateway_key SET deleted_at = ? WHERE id = ?", args![at, id]).await.map(drop)
 }
 
-/// Marks the keys of all instances that a user holds as off, or on again; answers which changed.
+/// Marks the keys of all instances that a user holds as off, or on again; answers which changed. The caller holds the user's row.
 pub async fn mark_revoked(tx: &mut Tx, user: &UserId, revoked: bool, at: Timestamp) -> Result<Vec<GatewayKey>> {
+    // PostgreSQL looks again at a row that it waited for, and not at the subquery: by then the instance may be somebody else's. So
+    // the keys are locked first, and a second statement, which sees what was committed meanwhile, says which are still the user's.
     let held = "instance_id IN (SELECT instance_id FROM binding WHERE user_id = ? AND ended_at IS NULL)";
     let sql = format!("{} AND {held} AND user_revoked <> ? ORDER BY name{}", select(), tx.dialect().for_update());
-    let keys: Vec<GatewayKey> = tx.all(&sql, args![user.as_str(), revoked]).await?;
-    for key in &keys {
-        let sql = "UPDATE gateway_key SET user_revoked = ?, dirty = 1, updated_at = ? WHERE id = ?";
-        tx.run(sql, args![revoked, at, &key.id]).await?;
+    let locked: Vec<GatewayKey> = tx.all(&sql, args![user.as_str(), revoked]).await?;
+    let sql = format!(
+        "UPDATE gateway_key SET user_revoked = ?, dirty = 1, updated_at = ? WHERE id = ? AND {held} AND user_revoked <> ?"
+    );
+    let mut changed = vec![];
+    for key in locked {
+        if tx.run(&sql, args![revoked, at, &key.id, user.as_str(), revoked]).await? == 1 {
+            changed.push(key);
+        }
     }
-    Ok(keys)
+    Ok(changed)
 }
 
-/// A key that is made for an instance of a revoked user is born switched off; answers whether it is.
-pub async fn mark_if_revoked(tx: &mut Tx, id: &str) -> Result<bool> {
-    let sql = "UPDATE gateway_key SET user_revoked = 1, dirty = 1 WHERE id = ? AND instance_id IN (SELECT i.id FROM instance i \
-        JOIN users u ON u.id = i.assigned_user_id WHERE u.status = 'revoked')";
-    Ok(tx.run(sql, args![id]).await? > 0)
+/// Has a key's flags say what holds for whoever has its instance now; answers whether that is a change.
+pub async fn set_holder_flags(tx: &mut Tx, id: &str, user_revoked: bool, at: Timestamp) -> Result<bool> {
+    let sql = "UPDATE gateway_key SET user_revoked = ?, quota_spent = 0, dirty = 1, updated_at = ? \
+        WHERE id = ? AND (user_revoked <> ? OR quota_spent <> 0)";
+    Ok(tx.run(sql, args![user_revoked, at, id, user_revoked]).await? > 0)
 }
 
 record! {

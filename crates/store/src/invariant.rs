@@ -17,6 +17,12 @@ pub const RULES: &[Rule] = &[
             WHERE COALESCE(i.assigned_user_id, '') <> COALESCE(b.user_id, '')",
     },
     Rule {
+        name: "a key is marked as a revoked user's while one has its instance, and only then",
+        sql: "SELECT k.id AS id FROM gateway_key k LEFT JOIN instance i ON i.id = k.instance_id \
+            LEFT JOIN users u ON u.id = i.assigned_user_id \
+            WHERE k.deleted_at IS NULL AND k.user_revoked <> CASE WHEN u.status = 'revoked' THEN 1 ELSE 0 END",
+    },
+    Rule {
         name: "a deleted instance has no live binding and no pool entry",
         sql: "SELECT i.id AS id FROM instance i WHERE i.deleted_at IS NOT NULL AND ( \
             EXISTS (SELECT 1 FROM binding b WHERE b.instance_id = i.id AND b.ended_at IS NULL) OR \
@@ -118,7 +124,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Those of the rules, from the first on, that are about bindings and pool entries.
-pub const OF_BINDINGS: usize = 7;
+pub const OF_BINDINGS: usize = 8;
 
 /// What is out of line of the first so many rules.
 pub async fn broken_of(db: &Db, first: usize) -> Result<Vec<(&'static str, String)>> {

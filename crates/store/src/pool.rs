@@ -38,6 +38,11 @@ pub async fn insert(tx: &mut Tx, entry: &Entry) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
+pub async fn find(conn: impl Into<Conn<'_>>, id: &EntryId) -> Result<Option<Entry>> {
+    let sql = format!("SELECT {} FROM pool_entry WHERE id = ? AND deleted_at IS NULL", Entry::COLUMNS);
+    conn.into().first(&sql, args![id.as_str()]).await
+}
+
 /// The entry as it is, held until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &EntryId) -> Result<Option<Entry>> {
     let lock = tx.dialect().for_update();

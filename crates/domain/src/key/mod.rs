@@ -17,9 +17,10 @@ pub use watch::{look, remind, watch_quotas};
 use base::id::{InstanceId, KeyId, UserId};
 use base::secret::random_token;
 use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
+use store::binding::Holder;
 pub use store::gateway_key::{GatewayKey, Status};
 use store::notice::{Notice, Topic};
-use store::{Tx, gateway_key, instance, usage};
+use store::{Tx, gateway_key, instance, usage, user};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
@@ -142,6 +143,23 @@ pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -
         follow(app, tx, &key, "user status").await?;
     }
     Ok(())
+}
+
+/// Somebody has the key's instance from now on, or a key is made for whoever has it: its flags are theirs.
+async fn follow_holder(app: &App, tx: &mut Tx, key: &GatewayKey, holder: &Holder, source: &str) -> Result<()> {
+    let revoked = holder.status == user::Status::Revoked;
+    if gateway_key::set_holder_flags(tx, &key.id, revoked, app.clock.now()).await? {
+        follow(app, tx, key, source).await?;
+    }
+    Ok(())
+}
+
+/// The same for the key of an instance that is given to somebody, where it has one.
+pub async fn bound(app: &App, tx: &mut Tx, instance: &InstanceId, holder: &Holder) -> Result<()> {
+    match gateway_key::lock_of_instance(tx, instance).await? {
+        Some(key) => follow_holder(app, tx, &key, holder, "instance bound").await,
+        None => Ok(()),
+    }
 }
 
 /// The instance goes to somebody else, or to nobody: whoever knew its key knows it no more.

@@ -2,6 +2,7 @@
 
 use base::id::InstanceId;
 use base::{Error, Result};
+use store::binding;
 use store::gateway_key::{self, GatewayKey, Status};
 use store::notice::{Notice, Topic};
 
@@ -71,6 +72,11 @@ pub(super) async fn make(
         updated_at: now,
     };
     let mut tx = app.db.begin().await?;
+    // The user before the key: a revocation at this moment either sees the key, or is seen here.
+    let hands = match instance {
+        Some(instance) => binding::lock_hands(&mut tx, instance).await?,
+        None => None,
+    };
     match gateway_key::insert(&mut tx, &key, &app.sealer.hash(&value)).await {
         Ok(()) => {}
         Err(store::Error::Taken) => {
@@ -82,8 +88,8 @@ pub(super) async fn make(
         Err(other) => return Err(other.into()),
     }
     gateway_key::set_logged(&mut tx, &key.id).await?;
-    if gateway_key::mark_if_revoked(&mut tx, &key.id).await? {
-        super::follow(app, &mut tx, &key, "user status").await?;
+    if let Some(holder) = hands.and_then(|hands| hands.holder) {
+        super::follow_holder(app, &mut tx, &key, &holder, "user status").await?;
     }
     let detail = match quota {
         Some(quota) => format!("made, quota {quota}"),

@@ -34,6 +34,7 @@ mod hostile;
 mod hosts;
 mod installs;
 mod isolation;
+mod key_flags;
 mod key_quotas;
 mod keys;
 mod kit;
