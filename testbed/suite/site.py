@@ -145,12 +145,15 @@ def keys() -> dict[str, str]:
 class Site:
     """Some replicas on one PostgreSQL, with an administrator. Everything ends with the stack."""
 
-    def __init__(self, binary: Path, folder: Path, stack: ExitStack, replicas: int, settings: dict[str, str] | None = None) -> None:
+    def __init__(self, binary: Path, folder: Path, stack: ExitStack, replicas: int, settings: dict[str, str] | None = None, tables: str = "") -> None:
+        """`tables` are made before the replicas start: those of a foreign gateway."""
         self.password = secrets.token_urlsafe(12)
         self.database = Postgres(folder / "pg", folder / "pg.log")
         stack.callback(self.database.end, signal.SIGINT)
         self.database.start()
         self.database.wait()
+        if tables:
+            self.database.ask(tables)
         shared = keys() | {"TIDEPOOL_DATABASE_URL": self.database.url, "TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL": ADMIN_EMAIL,
                            "TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD": self.password} | (settings or {})
         self.replicas = [Replica(binary, number, folder / f"replica{number}", shared) for number in range(replicas)]

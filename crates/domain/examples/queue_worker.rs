@@ -16,7 +16,7 @@ use domain::app::{Newcomers, Side};
 use domain::hashing::Hasher;
 use domain::llm::Llm;
 use domain::permission::Permission;
-use domain::task::{Context, Payload, Run, TaskType, Timing, Worker};
+use domain::task::{Context, Payload, Priority, Run, TaskType, Timing, Worker};
 use domain::token::{Audience, TokenKey};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,7 @@ struct CrashProbe {
 
 impl Payload for CrashProbe {
     const TYPE: &'static str = "crash_probe";
+    const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))

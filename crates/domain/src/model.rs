@@ -65,7 +65,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
     if !app.llm.embedded && offered.is_empty() {
         return Err(Error::new(Kind::Gateway, "the LLM gateway offers no model at all"));
     }
-    let ids: Vec<InstanceId> = match instances {
+    let mut ids: Vec<InstanceId> = match instances {
         Some(ids) => ids,
         None => {
             let sort = Sort { column: "i.created_at", descending: false };
@@ -73,6 +73,9 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
             all.list.iter().filter(|listed| listed.instance.is_on_server()).map(|listed| listed.instance.id()).collect()
         }
     };
+    // In one order, as everybody who enqueues for several instances does.
+    ids.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+    ids.dedup_by(|a, b| a.as_str() == b.as_str());
     let mut tx = app.db.begin().await?;
     let added = if app.llm.embedded { 0 } else { follow_gateway(app, &mut tx, &offered).await? };
     let mut task_ids = vec![];

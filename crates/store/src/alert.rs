@@ -1,5 +1,6 @@
 //! Alerts, and the rules that raise them. One alert is open per rule and subject: an index holds that.
 
+use base::id::TaskId;
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
@@ -62,6 +63,8 @@ record! {
         pub acked_at: Option<Timestamp>,
         pub acked_by: String,
         pub resolved_at: Option<Timestamp>,
+        /// The task that tells of its beginning.
+        pub delivery_id: Option<String>,
     }
 }
 
@@ -87,6 +90,11 @@ pub async fn all_open(conn: impl Into<Conn<'_>>) -> Result<Vec<Alert>> {
 
 pub async fn resolve(tx: &mut Tx, id: &str, at: Timestamp) -> Result<bool> {
     Ok(tx.run("UPDATE alert SET resolved_at = ? WHERE id = ? AND resolved_at IS NULL", args![at, id]).await? == 1)
+}
+
+/// Names the task that tells of its beginning.
+pub async fn set_delivery(tx: &mut Tx, id: &str, task: &TaskId) -> Result<()> {
+    tx.run("UPDATE alert SET delivery_id = ? WHERE id = ?", args![task.as_str(), id]).await.map(drop)
 }
 
 /// False where somebody did so before.

@@ -133,6 +133,13 @@ pub async fn delete(tx: &mut Tx, id: &ServerId, at: Timestamp) -> Result<()> {
     tx.run("UPDATE server SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
 }
 
+/// How many servers there are.
+pub async fn count(tx: &mut Tx) -> Result<usize> {
+    let number: Number =
+        Conn::from(tx).one("SELECT COUNT(*) AS n FROM server WHERE deleted_at IS NULL", args![]).await?;
+    Ok(usize::try_from(number.n).unwrap_or_default())
+}
+
 /// How many instances of the server are not deleted.
 pub async fn live_instances(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<i64> {
     let sql = "SELECT COUNT(*) AS n FROM instance WHERE server_id = ? AND deleted_at IS NULL";

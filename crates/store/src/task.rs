@@ -3,11 +3,11 @@
 
 use base::id::{InstanceId, TaskId};
 use base::{Listing, Page, Sort};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::db::{Number, Record as _, Value};
+use crate::db::{Column, Number, Record as _, Row, Value};
 use crate::filter::Filter;
-use crate::{Conn, Db, Result, Tx, args, record, word};
+use crate::{Conn, Db, Error, Result, Tx, args, record, word};
 
 word! {
     pub enum Status {
@@ -17,6 +17,37 @@ word! {
         /// Waits for its next attempt.
         Failed = "failed",
         Dead = "dead",
+    }
+}
+
+/// Whom a task is for. The queue takes those of a higher priority first, and a lower one never has all workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Somebody keeps an access that they must not have until it is done.
+    Security = 0,
+    /// Somebody waits for it.
+    People = 1,
+    /// Administrators' work on servers and instances.
+    Fleet = 2,
+    /// What may be done at any time.
+    Background = 3,
+}
+
+impl Priority {
+    pub const ALL: [Priority; 4] = [Priority::Security, Priority::People, Priority::Fleet, Priority::Background];
+}
+
+impl From<Priority> for Value {
+    fn from(priority: Priority) -> Value {
+        Value::from(priority as i64)
+    }
+}
+
+impl Column for Priority {
+    fn read(row: &Row, name: &str) -> Result<Priority> {
+        let number: i64 = row.get(name)?;
+        let found = Priority::ALL.into_iter().find(|priority| *priority as i64 == number);
+        found.ok_or_else(|| Error::Column(name.into(), format!("unknown priority {number}")))
     }
 }
 
@@ -37,6 +68,13 @@ record! {
         /// Who asked for it, as the audit log names them.
         pub operator: String,
         pub instance_id: Option<String>,
+        /// The server that it works on; where it has an instance, that instance's.
+        pub server_id: Option<String>,
+        pub priority: Priority,
+        /// One waiting task of a key is enough.
+        pub coalesce_key: Option<String>,
+        /// It begins when this task is over.
+        pub after_id: Option<String>,
         pub user_id: Option<String>,
         pub worker: Option<String>,
         pub lease_until: Option<Timestamp>,
@@ -52,11 +90,15 @@ pub struct Held {
     pub id: String,
     pub worker: String,
     pub attempt: i64,
+    pub priority: Priority,
 }
 
-pub async fn insert(tx: &mut Tx, task: &Task) -> Result<()> {
-    let sql = "INSERT INTO task (id, type, payload, status, source, operator, instance_id, user_id, next_attempt_at, created_at, \
-        updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+/// Writes a new task; false where one with its `coalesce_key` waits already.
+pub async fn insert(tx: &mut Tx, task: &Task) -> Result<bool> {
+    let sql = "INSERT INTO task (id, type, payload, status, source, operator, instance_id, server_id, priority, coalesce_key, user_id, \
+        next_attempt_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, \
+        COALESCE(?, (SELECT i.server_id FROM instance i WHERE i.id = ?)), ?, ?, ?, ?, ?, ?) \
+        ON CONFLICT (coalesce_key) WHERE status = 'pending' DO NOTHING";
     let args = args![
         &task.id,
         &task.r#type,
@@ -65,12 +107,28 @@ pub async fn insert(tx: &mut Tx, task: &Task) -> Result<()> {
         &task.source,
         &task.operator,
         task.instance_id.as_deref(),
+        task.server_id.as_deref(),
+        task.instance_id.as_deref(),
+        task.priority,
+        task.coalesce_key.as_deref(),
         task.user_id.as_deref(),
         task.next_attempt_at,
         task.created_at,
         task.updated_at
     ];
-    tx.run(sql, args).await.map(drop)
+    Ok(tx.run(sql, args).await? == 1)
+}
+
+/// Has a task begin only when another is over: done, given up, or forgotten.
+pub async fn set_after(tx: &mut Tx, id: &TaskId, after: &str) -> Result<()> {
+    tx.run("UPDATE task SET after_id = ? WHERE id = ?", args![after, id.as_str()]).await.map(drop)
+}
+
+/// The waiting task of a key, held until the transaction ends: no worker begins it before, so it will see what is written here.
+pub async fn lock_waiting(tx: &mut Tx, coalesce_key: &str) -> Result<Option<Task>> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT {} FROM task WHERE coalesce_key = ? AND status = 'pending'{lock}", columns());
+    tx.first(&sql, args![coalesce_key]).await
 }
 
 pub async fn find(conn: impl Into<Conn<'_>>, id: &TaskId) -> Result<Option<Task>> {
@@ -82,40 +140,77 @@ pub async fn lock(tx: &mut Tx, id: &TaskId) -> Result<Option<Task>> {
     tx.first(&sql, args![id.as_str()]).await
 }
 
-/// What holds of a task `t` that nothing of its instance holds back: neither one that runs, nor a cleaning that is not done, nor an
-/// upgrade or a change of its cell before it that has stopped the assistant and did not come to its end: what is written then goes when it is taken back.
-const FREE: &str = "NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
+/// What holds of a task `t` that nothing holds back: neither a task that it comes after, nor one of its instance that runs, nor a cleaning that is not done, nor an
+/// upgrade or a change of its cell (of two of those, the one before it) that has stopped the assistant and did not come to its end: what is written then goes when it is taken back.
+const FREE: &str = "(t.after_id IS NULL OR NOT EXISTS (SELECT 1 FROM task a WHERE a.id = t.after_id AND a.status NOT IN ('done', 'dead'))) \
+    AND NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
     AND (t.type IN ('clean_instance', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
          WHERE c.instance_id = t.instance_id AND c.type = 'clean_instance' AND c.status IN ('pending', 'processing', 'failed', 'dead') \
          AND NOT EXISTS (SELECT 1 FROM task d WHERE d.instance_id = c.instance_id AND d.type = c.type AND d.status = 'done' AND d.id > c.id))) \
     AND (t.type IN ('clean_instance', 'retire_instance', 'restart_instance', 'repair_instance') \
          OR NOT EXISTS (SELECT 1 FROM task u JOIN debt b ON b.instance_id = u.instance_id \
-         WHERE u.instance_id = t.instance_id AND u.type IN ('upgrade_instance', 'confine_instance') AND u.status IN ('pending', 'failed') AND u.id < t.id \
-         AND b.owed IN ('restart', 'start')))";
+         WHERE u.instance_id = t.instance_id AND u.type IN ('upgrade_instance', 'confine_instance') AND u.status IN ('pending', 'failed') \
+         AND (u.id < t.id OR t.type NOT IN ('upgrade_instance', 'confine_instance')) AND b.owed IN ('restart', 'start')))";
 
-/// Due tasks of these types that may run now, at most one per instance, held until the transaction ends.
+/// What holds of a task `t` whose time has come. One that was never tried is due since it was made, whatever the clock said then; and
+/// nobody waits for an hour after a failure: such a time was written by a clock that was ahead.
+const DUE: &str = "(t.status = 'pending' OR t.next_attempt_at <= ? OR t.next_attempt_at > ?)";
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
+
+/// Which due tasks a worker asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Due<'a> {
+    pub types: &'a [&'a str],
+    /// None of a lower priority.
+    pub lowest: Priority,
+    /// None of these servers.
+    pub full: &'a [String],
+    pub limit: usize,
+}
+
+/// Due tasks that may run now, at most one per instance, those of a higher priority first, held until the transaction ends.
 ///
 /// A task waits while another of its instance runs, and while its instance is to be cleaned of somebody
 /// else's traces: also when the cleaning is dead, until it, or a later one, is done. Nor does it begin in the middle of an upgrade
 /// or of a change of its cell.
-pub async fn lock_due(tx: &mut Tx, types: &[&str], now: Timestamp, limit: usize) -> Result<Vec<Task>> {
-    if types.is_empty() {
+pub async fn lock_due(tx: &mut Tx, asked: Due<'_>, now: Timestamp) -> Result<Vec<Task>> {
+    if asked.types.is_empty() {
         return Ok(vec![]);
     }
-    let marks = vec!["?"; types.len()].join(", ");
+    let marks = |n: usize| vec!["?"; n].join(", ");
     let lock = tx.dialect().skip_locked_of("t");
+    let has_room = match asked.full.len() {
+        0 => String::new(),
+        // What security asks for waits for no server.
+        n => format!(" AND (t.priority = 0 OR t.server_id IS NULL OR t.server_id NOT IN ({}))", marks(n)),
+    };
     let sql = format!(
-        "SELECT {} FROM task t WHERE t.status IN ('pending', 'failed') AND t.next_attempt_at <= ? AND t.type IN ({marks}) \
-         AND {FREE} ORDER BY t.next_attempt_at, t.id LIMIT ?{lock}",
-        columns()
+        "SELECT {} FROM task t WHERE t.status IN ('pending', 'failed') AND t.priority <= ? AND {DUE} \
+         AND t.type IN ({}){has_room} AND {FREE} ORDER BY t.priority, t.next_attempt_at, t.id LIMIT ?{lock}",
+        columns(),
+        marks(asked.types.len())
     );
-    let mut args = args![now];
-    args.extend(types.iter().map(|t| Value::from(*t)));
-    args.extend(args![limit]);
+    let mut args = args![asked.lowest, now, now + LONGEST_WAIT];
+    args.extend(asked.types.iter().map(|t| Value::from(*t)));
+    args.extend(asked.full.iter().map(Value::from));
+    args.extend(args![asked.limit]);
     let mut due: Vec<Task> = tx.all(&sql, args).await?;
     let mut seen = std::collections::HashSet::new();
     due.retain(|task| task.instance_id.as_ref().is_none_or(|instance| seen.insert(instance.clone())));
     Ok(due)
+}
+
+record! {
+    pub struct Load {
+        pub server_id: String,
+        pub n: i64,
+    }
+}
+
+/// How many tasks run at each server, in all processes.
+pub async fn running_by_server(tx: &mut Tx) -> Result<Vec<Load>> {
+    let sql = "SELECT server_id, COUNT(*) AS n FROM task WHERE status = 'processing' AND server_id IS NOT NULL GROUP BY server_id";
+    tx.all(sql, args![]).await
 }
 
 /// Gives a due task to a worker. Fails with `Taken` when another of its instance began at this moment.
@@ -123,7 +218,7 @@ pub async fn begin(tx: &mut Tx, task: &Task, worker: &str, now: Timestamp, until
     let sql = "UPDATE task SET status = 'processing', worker = ?, lease_until = ?, attempts = attempts + 1, updated_at = ? \
         WHERE id = ? AND status IN ('pending', 'failed')";
     tx.run(sql, args![worker, until, now, &task.id]).await?;
-    Ok(Held { id: task.id.clone(), worker: worker.to_owned(), attempt: task.attempts + 1 })
+    Ok(Held { id: task.id.clone(), worker: worker.to_owned(), attempt: task.attempts + 1, priority: task.priority })
 }
 
 /// Prolongs the leases of what a worker holds, and of nothing else that still bears its name.
@@ -168,7 +263,8 @@ pub async fn failed(
     Ok(tx.run(sql, args).await? == 1)
 }
 
-/// Processing → pending without an attempt counted: the worker gave it back, since it was told to stop.
+/// Processing → pending without an attempt counted: the worker gave it back, since it stops. Fails with `Taken` when another of its
+/// `coalesce_key` waits.
 pub async fn give_back(tx: &mut Tx, held: &Held, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE task SET status = 'pending', attempts = attempts - 1, worker = NULL, lease_until = NULL, \
         next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
@@ -192,7 +288,7 @@ pub async fn lock_abandoned(tx: &mut Tx, now: Timestamp, limit: usize) -> Result
     tx.all(&sql, args![now, limit]).await
 }
 
-/// Failed or dead → pending, from the first attempt on.
+/// Failed or dead → pending, from the first attempt on. Fails with `Taken` when another of its `coalesce_key` waits.
 pub async fn retry(tx: &mut Tx, id: &TaskId, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE task SET status = 'pending', attempts = 0, next_attempt_at = ?, updated_at = ? \
         WHERE id = ? AND status IN ('failed', 'dead')";
@@ -218,13 +314,6 @@ pub async fn is_waiting(db: &Db, kind: &str, payload: &str) -> Result<bool> {
     Ok(number.n > 0)
 }
 
-/// Whether a task of this type and payload waits for its first attempt: it will see what this transaction writes.
-pub async fn is_pending(tx: &mut Tx, kind: &str, payload: &str) -> Result<bool> {
-    let sql = "SELECT COUNT(*) AS n FROM task WHERE type = ? AND payload = ? AND status = 'pending'";
-    let number: Number = Conn::from(tx).one(sql, args![kind, payload]).await?;
-    Ok(number.n > 0)
-}
-
 record! {
     struct Busy { instance_id: String }
 }
@@ -242,6 +331,19 @@ pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
     Ok(rows.into_iter().map(|row| row.instance_id).collect())
 }
 
+/// Those of these instances that something is at work on, or is about to be.
+pub async fn busy_among(tx: &mut Tx, instances: &[String]) -> Result<Vec<String>> {
+    let mut all = vec![];
+    for instances in instances.chunks(BATCH) {
+        let marks = vec!["?"; instances.len()].join(", ");
+        let sql =
+            format!("SELECT DISTINCT t.instance_id FROM task t WHERE t.instance_id IN ({marks}) AND {}", at_work());
+        let rows: Vec<Busy> = tx.all(&sql, instances.iter().map(Value::from).collect()).await?;
+        all.extend(rows.into_iter().map(|row| row.instance_id));
+    }
+    Ok(all)
+}
+
 /// Whether something is at work on an instance, or about to be.
 pub async fn is_busy(tx: &mut Tx, instance: &InstanceId) -> Result<bool> {
     let sql = format!("SELECT COUNT(*) AS n FROM task t WHERE t.instance_id = ? AND {}", at_work());
@@ -250,12 +352,12 @@ pub async fn is_busy(tx: &mut Tx, instance: &InstanceId) -> Result<bool> {
 }
 
 record! {
-    struct Dead { id: String }
+    struct Named { id: String }
 }
 
 /// The tasks of an instance that were given up.
 pub async fn dead_of(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<String>> {
-    let rows: Vec<Dead> =
+    let rows: Vec<Named> =
         tx.all("SELECT id FROM task WHERE instance_id = ? AND status = 'dead'", args![instance.as_str()]).await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
@@ -325,15 +427,33 @@ pub async fn counts(db: &Db) -> Result<Vec<Count>> {
     db.all("SELECT status, COUNT(*) AS n FROM task GROUP BY status", args![]).await
 }
 
-/// Deletes tasks of a type that were done before, with their logs.
-pub async fn forget(db: &Db, kind: &str, before: Timestamp) -> Result<u64> {
-    let mut tx = db.begin().await?;
-    let old = "SELECT id FROM task WHERE type = ? AND status = 'done' AND updated_at < ?";
-    tx.run(&format!("DELETE FROM task_log WHERE task_id IN ({old})"), args![kind, before]).await?;
-    let gone =
-        tx.run("DELETE FROM task WHERE type = ? AND status = 'done' AND updated_at < ?", args![kind, before]).await?;
-    tx.commit().await?;
-    Ok(gone)
+/// How many tasks are deleted in one transaction: others write meanwhile.
+const BATCH: usize = 500;
+
+/// What holds of a task `t` that something still asks for: the last cleaning of an instance, which says that it is clean; the task of a
+/// marketplace item that is on an instance; and a cleaning that was given up, which holds its instance back.
+const NEEDED: &str = "(t.type = 'clean_instance' AND (t.status <> 'done' OR NOT EXISTS (SELECT 1 FROM task n WHERE n.instance_id = t.instance_id \
+        AND n.type = t.type AND n.status = 'done' AND n.id > t.id))) \
+    OR EXISTS (SELECT 1 FROM install i WHERE i.task_id = t.id AND i.removed_at IS NULL)";
+
+/// Deletes tasks that ended so before that time, with their logs, in small transactions; answers how many.
+pub async fn forget(db: &Db, status: Status, before: Timestamp) -> Result<u64> {
+    let some = format!(
+        "SELECT t.id AS id FROM task t WHERE t.status = ? AND t.updated_at < ? AND NOT ({NEEDED}) ORDER BY t.updated_at LIMIT ?"
+    );
+    let mut gone = 0;
+    loop {
+        let mut tx = db.begin().await?;
+        let old: Vec<Named> = tx.all(&some, args![status, before, BATCH]).await?;
+        if old.is_empty() {
+            return Ok(gone);
+        }
+        let marks = vec!["?"; old.len()].join(", ");
+        let ids = || old.iter().map(|task| Value::from(&task.id)).collect::<Vec<_>>();
+        tx.run(&format!("DELETE FROM task_log WHERE task_id IN ({marks})"), ids()).await?;
+        gone += tx.run(&format!("DELETE FROM task WHERE id IN ({marks})"), ids()).await?;
+        tx.commit().await?;
+    }
 }
 
 /// How many tasks of this type, payload and source were made since then.

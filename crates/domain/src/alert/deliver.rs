@@ -1,13 +1,14 @@
 //! Brings an alert to its rule's webhook. As a task: it is tried again, and survives the process.
 
-use base::id::InstanceId;
+use base::id::{InstanceId, TaskId};
 use base::{Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use store::task::{self, Status};
 use store::{Tx, alert};
 
 use crate::permission::Permission;
-use crate::task::{Context, Payload, Run};
+use crate::task::{Context, Payload, Priority, Run};
 
 pub(super) const RAISED: &str = "raised";
 pub(super) const RESOLVED: &str = "resolved";
@@ -22,6 +23,7 @@ pub struct DeliverAlert {
 
 impl Payload for DeliverAlert {
     const TYPE: &'static str = "deliver_alert";
+    const PRIORITY: Priority = Priority::People;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
@@ -30,6 +32,13 @@ impl Payload for DeliverAlert {
     fn permission(&self) -> Permission {
         Permission::SetAlertRules
     }
+}
+
+/// Whether the task before this one, which tells of the alert's beginning, was given up. Retried by hand, it tells of the end, too.
+async fn was_given_up(context: &Context) -> Result<bool> {
+    let Some(first) = &context.task.after_id else { return Ok(false) };
+    let first = task::find(&context.app.db, &TaskId::named(first)).await?;
+    Ok(first.is_some_and(|first| first.status == Status::Dead))
 }
 
 impl Run for DeliverAlert {
@@ -41,6 +50,9 @@ impl Run for DeliverAlert {
         let (Some(url), Some(key)) = (rule.url(&app.sealer)?, rule.key(&app.sealer)?) else {
             return Ok("the rule has no channel any more".into());
         };
+        if self.event == RESOLVED && was_given_up(&context).await? {
+            return Ok("nobody was told of its beginning: nobody is told of its end".into());
+        }
         let body = json!({
             "event": self.event,
             "id": found.id,

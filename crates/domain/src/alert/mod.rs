@@ -167,6 +167,7 @@ pub async fn raise(app: &App, tx: &mut Tx, rule: Rule, subject: &str, message: &
         acked_at: None,
         acked_by: String::new(),
         resolved_at: None,
+        delivery_id: None,
     };
     if !stored::open(tx, &alert).await? {
         return Ok(false);
@@ -217,6 +218,12 @@ pub async fn open_subjects(app: &App, rule: Rule) -> Result<HashSet<String>> {
     Ok(all.into_iter().filter(|alert| alert.rule == rule.as_str()).map(|alert| alert.subject).collect())
 }
 
+/// The same as this transaction sees it.
+pub async fn open_subjects_in(tx: &mut Tx, rule: Rule) -> Result<HashSet<String>> {
+    let all = stored::all_open(tx).await?;
+    Ok(all.into_iter().filter(|alert| alert.rule == rule.as_str()).map(|alert| alert.subject).collect())
+}
+
 /// The same by itself, in a transaction of its own.
 pub async fn set_state(app: &App, rule: Rule, subject: &str, trouble: Option<&str>) -> Result<bool> {
     let mut tx = app.db.begin().await?;
@@ -231,7 +238,13 @@ pub async fn set_state(app: &App, rule: Rule, subject: &str, trouble: Option<&st
 async fn tell(app: &App, tx: &mut Tx, alert: &Alert, event: &str, channel: bool) -> Result<()> {
     if channel {
         let payload = DeliverAlert { alert_id: alert.id.clone(), event: event.to_owned() };
-        task::enqueue(app, tx, &payload, "alert", None).await?;
+        let id = task::enqueue(app, tx, &payload, "alert", None).await?;
+        match (event, &alert.delivery_id) {
+            (deliver::RAISED, _) => stored::set_delivery(tx, &alert.id, &id).await?,
+            // Its beginning may still be on its way.
+            (_, Some(first)) => store::task::set_after(tx, &id, first).await?,
+            (_, None) => {}
+        }
     }
     Ok(tx.notify(Notice::new(Topic::Alert, &alert.id)).await?)
 }

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use base::Result;
 use jiff::SignedDuration;
-use store::{alert, guardian, heartbeat, job_run, repair, server_metric, task};
+use store::task::{self, Status};
+use store::{alert, guardian, heartbeat, job_run, repair, server_metric};
 
-use crate::alert::DeliverAlert;
-use crate::repair::RepairInstance;
-use crate::task::Payload as _;
 use crate::{App, audit, usage};
 
 const DAY: i64 = 24;
@@ -18,6 +16,9 @@ const RUNS: i64 = 30;
 const METRICS: i64 = 31;
 const REPAIRS: i64 = 365;
 const BEATS: i64 = 1;
+/// Tasks that are done, with their logs; and those that were given up, which somebody may still look after.
+const TASKS: i64 = 30;
+const DEAD_TASKS: i64 = 365;
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let before = |days: i64| app.clock.now() - SignedDuration::from_hours(days * DAY);
@@ -30,9 +31,9 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     heartbeat::forget(&app.db, before(BEATS)).await?;
     repair::forget(&app.db, before(REPAIRS)).await?;
     alert::forget(&app.db, before(REPAIRS)).await?;
-    // What the platform makes for itself, day by day; how a repair ended stands in its ledger.
-    for kind in [DeliverAlert::TYPE, RepairInstance::TYPE] {
-        task::forget(&app.db, kind, before(RUNS)).await?;
-    }
-    Ok(format!("deleted {entries} audit entries, {requests} requests, {runs} job runs, {metrics} measurements"))
+    let mut tasks = task::forget(&app.db, Status::Done, before(TASKS)).await?;
+    tasks += task::forget(&app.db, Status::Dead, before(DEAD_TASKS)).await?;
+    Ok(format!(
+        "deleted {entries} audit entries, {requests} requests, {runs} job runs, {metrics} measurements, {tasks} tasks"
+    ))
 }

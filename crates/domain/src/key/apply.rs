@@ -12,7 +12,7 @@ use super::turn::Turn;
 use crate::App;
 use crate::audit::{self, Action, By, Deed, Level};
 use crate::permission::Permission;
-use crate::task::{Context, Payload, Run};
+use crate::task::{Context, Payload, Priority, Run};
 
 /// The gateway must follow the record of a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ pub struct ApplyKey {
 
 impl Payload for ApplyKey {
     const TYPE: &'static str = "apply_key";
+    const PRIORITY: Priority = Priority::Security;
+    const COALESCES: bool = true;
 
     /// None: nothing happens on the instance, so it need not wait for what does.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {

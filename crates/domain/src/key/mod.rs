@@ -114,15 +114,10 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Lets the gateway follow our record: told to the embedded one, done by a task with a foreign one. The caller holds the record,
-/// so a task that has not begun yet sees what is written here.
+/// Lets the gateway follow our record: told to the embedded one, done by a task with a foreign one.
 async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, source: &str) -> Result<()> {
     if !app.llm.embedded {
-        let payload = ApplyKey { key_id: key.id.clone() };
-        let text = serde_json::to_string(&payload).map_err(Error::internal)?;
-        if !store::task::is_pending(tx, <ApplyKey as task::Payload>::TYPE, &text).await? {
-            task::enqueue(app, tx, &payload, source, None).await?;
-        }
+        task::enqueue(app, tx, &ApplyKey { key_id: key.id.clone() }, source, None).await?;
     }
     Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
 }

@@ -13,7 +13,7 @@ use super::{AUTO_RECOVERY, Case, Proof, conclude, handler, open, recover};
 use crate::assistant::{Assistant, config, health};
 use crate::key::{self, check::SELF_HEAL};
 use crate::permission::Permission;
-use crate::task::{Context, MOST_ATTEMPTS, Payload, Run};
+use crate::task::{Context, MOST_ATTEMPTS, Payload, Priority, Run};
 
 /// A repair that was begun must be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,6 +24,7 @@ pub struct RepairInstance {
 
 impl Payload for RepairInstance {
     const TYPE: &'static str = "repair_instance";
+    const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))

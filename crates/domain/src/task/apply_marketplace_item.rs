@@ -8,7 +8,7 @@ use serde_json::Value;
 use store::Tx;
 use store::marketplace::{File, Scope};
 
-use super::kind::{Context, Payload, Run};
+use super::kind::{Context, Payload, Priority, Run};
 use super::worker::MOST_ATTEMPTS;
 use crate::assistant::{Assistant, config, debt, files, install as program, service, settings};
 use crate::install::{self, Place, Wish};
@@ -22,6 +22,7 @@ pub struct ApplyMarketplaceItem {
 
 impl Payload for ApplyMarketplaceItem {
     const TYPE: &'static str = "apply_marketplace_item";
+    const PRIORITY: Priority = Priority::People;
 
     async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(crate::install::instance_of(tx, &InstallId::named(&self.install_id)).await?))

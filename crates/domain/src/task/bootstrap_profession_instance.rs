@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{Tx, marketplace, pool, profession};
 
 use super::init_instance::init;
-use super::kind::{Context, Payload, Run};
+use super::kind::{Context, Payload, Priority, Run};
 use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +20,7 @@ pub struct BootstrapProfessionInstance {
 
 impl Payload for BootstrapProfessionInstance {
     const TYPE: &'static str = "bootstrap_profession_instance";
+    const PRIORITY: Priority = Priority::People;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))

@@ -5,7 +5,7 @@ use base::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use store::{Tx, chat_binding};
 
-use super::kind::{Context, Payload, Run};
+use super::kind::{Context, Payload, Priority, Run};
 use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -15,6 +15,7 @@ pub struct ClearWebhook {
 
 impl Payload for ClearWebhook {
     const TYPE: &'static str = "clear_webhook";
+    const PRIORITY: Priority = Priority::Security;
 
     /// About the platform alone: it waits for no server.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {

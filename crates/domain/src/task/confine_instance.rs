@@ -9,7 +9,7 @@ use openclaw::unit::cell::differ_by_limits;
 use serde::{Deserialize, Serialize};
 use store::Tx;
 
-use super::kind::{Context, Payload, Run};
+use super::kind::{Context, Payload, Priority, Run};
 use crate::assistant::unit::Confine;
 use crate::assistant::{Assistant, config, install, service, trial, unit, unix_user};
 use crate::audit::{self, Action, Deed, Level};
@@ -25,6 +25,7 @@ pub struct ConfineInstance {
 
 impl Payload for ConfineInstance {
     const TYPE: &'static str = "confine_instance";
+    const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))

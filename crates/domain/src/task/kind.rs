@@ -4,12 +4,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use base::id::InstanceId;
+use base::id::{InstanceId, ServerId};
 use base::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use store::Tx;
+pub use store::task::Priority;
 use store::task::{Held, Task};
 use store::task_log;
 
@@ -21,8 +22,19 @@ use crate::permission::Permission;
 pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
     const TYPE: &'static str;
 
+    /// Whom it is for: the one place that says so.
+    const PRIORITY: Priority;
+
+    /// Whether a waiting task does for whoever asks for the same again: it reads what is to be done when it begins.
+    const COALESCES: bool = false;
+
     /// The instance it is about: no two tasks of one instance run at the same time.
     fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
+
+    /// The server it works on, where it is about no instance.
+    fn server(&self) -> Option<ServerId> {
+        None
+    }
 
     /// What whoever asks for it by name must be allowed to do.
     fn permission(&self) -> Permission;
@@ -55,11 +67,34 @@ impl Context {
 
 type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// A payload that was read: what is kept of it, and the instance it is about.
+/// A payload that was read: what is kept of it, and what it is about.
 pub(super) struct Checked {
+    pub wanted: Wanted,
+    pub permission: Permission,
+}
+
+/// A task that is to be made.
+pub(super) struct Wanted {
+    pub name: &'static str,
+    pub priority: Priority,
+    pub coalesces: bool,
     pub payload: String,
     pub instance: Option<InstanceId>,
-    pub permission: Permission,
+    pub server: Option<ServerId>,
+}
+
+impl Wanted {
+    pub async fn of<P: Payload>(payload: &P, tx: &mut Tx) -> Result<Wanted> {
+        Ok(Wanted {
+            name: P::TYPE,
+            priority: P::PRIORITY,
+            coalesces: P::COALESCES,
+            // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
+            payload: serde_json::to_string(payload).map_err(Error::internal)?,
+            instance: payload.instance(tx).await?,
+            server: payload.server(),
+        })
+    }
 }
 
 /// One line of the list of types.
@@ -91,10 +126,7 @@ impl TaskType {
 fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
     Box::pin(async move {
         let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
-        // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
-        let kept = serde_json::to_string(&payload).map_err(Error::internal)?;
-        let permission = payload.permission();
-        Ok(Checked { payload: kept, instance: payload.instance(tx).await?, permission })
+        Ok(Checked { wanted: Wanted::of(&payload, tx).await?, permission: payload.permission() })
     })
 }
 

@@ -15,6 +15,7 @@ mod provision_instance;
 mod queue;
 mod restart_instance;
 mod retire_instance;
+mod room;
 mod sync_key_to_instance;
 mod sync_models_to_instance;
 mod upgrade_instance;
@@ -28,7 +29,7 @@ pub use apply_marketplace_item::ApplyMarketplaceItem;
 pub use bootstrap_profession_instance::BootstrapProfessionInstance;
 pub use clear_webhook::ClearWebhook;
 pub use confine_instance::ConfineInstance;
-pub use kind::{Context, Payload, Run, TaskType};
+pub use kind::{Context, Payload, Priority, Run, TaskType};
 pub use of_instance::{
     CleanInstance, InitInstance, ProvisionInstance, RestartInstance, RetireInstance, SyncKeyToInstance,
     SyncModelsToInstance, WriteConfig,

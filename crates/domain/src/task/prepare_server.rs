@@ -5,7 +5,7 @@ use base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use store::{Tx, server};
 
-use super::kind::{Context, Payload, Run};
+use super::kind::{Context, Payload, Priority, Run};
 use crate::assistant::install;
 use crate::audit::{self, Action, Deed};
 use crate::host;
@@ -18,11 +18,16 @@ pub struct PrepareServer {
 
 impl Payload for PrepareServer {
     const TYPE: &'static str = "prepare_server";
+    const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
         let found = server::find(&mut *tx, &ServerId::named(&self.server_id)).await?;
         found.ok_or_else(|| Error::field("payload.server_id", "there is no such server"))?;
         Ok(None)
+    }
+
+    fn server(&self) -> Option<ServerId> {
+        Some(ServerId::named(&self.server_id))
     }
 
     fn permission(&self) -> Permission {

@@ -1,6 +1,6 @@
 //! Putting tasks into the queue, looking at them, and the two moves that people make: retry and cancel.
 
-use base::id::{InstanceId, TaskId, UserId};
+use base::id::{TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
 use serde_json::Value;
 use store::notice::{Notice, Topic};
@@ -11,12 +11,14 @@ use store::task_log::{self, Line};
 use store::{Tx, instance};
 
 use super::TYPES;
-use super::kind::{Checked, Payload, TaskType};
+use super::kind::{self, Checked, Payload, TaskType};
 use crate::App;
 use crate::alert;
 use crate::audit::{self, Action, By, Deed};
 
-/// Puts a task into the queue, in the transaction of what makes it necessary. Workers wake when it commits.
+/// Puts a task into the queue, in the transaction of what makes it necessary. Workers wake when it commits. Where a waiting task of
+/// the same kind is enough, that one is answered; it does not begin before this transaction ends. Whoever enqueues for several
+/// instances does so in the order of their ids: two transactions that wait for each other's tasks would otherwise never end.
 pub async fn enqueue<P: Payload>(
     app: &App,
     tx: &mut Tx,
@@ -24,10 +26,9 @@ pub async fn enqueue<P: Payload>(
     source: &str,
     on_behalf_of: Option<&UserId>,
 ) -> Result<TaskId> {
-    let instance = payload.instance(tx).await?;
-    let payload = serde_json::to_string(payload).map_err(Error::internal)?;
+    let wanted = kind::Wanted::of(payload, tx).await?;
     let asked = Asked { source, operator: source, on_behalf_of };
-    insert(app, tx, P::TYPE, payload, asked, instance).await
+    insert(app, tx, wanted, asked).await
 }
 
 /// A task that an administrator asks for by name.
@@ -44,15 +45,15 @@ pub async fn create(app: &App, by: &By, name: &str, payload: Value, source: Opti
         return Err(Error::field("payload", "must not contain a NUL character"));
     }
     let mut tx = app.db.begin().await?;
-    let Checked { payload: text, instance, permission } = check(payload, &mut tx).await?;
+    let Checked { wanted, permission } = check(payload, &mut tx).await?;
     by.require(permission)?;
-    if let Some(id) = &instance
+    if let Some(id) = &wanted.instance
         && instance::find(&mut tx, id).await?.is_none()
     {
         return Err(Error::field("payload.instance_id", "there is no such instance"));
     }
     let asked = Asked { source: source.unwrap_or(&by.operator), operator: &by.operator, on_behalf_of: None };
-    let id = insert(app, &mut tx, name, text, asked, instance).await?;
+    let id = insert(app, &mut tx, wanted, asked).await?;
     audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id.as_str(), &format!("task {name} created")))
         .await?;
     tx.commit().await?;
@@ -68,14 +69,14 @@ struct Asked<'a> {
     on_behalf_of: Option<&'a UserId>,
 }
 
-async fn insert(
-    app: &App,
-    tx: &mut Tx,
-    name: &str,
-    payload: String,
-    asked: Asked<'_>,
-    instance: Option<InstanceId>,
-) -> Result<TaskId> {
+/// A payload that is longer than this, which only POST /tasks can give, is no key of an index.
+const LONGEST_KEY: usize = 300;
+/// How often a waiting task may begin at the very moment at which it is looked for.
+const MOST_LOOKS: usize = 10;
+
+async fn insert(app: &App, tx: &mut Tx, wanted: kind::Wanted, asked: Asked<'_>) -> Result<TaskId> {
+    let kind::Wanted { name, priority, coalesces, payload, instance, server } = wanted;
+    let coalesce_key = (coalesces && payload.len() <= LONGEST_KEY).then(|| format!("{name} {payload}"));
     let id = TaskId::fresh();
     let now = app.clock.now();
     let record = Task {
@@ -91,6 +92,10 @@ async fn insert(
         source: asked.source.to_owned(),
         operator: asked.operator.to_owned(),
         instance_id: instance.map(|i| i.as_str().to_owned()),
+        server_id: server.map(|s| s.as_str().to_owned()),
+        priority,
+        coalesce_key,
+        after_id: None,
         user_id: asked.on_behalf_of.map(|u| u.as_str().to_owned()),
         worker: None,
         lease_until: None,
@@ -98,9 +103,18 @@ async fn insert(
         created_at: now,
         updated_at: now,
     };
-    task::insert(tx, &record).await?;
-    tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
-    Ok(id)
+    for _ in 0..MOST_LOOKS {
+        if let Some(key) = &record.coalesce_key
+            && let Some(waiting) = task::lock_waiting(tx, key).await?
+        {
+            return Ok(TaskId::named(waiting.id));
+        }
+        if task::insert(tx, &record).await? {
+            tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
+            return Ok(id);
+        }
+    }
+    Err(Error::internal(format_args!("a task {name} could neither be made nor joined")))
 }
 
 pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<(Listing<Task>, Vec<Count>)> {
@@ -128,9 +142,13 @@ pub async fn retry(app: &App, by: &By, id: &TaskId) -> Result<Task> {
     let mut tx = app.db.begin().await?;
     let old = task::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     require_permission(by, &old)?;
-    if !task::retry(&mut tx, id, now).await? {
-        let told = format!("a task that is {} cannot be retried", old.status.as_str());
-        return Err(Error::conflict(told));
+    match task::retry(&mut tx, id, now).await {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(Error::conflict(format!("a task that is {} cannot be retried", old.status.as_str())));
+        }
+        Err(store::Error::Taken) => return Err(Error::conflict("another task that does the same waits already")),
+        Err(other) => return Err(other.into()),
     }
     resolve(app, &mut tx, id).await?;
     let line = format!("retried; last error: {}", old.told);

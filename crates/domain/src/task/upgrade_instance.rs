@@ -7,7 +7,7 @@ use openclaw::version::Support;
 use serde::{Deserialize, Serialize};
 use store::{Tx, instance};
 
-use super::kind::{Context, Payload, Run};
+use super::kind::{Context, Payload, Priority, Run};
 use crate::App;
 use crate::assistant::unit::Confine;
 use crate::assistant::{Assistant, archive, config, install, service, trial, unit};
@@ -24,6 +24,7 @@ pub struct UpgradeInstance {
 
 impl Payload for UpgradeInstance {
     const TYPE: &'static str = "upgrade_instance";
+    const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         if let Some(version) = &self.version {

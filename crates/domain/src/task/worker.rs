@@ -16,12 +16,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use store::notice::{Notice, Topic};
 use store::task::{self, Failure, Held, Status, Task};
-use store::task_log;
+use store::{server, task_log};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
-use super::kind::{Context, Payload as _, TaskType};
+use super::kind::{Context, Payload as _, Priority, TaskType};
 use super::queue::subject;
+use super::room::Room;
 use crate::App;
 use crate::alert::{self, DeliverAlert, Rule};
 use crate::audit::{self, Action, By, Deed, Level};
@@ -87,6 +88,7 @@ impl Worker {
         let mut notices = self.app.db.listen();
         let (renewed, renewal) = watch::channel(Instant::now());
         let mut running: JoinSet<Ended> = JoinSet::new();
+        let mut room = Room::new(self.timing.slots);
         // What this worker holds: what runs, and what ended but is not written down yet.
         let mut held: HashMap<String, Held> = HashMap::new();
         let mut unwritten: Vec<Ended> = vec![];
@@ -101,14 +103,15 @@ impl Worker {
             }
             // The leases count from before the question.
             let asked = Instant::now();
-            let claimed = match self.claim(&handled, self.timing.slots.saturating_sub(held.len())).await {
+            room.hold(held.values().map(|hold| hold.priority));
+            let claimed = match self.claim(&handled, &mut room).await {
                 Ok(claimed) => claimed,
                 Err(error) => {
                     tracing::error!(%error, "the task queue cannot be read");
                     vec![]
                 }
             };
-            let busy = !claimed.is_empty() && held.len() + claimed.len() < self.timing.slots;
+            let busy = !claimed.is_empty() && room.lowest().is_some();
             for (task, hold) in claimed {
                 held.insert(hold.id.clone(), hold.clone());
                 running.spawn(self.start(task, hold, renewal.clone(), asked));
@@ -166,46 +169,79 @@ impl Worker {
             held.remove(&hold.id);
         }
         for hold in held.into_values() {
-            let give_back = async {
-                let mut tx = self.app.db.begin().await?;
-                task::give_back(&mut tx, &hold, self.app.clock.now()).await?;
-                tx.notify(Notice::new(Topic::Task, &hold.id)).await?;
-                tx.commit().await
-            };
-            if let Err(error) = give_back.await {
+            if let Err(error) = self.give_back(&hold).await {
                 tracing::warn!(%error, task = hold.id, "not given back; its lease will run out");
             }
         }
     }
 
-    /// Takes up to `room` due tasks.
-    async fn claim(&self, handled: &[&str], room: usize) -> Result<Vec<(Task, Held)>> {
-        if room == 0 || handled.is_empty() {
-            return Ok(vec![]);
+    /// Gives back a task that was begun, for another worker to begin again. Where another that does the same waits, that is enough.
+    async fn give_back(&self, hold: &Held) -> store::Result<()> {
+        let now = self.app.clock.now();
+        let mut tx = self.app.db.begin().await?;
+        match task::give_back(&mut tx, hold, now).await {
+            Err(store::Error::Taken) => {
+                // PostgreSQL needs the failed transaction out of the way.
+                drop(tx);
+                tx = self.app.db.begin().await?;
+                task::done(&mut tx, hold, "another task that does the same waits", now).await?;
+            }
+            other => drop(other?),
         }
-        match self.claim_some(handled, room).await {
+        tx.notify(Notice::new(Topic::Task, &hold.id)).await?;
+        tx.commit().await
+    }
+
+    /// Takes as many due tasks as there is room for.
+    async fn claim(&self, handled: &[&str], room: &mut Room) -> Result<Vec<(Task, Held)>> {
+        let Some(lowest) = room.lowest().filter(|_| !handled.is_empty()) else { return Ok(vec![]) };
+        let (before, limit) = (room.clone(), room.limit());
+        match self.claim_some(handled, room, lowest, limit).await {
             // Two workers began two tasks of one instance at one moment: one of them loses and looks again.
-            Err(store::Error::Taken) => match self.claim_some(handled, 1).await {
-                Err(store::Error::Taken) => Ok(vec![]),
-                other => Ok(other?),
-            },
+            Err(store::Error::Taken) => {
+                *room = before.clone();
+                match self.claim_some(handled, room, lowest, 1).await {
+                    Err(store::Error::Taken) => {
+                        *room = before;
+                        Ok(vec![])
+                    }
+                    other => Ok(other?),
+                }
+            }
             other => Ok(other?),
         }
     }
 
-    async fn claim_some(&self, handled: &[&str], room: usize) -> store::Result<Vec<(Task, Held)>> {
+    async fn claim_some(
+        &self,
+        handled: &[&str],
+        room: &mut Room,
+        lowest: Priority,
+        limit: usize,
+    ) -> store::Result<Vec<(Task, Held)>> {
         let now = self.app.clock.now();
         let mut tx = self.app.db.begin().await?;
-        let due = task::lock_due(&mut tx, handled, now, room).await?;
-        if due.is_empty() {
-            return Ok(vec![]);
+        let asked = |full| task::Due { types: handled, lowest, full, limit };
+        let mut due = task::lock_due(&mut tx, asked(&[]), now).await?;
+        if due.iter().any(|task| task.server_id.is_some()) {
+            let servers = server::count(&mut tx).await?;
+            room.share(servers, task::running_by_server(&mut tx).await?);
+            let full = room.full_servers();
+            // Those of a full server stand in the way of the others.
+            if due.iter().any(|task| task.server_id.as_ref().is_some_and(|server| full.contains(server))) {
+                due = task::lock_due(&mut tx, asked(&full), now).await?;
+            }
         }
         let mut claimed = vec![];
         for task in due {
-            let hold = task::begin(&mut tx, &task, &self.name, now, now + signed(self.timing.lease)).await?;
-            claimed.push((task, hold));
+            if room.take(task.priority, task.server_id.as_deref()) {
+                let hold = task::begin(&mut tx, &task, &self.name, now, now + signed(self.timing.lease)).await?;
+                claimed.push((task, hold));
+            }
         }
-        tx.commit().await?;
+        if !claimed.is_empty() {
+            tx.commit().await?;
+        }
         Ok(claimed)
     }
 
@@ -220,7 +256,7 @@ impl Worker {
         let mut tx = self.app.db.begin().await?;
         for task in task::lock_abandoned(&mut tx, now, 100).await? {
             let worker = task.worker.clone().unwrap_or_default();
-            let hold = Held { id: task.id.clone(), worker, attempt: task.attempts };
+            let hold = Held { id: task.id.clone(), worker, attempt: task.attempts, priority: task.priority };
             if held.get(&hold.id) == Some(&hold) {
                 continue;
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::id::InstanceId;
 use base::{Error, Result};
-use domain::task::{self, Context, Payload, Run, TaskType, Timing, Worker};
+use domain::task::{self, Context, Payload, Priority, Run, TaskType, Timing, Worker};
 use serde::{Deserialize, Serialize};
 use store::Tx;
 use tokio::sync::watch;
@@ -25,6 +25,7 @@ static BEGAN: Mutex<Option<Instant>> = Mutex::new(None);
 
 impl Payload for Nothing {
     const TYPE: &'static str = "bench_nothing";
+    const PRIORITY: Priority = Priority::People;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)

@@ -130,6 +130,43 @@ on_both! {
         stop.send(true).unwrap();
         worker.await.unwrap();
     }
+
+    /// The first delivery fails and waits; the end came meanwhile, and overtook it.
+    async fn the_end_of_an_alert_is_told_after_its_beginning(site: Site) {
+        let (url, told) = webhook().await;
+        let set = site.admin.call(reqwest::Method::PUT, "/alerts/rules/gateway_down").json(json!({"enabled": true, "channel": url})).token(&site.root).ok().await;
+        used_secret(set["signing_secret"].as_str().unwrap());
+        let (stop, stopped) = watch::channel(false);
+        let timing = Timing { poll: Duration::from_millis(50), ..Timing::default() };
+        let worker = tokio::spawn(Worker::new(site.app.clone(), TYPES, timing).run(stopped));
+        alert::set_state(&site.app, Rule::GatewayDown, "gateway", Some("it does not answer")).await.unwrap();
+        heard(site, &told, 1).await;
+        alert::set_state(&site.app, Rule::GatewayDown, "gateway", None).await.unwrap();
+        let event = |text: &str| {
+            let body: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
+            body["event"].as_str().unwrap().to_owned()
+        };
+        let events: Vec<String> = heard(site, &told, 3).await.iter().map(|text| event(text)).collect();
+        assert_eq!(events, ["raised", "raised", "resolved"]);
+        stop.send(true).unwrap();
+        worker.await.unwrap();
+        // Nobody was told of the next one's beginning: its delivery was given up.
+        alert::set_state(&site.app, Rule::GatewayDown, "gateway", Some("once more")).await.unwrap();
+        let waiting = site.admin.get("/tasks?type=deliver_alert&status=pending").token(&site.root).ok().await;
+        let id = waiting["list"][0]["id"].as_str().unwrap().to_owned();
+        site.admin.post(&format!("/tasks/{id}/cancel"), json!({})).token(&site.root).ok().await;
+        alert::set_state(&site.app, Rule::GatewayDown, "gateway", None).await.unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let worker = tokio::spawn(Worker::new(site.app.clone(), TYPES, timing).run(stopped));
+        testkit::until_ok("nothing waits", async || {
+            let tasks = site.admin.get("/tasks?type=deliver_alert&status=done").token(&site.root).ok().await;
+            if tasks["total"] == 3 { Ok(()) } else { Err(tasks) }
+        })
+        .await;
+        assert_eq!(told.lock().unwrap().len(), 3, "and so nobody was told of its end");
+        stop.send(true).unwrap();
+        worker.await.unwrap();
+    }
 }
 
 /// The next events of a stream, until one of this kind has come.

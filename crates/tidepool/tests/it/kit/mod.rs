@@ -14,7 +14,7 @@ pub use call::{Call, Origin, Reply};
 pub use older::database_before;
 pub use process::{Process, run};
 pub use reserved::free_port;
-pub use site::{Gateway, Options, Site};
+pub use site::{Gateway, Options, ROOT, Site};
 pub use testkit::{Database, skip, used_secret};
 
 /// The password of everybody whom a test makes.

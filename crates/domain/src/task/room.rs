@@ -1,0 +1,130 @@
+//! How many tasks a worker takes: of each priority, so that what is less urgent never has all slots, and of each server, so that one
+//! that is sick, whose tasks take minutes, holds up nobody else.
+
+use std::collections::HashMap;
+
+use store::task::{Load, Priority};
+
+/// What tasks of security have beside all other slots: they never wait for one.
+const SECURITY: usize = 4;
+
+/// What a worker holds, and what it may still take.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    slots: usize,
+    held: [usize; Priority::ALL.len()],
+    /// Tasks that run at each server, in all processes, and how many may.
+    servers: HashMap<String, usize>,
+    per_server: usize,
+}
+
+impl Room {
+    pub fn new(slots: usize) -> Room {
+        Room { slots, held: [0; Priority::ALL.len()], servers: HashMap::new(), per_server: slots }
+    }
+
+    /// Says what the worker holds now.
+    pub fn hold(&mut self, held: impl Iterator<Item = Priority>) {
+        self.held = [0; Priority::ALL.len()];
+        held.for_each(|priority| self.held[priority as usize] += 1);
+    }
+
+    /// How many tasks of this priority and all lower ones may run together.
+    fn most(&self, priority: Priority) -> usize {
+        match priority {
+            Priority::Security => self.slots + SECURITY,
+            Priority::People => self.slots,
+            Priority::Fleet => self.slots - self.slots / 4,
+            Priority::Background => (self.slots / 2).max(1),
+        }
+    }
+
+    fn has_room(&self, priority: Priority) -> bool {
+        self.left(priority) > 0
+    }
+
+    fn left(&self, priority: Priority) -> usize {
+        let running: usize = self.held[priority as usize..].iter().sum();
+        self.most(priority).saturating_sub(running)
+    }
+
+    /// The lowest priority of which one more may run. Those above it have room, too: what a task takes, it takes of them all.
+    pub fn lowest(&self) -> Option<Priority> {
+        Priority::ALL.into_iter().take_while(|priority| self.has_room(*priority)).last()
+    }
+
+    /// How many tasks are worth asking for.
+    pub fn limit(&self) -> usize {
+        self.left(Priority::Security)
+    }
+
+    /// Says what runs at each of how many servers. A server's share is its part of the slots, but no less than a quarter of them;
+    /// and a quarter is left for what needs no server.
+    pub fn share(&mut self, servers: usize, loads: Vec<Load>) {
+        let quarter = self.slots / 4;
+        let part = self.slots.div_ceil(servers.max(1));
+        self.per_server = part.clamp(quarter, self.slots - quarter).max(1);
+        let number = |load: &Load| usize::try_from(load.n).unwrap_or(usize::MAX);
+        self.servers = loads.into_iter().map(|load| (load.server_id.clone(), number(&load))).collect();
+    }
+
+    /// The servers that take no more.
+    pub fn full_servers(&self) -> Vec<String> {
+        let full = self.servers.iter().filter(|(_, running)| **running >= self.per_server);
+        full.map(|(server, _)| server.clone()).collect()
+    }
+
+    /// Whether one more may run; then it counts.
+    pub fn take(&mut self, priority: Priority, server: Option<&str>) -> bool {
+        if self.lowest().is_none_or(|lowest| priority > lowest) {
+            return false;
+        }
+        if let Some(server) = server {
+            let running = self.servers.entry(server.to_owned()).or_default();
+            // What security asks for waits for no server.
+            if *running >= self.per_server && priority != Priority::Security {
+                return false;
+            }
+            *running += 1;
+        }
+        self.held[priority as usize] += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(room: &mut Room, priority: Priority) -> usize {
+        (0..100).filter(|_| room.take(priority, None)).count()
+    }
+
+    #[test]
+    fn what_is_less_urgent_leaves_slots_for_what_is_more() {
+        let mut room = Room::new(16);
+        let taken: Vec<usize> = Priority::ALL.into_iter().rev().map(|priority| fill(&mut room, priority)).collect();
+        assert_eq!(taken, [8, 4, 4, 4], "background, fleet, people, security");
+        assert_eq!((room.lowest(), room.limit()), (None, 0));
+        room.hold([Priority::People; 16].into_iter());
+        assert_eq!(room.lowest(), Some(Priority::Security), "people have every slot, and security its own");
+        let mut one = Room::new(1);
+        assert_eq!(one.lowest(), Some(Priority::Background), "a single slot is everybody's");
+        assert_eq!((fill(&mut one, Priority::Background), fill(&mut one, Priority::Security)), (1, 4));
+    }
+
+    #[test]
+    fn a_server_takes_its_share() {
+        let share = |slots, servers| {
+            let mut room = Room::new(slots);
+            room.share(servers, vec![]);
+            (0..100).filter(|_| room.take(Priority::People, Some("sick"))).count()
+        };
+        assert_eq!([share(16, 1), share(16, 2), share(16, 3), share(16, 100)], [12, 8, 6, 4]);
+        assert_eq!([share(1, 1), share(1, 9), share(2, 9), share(3, 2)], [1, 1, 1, 2]);
+        let mut room = Room::new(16);
+        room.share(4, vec![Load { server_id: "sick".into(), n: 4 }, Load { server_id: "well".into(), n: 1 }]);
+        assert_eq!(room.full_servers(), ["sick"]);
+        assert!(!room.take(Priority::People, Some("sick")) && room.take(Priority::People, Some("well")));
+    }
+}
