@@ -1,7 +1,7 @@
 //! Runs of the scheduler's jobs. One row per job and slot, and one that runs per job: two unique indexes hold both.
 
 use base::{Listing, Page, Sort};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::db::{Number, Record as _};
 use crate::filter::Filter;
@@ -100,11 +100,16 @@ pub async fn of_slot(conn: impl Into<Conn<'_>>, job: &str, slot: Timestamp) -> R
 }
 
 /// Ends the runs whose process has not said anything for too long: it is gone, or must give up by itself.
+///
+/// A lease that ends later than any lease may was written by a clock that was ahead: it would stop the job until then.
 pub async fn abandon(db: &Db, now: Timestamp) -> Result<u64> {
     let sql = "UPDATE job_run SET status = 'failed', message = 'the process that ran it is gone', \
-        duration_ms = lease_until - created_at, updated_at = ? WHERE status = 'running' AND lease_until < ?";
-    db.run(sql, args![now, now]).await
+        duration_ms = CASE WHEN lease_until > created_at THEN lease_until - created_at ELSE 0 END, updated_at = ? \
+        WHERE status = 'running' AND (lease_until < ? OR lease_until > ?)";
+    db.run(sql, args![now, now, now + LONGEST_LEASE]).await
 }
+
+const LONGEST_LEASE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["created_at", "job_name", "status", "duration_ms"];

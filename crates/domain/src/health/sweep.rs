@@ -186,7 +186,7 @@ fn target(member: &Member, own_home: Option<&str>, since: Since, now: Timestamp)
         measure: member
             .cell
             .as_ref()
-            .is_none_or(|cell| cell.measured_at.is_none_or(|at| now.duration_since(at) >= MEASURED)),
+            .is_none_or(|cell| cell.measured_at.is_none_or(|at| now.duration_since(at).abs() >= MEASURED)),
     })
 }
 

@@ -166,9 +166,10 @@ impl Scheduler {
     }
 
     fn is_done(&self, job: &Job, slot: Timestamp) -> bool {
+        // This slot itself, and not whether a later one is: a clock that was ahead and is put right would stop every job until it is
+        // there again. Slots that had their run have their row, so that a clock that is set back makes none of them due again.
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        // A clock that was set back does not make old slots due again.
-        done.get(job.name).is_some_and(|last| *last >= slot)
+        done.get(job.name) == Some(&slot)
     }
 
     fn set_done(&self, job: &Job, slot: Timestamp) {

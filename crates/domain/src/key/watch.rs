@@ -38,7 +38,7 @@ const OVERDUE: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
 pub async fn remind(app: &App) -> Result<usize> {
     let mut made = 0;
     for key in gateway_key::dirty(&app.db).await? {
-        let overdue = app.clock.now().duration_since(key.updated_at) > OVERDUE;
+        let overdue = app.clock.now().duration_since(key.updated_at).abs() > OVERDUE;
         let payload =
             serde_json::to_string(&super::ApplyKey { key_id: key.id.clone() }).map_err(base::Error::internal)?;
         if !overdue

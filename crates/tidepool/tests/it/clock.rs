@@ -96,9 +96,51 @@ on_both! {
         scheduler.settled().await;
         assert_eq!(runs(site, "server_metrics").await.len(), 3);
         assert_eq!(runs(site, "token_usage_sync").await.len(), 2);
-        // A clock that goes back makes nothing due again.
-        clock.advance(SignedDuration::from_hours(-2));
+        // A clock that goes back to what was seen makes nothing due again.
+        clock.advance(SignedDuration::from_hours(-6));
         assert_eq!(scheduler.tick().await.unwrap(), Some(0));
+    }
+
+    /// Jobs stood still until the time that a clock had been ahead to.
+    async fn a_clock_that_was_ahead_and_is_put_right_stops_no_job(site: Site) {
+        let clock = &site.app.clock;
+        let five = 5 * 60 * 1000;
+        clock.advance(SignedDuration::from_millis(five - clock.now().as_millisecond() % five));
+        let (before, ahead) = (clock.now(), SignedDuration::from_hours(72));
+        clock.advance(ahead);
+        let scheduler = scheduler(&site.app);
+        scheduler.tick().await.unwrap();
+        scheduler.settled().await;
+        // What others wrote by that clock before they were killed: a run, the lead, and a task that failed.
+        let far = clock.now() + SignedDuration::from_secs(30);
+        let sql = "INSERT INTO job_run (job_name, slot, status, holder, lease_until, created_at) VALUES ('log_scan', 1, 'running', 'x', ?, ?)";
+        site.app.db.run(sql, args![far, clock.now()]).await.unwrap();
+        site.app.db.run("UPDATE lease SET holder = 'x', until = ? WHERE name = 'scheduler'", args![far]).await.unwrap();
+        let mut tx = site.app.db.begin().await.unwrap();
+        for key in ["k1", "k2"] {
+            let payload = domain::key::ApplyKey { key_id: key.into() };
+            domain::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
+        }
+        tx.run("UPDATE task SET status = 'failed', attempts = 1 WHERE payload LIKE '%k1%'", vec![]).await.unwrap();
+        tx.commit().await.unwrap();
+        clock.advance(-ahead + SignedDuration::from_secs(1));
+        assert!(scheduler.tick().await.unwrap().unwrap() >= JOBS.iter().filter(|j| !j.paused).count() - 1);
+        scheduler.settled().await;
+        for job in JOBS.iter().filter(|job| !job.paused) {
+            let now = runs(site, job.name).await;
+            let ran = now.iter().any(|run| run["status"] != "running" && run["created_at"].as_str() < Some(site.app.zone.show(before + ahead / 2).as_str()));
+            assert!(ran, "{}: {now:?}", job.name);
+        }
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let worker = domain::task::Worker::new(site.app.clone(), domain::task::TYPES, domain::task::Timing::default());
+        let worker = tokio::spawn(worker.run(stopped));
+        testkit::until_ok("both tasks are done", async || {
+            let tasks = site.admin.get("/tasks?status=done&type=apply_key").token(&site.root).ok().await;
+            if tasks["total"] == 2 { Ok(()) } else { Err(tasks) }
+        })
+        .await;
+        stop.send(true).unwrap();
+        worker.await.unwrap();
     }
 
     async fn a_job_never_runs_twice_at_once(site: Site) {
