@@ -9,6 +9,7 @@ mod folder;
 mod keys;
 mod llm;
 mod open;
+mod restore;
 mod sample;
 mod serve;
 mod telemetry;

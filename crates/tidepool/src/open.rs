@@ -29,7 +29,7 @@ use store::{Db, migrate};
 
 use crate::config::{Config, Role, SideConfig};
 use crate::keys::{Keys, make_private_folder};
-use crate::llm;
+use crate::{llm, restore};
 
 /// An opened installation: its lock is held as long as this lives.
 pub struct Opened {
@@ -130,7 +130,10 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
 /// Opens nothing but the database, and marks it as being in use.
 pub async fn open_db(config: &Config) -> Result<(Db, Option<InUse>)> {
     let in_use = match config.sqlite_file() {
-        Some(file) => Some(store::lock::share(&file).map_err(operator)?),
+        Some(file) => {
+            restore::finish_broken_off(&file).await?;
+            Some(store::lock::share(&file).map_err(operator)?)
+        }
         None => None,
     };
     if let Some(file) = config.sqlite_file() {

@@ -11,6 +11,7 @@ use store::{Db, backup, key_check};
 use crate::config::Config;
 use crate::keys::{self, Keys};
 use crate::open::{self, aside, file_error, make_private, operator};
+use crate::restore::{self, Plan};
 
 const DATABASE: &str = "tidepool.db";
 
@@ -19,6 +20,7 @@ pub async fn make(config: &Config, args: &ArgMatches) -> Result<()> {
     let Some(file) = config.sqlite_file() else {
         return Err(refused("this database is PostgreSQL: back it up with pg_dump, and keep the keys beside it"));
     };
+    restore::finish_broken_off(&file).await?;
     if !file.is_file() {
         return Err(refused(format!("there is no database {}", file.display())));
     }
@@ -58,6 +60,7 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
     };
     keys::make_private_folder(&config.data_dir)?;
     let _alone = store::lock::alone(&file).map_err(operator)?;
+    restore::finish(&file)?;
     // Looked at in a copy of its own: the backup itself is only read.
     let incoming = file.with_extension("incoming");
     remove_database(&incoming)?;
@@ -74,13 +77,14 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
     // Each part by itself: a log that outlived its database would be played over the one that comes.
     let before = aside(&file);
     let there: Vec<_> = parts(&file).into_iter().zip(parts(&before)).filter(|(from, _)| from.exists()).collect();
+    let (mut plan, mut done) = (Plan::default(), vec![]);
     for (from, to) in &there {
-        fs::rename(from, to).map_err(|e| file_error(from, e))?;
+        plan.set_aside(from, to)?;
     }
     if !there.is_empty() {
-        println!("the database that was there is now {}", before.display());
+        done.push(format!("the database that was there is now {}", before.display()));
     }
-    fs::rename(&incoming, &file).map_err(|e| file_error(&file, e))?;
+    plan.put_in_place(&incoming, &file)?;
     for setting in [keys::MASTER, keys::EMPLOYEE_JWT, keys::ADMIN_JWT] {
         let from = keys::file_of(&folder, setting);
         if from.exists() {
@@ -89,12 +93,16 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
             // The database that was set aside opens with the key that was.
             if fs::read_to_string(&to).is_ok_and(|old| old.trim() != text.trim()) {
                 let before = aside(&to);
-                fs::rename(&to, &before).map_err(|e| file_error(&to, e))?;
-                println!("{setting}: the key that was there is now {}", before.display());
+                plan.set_aside(&to, &before)?;
+                done.push(format!("{setting}: the key that was there is now {}", before.display()));
             }
-            keys::write_private(&to, text.trim())?;
+            let staged = to.with_extension("key.incoming");
+            keys::write_private(&staged, text.trim())?;
+            plan.put_in_place(&staged, &to)?;
         }
     }
+    plan.run(&file)?;
+    done.iter().for_each(|line| println!("{line}"));
     println!("restored: {}", described(&contents));
     Ok(())
 }

@@ -19,6 +19,7 @@ use store::{Db, admin_user, key_check, migrate, server};
 use crate::config::{Config, Role};
 use crate::keys::Keys;
 use crate::open::operator;
+use crate::restore;
 
 /// Servers that are logged in to at one moment.
 const AT_ONCE: usize = 32;
@@ -167,6 +168,10 @@ async fn windows(config: &Config, table: &mut Table) -> Result<()> {
 }
 
 async fn database(config: &Config, table: &mut Table) -> Result<()> {
+    if config.sqlite_file().is_some_and(|file| restore::is_broken_off(&file)) {
+        table.warn("database", "a restore was broken off: the next start finishes it");
+        return Ok(());
+    }
     if let Some(file) = config.sqlite_file().filter(|f| !f.is_file()) {
         table.warn("database", format!("{} is not there yet: the first start makes it", file.display()));
         return Ok(());

@@ -6,11 +6,15 @@ use store::{Db, copy};
 
 use crate::config::Config;
 use crate::open::operator;
+use crate::restore;
 
 pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {
     let to = Secret::new(args.get_one::<String>("to").map_or("", String::as_str));
     if !to.expose().starts_with("postgres://") && !to.expose().starts_with("postgresql://") {
         return Err(Error::new(Kind::BadRequest, "--to must begin with postgres://"));
+    }
+    if let Some(file) = config.sqlite_file() {
+        restore::finish_broken_off(&file).await?;
     }
     // Nobody may write here while it moves.
     let _alone = match config.sqlite_file() {

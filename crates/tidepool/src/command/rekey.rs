@@ -15,9 +15,13 @@ use store::{Db, key_check, rekey};
 use crate::config::Config;
 use crate::keys::{self, Key, Keys};
 use crate::open::{aside, file_error, operator};
+use crate::restore;
 
 pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {
     let missing = || Error::new(Kind::NotFound, "there is nothing to re-key: no keys, or no database");
+    if let Some(file) = config.sqlite_file() {
+        restore::finish_broken_off(&file).await?;
+    }
     let loaded = Keys::existing(config)?.ok_or_else(missing)?;
     let file = match config.sqlite_file() {
         Some(file) if !file.is_file() => return Err(missing()),

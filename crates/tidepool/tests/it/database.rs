@@ -217,6 +217,46 @@ async fn a_backup_is_made_while_serving_and_restored_after_checking() {
     assert!(!good && text.contains("has this key"), "{text}");
 }
 
+/// Killed between its renames, a restore left no database at all, and the next start made an empty one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_was_broken_off_is_finished_by_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let mut server = Process::serve(home, ADMIN);
+    server.ready().await;
+    add_user(&server, "before@example.com").await;
+    assert!(said(home, &["db", "backup", "copy"]).0);
+    add_user(&server, "after@example.com").await;
+    server.terminate();
+    server.end();
+    // The key's place is taken, so that the process ends with the database renamed and the key not.
+    let (good, text) = said(home, &["db", "backup", "with-keys", "--with-keys"]);
+    assert!(good, "{text}");
+    let key = home.join("data/master_key.key");
+    let kept = fs::read(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    fs::create_dir_all(key.join("in-the-way")).unwrap();
+    let (good, text) = said(home, &["db", "restore", "with-keys"]);
+    assert!(!good && text.contains("master_key"), "{text}");
+    fs::remove_dir_all(&key).unwrap();
+    let mut server = Process::serve(home, &[]);
+    server.ready().await;
+    assert_eq!(users(&server).await["total"], 2);
+    assert_eq!(fs::read(&key).unwrap(), kept, "the key has come after all");
+    server.terminate();
+    server.end();
+    // Killed right after the first rename.
+    let data = |name: &str| home.join("data").join(name);
+    fs::copy(home.join("copy/tidepool.db"), data("tidepool.incoming")).unwrap();
+    let plan = json!({"aside": [[data("tidepool.db"), data("tidepool.db.before-x")]], "place": [[data("tidepool.incoming"), data("tidepool.db")]]});
+    fs::write(data("tidepool.restoring"), plan.to_string()).unwrap();
+    fs::rename(data("tidepool.db"), data("tidepool.db.before-x")).unwrap();
+    let mut server = Process::serve(home, &[]);
+    server.ready().await;
+    assert_eq!(users(&server).await["total"], 1, "as it was when the copy was made");
+    assert!(!data("tidepool.restoring").exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_moves_from_sqlite_to_postgres_with_equal_counts() {
     let Some(database) = Database::postgres("database::copy").await else { return };
