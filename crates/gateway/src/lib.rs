@@ -60,6 +60,9 @@ pub struct Timing {
     pub answer: Duration,
     /// A provider in the middle of its answer.
     pub silence: Duration,
+    /// A streamed answer as a whole, and the most that is passed on of it: one that never ends would hold its quota for ever.
+    pub stream: Duration,
+    pub stream_bytes: usize,
     /// Answers under way, when the gateway stops.
     pub drain: Duration,
     /// What clients left: how far it is read on.
@@ -78,6 +81,8 @@ impl Default for Timing {
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(600),
             silence: Duration::from_secs(300),
+            stream: Duration::from_secs(3600),
+            stream_bytes: 256 << 20,
             drain: Duration::from_secs(6),
             read_on: ReadOn::default(),
             models: Duration::from_secs(2),

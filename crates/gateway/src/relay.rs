@@ -39,6 +39,7 @@ struct Flow {
     keeps_up: bool,
     /// Bytes that came from the provider.
     came: usize,
+    began: Instant,
     /// How long the provider may be silent, since when it is, and who wakes us.
     patience: Duration,
     heard: Instant,
@@ -58,6 +59,7 @@ impl Relay {
             passed: false,
             keeps_up: false,
             came: 0,
+            began: heard,
             patience,
             heard,
             alarm: Box::pin(sleep_until(heard + patience)),
@@ -143,6 +145,10 @@ impl Flow {
         self.came += bytes.len();
         self.reader.take(bytes, &mut self.out);
         self.ticket.seen = self.reader.seen;
+        let timing = &self.ticket.gateway().timing;
+        if self.came > timing.stream_bytes || self.began.elapsed() > timing.stream {
+            return self.too_long();
+        }
         // What follows is the end, or nothing: the last byte is among what came.
         if self.reader.seen.done || self.answer.is_end_stream() {
             self.finish();
@@ -178,6 +184,13 @@ impl Flow {
         if let Err(error) = self.ticket.finish(&Outcome::BrokenOff(why)) {
             tracing::error!(%error, "a stream that broke off is not in the log");
         }
+    }
+
+    /// An answer without end is ended. It was billed so far, and so much counts.
+    fn too_long(&mut self) {
+        self.over = true;
+        self.out.push_back(event(&Refusal::bad_gateway("the answer is longer than any may be")));
+        self.cancel();
     }
 
     /// Whether the provider has been silent for too long. The alarm is moved only when it rings.

@@ -1,6 +1,6 @@
 //! An answer that is passed on as it comes, byte for byte, and kept.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::{Error, Kind};
 use reqwest::Response;
@@ -12,6 +12,10 @@ use super::{Failure, Turn};
 const SILENCE: Duration = Duration::from_secs(120);
 /// An event longer than this is no chat.
 const LONGEST: usize = 4 << 20;
+/// The most that is taken of a whole answer, and how long it may take: one that never ends would be kept in memory until it does. A
+/// hundred thousand tokens, each in an event of its own, are 25 MB.
+const WHOLE: usize = 64 << 20;
+const WHOLE_TIME: Duration = Duration::from_secs(3600);
 
 /// What goes to the client next.
 #[derive(Debug)]
@@ -28,6 +32,9 @@ pub struct Streaming {
     response: Response,
     events: Events,
     reply: Reply,
+    /// Bytes that came from the gateway, and since when.
+    came: usize,
+    began: Instant,
     /// No more bytes come from the gateway.
     ended: bool,
 }
@@ -35,7 +42,7 @@ pub struct Streaming {
 impl Streaming {
     pub(super) fn new(turn: Turn, response: Response) -> Streaming {
         let (events, reply) = (Events::default(), Reply::default());
-        Streaming { turn: Some(turn), response, events, reply, ended: false }
+        Streaming { turn: Some(turn), response, events, reply, came: 0, began: Instant::now(), ended: false }
     }
 
     /// The next piece; `None` after the last.
@@ -49,10 +56,16 @@ impl Streaming {
                 return Some(self.end().await);
             }
             match tokio::time::timeout(SILENCE, self.response.chunk()).await {
-                Ok(Ok(Some(bytes))) => self.events.push(&bytes),
+                Ok(Ok(Some(bytes))) => {
+                    self.came += bytes.len();
+                    self.events.push(&bytes);
+                }
                 Ok(Ok(None)) => self.ended = true,
                 Ok(Err(error)) => return Some(self.fail(Kind::Gateway.into(), error.without_url()).await),
                 Err(_) => return Some(self.fail(Kind::TimedOut.into(), "silence in the middle of an answer").await),
+            }
+            if self.came > WHOLE || self.began.elapsed() > WHOLE_TIME {
+                return Some(self.fail(Kind::Gateway.into(), "an answer without end").await);
             }
             if self.events.len() > LONGEST {
                 return Some(self.fail(Kind::Gateway.into(), "an event without end").await);

@@ -170,6 +170,20 @@ async fn a_stream_that_falls_silent_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_without_end_is_ended_and_counts() {
+    let words = ["a word of some length"; 100];
+    let pieces = stream_of(&words, None)[..100].to_vec();
+    let (openai, site, client) = with_timing(Act::SilentStream(pieces), |timing| timing.stream_bytes = 4096).await;
+    let text = client.chat(&streamed("gpt-4o")).await.text();
+    let last = crate::kit::event(text.split_inclusive("\n\n").last().unwrap());
+    assert!(last["error"]["message"].as_str().unwrap().contains("longer than any"), "{text}");
+    openai.left(1).await;
+    let row = &site.rows_until(1).await[0];
+    assert!((row.r#type, row.estimated) == (SUCCESS, true) && row.quota > 0, "what was passed on counts: {row:?}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_without_usage_is_estimated() {
     let (_openai, site, client) =
         with_openai(Act::Stream(stream_of(&["123", "456", "789"], None), Duration::ZERO)).await;

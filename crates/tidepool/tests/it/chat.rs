@@ -321,6 +321,26 @@ async fn an_answer_that_breaks_off_ends_with_an_error_event_and_is_kept_as_far_a
     assert_eq!(chat.messages().await[1], (Role::Assistant, "Half an ".into(), 0));
 }
 
+/// A model that never stopped was kept in memory for as long as it talked.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_end_is_ended() {
+    let words = "on and on ".repeat(100_000);
+    let piece = format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{words}\"}}}}]}}\n\n");
+    let mut chat = chat(Script::Endless(EVENTS.as_bytes().to_vec(), piece.into_bytes())).await;
+    let mut body = chat.stream().await.bytes_stream();
+    let (mut came, mut last) = (0, vec![]);
+    while let Some(bytes) = tokio::time::timeout(testkit::LIMIT, body.next()).await.expect("it never ended") {
+        let bytes = bytes.unwrap();
+        came += bytes.len();
+        assert!(came < 80 << 20, "64 MiB are the most");
+        last.extend_from_slice(&bytes);
+        last.drain(..last.len().saturating_sub(200));
+    }
+    let last = String::from_utf8_lossy(&last).into_owned();
+    assert!(last.contains("event: error") && last.contains("5020"), "{last}");
+    assert!(tokio::time::timeout(testkit::LIMIT, chat.gateway.gone.recv()).await.is_ok(), "the gateway was never told");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_stops_the_model_and_keeps_what_was_said() {
     let piece = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"on and \"}}]}\n\n".to_vec();
