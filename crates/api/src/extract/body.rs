@@ -1,11 +1,14 @@
 //! A JSON body: its type, size and fields checked, each refusal naming what is wrong.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::RequestExt as _;
+use axum::body::HttpBody as _;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use base::{Error, Kind};
+use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -22,6 +25,9 @@ static ROOM: Semaphore = Semaphore::const_new((128 << 20) / UNIT);
 const UNIT: usize = 4 << 10;
 /// What each may take in any case.
 const FREE: usize = 16 << 10;
+/// How much of a body that is refused is taken, and for how long.
+const DISCARDED: usize = 32 << 20;
+const DISCARD: Duration = Duration::from_secs(3);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
     type Rejection = ApiError;
@@ -50,6 +56,14 @@ pub struct Collected {
 /// Reads the body of a request, up to the limit of its route. Many that never end take no more than the room for all bodies.
 pub async fn collect(request: Request) -> Result<Collected, Error> {
     let late = |_| Error::new(Kind::BadRequest, "the body did not arrive in time");
+    let declared = request.body().size_hint().lower();
+    if limit_of(&request).is_some_and(|limit| declared > limit) {
+        // Whoever asks before sending is spared it.
+        if !request.headers().contains_key(header::EXPECT) {
+            tokio::spawn(discard(request.into_body()));
+        }
+        return Err(Kind::TooLarge.into());
+    }
     let mut body = request.with_limited_body().into_body();
     let collected = async {
         let mut collected = Collected { bytes: vec![], room: None };
@@ -65,6 +79,29 @@ pub async fn collect(request: Request) -> Result<Collected, Error> {
         Ok(collected)
     };
     tokio::time::timeout(PATIENCE, collected).await.map_err(late)?
+}
+
+/// The limit of a request's route. axum keeps it to itself, but puts it around a body of unknown length.
+fn limit_of(request: &Request) -> Option<u64> {
+    let endless = futures_util::stream::pending::<Result<Bytes, Infallible>>();
+    let mut same = Request::new(axum::body::Body::from_stream(endless));
+    *same.extensions_mut() = request.extensions().clone();
+    same.with_limited_body().into_body().size_hint().upper()
+}
+
+/// Takes what a client still sends while it is answered, within limits: a connection that is closed over unread bytes takes the answer
+/// with it.
+async fn discard(mut body: axum::body::Body) {
+    let mut left = DISCARDED;
+    let discarding = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(DISCARD, discarding).await.ok();
 }
 
 impl Collected {

@@ -46,6 +46,25 @@ async fn what_anybody_may_send_is_small() {
     assert_eq!(status(stream).await, "401");
 }
 
+/// A body that says that it is too large is refused before a byte of it has come. It was read up to the limit first, and whoever sent
+/// none of it waited for half a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_declared_too_large_is_refused_at_once() {
+    let site = Site::start(Database::sqlite()).await;
+    let root = Some(site.root.as_str());
+    let url = &site.admin.url;
+    assert_eq!(status(begin(url, "/auth/login", None, 1 << 20, 0).await).await, "413");
+    assert_eq!(status(begin(url, "/users", root, (1 << 20) + 1, 0).await).await, "413");
+    assert_eq!(status(begin(url, "/marketplace-items", root, 1 << 30, 0).await).await, "413");
+    // Whoever sends all of it without waiting gets the answer, too.
+    let large = json!({"email": "x".repeat(8 << 20)});
+    assert_eq!(site.admin.post("/users", large).token(&site.root).send().await.status, 413);
+    // As large as it may be: read, and refused for what it says.
+    let sent = (1 << 20) - 2;
+    let fits = site.admin.call(reqwest::Method::POST, "/users").token(&site.root);
+    assert_eq!(fits.body("application/json", format!("\"{}\"", "x".repeat(sent))).send().await.status, 400);
+}
+
 /// Large bodies that never end take a part of the memory that is named, and no more; who sends little is served meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_bodies_together_are_bounded() {
