@@ -76,13 +76,23 @@ pub async fn record(app: &App, tx: &mut Tx, by: &By, deed: Deed<'_>) -> Result<(
     write(app, tx, by, deed).await
 }
 
+/// Records several deeds of one operator at once.
+pub async fn record_all(app: &App, tx: &mut Tx, by: &By, deeds: &[Deed<'_>]) -> Result<()> {
+    let entries: Vec<NewEntry<'_>> = deeds.iter().map(|deed| entry(app, by, deed)).collect();
+    Ok(audit::write_all(tx, &entries).await?)
+}
+
 /// Records a deed that changes nothing else, such as a refused login.
 pub async fn record_alone(app: &App, by: &By, deed: Deed<'_>) -> Result<()> {
     write(app, &app.db, by, deed).await
 }
 
 async fn write(app: &App, conn: impl Into<Conn<'_>>, by: &By, deed: Deed<'_>) -> Result<()> {
-    let entry = NewEntry {
+    Ok(audit::write(conn, entry(app, by, &deed)).await?)
+}
+
+fn entry<'a>(app: &App, by: &'a By, deed: &Deed<'a>) -> NewEntry<'a> {
+    NewEntry {
         operator: &by.operator,
         action: deed.action,
         level: deed.level,
@@ -91,8 +101,7 @@ async fn write(app: &App, conn: impl Into<Conn<'_>>, by: &By, deed: Deed<'_>) ->
         ip: &by.ip,
         user_agent: &by.user_agent,
         created_at: app.clock.now(),
-    };
-    Ok(audit::write(conn, entry).await?)
+    }
 }
 
 pub async fn list(app: &App, wanted: &Wanted, sort: Sort, page: Page) -> Result<Listing<Entry>> {

@@ -66,23 +66,36 @@ pub struct NewEntry<'a> {
 }
 
 pub async fn write(conn: impl Into<Conn<'_>>, new: NewEntry<'_>) -> Result<()> {
-    let sql = "INSERT INTO audit_log (operator, operator_key, action, level, target, detail, ip, user_agent, created_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    write_all(conn, &[new]).await
+}
+
+/// Writes several entries in one statement.
+pub async fn write_all(conn: impl Into<Conn<'_>>, new: &[NewEntry<'_>]) -> Result<()> {
+    if new.is_empty() {
+        return Ok(());
+    }
     // The spec's widths; what is longer keeps its beginning. A NUL cannot be stored.
     let cut = |text: &str, width: usize| text.chars().filter(|c| *c != '\0').take(width).collect::<String>();
-    let operator = cut(new.operator, 100);
-    let args = args![
-        operator.as_str(),
-        Email::key_of(&operator),
-        new.action,
-        new.level,
-        cut(new.target, 200),
-        new.detail,
-        cut(new.ip, 50),
-        cut(new.user_agent, 500),
-        new.created_at
-    ];
-    conn.into().run(sql, args).await.map(drop)
+    let mut values = vec![];
+    for new in new {
+        let operator = cut(new.operator, 100);
+        values.extend(args![
+            operator.as_str(),
+            Email::key_of(&operator),
+            new.action,
+            new.level,
+            cut(new.target, 200),
+            new.detail,
+            cut(new.ip, 50),
+            cut(new.user_agent, 500),
+            new.created_at
+        ]);
+    }
+    let rows = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; new.len()].join(", ");
+    let sql = format!(
+        "INSERT INTO audit_log (operator, operator_key, action, level, target, detail, ip, user_agent, created_at) VALUES {rows}"
+    );
+    conn.into().run(&sql, values).await.map(drop)
 }
 
 /// What a list of entries is narrowed by.

@@ -3,7 +3,7 @@
 use base::id::InstanceId;
 use jiff::Timestamp;
 
-use crate::db::Record as _;
+use crate::db::{Record as _, Value};
 use crate::instance::Health;
 use crate::{Db, Result, Tx, args, record};
 
@@ -17,11 +17,24 @@ record! {
     }
 }
 
-/// Writes a check down, and deletes those of the instance from before `keep`.
-pub async fn write(tx: &mut Tx, instance: &str, beat: &Beat, keep: Timestamp) -> Result<()> {
-    tx.run("DELETE FROM heartbeat WHERE instance_id = ? AND created_at < ?", args![instance, keep]).await?;
-    let sql = "INSERT INTO heartbeat (instance_id, status, layer, latency_ms, created_at) VALUES (?, ?, ?, ?, ?)";
-    tx.run(sql, args![instance, beat.status, &beat.layer, beat.latency_ms, beat.created_at]).await.map(drop)
+/// How many rows one statement is about.
+const AT_ONCE: usize = 500;
+
+/// Writes checks of several instances down, and deletes those of the same instances from before `keep`.
+pub async fn write_all(tx: &mut Tx, beats: &[(String, Beat)], keep: Timestamp) -> Result<()> {
+    for beats in beats.chunks(AT_ONCE) {
+        let marks = vec!["?"; beats.len()].join(", ");
+        let mut old: Vec<Value> = beats.iter().map(|(instance, _)| Value::from(instance)).collect();
+        old.extend(args![keep]);
+        tx.run(&format!("DELETE FROM heartbeat WHERE instance_id IN ({marks}) AND created_at < ?"), old).await?;
+        let marks = vec!["(?, ?, ?, ?, ?)"; beats.len()].join(", ");
+        let sql = format!("INSERT INTO heartbeat (instance_id, status, layer, latency_ms, created_at) VALUES {marks}");
+        let new = beats
+            .iter()
+            .flat_map(|(instance, beat)| args![instance, beat.status, &beat.layer, beat.latency_ms, beat.created_at]);
+        tx.run(&sql, new.collect()).await?;
+    }
+    Ok(())
 }
 
 /// The last checks of an instance, newest first.

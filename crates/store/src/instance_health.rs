@@ -3,8 +3,9 @@
 use base::id::InstanceId;
 use jiff::Timestamp;
 
-use crate::db::Record as _;
-use crate::{Conn, Db, Result, args, record};
+use crate::db::{Record as _, Value};
+use crate::instance::{Health, Instance};
+use crate::{Conn, Db, Result, Tx, args, record};
 
 record! {
     #[derive(Clone, Debug)]
@@ -32,17 +33,83 @@ pub async fn all(db: &Db) -> Result<Vec<InstanceHealth>> {
     db.all(&format!("SELECT {} FROM instance_health", InstanceHealth::COLUMNS), args![]).await
 }
 
-/// Writes what a look said.
-pub async fn saw(
-    conn: impl Into<Conn<'_>>,
-    id: &str,
-    layer: &str,
-    detail: &str,
-    latency_ms: Option<i64>,
-) -> Result<()> {
-    let sql = "INSERT INTO instance_health (instance_id, layer, detail, latency_ms) VALUES (?, ?, ?, ?) \
-        ON CONFLICT (instance_id) DO UPDATE SET layer = excluded.layer, detail = excluded.detail, latency_ms = excluded.latency_ms";
-    conn.into().run(sql, args![id, layer, detail, latency_ms]).await.map(drop)
+/// What is known of these instances.
+pub async fn of(tx: &mut Tx, ids: &[String]) -> Result<Vec<InstanceHealth>> {
+    let mut all = vec![];
+    for ids in ids.chunks(AT_ONCE) {
+        let marks = vec!["?"; ids.len()].join(", ");
+        let sql = format!("SELECT {} FROM instance_health WHERE instance_id IN ({marks})", InstanceHealth::COLUMNS);
+        let found: Vec<InstanceHealth> = tx.all(&sql, ids.iter().map(Value::from).collect()).await?;
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// How many rows one statement is about.
+const AT_ONCE: usize = 500;
+
+/// Several instances as they are, held until the transaction ends, in the order of their ids, as by everybody who holds several.
+pub async fn lock_instances(tx: &mut Tx, ids: &[String]) -> Result<Vec<Instance>> {
+    let mut ids: Vec<&String> = ids.iter().collect();
+    ids.sort();
+    let mut all = vec![];
+    for ids in ids.chunks(AT_ONCE) {
+        let sql = format!(
+            "SELECT {} FROM instance WHERE id IN ({}) AND deleted_at IS NULL ORDER BY id{}",
+            Instance::COLUMNS,
+            vec!["?"; ids.len()].join(", "),
+            tx.dialect().for_update()
+        );
+        let found: Vec<Instance> = tx.all(&sql, ids.iter().map(|id| Value::from(*id)).collect()).await?;
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// How an instance was judged after a look.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub id: String,
+    pub status: Health,
+    pub fails: i64,
+}
+
+/// Writes how instances were judged into their records, in one statement. The caller holds their rows.
+pub async fn judged_all(tx: &mut Tx, judged: &[Judged], at: Timestamp) -> Result<()> {
+    for judged in judged.chunks(AT_ONCE) {
+        let marks = vec!["(?, ?, ?)"; judged.len()].join(", ");
+        let sql = format!(
+            "WITH seen (id, status, fails) AS (VALUES {marks}) UPDATE instance SET health_status = seen.status, \
+             health_fail_count = seen.fails, last_health_at = ? FROM seen WHERE instance.id = seen.id"
+        );
+        let mut args: Vec<Value> = judged.iter().flat_map(|one| args![&one.id, one.status, one.fails]).collect();
+        args.extend(args![at]);
+        tx.run(&sql, args).await?;
+    }
+    Ok(())
+}
+
+/// What a look at an instance said.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    pub id: String,
+    pub layer: String,
+    pub detail: String,
+    pub latency_ms: Option<i64>,
+}
+
+/// Writes what a look at several instances said.
+pub async fn saw_all(tx: &mut Tx, sights: &[Sight]) -> Result<()> {
+    for sights in sights.chunks(AT_ONCE) {
+        let marks = vec!["(?, ?, ?, ?)"; sights.len()].join(", ");
+        let sql = format!(
+            "INSERT INTO instance_health (instance_id, layer, detail, latency_ms) VALUES {marks} ON CONFLICT (instance_id) \
+             DO UPDATE SET layer = excluded.layer, detail = excluded.detail, latency_ms = excluded.latency_ms"
+        );
+        let args = sights.iter().flat_map(|one| args![&one.id, &one.layer, &one.detail, one.latency_ms]);
+        tx.run(&sql, args.collect()).await?;
+    }
+    Ok(())
 }
 
 pub async fn set_memory_out(conn: impl Into<Conn<'_>>, id: &str, at: Option<Timestamp>) -> Result<()> {

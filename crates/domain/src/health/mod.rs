@@ -4,6 +4,7 @@
 //! the LLM gateway. Only where SSH does not get there, /healthz is asked by the instance's own address.
 
 pub mod judge;
+mod record;
 pub mod rpc;
 pub mod sweep;
 
@@ -27,16 +28,13 @@ use remote::host::Host;
 use remote::llm::KeyState;
 pub use store::heartbeat::Beat;
 use store::instance::{self, Health, Instance};
-use store::instance_health::InstanceHealth;
-use store::notice::{Notice, Topic};
-use store::{gateway_key, heartbeat, instance_health, task};
+use store::{gateway_key, heartbeat};
 
 use crate::App;
-use crate::alert::{self, Rule};
 use crate::assistant::isolation;
-use crate::audit::{self, Action, By, Deed};
-use crate::{cell, listener, repair, server};
-use judge::{Before, Found};
+use crate::{cell, listener};
+use judge::Found;
+pub use record::{follow_up, write};
 use rpc::Silence;
 use sweep::{Looked, Member, Post, Since};
 
@@ -47,10 +45,8 @@ const FALLBACK: Duration = Duration::from_secs(5);
 /// Conversations with instances of one server, and questions about keys, at the same time.
 const TALKS: usize = 16;
 
-/// What the console shows of an instance's checks, and how long they are kept.
+/// What the console shows of an instance's checks.
 const BEATS: usize = 60;
-const MEMORY_OUT: &str = "it answers, but ran out of memory; a restart by hand clears this";
-const BEATS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 /// What is looked at: no logs.
 pub(crate) fn limits() -> Limits {
@@ -148,7 +144,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
         });
     }
     let seen: Vec<Seen> = stream::iter(asks).buffered(TALKS).collect().await;
-    let reports = record(app, post, seen, began).await?;
+    let reports = record::record(app, post, seen, began).await?;
     if let Ok(looked) = &looked {
         isolation::observe(app, &post.server.id, &post.all(), &looked.users(post)).await?;
         cell::observe(app, post, looked).await?;
@@ -302,139 +298,6 @@ async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>>
     };
     let request = http::Request::get("/healthz").body(Full::new(Bytes::new())).map_err(Error::internal)?;
     Ok(Some(send(road, request).await?.status().as_u16()))
-}
-
-/// Writes down what was seen of a server's instances since `began`, in one transaction.
-async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Timestamp) -> Result<Vec<Report>> {
-    let now = app.clock.now();
-    let mut reports = vec![];
-    let mut tx = app.db.begin().await?;
-    let away = seen.iter().any(|seen| seen.unreachable);
-    for (member, seen) in post.instances.iter().zip(seen) {
-        let id = member.instance.id();
-        // As it is now: a repair may have changed it since the fleet was read.
-        let Some(instance) = instance::lock(&mut tx, &id).await? else { continue };
-        let known = instance_health::find(&mut tx, &id).await?;
-        if is_stale(&mut tx, member, &instance, known.as_ref(), began).await? {
-            reports.push(as_known(&instance, known));
-            continue;
-        }
-        let report = write(app, &mut tx, &instance, &seen, now).await?;
-        // That nobody gets there is told once, of the server.
-        if !(seen.unreachable && seen.found == Found::Failed) {
-            follow_up(app, &mut tx, &report).await?;
-        }
-        reports.push(report);
-    }
-    let subject = server::subject(&post.server.id);
-    if away && reports.iter().any(|r| r.status == Health::Unhealthy) {
-        let told = format!("server {} cannot be reached; {} instances are on it", post.server.name, reports.len());
-        if alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject, &told).await? {
-            let deed = Deed::error(Action::ServerAction, &post.server.id, &told);
-            audit::record(app, &mut tx, &By::system(), deed).await?;
-        }
-    } else if !away {
-        alert::resolve(app, &mut tx, Rule::InstancesUnhealthy, &subject).await?;
-    }
-    tx.commit().await?;
-    Ok(reports)
-}
-
-/// Whether something newer is known than what was seen: another look, a restart, or a task that has begun on it since.
-async fn is_stale(
-    tx: &mut store::Tx,
-    member: &Member,
-    instance: &Instance,
-    known: Option<&InstanceHealth>,
-    began: Timestamp,
-) -> Result<bool> {
-    let later = |at: Option<Timestamp>| at.is_some_and(|at| at > began);
-    if later(instance.last_health_at) || later(known.and_then(|known| known.restarted_at)) {
-        return Ok(true);
-    }
-    Ok(!member.busy && task::is_busy(tx, &instance.id()).await?)
-}
-
-/// What was written down last.
-fn as_known(instance: &Instance, known: Option<InstanceHealth>) -> Report {
-    let (layer, detail, latency_ms) =
-        known.map_or_else(Default::default, |known| (known.layer, known.detail, known.latency_ms));
-    Report {
-        id: instance.id.clone(),
-        name: instance.name.clone(),
-        server_id: instance.server_id.clone(),
-        status: instance.health_status,
-        fails: instance.health_fail_count,
-        layer,
-        detail,
-        latency_ms,
-    }
-}
-
-/// Judges one instance and writes it down, with an audit entry where its state changed.
-pub async fn write(app: &App, tx: &mut store::Tx, instance: &Instance, seen: &Seen, now: Timestamp) -> Result<Report> {
-    let id = instance.id();
-    let known = instance_health::find(&mut *tx, &id).await?;
-    let memory_out_at = known.and_then(|known| known.memory_out_at);
-    let memory_out = memory_out_at.is_some_and(|at| seen.started_at.is_none_or(|started| started <= at));
-    if memory_out_at.is_some() && !memory_out {
-        instance_health::set_memory_out(&mut *tx, &instance.id, None).await?;
-        repair::resolve(app, tx, &instance.id, openclaw::rule::Rule::OutOfMemory.as_str()).await?;
-    }
-    // Its own gateway answered on its port.
-    if seen.works() && !seen.unreachable {
-        repair::resolve(app, tx, &instance.id, listener::FOREIGN_LISTENER).await?;
-    }
-    let before = Before { status: instance.health_status, fails: instance.health_fail_count, memory_out };
-    let (status, fails) = judge::next(before, &seen.found);
-    instance::set_health(&mut *tx, &id, status, fails, now).await?;
-    // What answers again would otherwise be told as the reason why it is unhealthy.
-    let detail = if memory_out && seen.found == Found::Passed { MEMORY_OUT } else { &seen.detail };
-    let detail: String = detail.chars().take(500).collect();
-    instance_health::saw(&mut *tx, &instance.id, seen.layer, &detail, seen.latency_ms).await?;
-    let beat = Beat { status, layer: seen.layer.to_owned(), latency_ms: seen.latency_ms, created_at: now };
-    heartbeat::write(tx, &instance.id, &beat, now - BEATS_KEPT).await?;
-    if status != instance.health_status {
-        let told = format!("{} → {}: {detail}", instance.health_status.as_str(), status.as_str());
-        let deed = match status {
-            Health::Healthy | Health::Unknown => Deed::info(Action::InstanceHealth, &instance.id, &told),
-            Health::KeyInvalid => {
-                Deed { level: audit::Level::Error, ..Deed::warn(Action::InstanceHealth, &instance.id, &told) }
-            }
-            _ => Deed::warn(Action::InstanceHealth, &instance.id, &told),
-        };
-        audit::record(app, tx, &By::system(), deed).await?;
-        tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
-    } else if matches!(seen.found, Found::Failed | Found::Inactive) && fails <= judge::MOST_FAILURES {
-        let told = format!("check failed ({fails} in a row): {detail}");
-        audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, &instance.id, &told)).await?;
-    }
-    Ok(Report {
-        id: instance.id.clone(),
-        name: instance.name.clone(),
-        server_id: instance.server_id.clone(),
-        status,
-        fails,
-        layer: seen.layer.to_owned(),
-        detail,
-        latency_ms: seen.latency_ms,
-    })
-}
-
-/// Raises or ends the alert of one instance.
-pub async fn follow_up(app: &App, tx: &mut store::Tx, report: &Report) -> Result<()> {
-    let subject = format!("instance:{}", report.id);
-    match report.status {
-        Health::Unhealthy | Health::KeyInvalid => {
-            let told = format!("{} is {}: {}", report.name, report.status.as_str(), report.detail);
-            alert::raise(app, tx, Rule::InstancesUnhealthy, &subject, &told).await.map(drop)
-        }
-        Health::Healthy => {
-            alert::resolve(app, tx, Rule::InstancesUnhealthy, &subject).await?;
-            repair::resolve(app, tx, &report.id, repair::AUTO_RECOVERY).await
-        }
-        Health::Unknown | Health::RateLimited => Ok(()),
-    }
 }
 
 #[cfg(test)]

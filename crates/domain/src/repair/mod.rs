@@ -229,7 +229,8 @@ async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, 
     alert::raise(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule), &message).await.map(drop)
 }
 
-fn subject(instance: &str, rule: &str) -> String {
+/// What an alert about a repair rule's case is about.
+pub(crate) fn subject(instance: &str, rule: &str) -> String {
     format!("repair:{instance}:{rule}")
 }
 

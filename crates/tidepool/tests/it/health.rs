@@ -169,6 +169,51 @@ async fn three_restarts_an_hour_and_no_more() {
     ground.end().await;
 }
 
+/// Counts what is said to the database from this thread.
+#[derive(Clone, Default)]
+struct Statements(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Statements {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        if event.metadata().target().starts_with("sqlx::query") {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+}
+
+/// A check of a server with many instances held them all while it said ten things about each.
+#[tokio::test]
+async fn a_check_says_little_to_the_database_however_many_instances_there_are() {
+    use tracing_subscriber::layer::SubscriberExt as _;
+    let Some(database) = Database::postgres("health::a_check_says_little").await else { return };
+    let site = Site::start(database).await;
+    let statements = Statements::default();
+    let mut said = vec![];
+    for (server, instances) in [("few", 2), ("many", 60)] {
+        let body = json!({"id": server, "name": server, "host": "127.0.0.1", "ssh_port": free_port(), "ssh_key_path": "/none"});
+        site.admin.post("/servers", body).token(&site.root).ok().await;
+        for number in 0..instances {
+            let id = format!("{server}-{number}");
+            let body =
+                json!({"id": id, "name": id, "server_id": server, "model": "gpt-4o", "home": format!("/srv/{id}")});
+            site.admin.post("/assistant-instances", body).token(&site.root).ok().await;
+        }
+        // Only this server is looked at.
+        let sql = "UPDATE server SET status = CASE WHEN id = ? THEN 'active' ELSE 'disabled' END";
+        site.app.db.run(sql, store::args![server]).await.unwrap();
+        let _here = tracing::subscriber::set_default(tracing_subscriber::registry().with(statements.clone()));
+        let before = statements.0.load(std::sync::atomic::Ordering::SeqCst);
+        let checked = domain::health::check(&site.app).await.unwrap();
+        assert_eq!(checked.reports.len(), instances);
+        said.push(statements.0.load(std::sync::atomic::Ordering::SeqCst) - before);
+    }
+    assert!(said[0] > 5, "the statements are counted: {said:?}");
+    assert!(said[1] <= said[0] + 5, "no more for sixty than for two: {said:?}");
+    let beats = store::heartbeat::last(&site.app.db, &base::id::InstanceId::named("many-59"), 9).await.unwrap();
+    assert_eq!(beats.len(), 1);
+    site.check().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_be_written_down_leaves_the_others() {
     let site = Site::start(Database::sqlite()).await;
