@@ -37,9 +37,9 @@ pub async fn available(app: &App, page: Page) -> Result<Listing<Idle>> {
     Ok(instance::idle(&app.db, page).await?)
 }
 
-/// What a claim answers.
+/// What a claim answers: read before it is committed, so that nothing can fail afterwards.
 pub struct Claimed {
-    pub instance_id: InstanceId,
+    pub held: Held,
     pub entry_id: Option<String>,
     pub task_id: TaskId,
 }
@@ -63,8 +63,9 @@ pub async fn instance(app: &App, who: &Employee, wanted: Option<&InstanceId>) ->
     let payload = InitInstance { instance_id: found.id.clone(), user_id: who.id.as_str().to_owned() };
     let task_id = task::enqueue(app, &mut tx, &payload, "claim", Some(&who.id)).await?;
     audit_claim(app, &mut tx, &found.id, &format!("claimed by {}", who.email)).await?;
+    let held = held_one(app, &mut tx, &found.id()).await?;
     tx.commit().await?;
-    Ok(Claimed { instance_id: found.id(), entry_id: None, task_id })
+    Ok(Claimed { held, entry_id: None, task_id })
 }
 
 /// Claims an entry of a profession's pool. One entry per employee and profession.
@@ -93,8 +94,9 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
     let task_id = task::enqueue(app, &mut tx, &payload, "profession claim", Some(&who.id)).await?;
     let detail = format!("{} claimed by {}", profession.name, who.email);
     audit_claim(app, &mut tx, &entry.instance_id, &detail).await?;
+    let held = held_one(app, &mut tx, &instance_id).await?;
     tx.commit().await?;
-    Ok(Claimed { instance_id, entry_id: Some(entry.id), task_id })
+    Ok(Claimed { held, entry_id: Some(entry.id), task_id })
 }
 
 /// Gives a claimed instance back. One of a pool is reclaimed; an assigned one is the administrators' to take.
@@ -121,11 +123,19 @@ pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()>
     Ok(tx.commit().await?)
 }
 
+/// An instance as the one who has just claimed it sees it, its token included: one that cannot be opened is found out now.
+async fn held_one(app: &App, tx: &mut Tx, id: &InstanceId) -> Result<Held> {
+    let held = binding::held_one(tx, id).await?;
+    let held = held.ok_or_else(|| Error::internal("what was just claimed is not there"))?;
+    held.instance.token(&app.sealer)?;
+    Ok(held)
+}
+
 /// The user's row, held: two claims of one user at one moment come one after the other.
-async fn lock_user(tx: &mut Tx, id: &UserId) -> Result<()> {
+async fn lock_user(tx: &mut Tx, id: &UserId) -> Result<Holder> {
     // Revoked between the look at the token and here: as if it had been before.
-    user::lock(tx, id).await?.filter(|user| user.status == user::Status::Active).ok_or(Kind::Unauthorized)?;
-    Ok(())
+    let found = binding::lock_holder(tx, id).await?;
+    Ok(found.filter(|user| user.status == user::Status::Active).ok_or(Kind::Unauthorized)?)
 }
 
 /// Employees are no operators: their claims are the system's, with their address in the detail.

@@ -171,6 +171,16 @@ pub async fn held(db: &Db, user: &UserId) -> Result<Vec<Held>> {
     db.all(&sql, args![user.as_str()]).await
 }
 
+/// An instance as whoever has it sees it.
+pub async fn held_one(tx: &mut Tx, instance: &InstanceId) -> Result<Option<Held>> {
+    let sql = format!(
+        "SELECT {} FROM binding b JOIN instance i ON i.id = b.instance_id \
+         LEFT JOIN profession p ON p.id = b.profession_id WHERE b.instance_id = ? AND b.ended_at IS NULL",
+        Held::COLUMNS
+    );
+    tx.first(&sql, args![instance.as_str()]).await
+}
+
 /// A user's stay on an instance, with what a list of users shows of it.
 #[derive(Clone, Debug)]
 pub struct HolderStay {

@@ -1,6 +1,7 @@
 //! The employee's instances: seen, claimed, given back, and the tasks that make them ready.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use base::id::{InstanceId, TaskId};
 use base::money::Spend;
@@ -62,10 +63,17 @@ pub struct OwnInstance {
 /// Each of the own instances' sums of today, and until when they are whole.
 async fn today(api: &Api, who: &Employee) -> Result<(HashMap<String, Sums>, Freshness), ApiError> {
     let fresh = Freshness::new(api, api.app.feed.pull().await);
+    Ok((known_today(api, who).await?, fresh))
+}
+
+/// How long a claim's answer waits for the sums.
+const KNOWN: Duration = Duration::from_secs(1);
+
+/// The same by what was taken in of the log until now.
+async fn known_today(api: &Api, who: &Employee) -> base::Result<HashMap<String, Sums>> {
     let own = Own::of(&api.app, &who.0.id, None).await?;
     let today = first_day(&api.app, 1);
-    let sums = own.instances(&api.app, today).await?.into_iter().map(|(id, _, sums)| (id, sums)).collect();
-    Ok((sums, fresh))
+    Ok(own.instances(&api.app, today).await?.into_iter().map(|(id, _, sums)| (id, sums)).collect())
 }
 
 fn own(api: &Api, today: &HashMap<String, Sums>, held: Held) -> Result<OwnInstance, ApiError> {
@@ -142,11 +150,15 @@ pub struct Claimed {
     task_id: String,
 }
 
-/// Finds the instance that was just claimed among the own ones.
-pub(super) async fn claimed(api: &Api, who: &Employee, id: &InstanceId) -> Result<OwnInstance, ApiError> {
-    let held = claim::held(&api.app, &who.0.id).await?;
-    let held = held.into_iter().find(|h| h.instance.id == id.as_str()).ok_or(Kind::NotFound)?;
-    own(api, &today(api, who).await?.0, held)
+/// The instance that was just claimed. The claim is done, whatever becomes of this: what it was used for today is what is known already,
+/// and nothing where that cannot be read in time.
+pub(super) async fn claimed(api: &Api, who: &Employee, held: Held) -> Result<OwnInstance, ApiError> {
+    let known = tokio::time::timeout(KNOWN, known_today(api, who)).await;
+    let today = known.unwrap_or_else(|_| Err(Kind::TimedOut.into())).unwrap_or_else(|error| {
+        tracing::warn!(%error, "a claim is answered without what its instance was used for today");
+        HashMap::new()
+    });
+    own(api, &today, held)
 }
 
 /// Claims an idle instance.
@@ -157,7 +169,7 @@ pub(super) async fn claimed(api: &Api, who: &Employee, id: &InstanceId) -> Resul
 async fn claim(who: Employee, api: State, Body(body): Body<Claim>) -> Answer<Claimed> {
     let wanted = body.instance_id.map(|id| InstanceId::named(id.as_str()));
     let made = claim::instance(&api.app, &who.0, wanted.as_ref()).await?;
-    let instance = claimed(&api, &who, &made.instance_id).await?;
+    let instance = claimed(&api, &who, made.held).await?;
     Ok(Data(Claimed { instance, task_id: made.task_id.as_str().to_owned() }))
 }
 

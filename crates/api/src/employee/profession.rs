@@ -66,7 +66,7 @@ pub struct ProfessionClaimed {
 async fn claim_one(who: Employee, api: State, Path(id): Path<String>) -> Answer<ProfessionClaimed> {
     let made = claim::profession(&api.app, &who.0, &ProfessionId::named(id)).await?;
     Ok(Data(ProfessionClaimed {
-        instance: claimed(&api, &who, &made.instance_id).await?,
+        instance: claimed(&api, &who, made.held).await?,
         entry_id: made.entry_id.unwrap_or_default(),
         task_id: made.task_id.as_str().to_owned(),
     }))

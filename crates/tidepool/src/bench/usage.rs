@@ -70,7 +70,7 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
         let paths = [
             ("summary", format!("{api}/me/usage/summary")),
             ("daily, 30 days", format!("{api}/me/usage/daily?days=30")),
-            ("first page of the log", format!("{api}/me/usage/logs?instance_id={}", claimed.instance_id)),
+            ("first page of the log", format!("{api}/me/usage/logs?instance_id={}", claimed.held.instance.id)),
         ];
         for (place, (name, url)) in paths.iter().enumerate() {
             let times = timed(async || get(&http, url, token.expose()).await).await?;

@@ -6,9 +6,24 @@ use base::id::InstanceId;
 use serde_json::{Value, json};
 use store::instance::Health;
 
-use crate::kit::Site;
 use crate::kit::simulated::Simulated;
+use crate::kit::{Database, Site};
 use crate::on_both;
+
+/// A claim waited for as long as the usage did, with its transaction long committed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claims_answer_does_not_wait_for_the_usage() {
+    let Some(database) = Database::postgres("claims::a_claims_answer_does_not_wait").await else { return };
+    let site = Site::start(database).await;
+    site.instances("a", 1).await;
+    let (_, token) = site.quick_employee("ada@example.com").await;
+    let mut tx = site.begin_patient().await;
+    tx.run("LOCK TABLE usage_daily, usage_slot, request_log", vec![]).await.unwrap();
+    let claimed = site.employee.post("/me/instances/claim", json!({})).token(&token);
+    let claimed = tokio::time::timeout(testkit::LIMIT, claimed.ok()).await.expect("it waits for the usage");
+    assert_eq!(claimed["instance"]["id"], "a0");
+    tx.commit().await.unwrap();
+}
 
 async fn set_health(site: &Site, id: &str, health: Health) {
     store::instance::set_health(&site.app.db, &InstanceId::named(id), health, 0, site.app.clock.now()).await.unwrap();
@@ -48,6 +63,25 @@ on_both! {
         let audit = site.admin.get("/audit-logs?action=shrimp.claim").token(&site.root).ok().await;
         assert_eq!(audit["total"], 3);
         assert_eq!((audit["list"][0]["operator"].as_str(), audit["list"][0]["detail"].as_str()), (Some("System"), Some("claimed by bob@example.com")));
+    }
+
+    /// The claim was done and answered with 500, because what the instance was used for today could not be read.
+    async fn a_claim_that_is_done_is_answered_whatever_becomes_of_the_usage(site: Site) {
+        site.instances("a", 1).await;
+        let pooled = site.instances("b", 1).await;
+        let (profession, _) = site.profession("writer", &pooled).await;
+        let (_, token) = site.quick_employee("ada@example.com").await;
+        let run = async |sql: &str| site.app.db.run(sql, vec![]).await.unwrap();
+        run("ALTER TABLE usage_daily RENAME TO usage_daily_hidden").await;
+        let claimed = site.employee.post("/me/instances/claim", json!({})).token(&token).ok().await;
+        let named = site.employee.post(&format!("/me/professions/{profession}/claim"), json!({})).token(&token).ok().await;
+        run("ALTER TABLE usage_daily_hidden RENAME TO usage_daily").await;
+        for (claimed, id) in [(&claimed, "a0"), (&named, "b0")] {
+            let instance = &claimed["instance"];
+            assert_eq!((instance["id"].as_str(), instance["today"]["requests"].as_i64()), (Some(id), Some(0)));
+            assert!(!instance["gateway_token"].as_str().unwrap().is_empty());
+        }
+        assert_eq!(named["instance"]["profession_name"], "Profession writer");
     }
 
     async fn an_assigned_instance_counts_as_held_and_is_not_the_employees_to_give_back(site: Site) {
