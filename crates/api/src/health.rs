@@ -45,6 +45,10 @@ struct Ready {
     log: Part,
     /// Those that assistants run on; how many cannot be reached, not which: anybody may ask.
     servers: Part,
+    /// This machine's clock beside the database's. Told, never a reason for 503.
+    clock: Part,
+    /// What this process does without being asked. One that stopped for a minute is a reason for 503.
+    loops: Part,
 }
 
 #[derive(Serialize)]
@@ -62,30 +66,49 @@ impl Part {
 
 /// A probe must not wait for what is slow.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The database is waited for a little longer: a connection of the pool that is dead is replaced within that time.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(5);
 
 async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
-    let version = store::migrate::version(&api.app.db)
-        .await
-        .map_err(|e| Error::new(Kind::Unavailable, "the database is not ready").with_operator(e))?;
-    match version {
-        Some(version) if version == store::migrate::known() => {
-            let gateway = match tokio::time::timeout(PATIENCE, api.app.llm.gateway.health()).await {
-                Ok(health) => Part::new(health.ok, health.detail),
-                Err(_) => Part::new(false, "no answer".into()),
-            };
-            let log = match tokio::time::timeout(PATIENCE, api.app.feed.pull()).await {
-                Ok(as_of) if !as_of.stale => Part::new(true, String::new()),
-                Ok(as_of) => Part::new(false, format!("known until {}", api.app.zone.show(as_of.at))),
-                Err(_) => Part::new(false, "no answer".into()),
-            };
-            let servers = match domain::server::unreachable(&api.app).await? {
-                0 => Part::new(true, String::new()),
-                away => Part::new(false, format!("{away} cannot be reached")),
-            };
-            Ok(Data(Ready { status: "ok", database: "ok", schema_version: version, gateway, log, servers }))
-        }
-        _ => Err(Error::new(Kind::Unavailable, "migrations are missing").into()),
+    let unavailable = |why: String| Error::new(Kind::Unavailable, why);
+    let version = match tokio::time::timeout(DATABASE_PATIENCE, store::migrate::version(&api.app.db)).await {
+        Ok(version) => version.map_err(|e| unavailable("the database is not ready".into()).with_operator(e))?,
+        Err(_) => return Err(unavailable("the database does not answer".into()).into()),
+    };
+    let version = version.filter(|version| *version >= store::migrate::known());
+    let version = version.ok_or_else(|| unavailable("migrations are missing".into()))?;
+    let dead = api.app.db.heartbeats.dead();
+    if !dead.is_empty() {
+        let dead: Vec<String> = dead.iter().map(|(name, age)| format!("{name} for {} s", age.as_secs())).collect();
+        return Err(unavailable(format!("stopped: {}", dead.join(", "))).into());
     }
+    let gateway = match tokio::time::timeout(PATIENCE, api.app.llm.gateway.health()).await {
+        Ok(health) => Part::new(health.ok, health.detail),
+        Err(_) => Part::new(false, "no answer".into()),
+    };
+    let log = match tokio::time::timeout(PATIENCE, api.app.feed.pull()).await {
+        Ok(as_of) if !as_of.stale => Part::new(true, String::new()),
+        Ok(as_of) => Part::new(false, format!("known until {}", api.app.zone.show(as_of.at))),
+        Err(_) => Part::new(false, "no answer".into()),
+    };
+    let servers = match tokio::time::timeout(PATIENCE, domain::server::unreachable(&api.app)).await {
+        Ok(Ok(0)) => Part::new(true, String::new()),
+        Ok(Ok(away)) => Part::new(false, format!("{away} cannot be reached")),
+        Ok(Err(_)) | Err(_) => Part::new(false, "no answer".into()),
+    };
+    let clock = match skew(&api).await.and_then(store::clock::excess) {
+        None => Part::new(true, String::new()),
+        Some(off) => Part { status: "off", detail: off },
+    };
+    let loops = Part::new(true, String::new());
+    Ok(Data(Ready { status: "ok", database: "ok", schema_version: version, gateway, log, servers, clock, loops }))
+}
+
+/// How far our clock is from the database's, where that can be said; also for the metrics.
+async fn skew(api: &Shared) -> Option<jiff::SignedDuration> {
+    let skew = tokio::time::timeout(PATIENCE, store::clock::skew(&api.app.db, &api.app.clock)).await.ok()?.ok()?;
+    metrics::gauge!("tidepool_clock_skew_seconds").set(skew.as_secs_f64());
+    Some(skew)
 }
 
 /// For loopback, or for whoever brings the metrics token.
@@ -109,6 +132,10 @@ async fn metrics(State(api): State<Shared>, request: Request) -> Result<Response
     metrics::gauge!("tidepool_db_connections", "state" => "open").set(f64::from(open));
     metrics::gauge!("tidepool_db_connections", "state" => "idle").set(idle as f64);
     metrics::gauge!("tidepool_db_writers_waiting").set(api.app.db.writers_waiting() as f64);
+    for (name, age) in api.app.db.heartbeats.ages() {
+        metrics::gauge!("tidepool_loop_age_seconds", "loop" => name).set(age.as_secs_f64());
+    }
+    skew(&api).await;
     let kind = header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], (api.metrics)()).into_response())
 }

@@ -38,6 +38,11 @@ impl Clock {
         Clock(Source::Manual(Arc::new(Manual { wall_ms, zero: Instant::now(), passed_ms: AtomicU64::new(0) })))
     }
 
+    /// Whether this is the machine's own clock, which nobody moves on purpose.
+    pub fn is_system(&self) -> bool {
+        matches!(self.0, Source::System)
+    }
+
     /// The current instant, to the millisecond, as the database keeps it.
     pub fn now(&self) -> Timestamp {
         let ms = match &self.0 {

@@ -29,6 +29,8 @@ const REFILL: Duration = Duration::from_millis(300);
 const IDLE: Duration = Duration::from_secs(5);
 /// How often blocks are looked through.
 const LOOK: Duration = Duration::from_millis(500);
+/// The name of its heartbeat.
+const LOOP: &str = "quotas";
 /// Whoever is refused is refused again for so long without asking the database.
 const REFUSED: Duration = Duration::from_millis(300);
 /// Grants that are decided at once. Each needs two connections, so they must not take them all.
@@ -281,13 +283,15 @@ impl Quotas {
 
     /// Hands back idle blocks, for as long as it runs.
     pub async fn keep(&self, app: &App) {
+        app.db.heartbeats.beat(LOOP);
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
                 () = self.overdrawn.notified() => {}
             }
-            if let Err(error) = self.hand_back(app, false).await {
-                tracing::warn!(%error, "idle quota was not handed back");
+            match self.hand_back(app, false).await {
+                Ok(_) => app.db.heartbeats.beat(LOOP),
+                Err(error) => tracing::warn!(%error, "idle quota was not handed back"),
             }
         }
     }

@@ -11,6 +11,9 @@ use store::model::{self, ProviderKind};
 
 use crate::metrics::OfModel;
 
+/// The name of its heartbeat.
+const LOOP: &str = "models";
+
 /// A model with what is counted of it.
 pub struct Model {
     pub id: Arc<str>,
@@ -92,10 +95,12 @@ impl Models {
 
     /// Reads the table again after each pause, for as long as it runs.
     pub async fn keep(&self, pause: Duration) {
+        self.db.heartbeats.beat(LOOP);
         loop {
             tokio::time::sleep(pause).await;
-            if let Err(error) = self.read().await {
-                tracing::warn!(%error, "the models are the ones known last");
+            match self.read().await {
+                Ok(()) => self.db.heartbeats.beat(LOOP),
+                Err(error) => tracing::warn!(%error, "the models are the ones known last"),
             }
         }
     }

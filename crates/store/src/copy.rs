@@ -32,6 +32,7 @@ pub async fn run(from: &Db, to: &Db) -> Result<Vec<(&'static str, i64)>> {
     let mut target = to.begin().await?;
     // While the source is read and counted, which nobody else waits for: the target was empty.
     target.may_idle(Duration::from_secs(3600)).await?;
+    target.set_limit(Duration::from_secs(3600));
     for table in TABLES {
         if table::count(&mut target, table).await? > 0 {
             return Err(Error::Refused(format!("the target is not empty: {table} has rows")));

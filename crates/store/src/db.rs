@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base::Secret;
+use base::{Heartbeats, Secret};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, Connection as _, Postgres, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
 use tokio::sync::{broadcast, watch};
 
+pub use crate::advisory::Lock;
+use crate::link::{self, Limits, Link};
 use crate::notice::{CHANNEL, Notice};
 pub use crate::row::{Column, Number, Record, Row, Value};
 use crate::{Dialect, Error, Result, args};
@@ -29,7 +31,7 @@ const ACQUIRE: Duration = Duration::from_secs(10);
 /// would hold its rows for as long as it is frozen, and every other replica with them; a machine that is gone would hold its
 /// locks for two hours. Nobody here waits for anything but this database inside a transaction, so ten seconds are long.
 /// Said once connected: a pooler would refuse them as options of the connection.
-const POSTGRES_PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10s'; \
+pub(crate) const POSTGRES_PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10s'; \
     SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 /// How long SQLite waits for another process that holds the file.
 const BUSY: Duration = Duration::from_secs(30);
@@ -42,6 +44,10 @@ pub struct Db {
     pub(crate) relaying: watch::Sender<bool>,
     /// How many transactions wait for SQLite's one writer.
     waiting: Arc<AtomicUsize>,
+    /// The loops of this process that live by this database.
+    pub heartbeats: Heartbeats,
+    /// How long PostgreSQL is waited for.
+    pub(crate) limits: Limits,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +59,11 @@ enum Pool {
 impl Db {
     /// Opens `sqlite:…` (the file is made when it is missing) or `postgres://…`.
     pub async fn open(url: &Secret) -> Result<Db> {
+        Db::open_with(url, Limits::default()).await
+    }
+
+    /// The same with other limits.
+    pub async fn open_with(url: &Secret, limits: Limits) -> Result<Db> {
         let url = url.expose();
         let pool = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => {
@@ -82,6 +93,11 @@ impl Db {
                 let pool = PgPoolOptions::new()
                     .acquire_timeout(ACQUIRE)
                     .max_connections(POSTGRES_CONNECTIONS)
+                    // sqlx's own test waits for an answer without an end.
+                    .test_before_acquire(false)
+                    .before_acquire(move |connection, _| {
+                        Box::pin(async move { link::ping(connection, limits.ping).await.map(|()| true) })
+                    })
                     .after_connect(|connection, _| {
                         Box::pin(async move { sqlx::raw_sql(POSTGRES_PATIENCE).execute(connection).await.map(drop) })
                     });
@@ -89,12 +105,7 @@ impl Db {
             }
             _ => return Err(Error::Url),
         };
-        Ok(Db {
-            pool,
-            notices: broadcast::channel(NOTICES).0,
-            relaying: watch::Sender::new(false),
-            waiting: Arc::default(),
-        })
+        Ok(Db::of(pool, NOTICES, limits))
     }
 
     /// Opens a SQLite file that nobody writes, only to look at it: no side files, nothing changed.
@@ -102,7 +113,18 @@ impl Db {
         let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(true);
         let read = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         let pool = Pool::Sqlite { write: read.clone(), read, file: file.to_owned() };
-        Ok(Db { pool, notices: broadcast::channel(1).0, relaying: watch::Sender::new(false), waiting: Arc::default() })
+        Ok(Db::of(pool, 1, Limits::default()))
+    }
+
+    fn of(pool: Pool, notices: usize, limits: Limits) -> Db {
+        Db {
+            pool,
+            notices: broadcast::channel(notices).0,
+            relaying: watch::Sender::new(false),
+            waiting: Arc::default(),
+            heartbeats: Heartbeats::default(),
+            limits,
+        }
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -152,7 +174,11 @@ impl Db {
                 let _until_begun = Waits::count(&self.waiting);
                 On::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?)
             }
-            Pool::Postgres(pool) => On::Postgres(pool.begin().await?),
+            Pool::Postgres(pool) => {
+                let mut link = Link::take(pool, self.limits).await?;
+                link.begin().await?;
+                On::Postgres(link)
+            }
         };
         Ok(Tx { on, told: vec![], notices: self.notices.clone() })
     }
@@ -222,7 +248,7 @@ pub struct Tx {
 
 enum On {
     Sqlite(Transaction<'static, Sqlite>),
-    Postgres(Transaction<'static, Postgres>),
+    Postgres(Link),
 }
 
 impl Tx {
@@ -255,34 +281,19 @@ impl Tx {
         let text = AssertSqlSafe(self.dialect().types(sql));
         match &mut self.on {
             On::Sqlite(t) => sqlx::raw_sql(text).execute(&mut **t).await.map(drop)?,
-            On::Postgres(t) => sqlx::raw_sql(text).execute(&mut **t).await.map(drop)?,
+            On::Postgres(link) => {
+                let answer = tokio::time::timeout(link.limit, sqlx::raw_sql(text).execute(link.live()?)).await;
+                link.heard(answer).map(drop)?;
+            }
         }
         Ok(())
     }
 
-    /// Waits until no other transaction holds `lock`, and holds it to the end of this one.
-    /// SQLite's one writer is such a lock already.
-    pub async fn lock(&mut self, lock: Lock) -> Result<()> {
-        if self.dialect() == Dialect::Postgres {
-            self.run("SELECT pg_advisory_xact_lock(?)", args![lock as i64]).await?;
+    /// Gives each further statement of this transaction, and its commit, another limit than the usual.
+    pub fn set_limit(&mut self, limit: Duration) {
+        if let On::Postgres(link) = &mut self.on {
+            link.limit = limit;
         }
-        Ok(())
-    }
-
-    /// Holds `lock` together with others who hold it so, and against whoever holds it alone.
-    pub async fn lock_shared(&mut self, lock: Lock) -> Result<()> {
-        if self.dialect() == Dialect::Postgres {
-            self.run("SELECT pg_advisory_xact_lock_shared(?)", args![lock as i64]).await?;
-        }
-        Ok(())
-    }
-
-    /// The same for a thing that has a name: what two processes must not decide about at once.
-    pub async fn lock_name(&mut self, name: &str) -> Result<()> {
-        if self.dialect() == Dialect::Postgres {
-            self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", args![name]).await?;
-        }
-        Ok(())
     }
 
     /// Lets this transaction say nothing for so long, where its owner waits for something else meanwhile.
@@ -309,7 +320,7 @@ impl Tx {
     pub async fn commit(self) -> Result<()> {
         match self.on {
             On::Sqlite(t) => t.commit().await?,
-            On::Postgres(t) => t.commit().await?,
+            On::Postgres(link) => link.commit().await?,
         }
         for notice in self.told {
             // Nobody listens: nobody needs to know.
@@ -317,18 +328,6 @@ impl Tx {
         }
         Ok(())
     }
-}
-
-/// What several processes must not do at once. The numbers are PostgreSQL advisory locks.
-#[derive(Clone, Copy, Debug)]
-#[repr(i64)]
-pub enum Lock {
-    Migrate = 0x7469_6465_0001,
-    Bootstrap = 0x7469_6465_0002,
-    Rekey = 0x7469_6465_0003,
-    UsageDays = 0x7469_6465_0004,
-    UsageReader = 0x7469_6465_0005,
-    AlertRules = 0x7469_6465_0006,
 }
 
 /// Where a statement runs: on any connection, or inside a transaction.
@@ -356,13 +355,24 @@ macro_rules! execute {
         match $conn {
             Conn::Db(db) => match &db.pool {
                 Pool::Sqlite { $sqlite_pool, .. } => $row(bound!(sql, $args).$call($sqlite_pool).await?.map_row()),
-                Pool::Postgres(pool) => $row(bound!(sql, $args).$call(pool).await?.map_row()),
+                Pool::Postgres(pool) => {
+                    let mut link = Link::take(pool, db.limits).await?;
+                    $row(limited!(link, bound!(sql, $args), $call).map_row())
+                }
             },
             Conn::Tx(tx) => match &mut tx.on {
                 On::Sqlite(t) => $row(bound!(sql, $args).$call(&mut **t).await?.map_row()),
-                On::Postgres(t) => $row(bound!(sql, $args).$call(&mut **t).await?.map_row()),
+                On::Postgres(link) => $row(limited!(link, bound!(sql, $args), $call).map_row()),
             },
         }
+    }};
+}
+
+/// The answer to a query on this link, or the error of a link that does not answer.
+macro_rules! limited {
+    ($link:expr, $query:expr, $call:ident) => {{
+        let answer = tokio::time::timeout($link.limit, $query.$call($link.live()?)).await;
+        $link.heard(answer)?
     }};
 }
 

@@ -42,6 +42,14 @@ impl Dialect {
         sql.replace("{text}", text).replace("{int}", int).replace("{real}", real).replace("{serial}", serial)
     }
 
+    /// The database's own time, in milliseconds: what processes on several machines have in common.
+    pub fn now_ms(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            Dialect::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
+
     /// Suffix of a `SELECT` whose rows nobody else may change until the transaction ends.
     /// SQLite has one writer, so its transaction already excludes the others. No key ever changes, so what
     /// refers to the row may go on: a stronger lock would wait for every check of a foreign key.

@@ -1,10 +1,11 @@
 //! Runs of the scheduler's jobs. One row per job and slot, and one that runs per job: two unique indexes hold both.
 
-use base::{Listing, Page, Sort};
+use base::{Clock, Listing, Page, Sort};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::db::{Number, Record as _};
 use crate::filter::Filter;
+use crate::lease::{Now, Term};
 use crate::{Conn, Db, Error, Result, Tx, args, record, word};
 
 word! {
@@ -37,25 +38,19 @@ pub struct New<'a> {
     pub status: Status,
     pub message: &'a str,
     pub holder: &'a str,
-    pub lease_until: Timestamp,
+    pub lease: Term,
     pub created_at: Timestamp,
 }
 
 /// Writes a run down; `None` where the slot has its run already, or another run of the job is going on.
 pub async fn begin(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
-    let sql = "INSERT INTO job_run (job_name, slot, status, message, holder, lease_until, created_at, updated_at) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
-    let args = args![
-        new.job_name,
-        new.slot,
-        new.status,
-        new.message,
-        new.holder,
-        new.lease_until,
-        new.created_at,
-        new.created_at
-    ];
-    match tx.first::<Number>(sql, args).await {
+    let sql = format!(
+        "INSERT INTO job_run (job_name, slot, status, message, holder, lease_until, created_at, updated_at) \
+         VALUES (?, ?, ?, ?, ?, {}, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n",
+        new.lease.end(tx.dialect())
+    );
+    let args = args![new.job_name, new.slot, new.status, new.message, new.holder, new.created_at, new.created_at];
+    match tx.first::<Number>(&sql, args).await {
         Ok(row) => Ok(row.map(|row| row.n)),
         Err(Error::Taken) => Ok(None),
         Err(error) => Err(error),
@@ -63,9 +58,10 @@ pub async fn begin(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
 }
 
 /// False when the run is not the holder's any more.
-pub async fn renew(db: &Db, id: i64, holder: &str, until: Timestamp) -> Result<bool> {
-    let sql = "UPDATE job_run SET lease_until = ? WHERE id = ? AND holder = ? AND status = 'running'";
-    Ok(db.run(sql, args![until, id, holder]).await? == 1)
+pub async fn renew(db: &Db, id: i64, holder: &str, term: Term) -> Result<bool> {
+    let end = term.end(db.dialect());
+    let sql = format!("UPDATE job_run SET lease_until = {end} WHERE id = ? AND holder = ? AND status = 'running'");
+    Ok(db.run(&sql, args![id, holder]).await? == 1)
 }
 
 /// Writes how it ended, if it is still the holder's to say.
@@ -102,11 +98,14 @@ pub async fn of_slot(conn: impl Into<Conn<'_>>, job: &str, slot: Timestamp) -> R
 /// Ends the runs whose process has not said anything for too long: it is gone, or must give up by itself.
 ///
 /// A lease that ends later than any lease may was written by a clock that was ahead: it would stop the job until then.
-pub async fn abandon(db: &Db, now: Timestamp) -> Result<u64> {
-    let sql = "UPDATE job_run SET status = 'failed', message = 'the process that ran it is gone', \
-        duration_ms = CASE WHEN lease_until > created_at THEN lease_until - created_at ELSE 0 END, updated_at = ? \
-        WHERE status = 'running' AND (lease_until < ? OR lease_until > ?)";
-    db.run(sql, args![now, now, now + LONGEST_LEASE]).await
+pub async fn abandon(db: &Db, clock: &Clock) -> Result<u64> {
+    let now = Now::of(clock).sql(db.dialect());
+    let sql = format!(
+        "UPDATE job_run SET status = 'failed', message = 'the process that ran it is gone', \
+         duration_ms = CASE WHEN lease_until > created_at THEN lease_until - created_at ELSE 0 END, updated_at = ? \
+         WHERE status = 'running' AND (lease_until < {now} OR lease_until > {now} + ?)"
+    );
+    db.run(&sql, args![clock.now(), LONGEST_LEASE.as_millis() as i64]).await
 }
 
 const LONGEST_LEASE: SignedDuration = SignedDuration::from_mins(10);

@@ -1,6 +1,7 @@
 //! Every table, and the one database handle that reads and writes them. The only crate with SQL.
 
 pub mod admin_user;
+mod advisory;
 pub mod alert;
 pub mod audit;
 pub mod backup;
@@ -9,6 +10,7 @@ pub mod cell;
 pub mod change;
 pub mod chat_binding;
 pub mod chat_message;
+pub mod clock;
 pub mod container;
 pub mod copy;
 pub mod db;
@@ -28,6 +30,7 @@ pub mod invariant;
 pub mod job_run;
 pub mod key_check;
 pub mod lease;
+mod link;
 pub mod lock;
 pub mod log_segment;
 pub mod marketplace;
@@ -60,3 +63,4 @@ pub mod user;
 pub use db::{Conn, Db, Tx};
 pub use dialect::Dialect;
 pub use error::{Error, Result};
+pub use link::Limits;

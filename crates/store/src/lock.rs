@@ -42,7 +42,12 @@ async fn hold(db: &Db, sql: &'static str, refusal: &str) -> Result<Option<InUse>
     let Some(pool) = db.postgres() else { return Ok(None) };
     let mut connection = pool.acquire().await?.detach();
     let asked = Instant::now();
-    while !sqlx::query_scalar::<_, bool>(sql).bind(IN_USE).fetch_one(&mut connection).await? {
+    let limit = db.limits.statement;
+    loop {
+        let asks = sqlx::query_scalar::<_, bool>(sql).bind(IN_USE).fetch_one(&mut connection);
+        if tokio::time::timeout(limit, asks).await.map_err(|_| crate::link::silent(limit))?? {
+            break;
+        }
         if asked.elapsed() > LEAVING {
             return Err(Error::Refused(refusal.to_owned()));
         }

@@ -3,12 +3,20 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgConnection, PgListener, PgPool};
+use sqlx::{Acquire as _, Connection as _};
 use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
-use crate::Db;
+use crate::db::POSTGRES_PATIENCE;
+use crate::{Db, args, link};
 
 pub(crate) const CHANNEL: &str = "tidepool";
+/// The first word of what a process sends to itself alone; others pass over it.
+const PROBE: &str = "probe";
+/// The name of its heartbeat.
+const LOOP: &str = "notices";
 
 /// What changed, and which one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +90,33 @@ impl Notice {
     }
 }
 
+/// Where the notice to ourselves is.
+enum Probe {
+    None,
+    /// It may wait for a connection of the pool: that says nothing about the listener's.
+    Leaving(JoinHandle<bool>),
+    /// It must be heard until then.
+    Sent(Instant),
+}
+
+impl Probe {
+    /// Waits for the next thing to happen to it; true when it should have been heard by now. Nothing is lost when the wait is dropped.
+    async fn next(&mut self, limit: Duration) -> bool {
+        match self {
+            Probe::None => std::future::pending().await,
+            Probe::Leaving(sending) => {
+                let sent = sending.await.unwrap_or(false);
+                *self = if sent { Probe::Sent(Instant::now() + limit) } else { Probe::None };
+                false
+            }
+            Probe::Sent(until) => {
+                tokio::time::sleep_until(*until).await;
+                true
+            }
+        }
+    }
+}
+
 impl Db {
     /// Hears what is told from now on.
     pub fn listen(&self) -> broadcast::Receiver<Notice> {
@@ -91,13 +126,9 @@ impl Db {
     /// Passes on what other processes tell, for as long as it runs. SQLite has no other process to hear.
     pub async fn relay_notices(&self) {
         let Some(pool) = self.postgres() else { return std::future::pending().await };
+        self.heartbeats.beat(LOOP);
         loop {
-            let listener = async {
-                let mut listener = PgListener::connect_with(pool).await?;
-                listener.listen(CHANNEL).await?;
-                Ok::<_, sqlx::Error>(listener)
-            };
-            match listener.await {
+            match self.listen_on(pool).await {
                 Ok(listener) => {
                     // What was told before nobody here has heard.
                     self.notices.send(Notice::new(Topic::Anything, "")).ok();
@@ -112,21 +143,84 @@ impl Db {
         }
     }
 
-    /// Passes on what this listener hears until it fails.
+    async fn listen_on(&self, pool: &PgPool) -> sqlx::Result<PgListener> {
+        let limit = self.limits.statement;
+        let mut listener = PgListener::connect_with(pool).await?;
+        // We connect again by ourselves, with a limit.
+        listener.eager_reconnect(false);
+        match timeout(limit, listener.listen(CHANNEL)).await {
+            Ok(listens) => listens.map(|()| listener),
+            Err(_) => {
+                self.discard(listener).await;
+                Err(link::silent(limit))
+            }
+        }
+    }
+
+    /// Passes on what this listener hears until it fails. Silence proves nothing: a connection whose other end is gone is as silent
+    /// as one that has nothing to say. So a notice is sent to ourselves from time to time, by another connection, and must come back.
     async fn relay_from(&self, mut listener: PgListener) -> sqlx::Error {
+        let text = format!("{PROBE} {}", base::id::fresh());
+        let mut probes = tokio::time::interval(self.limits.probe_every);
+        probes.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut probe = Probe::None;
         loop {
-            match listener.try_recv().await {
-                Ok(Some(told)) => {
-                    if let Some(notice) = Notice::from_text(told.payload()) {
-                        self.notices.send(notice).ok();
+            tokio::select! {
+                heard = listener.try_recv() => match heard {
+                    Ok(Some(heard)) if heard.payload() == text => {
+                        probe = Probe::None;
+                        self.heartbeats.beat(LOOP);
+                    }
+                    Ok(Some(heard)) => {
+                        if let Some(notice) = Notice::from_text(heard.payload()) {
+                            self.notices.send(notice).ok();
+                        }
+                    }
+                    Ok(None) => return sqlx::Error::Io(std::io::ErrorKind::UnexpectedEof.into()),
+                    Err(error) => return error,
+                },
+                _ = probes.tick(), if matches!(probe, Probe::None) => probe = Probe::Leaving(self.send_probe(&text)),
+                is_overdue = probe.next(self.limits.probe) => {
+                    if is_overdue {
+                        self.discard(listener).await;
+                        return link::silent(self.limits.probe);
                     }
                 }
-                // The connection was lost, and there is another.
-                Ok(None) => {
-                    self.notices.send(Notice::new(Topic::Anything, "")).ok();
-                }
-                Err(error) => return error,
             }
+        }
+    }
+
+    /// Sent beside the listening, which goes on. Answers whether it was.
+    fn send_probe(&self, text: &str) -> JoinHandle<bool> {
+        let (db, text) = (self.clone(), text.to_owned());
+        tokio::spawn(async move {
+            let sent = db.run("SELECT pg_notify(?, ?)", args![CHANNEL, text]).await;
+            sent.inspect_err(|error| tracing::warn!(%error, "the probe of the notices could not be sent")).is_ok()
+        })
+    }
+
+    /// Closes a listener that does not answer. Dropped as it is, it would ask its dead connection to stop listening, wait for the answer
+    /// for ever, and keep its place in the pool: so it gets another connection first.
+    async fn discard(&self, mut listener: PgListener) {
+        let Some(pool) = self.postgres() else { return };
+        let options = pool.connect_options();
+        loop {
+            let connect = async {
+                let mut fresh = PgConnection::connect_with(&options).await?;
+                // It goes to the pool when the listener is dropped.
+                sqlx::raw_sql(POSTGRES_PATIENCE).execute(&mut fresh).await?;
+                Ok::<_, sqlx::Error>(fresh)
+            };
+            if let Ok(Ok(fresh)) = timeout(self.limits.statement, connect).await
+                && let Ok(dead) = (&mut listener).acquire().await
+            {
+                *dead = fresh;
+                return;
+            }
+            if pool.is_closed() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
 

@@ -20,10 +20,14 @@ impl Record for Value {
     }
 }
 
+/// The longest that one statement of a move may take, or the wait for somebody else's move.
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(3600);
+
 /// Whether the database is under this master key, once nobody moves it to another any more: a commit whose answer was lost may
 /// still be under way.
 pub async fn is_under(db: &Db, setting: &'static str, key: &Secret) -> Result<bool> {
     let mut tx = db.begin().await?;
+    tx.set_limit(LONGEST);
     tx.lock(Lock::Rekey).await?;
     key_check::is(&mut tx, Key { setting, key }).await
 }
@@ -33,6 +37,7 @@ pub async fn run(db: &Db, setting: &'static str, old: &Secret, new: &Secret) -> 
     let (from, to) = (Sealer::new(old)?, Sealer::new(new)?);
     let mut moved = 0;
     let mut tx = db.begin().await?;
+    tx.set_limit(LONGEST);
     tx.lock(Lock::Rekey).await?;
     for Sealed { table, id, column, hash } in SEALED {
         let lock = tx.dialect().for_update();

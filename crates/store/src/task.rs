@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::db::{Column, Number, Record as _, Row, Value};
 use crate::filter::Filter;
+use crate::lease::{Now, Term};
 use crate::{Conn, Db, Error, Result, Tx, args, record, word};
 
 word! {
@@ -214,24 +215,40 @@ pub async fn running_by_server(tx: &mut Tx) -> Result<Vec<Load>> {
 }
 
 /// Gives a due task to a worker. Fails with `Taken` when another of its instance began at this moment.
-pub async fn begin(tx: &mut Tx, task: &Task, worker: &str, now: Timestamp, until: Timestamp) -> Result<Held> {
-    let sql = "UPDATE task SET status = 'processing', worker = ?, lease_until = ?, attempts = attempts + 1, updated_at = ? \
-        WHERE id = ? AND status IN ('pending', 'failed')";
-    tx.run(sql, args![worker, until, now, &task.id]).await?;
+pub async fn begin(tx: &mut Tx, task: &Task, worker: &str, now: Timestamp, term: Term) -> Result<Held> {
+    let sql = format!(
+        "UPDATE task SET status = 'processing', worker = ?, lease_until = {}, attempts = attempts + 1, updated_at = ? \
+         WHERE id = ? AND status IN ('pending', 'failed')",
+        term.end(tx.dialect())
+    );
+    tx.run(&sql, args![worker, now, &task.id]).await?;
     Ok(Held { id: task.id.clone(), worker: worker.to_owned(), attempt: task.attempts + 1, priority: task.priority })
 }
 
-/// Prolongs the leases of what a worker holds, and of nothing else that still bears its name.
-pub async fn renew(db: &Db, worker: &str, held: impl Iterator<Item = &str>, until: Timestamp) -> Result<()> {
-    let mut args = args![until, worker];
-    args.extend(held.map(Value::from));
-    let marks = vec!["?"; args.len() - 2].join(", ");
-    if !marks.is_empty() {
-        let sql =
-            format!("UPDATE task SET lease_until = ? WHERE worker = ? AND status = 'processing' AND id IN ({marks})");
-        db.run(&sql, args).await?;
+record! {
+    struct Renewed { id: String, attempts: i64 }
+}
+
+/// Prolongs the leases of what a worker holds, and of nothing else that still bears its name. Answers what it has lost: somebody
+/// else has taken it, or may take it at any moment.
+pub async fn renew(db: &Db, worker: &str, held: impl IntoIterator<Item = &Held>, term: Term) -> Result<Vec<Held>> {
+    let mut lost: Vec<Held> = held.into_iter().cloned().collect();
+    if lost.is_empty() {
+        return Ok(lost);
     }
-    Ok(())
+    let marks = vec!["?"; lost.len()].join(", ");
+    let mut args = args![worker];
+    args.extend(lost.iter().map(|held| Value::from(&held.id)));
+    let mut tx = db.begin().await?;
+    let sql = format!(
+        "UPDATE task SET lease_until = {} WHERE worker = ? AND status = 'processing' AND id IN ({marks}) \
+         RETURNING id, attempts",
+        term.end(tx.dialect())
+    );
+    let renewed: Vec<Renewed> = tx.all(&sql, args).await?;
+    tx.commit().await?;
+    lost.retain(|held| !renewed.iter().any(|row| row.id == held.id && row.attempts == held.attempt));
+    Ok(lost)
 }
 
 /// Processing → done. False when the task is not this worker's any more.
@@ -272,20 +289,22 @@ pub async fn give_back(tx: &mut Tx, held: &Held, now: Timestamp) -> Result<bool>
 }
 
 /// Whether a worker did not renew its lease.
-pub async fn any_abandoned(db: &Db, now: Timestamp) -> Result<bool> {
-    let sql = "SELECT COUNT(*) AS n FROM task WHERE status = 'processing' AND lease_until < ?";
-    let number: Number = Conn::from(db).one(sql, args![now]).await?;
+pub async fn any_abandoned(db: &Db, now: Now) -> Result<bool> {
+    let now = now.sql(db.dialect());
+    let sql = format!("SELECT COUNT(*) AS n FROM task WHERE status = 'processing' AND lease_until < {now}");
+    let number: Number = Conn::from(db).one(&sql, args![]).await?;
     Ok(number.n > 0)
 }
 
 /// Tasks whose worker did not renew its lease, held until the transaction ends.
-pub async fn lock_abandoned(tx: &mut Tx, now: Timestamp, limit: usize) -> Result<Vec<Task>> {
+pub async fn lock_abandoned(tx: &mut Tx, now: Now, limit: usize) -> Result<Vec<Task>> {
     let sql = format!(
-        "SELECT {} FROM task WHERE status = 'processing' AND lease_until < ? ORDER BY lease_until LIMIT ?{}",
+        "SELECT {} FROM task WHERE status = 'processing' AND lease_until < {} ORDER BY lease_until LIMIT ?{}",
         columns(),
+        now.sql(tx.dialect()),
         tx.dialect().skip_locked()
     );
-    tx.all(&sql, args![now, limit]).await
+    tx.all(&sql, args![limit]).await
 }
 
 /// Failed or dead → pending, from the first attempt on. Fails with `Taken` when another of its `coalesce_key` waits.

@@ -106,6 +106,8 @@ pub async fn turn(db: &Db) -> Result<Turn> {
         return Ok(Turn(None));
     }
     let mut tx = db.begin().await?;
+    // Whoever has the turn may have it for so long.
+    tx.set_limit(LONGEST_TURN + Duration::from_secs(10));
     tx.lock(Lock::UsageReader).await?;
     tx.may_idle(LONGEST_TURN).await?;
     Ok(Turn(Some(tx)))

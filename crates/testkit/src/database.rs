@@ -26,6 +26,12 @@ impl Database {
         Database { url, _folder: Some(folder) }
     }
 
+    /// The same database by way of a proxy.
+    pub fn behind(mut self, proxy: &crate::Proxy) -> Database {
+        self.url = Secret::new(proxy.instead_of(self.url.expose()));
+        self
+    }
+
     /// A new database on the suite's PostgreSQL; `None` (a counted skip) where there is none.
     pub async fn postgres(name: &str) -> Option<Database> {
         let Ok(server) = std::env::var("TIDEPOOL_TEST_PG_URL") else {

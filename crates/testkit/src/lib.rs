@@ -7,11 +7,13 @@
 mod database;
 mod evidence;
 pub mod panics;
+mod proxy;
 pub mod trace;
 mod wait;
 
 #[cfg(feature = "database")]
 pub use database::Database;
 pub use evidence::keep_database;
+pub use proxy::Proxy;
 pub use trace::{publish, skip, used_secret};
 pub use wait::{LIMIT, until, until_ok, until_ok_within, until_within};

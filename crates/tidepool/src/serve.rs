@@ -149,7 +149,7 @@ impl Running {
             let (app, mut stopped) = (running.app.clone(), stopped.clone());
             running.tasks.spawn(async move {
                 tokio::select! {
-                    () = domain::usage::reader::follow(&*app.feed) => {}
+                    () = domain::usage::reader::follow(&*app.feed, &app.db.heartbeats) => {}
                     () = domain::key::watch_quotas(&app) => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }

@@ -40,6 +40,8 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
     remote::memory::describe();
     metrics::describe_gauge!("tidepool_db_connections", "Database connections, open and idle");
     metrics::describe_gauge!("tidepool_db_writers_waiting", "Transactions that wait for SQLite's one writer");
+    metrics::describe_gauge!("tidepool_loop_age_seconds", "Seconds since a loop of this process last did its work");
+    metrics::describe_gauge!("tidepool_clock_skew_seconds", "How far this machine's clock is ahead of the database's");
     metrics::describe_gauge!("tidepool_build_info", "The running build; always 1");
     metrics::gauge!("tidepool_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(Arc::new(move || {

@@ -8,6 +8,7 @@ use base::{Error, Result, When};
 use futures_util::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use store::job_run::{self, JobRun, New, Status};
+use store::lease::Term;
 use store::notice::{Notice, Topic};
 use tokio::sync::watch;
 
@@ -47,7 +48,7 @@ pub(super) async fn begin(
         status: Status::Running,
         message: "",
         holder,
-        lease_until: now + LEASE,
+        lease: Term::of(&app.clock, LEASE),
         created_at: now,
     };
     let mut tx = app.db.begin().await?;
@@ -74,7 +75,7 @@ pub(super) async fn skip(app: &App, job: &Job, slot: Timestamp, holder: &str) ->
         status: Status::Skipped,
         message: "the run before was still going on",
         holder,
-        lease_until: now,
+        lease: Term::of(&app.clock, SignedDuration::ZERO),
         created_at: now,
     };
     let mut tx = app.db.begin().await?;
@@ -131,7 +132,7 @@ async fn lost(app: &App, begun: &Begun, renewed: &watch::Sender<Instant>) {
         tokio::time::sleep(RENEW).await;
         // The lease counts from before the question: the answer may take its time.
         let asked = Instant::now();
-        match job_run::renew(&app.db, begun.id, &begun.holder, app.clock.now() + LEASE).await {
+        match job_run::renew(&app.db, begun.id, &begun.holder, Term::of(&app.clock, LEASE)).await {
             Ok(true) => {
                 failing = 0;
                 renewed.send_replace(asked);
@@ -147,7 +148,7 @@ async fn lost(app: &App, begun: &Begun, renewed: &watch::Sender<Instant>) {
 /// Begins a run in this process, at once. One that goes on already is refused.
 pub async fn run_now(app: &Arc<App>, by: &By, name: &str) -> Result<JobRun> {
     let job = find(name)?;
-    job_run::abandon(&app.db, app.clock.now()).await?;
+    job_run::abandon(&app.db, &app.clock).await?;
     let begun = begin(app, job, None, &base::id::fresh()).await?;
     let begun = begun.ok_or_else(|| Error::conflict("a run of this job is going on"))?;
     audit::record_alone(app, by, Deed::info(Action::ConfigChange, name, "job run by hand")).await?;

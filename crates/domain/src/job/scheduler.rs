@@ -9,6 +9,7 @@ use std::time::Duration;
 use base::Result;
 use jiff::{SignedDuration, Timestamp};
 use store::job_run::JobRun;
+use store::lease::Term;
 use store::{job_run, lease};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -68,15 +69,18 @@ impl Scheduler {
     }
 
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        self.app.db.heartbeats.beat(NAME);
         loop {
-            if let Err(error) = self.tick().await {
-                tracing::error!(%error, "the scheduler cannot look what is due");
+            match self.tick().await {
+                Ok(_) => self.app.db.heartbeats.beat(NAME),
+                Err(error) => tracing::error!(%error, "the scheduler cannot look what is due"),
             }
             tokio::select! {
                 () = tokio::time::sleep(self.timing.look) => {}
                 _ = stop.wait_for(|stop| *stop) => break,
             }
         }
+        self.app.db.heartbeats.end(NAME);
         // What was begun ends with the process; its row says so when its lease has run out.
         let mut runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
         let ended = async { while runs.join_next().await.is_some() {} };
@@ -90,7 +94,7 @@ impl Scheduler {
     pub async fn tick(&self) -> Result<Option<usize>> {
         let now = self.app.clock.now();
         let ttl = SignedDuration::try_from(self.timing.lease).unwrap_or(SignedDuration::from_secs(15));
-        let leads = lease::hold(&self.app.db, NAME, &self.holder, now, now + ttl).await?;
+        let leads = lease::hold(&self.app.db, NAME, &self.holder, Term::of(&self.app.clock, ttl)).await?;
         if self.leads.swap(leads, Ordering::Relaxed) != leads {
             let told = if leads { "this process leads: it lets jobs run" } else { "another process leads" };
             tracing::info!(holder = self.holder, "{told}");
@@ -98,7 +102,7 @@ impl Scheduler {
         if !leads {
             return Ok(None);
         }
-        job_run::abandon(&self.app.db, now).await?;
+        job_run::abandon(&self.app.db, &self.app.clock).await?;
         let mut begun = 0;
         for job in self.jobs {
             let slot = job.when.slot(&self.app.zone, now);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use base::{Error, Kind, Result, Secret};
 use jiff::SignedDuration;
 use remote::llm::{NewKey, RemoteKey};
-use store::{Db, lease};
+use store::Db;
+use store::lease::{self, Term};
 
 use crate::App;
 
@@ -32,8 +33,7 @@ impl Turn {
         let turn = Turn { db: app.db.clone(), name: format!("key:{key}"), holder: base::id::fresh() };
         let began = Instant::now();
         loop {
-            let now = app.clock.now();
-            if lease::hold(&turn.db, &turn.name, &turn.holder, now, now + LONGEST).await? {
+            if lease::hold(&turn.db, &turn.name, &turn.holder, Term::of(&app.clock, LONGEST)).await? {
                 return Ok(turn);
             }
             if began.elapsed() > PATIENCE {

@@ -7,6 +7,7 @@ mod bootstrap_profession_instance;
 mod clean_instance;
 mod clear_webhook;
 mod confine_instance;
+mod holding;
 mod init_instance;
 mod kind;
 mod of_instance;

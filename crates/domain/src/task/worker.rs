@@ -5,7 +5,6 @@
 //! could not renew in time abandons its tasks before anybody else may take them.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,12 +13,14 @@ use base::{Error, Result};
 use futures_util::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use store::lease::{Now, Term};
 use store::notice::{Notice, Topic};
 use store::task::{self, Failure, Held, Status, Task};
 use store::{server, task_log};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
+use super::holding::Holding;
 use super::kind::{Context, Payload as _, Priority, TaskType};
 use super::queue::subject;
 use super::room::Room;
@@ -33,6 +34,9 @@ pub const MOST_ATTEMPTS: i64 = 5;
 
 /// When an outcome that could not be written is tried again.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
+
+/// The name of a worker's heartbeat.
+const LOOP: &str = "worker";
 
 /// How a worker keeps time.
 #[derive(Clone, Copy, Debug)]
@@ -90,10 +94,11 @@ impl Worker {
         let mut running: JoinSet<Ended> = JoinSet::new();
         let mut room = Room::new(self.timing.slots);
         // What this worker holds: what runs, and what ended but is not written down yet.
-        let mut held: HashMap<String, Held> = HashMap::new();
+        let mut held = Holding::default();
         let mut unwritten: Vec<Ended> = vec![];
         let mut renew = tokio::time::interval(self.timing.lease / 3);
         let mut looked_after = Instant::now().checked_sub(self.timing.poll);
+        self.app.db.heartbeats.beat(LOOP);
         while !*stop.borrow() {
             if looked_after.is_none_or(|at| at.elapsed() >= self.timing.poll.min(self.timing.lease)) {
                 looked_after = Some(Instant::now());
@@ -103,9 +108,12 @@ impl Worker {
             }
             // The leases count from before the question.
             let asked = Instant::now();
-            room.hold(held.values().map(|hold| hold.priority));
+            room.hold(held.all().map(|hold| hold.priority));
             let claimed = match self.claim(&handled, &mut room).await {
-                Ok(claimed) => claimed,
+                Ok(claimed) => {
+                    self.app.db.heartbeats.beat(LOOP);
+                    claimed
+                }
                 Err(error) => {
                     tracing::error!(%error, "the task queue cannot be read");
                     vec![]
@@ -113,8 +121,8 @@ impl Worker {
             };
             let busy = !claimed.is_empty() && room.lowest().is_some();
             for (task, hold) in claimed {
-                held.insert(hold.id.clone(), hold.clone());
-                running.spawn(self.start(task, hold, renewal.clone(), asked));
+                let run = running.spawn(self.start(task, hold.clone(), renewal.clone(), asked));
+                held.add(hold, run);
             }
             if busy {
                 // There was something, and there is room: there may be more.
@@ -132,17 +140,18 @@ impl Worker {
                     keep(ended, &mut unwritten);
                     self.finished(&mut unwritten, &mut running, &mut held).await;
                 }
-                _ = renew.tick() => self.renew(&held, &renewed).await,
+                _ = renew.tick() => self.renew(&mut held, &renewed).await,
                 () = told_to_stop(&mut stop) => {}
             }
         }
+        self.app.db.heartbeats.end(LOOP);
         self.wind_down(running, held, unwritten, &renewed, renew).await;
     }
 
     async fn wind_down(
         &self,
         mut running: JoinSet<Ended>,
-        mut held: HashMap<String, Held>,
+        mut held: Holding,
         mut unwritten: Vec<Ended>,
         renewed: &watch::Sender<Instant>,
         mut renew: tokio::time::Interval,
@@ -155,7 +164,7 @@ impl Worker {
                     keep(ended, &mut unwritten);
                     self.finished(&mut unwritten, &mut running, &mut held).await;
                 }
-                _ = renew.tick() => self.renew(&held, renewed).await,
+                _ = renew.tick() => self.renew(&mut held, renewed).await,
                 () = tokio::time::sleep(WRITE_AGAIN), if !unwritten.is_empty() => {
                     self.finished(&mut unwritten, &mut running, &mut held).await;
                 }
@@ -166,10 +175,10 @@ impl Worker {
         // its lease: it was done, and must not be given back as if it was not.
         running.shutdown().await;
         for (hold, _) in unwritten {
-            held.remove(&hold.id);
+            held.release(&hold);
         }
-        for hold in held.into_values() {
-            if let Err(error) = self.give_back(&hold).await {
+        for hold in held.all() {
+            if let Err(error) = self.give_back(hold).await {
                 tracing::warn!(%error, task = hold.id, "not given back; its lease will run out");
             }
         }
@@ -235,7 +244,8 @@ impl Worker {
         let mut claimed = vec![];
         for task in due {
             if room.take(task.priority, task.server_id.as_deref()) {
-                let hold = task::begin(&mut tx, &task, &self.name, now, now + signed(self.timing.lease)).await?;
+                let term = Term::of(&self.app.clock, signed(self.timing.lease));
+                let hold = task::begin(&mut tx, &task, &self.name, now, term).await?;
                 claimed.push((task, hold));
             }
         }
@@ -247,8 +257,8 @@ impl Worker {
 
     /// Fails what dead workers left behind: it is tried again, or dead. What runs here is not: a clock that was set forward
     /// ends no lease that is about to be renewed.
-    async fn take_up_abandoned(&self, held: &HashMap<String, Held>) -> Result<()> {
-        let now = self.app.clock.now();
+    async fn take_up_abandoned(&self, held: &Holding) -> Result<()> {
+        let now = Now::of(&self.app.clock);
         // Looked for without the writer's lock: there is almost never one.
         if !task::any_abandoned(&self.app.db, now).await? {
             return Ok(());
@@ -257,7 +267,7 @@ impl Worker {
         for task in task::lock_abandoned(&mut tx, now, 100).await? {
             let worker = task.worker.clone().unwrap_or_default();
             let hold = Held { id: task.id.clone(), worker, attempt: task.attempts, priority: task.priority };
-            if held.get(&hold.id) == Some(&hold) {
+            if held.has(&hold) {
                 continue;
             }
             let silent = "its worker stopped answering";
@@ -296,12 +306,17 @@ impl Worker {
         }
     }
 
-    async fn renew(&self, held: &HashMap<String, Held>, renewed: &watch::Sender<Instant>) {
+    /// Prolongs what is held. What was lost is dropped where it stands: somebody else is at it, or soon will be.
+    async fn renew(&self, held: &mut Holding, renewed: &watch::Sender<Instant>) {
         // The lease counts from before the question: the answer may take its time.
         let asked = Instant::now();
-        let until = self.app.clock.now() + signed(self.timing.lease);
-        match task::renew(&self.app.db, &self.name, held.keys().map(String::as_str), until).await {
-            Ok(()) => {
+        let term = Term::of(&self.app.clock, signed(self.timing.lease));
+        match task::renew(&self.app.db, &self.name, held.all(), term).await {
+            Ok(lost) => {
+                for lost in &lost {
+                    tracing::warn!(task = lost.id, attempt = lost.attempt, "abandoned: another worker has it by now");
+                    held.abandon(lost);
+                }
                 renewed.send_replace(asked);
             }
             Err(error) => tracing::warn!(%error, "leases could not be renewed"),
@@ -310,25 +325,20 @@ impl Worker {
 
     /// Writes what ended, together where that works and one by one where it does not. What cannot be written
     /// now stays held, and is tried again.
-    async fn finished(
-        &self,
-        unwritten: &mut Vec<Ended>,
-        running: &mut JoinSet<Ended>,
-        held: &mut HashMap<String, Held>,
-    ) {
+    async fn finished(&self, unwritten: &mut Vec<Ended>, running: &mut JoinSet<Ended>, held: &mut Holding) {
         while let Some(ended) = running.try_join_next() {
             keep(ended, unwritten);
         }
         let all = std::mem::take(unwritten);
         if self.write(&all).await.is_ok() {
             for (hold, _) in all {
-                release(held, &hold);
+                held.release(&hold);
             }
             return;
         }
         for one in all {
             match self.write(std::slice::from_ref(&one)).await {
-                Ok(()) => release(held, &one.0),
+                Ok(()) => held.release(&one.0),
                 Err(error) => {
                     tracing::error!(%error, task = one.0.id, "its outcome could not be written yet");
                     unwritten.push(one);
@@ -401,14 +411,9 @@ impl Worker {
 fn keep(ended: Result<Ended, tokio::task::JoinError>, unwritten: &mut Vec<Ended>) {
     match ended {
         Ok(ended) => unwritten.push(ended),
+        // Abandoned by us, and no longer ours to say anything about.
+        Err(error) if error.is_cancelled() => {}
         Err(error) => tracing::error!(%error, "a task's keeper ended; its lease will run out"),
-    }
-}
-
-/// Holds it no more; a later attempt of the same task stays held.
-fn release(held: &mut HashMap<String, Held>, ended: &Held) {
-    if held.get(&ended.id) == Some(ended) {
-        held.remove(&ended.id);
     }
 }
 

@@ -43,6 +43,9 @@ impl Progress {
     }
 }
 
+/// The name of the loader's heartbeat.
+pub(super) const LOOP: &str = "gateway_log";
+
 /// What became of lines.
 enum Written {
     All,
@@ -174,6 +177,8 @@ impl Loader {
         }
         note(&mut tx, of, id, from, lines, now).await?;
         tx.commit().await?;
+        // A long backlog is many batches: the loader that works through it lives.
+        self.db.heartbeats.beat(LOOP);
         Ok(Written::All)
     }
 

@@ -214,9 +214,14 @@ impl Log {
     pub async fn keep(&self) {
         let mut inherited = Instant::now();
         let mut failed = false;
+        let beats = &self.loader.db.heartbeats;
+        beats.beat(loader::LOOP);
         loop {
             tokio::time::sleep(self.timing.load).await;
             let loaded = self.load().await;
+            if loaded.is_ok() {
+                beats.beat(loader::LOOP);
+            }
             if let Err(error) = &loaded
                 && !failed
             {

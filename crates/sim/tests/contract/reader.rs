@@ -269,7 +269,7 @@ async fn crashes(setup: Setup, name: &str) {
                         let zone = Zone::named("UTC").unwrap();
                         let log_kind = LogKind::find(kind).unwrap();
                         let reader = Reader::new(db, Clock::default(), zone, gateway, log_kind, log);
-                        follow(&reader).await;
+                        follow(&reader, &base::Heartbeats::default()).await;
                     });
                     // A life of another length each time: everything that it was doing ends wherever it stands, and its
                     // connections with it.
@@ -444,7 +444,7 @@ async fn alone_a_row_is_there_within_two_seconds() {
     let reader = Arc::new(ours.reader(&bench));
     let following = tokio::spawn({
         let reader = reader.clone();
-        async move { follow(&*reader).await }
+        async move { follow(&*reader, &base::Heartbeats::default()).await }
     });
     for id in 1..=2 {
         numbered(&bench, id, Timestamp::now(), 2, "inst-a", 1).await;

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use base::{Error, Page, Result, Sort};
+use base::{Clock, Error, Page, Result, Sort};
 use domain::embed::Origins;
 use domain::host;
 use futures_util::{StreamExt as _, stream};
@@ -14,7 +14,7 @@ use remote::llm::{Kind, Settings};
 use remote::sso::{self, Provider};
 use store::foreign::{ForeignLog, LogKind};
 use store::seal::Sealer;
-use store::{Db, admin_user, key_check, migrate, server};
+use store::{Db, Dialect, admin_user, key_check, migrate, server};
 
 use crate::config::{Config, Role};
 use crate::keys::Keys;
@@ -192,6 +192,11 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     let known = migrate::known();
     match version {
         Some(version) if version == known => table.good("database", format!("{kind}, schema version {version}")),
+        Some(version) if version > known => {
+            let told =
+                format!("{kind}, schema version {version} of a newer release, which this one ({known}) can work with");
+            table.good("database", told);
+        }
         Some(version) => {
             table.warn("database", format!("{kind}, schema version {version}; the next start brings it to {known}"));
         }
@@ -199,6 +204,14 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
             table.warn("database", format!("{kind}, empty: the first start makes the tables"));
             return Ok(());
         }
+    }
+    clock(&db, table).await?;
+    if let Some(days) = store::usage::zone_of_days(&db).await?.filter(|days| days != config.zone.name()) {
+        let told = format!(
+            "days are of {days}: with {} they are rebuilt at the next start, once no process has another zone",
+            config.zone.name()
+        );
+        table.warn("zone", told);
     }
     match Keys::existing(config)? {
         Some(keys) => {
@@ -213,7 +226,7 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
             if fit {
                 table.good("keys", "the ones this database was made with");
                 let sealer = Sealer::new(&keys.master.key).map_err(operator)?;
-                servers(&db, &sealer, version == Some(known), table).await?;
+                servers(&db, &sealer, version.is_some_and(|version| version >= known), table).await?;
             }
         }
         None => table.bad("keys", "the database is there, and some of its keys are not"),
@@ -221,6 +234,19 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     match admin_user::any(&db).await? {
         true => table.good("administrators", "there is one"),
         false => table.warn("administrators", "none yet: the first start makes one"),
+    }
+    Ok(())
+}
+
+/// This machine's clock beside the database's, by which leases run.
+async fn clock(db: &Db, table: &mut Table) -> Result<()> {
+    if db.dialect() == Dialect::Sqlite {
+        return Ok(());
+    }
+    let skew = store::clock::skew(db, &Clock::default()).await?;
+    match store::clock::excess(skew) {
+        None => table.good("clock", format!("{:.1} s from the database's", skew.as_secs_f64().abs())),
+        Some(off) => table.warn("clock", format!("{off}: keep both by NTP")),
     }
     Ok(())
 }

@@ -233,7 +233,7 @@ on_both! {
         let app = &site.app;
         let began = app.clock.now();
         let mut tx = app.db.begin().await.unwrap();
-        let run = job_run::New { job_name: "log_scan", slot: None, status: job_run::Status::Running, message: "", holder: "h", lease_until: began, created_at: began };
+        let run = job_run::New { job_name: "log_scan", slot: None, status: job_run::Status::Running, message: "", holder: "h", lease: store::lease::Term::until(began), created_at: began };
         let run = job_run::begin(&mut tx, &run).await.unwrap().unwrap();
         let mend = repair::New { rule: "exit_loop", instance_id: &id, status: repair::Status::Running, before: "b", action: "a", after: "", created_at: began };
         let mend = repair::insert(&mut tx, &mend).await.unwrap().unwrap();

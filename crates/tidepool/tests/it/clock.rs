@@ -345,7 +345,7 @@ async fn who_is_frozen_in_a_transaction_holds_nobody_up_for_long() {
         status: store::job_run::Status::Running,
         message: "",
         holder: "frozen",
-        lease_until: now + SignedDuration::from_secs(30),
+        lease: store::lease::Term::until(now + SignedDuration::from_secs(30)),
         created_at: now,
     };
     store::job_run::begin(&mut tx, &new).await.unwrap().unwrap();

@@ -84,7 +84,7 @@ async fn take(site: &Site, id: &str) {
     let now = site.app.clock.now();
     let task = task(site, id).await;
     let mut tx = site.app.db.begin().await.unwrap();
-    store::task::begin(&mut tx, &task, "worker", now, now).await.unwrap();
+    store::task::begin(&mut tx, &task, "worker", now, store::lease::Term::until(now)).await.unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -23,6 +23,7 @@ mod coverage;
 mod database;
 mod day;
 mod envelope;
+mod failover;
 mod fleet;
 mod gateway;
 mod gateway_crash;

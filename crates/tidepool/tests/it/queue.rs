@@ -11,6 +11,7 @@ use domain::task::{self, CleanInstance, Context, Payload, Priority, Run, Status,
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::Tx;
+use store::lease::{Now, Term};
 use tokio::sync::watch;
 
 use crate::kit::Site;
@@ -71,6 +72,7 @@ impl Payload for Probe {
 
 impl Run for Probe {
     async fn run(self, context: Context) -> Result<String> {
+        let _ends = Ends(self.gate.clone());
         context.log("begins").await?;
         if let Some(instance) = &self.instance_id {
             let mut running = RUNNING.lock().unwrap();
@@ -90,6 +92,22 @@ impl Run for Probe {
         }
         context.log("ends").await?;
         Ok("probed".into())
+    }
+}
+
+/// The gates whose probe has ended, in whatever way.
+static ENDED: LazyLock<watch::Sender<HashSet<String>>> = LazyLock::new(|| watch::Sender::new(HashSet::new()));
+
+/// Says that a probe ended, also when it was dropped in the middle.
+struct Ends(Option<String>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if let Some(gate) = self.0.take() {
+            ENDED.send_modify(|ended| {
+                ended.insert(gate);
+            });
+        }
     }
 }
 
@@ -183,7 +201,7 @@ async fn left_behind(site: &Site, instance: &str, lease_until: jiff::Timestamp) 
     let id = task::enqueue(&site.app, &mut tx, &probe(Some(instance)), "test", None).await.unwrap();
     let due = store::task::lock_due(&mut tx, DUE, now).await.unwrap();
     assert_eq!(due[0].id, id.as_str());
-    let held = store::task::begin(&mut tx, &due[0], "a worker that died", now, lease_until).await.unwrap();
+    let held = store::task::begin(&mut tx, &due[0], "a worker that died", now, Term::until(lease_until)).await.unwrap();
     tx.commit().await.unwrap();
     (id, held)
 }
@@ -474,7 +492,7 @@ on_both! {
         // The first renewal comes soon after the start, perhaps only now; the next one in twenty minutes.
         testkit::until("its lease looks as if it was over", async || {
             site.wait(Duration::from_secs(2 * 3600));
-            store::task::any_abandoned(&site.app.db, site.app.clock.now()).await.unwrap()
+            store::task::any_abandoned(&site.app.db, Now::of(&site.app.clock)).await.unwrap()
         })
         .await;
         // Another worker's is taken up in the same look.
@@ -493,13 +511,35 @@ on_both! {
         let mut tx = site.app.db.begin().await.unwrap();
         let now = site.app.clock.now();
         let due = store::task::lock_due(&mut tx, DUE, now).await.unwrap();
-        store::task::begin(&mut tx, &due[0], "w", now, now).await.unwrap();
+        let held = store::task::begin(&mut tx, &due[0], "w", now, Term::until(now)).await.unwrap();
         tx.commit().await.unwrap();
-        let later = now + jiff::SignedDuration::from_secs(60);
-        store::task::renew(&site.app.db, "w", std::iter::empty(), later).await.unwrap();
+        let (db, later) = (&site.app.db, now + jiff::SignedDuration::from_secs(60));
+        store::task::renew(db, "w", [], Term::until(later)).await.unwrap();
         assert_eq!(task::show(&site.app, &id).await.unwrap().lease_until, Some(now), "lost: somebody else may take it");
-        store::task::renew(&site.app.db, "w", [id.as_str()].into_iter(), later).await.unwrap();
+        assert_eq!(store::task::renew(db, "w", [&held], Term::until(later)).await.unwrap(), []);
         assert_eq!(task::show(&site.app, &id).await.unwrap().lease_until, Some(later));
+        // What is not its own any more is said to be lost: another attempt, another worker, a task that ended.
+        let (older, elsewhere) = (store::task::Held { attempt: 0, ..held.clone() }, store::task::Held { id: "nowhere".into(), ..held.clone() });
+        let lost = store::task::renew(db, "w", [&older, &elsewhere], Term::until(later)).await.unwrap();
+        assert_eq!(lost, [older, elsewhere]);
+        assert_eq!(store::task::renew(db, "v", [&held], Term::until(later)).await.unwrap(), [held]);
+    }
+
+    /// A machine that was paused comes back: somebody else has its task, and its own work on it ends at the next renewal.
+    async fn work_whose_lease_is_gone_stops(site: Site) {
+        let gate = gate();
+        let id = enqueue(site, &Probe { gate: Some(gate.clone()), ..probe(None) }).await;
+        let working = work(site, Timing { lease: Duration::from_secs(2), ..QUICK });
+        until(site, &id, Status::Processing).await;
+        let taken = "UPDATE task SET worker = 'somebody else', attempts = attempts + 1 WHERE id = ?";
+        site.app.db.run(taken, store::args![id.as_str()]).await.unwrap();
+        let ended = async { ENDED.subscribe().wait_for(|ended| ended.contains(&gate)).await.map(drop).unwrap() };
+        tokio::time::timeout(testkit::LIMIT, ended).await.expect("it works on without its lease");
+        // Its worker has room again, and says nothing about a task that is not its own.
+        another_look(site).await;
+        let taken = task::show(&site.app, &id).await.unwrap();
+        assert_eq!((taken.status, taken.attempts, taken.failures), (Status::Processing, 2, 0));
+        working.stop().await;
     }
 
     async fn a_task_whose_worker_died_is_taken_up_again_and_that_was_an_attempt(site: Site) {

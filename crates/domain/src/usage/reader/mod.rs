@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use base::{Clock, Error, Kind, PerUsd, Result, Secret, Zone};
+use base::{Clock, Error, Heartbeats, Kind, PerUsd, Result, Secret, Zone};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use jiff::{SignedDuration, Timestamp};
@@ -275,8 +275,9 @@ impl Inner {
 }
 
 /// Reads for as long as it runs, so that a row is in our numbers soon after it is visible.
-pub async fn follow(feed: &dyn Feed) {
+pub async fn follow(feed: &dyn Feed, beats: &Heartbeats) {
     loop {
+        beats.beat("usage");
         feed.pull().await;
         tokio::time::sleep(EVERY).await;
     }

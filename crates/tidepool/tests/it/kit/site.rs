@@ -58,6 +58,8 @@ pub struct Options {
     pub webhooks: Option<&'static str>,
     /// The windows of all instances have one origin.
     pub share_window: bool,
+    /// How long PostgreSQL is waited for.
+    pub limits: Option<store::Limits>,
 }
 
 /// The LLM gateway of a site.
@@ -99,7 +101,7 @@ impl Site {
 
     pub async fn with(database: Database, options: Options) -> Site {
         trace::logs();
-        let db = Db::open(&database.url).await.unwrap();
+        let db = Db::open_with(&database.url, options.limits.unwrap_or_default()).await.unwrap();
         migrate::run(&db).await.unwrap();
         store::model::fill(&db, Clock::default().now()).await.unwrap();
         let listeners =

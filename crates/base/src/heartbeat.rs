@@ -1,0 +1,60 @@
+//! Heartbeats of the loops that a process needs: each says when it last did its work, so that a loop that hangs is seen.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A loop without a heartbeat for so long is dead. Every loop does its work at least every few seconds.
+pub const DEAD_AFTER: Duration = Duration::from_secs(60);
+
+/// The loops of one process, by name. A loop is listed from its first beat until it ends on purpose: one that panicked stays, and
+/// is dead a minute later.
+#[derive(Clone, Debug, Default)]
+pub struct Heartbeats(Arc<Mutex<BTreeMap<&'static str, Instant>>>);
+
+impl Heartbeats {
+    /// Says that the loop did its work just now. A loop also calls this once before its first round.
+    pub fn beat(&self, name: &'static str) {
+        self.beat_at(name, Instant::now());
+    }
+
+    pub fn beat_at(&self, name: &'static str, at: Instant) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, at);
+    }
+
+    /// Says that the loop was told to end: nobody expects it to beat.
+    pub fn end(&self, name: &'static str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    /// Every loop, and how long ago it beat.
+    pub fn ages(&self) -> Vec<(&'static str, Duration)> {
+        let beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        beats.iter().map(|(name, at)| (*name, at.elapsed())).collect()
+    }
+
+    /// The loops that are dead, and how long ago each beat.
+    pub fn dead(&self) -> Vec<(&'static str, Duration)> {
+        self.ages().into_iter().filter(|(_, age)| *age > DEAD_AFTER).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_dead_a_minute_after_its_last_beat_unless_it_ended_on_purpose() {
+        let beats = Heartbeats::default();
+        let long_ago = Instant::now().checked_sub(DEAD_AFTER + Duration::from_secs(1)).unwrap();
+        beats.beat("worker");
+        beats.beat_at("scheduler", long_ago);
+        beats.beat_at("notices", long_ago);
+        let names = |loops: Vec<(&'static str, Duration)>| loops.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(beats.ages()), ["notices", "scheduler", "worker"]);
+        assert_eq!(names(beats.dead()), ["notices", "scheduler"]);
+        beats.end("notices");
+        beats.clone().beat("scheduler");
+        assert_eq!(names(beats.dead()), Vec::<&str>::new());
+    }
+}
