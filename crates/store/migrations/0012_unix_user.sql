@@ -1,3 +1,4 @@
+-- oldest: 11
 -- Whose user and home an instance has on its server, and the Unix users that the platform made.
 
 -- none: it is not on its server. unknown: nobody has looked yet. own: user and home were made by the platform, for it alone.

@@ -1,3 +1,4 @@
+-- oldest: 11
 -- How the program of an instance is confined on its server, and what it takes there. No row: nobody has looked yet.
 CREATE TABLE cell (
     instance_id  {text} PRIMARY KEY NOT NULL REFERENCES instance (id),

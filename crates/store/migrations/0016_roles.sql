@@ -1,3 +1,4 @@
+-- oldest: 11
 -- Who asked for a task. Its source is a label, which whoever asks may choose.
 ALTER TABLE task ADD COLUMN operator {text} NOT NULL DEFAULT 'System';
 

@@ -1,3 +1,4 @@
+-- oldest: 11
 -- The second factor of an employee or administrator: a secret that is shared with an authenticator app. No row: none was ever set up.
 CREATE TABLE second_factor (
     account_id     {text} NOT NULL PRIMARY KEY,

@@ -1,3 +1,4 @@
+-- oldest: 11
 -- What the cell in an instance's unit leaves open, as it was written last: beside what it was asked to leave open, which the unit follows
 -- by a task that may fail.
 ALTER TABLE cell ADD COLUMN openings_written {text} NOT NULL DEFAULT '';

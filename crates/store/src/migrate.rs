@@ -1,4 +1,8 @@
 //! Brings the schema up to date: numbered steps, in one transaction, under a lock.
+//!
+//! A step that only adds begins with `-- oldest: N`: processes that know the schema up to N work on beside it, and may start beside it.
+//! So the replicas of an installation can be replaced one by one. `schema_step` keeps that number for whoever does not know the step.
+//! Releases before it read `schema_version` alone, and refuse what they find there: a step that they can live with is not written there.
 
 use crate::db::{Conn, Lock, Number};
 use crate::{Db, Dialect, Error, Result, args, record};
@@ -31,55 +35,129 @@ pub fn known() -> i64 {
     STEPS.last().map_or(0, |(version, _, _)| *version)
 }
 
-record! { pub struct Applied { pub version: i64 } }
+/// The longest that one statement of a migration may take.
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(3600);
+
+record! { struct Applied { version: i64, oldest: i64 } }
+
+/// Every applied step, with the oldest version that works with it: its own, where nobody said otherwise.
+const APPLIED: &str = "SELECT v.version AS version, COALESCE(s.oldest, v.version) AS oldest FROM schema_version v \
+    LEFT JOIN schema_step s ON s.version = v.version \
+    UNION SELECT version, oldest FROM schema_step";
 
 /// Runs what is missing; returns the versions that were applied. Safe to run by several processes at once.
 pub async fn run(db: &Db) -> Result<Vec<i64>> {
-    if version(db).await? == Some(known()) {
-        return Ok(vec![]);
+    if let Some(done) = applied(db).await? {
+        refuse_newer(&done)?;
+        if STEPS.iter().all(|(version, ..)| has(&done, *version)) {
+            return Ok(vec![]);
+        }
     }
     let mut tx = db.begin().await?;
+    // A step may fill a column of a large table, and whoever comes second waits for all of them.
+    tx.set_limit(LONGEST);
     tx.lock(Lock::Migrate).await?;
-    tx.script("CREATE TABLE IF NOT EXISTS schema_version (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, applied_at {int} NOT NULL)")
-        .await?;
-    let done: Vec<Applied> = tx.all("SELECT version FROM schema_version", args![]).await?;
-    refuse_newer(done.iter().map(|a| a.version).max())?;
+    tx.script(
+        "CREATE TABLE IF NOT EXISTS schema_version (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, applied_at {int} NOT NULL);
+         CREATE TABLE IF NOT EXISTS schema_step (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, oldest {int} NOT NULL, applied_at {int} NOT NULL)",
+    )
+    .await?;
+    let done: Vec<Applied> = tx.all(APPLIED, args![]).await?;
+    refuse_newer(&done)?;
+    let newest: Option<Number> =
+        tx.first("SELECT MAX(version) AS n FROM schema_version HAVING COUNT(*) > 0", args![]).await?;
+    let mut seen_by_all = newest.map_or(0, |newest| newest.n);
     let mut applied = vec![];
     for (version, name, sql) in STEPS {
-        if done.iter().any(|a| a.version == *version) {
+        if has(&done, *version) {
             continue;
         }
         tx.script(sql).await?;
-        let sql = "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)";
-        tx.run(sql, args![*version, *name, jiff::Timestamp::now()]).await?;
+        let (oldest, now) = (oldest(*version, sql), jiff::Timestamp::now());
+        let step = "INSERT INTO schema_step (version, name, oldest, applied_at) VALUES (?, ?, ?, ?)";
+        tx.run(step, args![*version, *name, oldest, now]).await?;
+        if oldest > seen_by_all {
+            let step = "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)";
+            tx.run(step, args![*version, *name, now]).await?;
+            seen_by_all = *version;
+        }
         applied.push(*version);
     }
     tx.commit().await?;
     Ok(applied)
 }
 
-/// The newest applied version; `None` for a database that has no schema yet.
+/// The newest applied version; `None` for a database that has no schema yet. One that this binary cannot work with is an error.
 pub async fn version(db: &Db) -> Result<Option<i64>> {
-    let exists = match db.dialect() {
-        Dialect::Sqlite => "SELECT COUNT(*) AS n FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'",
-        Dialect::Postgres => {
-            "SELECT COUNT(*) AS n FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'schema_version'"
-        }
-    };
-    let exists: Number = Conn::from(db).one(exists, args![]).await?;
-    if exists.n == 0 {
-        return Ok(None);
-    }
-    let newest: Option<Applied> =
-        db.first("SELECT version FROM schema_version ORDER BY version DESC LIMIT 1", args![]).await?;
-    let newest = newest.map(|a| a.version);
-    refuse_newer(newest)?;
-    Ok(newest)
+    let Some(done) = applied(db).await? else { return Ok(None) };
+    refuse_newer(&done)?;
+    Ok(done.iter().map(|step| step.version).max())
 }
 
-fn refuse_newer(found: Option<i64>) -> Result<()> {
-    match found {
-        Some(found) if found > known() => Err(Error::Newer { found, known: known() }),
-        _ => Ok(()),
+async fn applied(db: &Db) -> Result<Option<Vec<Applied>>> {
+    if !exists(db, "schema_version").await? {
+        return Ok(None);
+    }
+    if exists(db, "schema_step").await? {
+        return db.all(APPLIED, args![]).await.map(Some);
+    }
+    db.all("SELECT version, version AS oldest FROM schema_version", args![]).await.map(Some)
+}
+
+async fn exists(db: &Db, table: &str) -> Result<bool> {
+    let sql = match db.dialect() {
+        Dialect::Sqlite => "SELECT COUNT(*) AS n FROM sqlite_master WHERE type = 'table' AND name = ?",
+        Dialect::Postgres => {
+            "SELECT COUNT(*) AS n FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = ?"
+        }
+    };
+    let found: Number = Conn::from(db).one(sql, args![table]).await?;
+    Ok(found.n > 0)
+}
+
+fn has(done: &[Applied], version: i64) -> bool {
+    done.iter().any(|step| step.version == version)
+}
+
+/// The oldest version that works with a step: its own, unless it begins with a line that says otherwise.
+fn oldest(version: i64, sql: &str) -> i64 {
+    let first = sql.lines().next().and_then(|line| line.strip_prefix("-- oldest: "));
+    first.and_then(|number| number.trim().parse().ok()).unwrap_or(version)
+}
+
+/// Whether this binary can work with what others applied.
+fn refuse_newer(done: &[Applied]) -> Result<()> {
+    let known = known();
+    match done.iter().find(|step| step.version > known && step.oldest > known) {
+        Some(step) => Err(Error::Newer { found: step.version, known }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_the_oldest_version_only_adds() {
+        for (version, name, sql) in STEPS {
+            let oldest = oldest(*version, sql);
+            assert!(oldest <= *version, "{version} {name}");
+            if oldest == *version {
+                continue;
+            }
+            let bare: String =
+                sql.lines().map(|line| line.split("--").next().unwrap_or_default()).collect::<Vec<_>>().join(" ");
+            for statement in bare.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
+                let allowed =
+                    ["CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX ", "ALTER TABLE ", "UPDATE ", "INSERT "];
+                assert!(allowed.iter().any(|begin| statement.starts_with(begin)), "{version} {name}: {statement}");
+                if statement.starts_with("ALTER TABLE ") {
+                    assert!(statement.contains(" ADD COLUMN "), "{version} {name}: {statement}");
+                    let filled = !statement.contains("NOT NULL") || statement.contains("DEFAULT");
+                    assert!(filled, "{version} {name}: older processes do not name the column: {statement}");
+                }
+            }
+        }
     }
 }

@@ -27,13 +27,28 @@ on_both! {
         site.admin.raw(reqwest::Method::GET, "/readyz").refused("5030").await;
     }
 
+    /// A newer release has added to the schema: this one works on and may start again, unless the step says that it is too old.
+    async fn a_newer_schema_that_only_adds_is_lived_with(site: Site) {
+        let db = &site.app.db;
+        let newer = "INSERT INTO schema_step (version, name, oldest, applied_at) VALUES (?, 'from the future', ?, 0)";
+        let known = migrate::known();
+        db.run(newer, store::args![known + 1, known]).await.unwrap();
+        assert!(migrate::run(db).await.unwrap().is_empty());
+        assert_eq!(migrate::version(db).await.unwrap(), Some(known + 1));
+        assert_eq!(site.admin.raw(reqwest::Method::GET, "/readyz").ok().await["schema_version"], known + 1);
+        db.run(newer, store::args![known + 2, known + 1]).await.unwrap();
+        let error = migrate::run(db).await.unwrap_err().to_string();
+        assert!(error.contains("newer binary"), "{error}");
+        site.admin.raw(reqwest::Method::GET, "/readyz").refused("5030").await;
+    }
+
     async fn every_table_is_listed(site: Site) {
         let sql = match site.app.db.dialect() {
             store::Dialect::Sqlite => "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
             store::Dialect::Postgres => "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = current_schema()",
         };
         let mut names: Vec<String> = site.app.db.all::<TableName>(sql, vec![]).await.unwrap().into_iter().map(|t| t.name).collect();
-        names.retain(|n| n != "schema_version");
+        names.retain(|n| n != "schema_version" && n != "schema_step");
         let mut listed: Vec<String> = store::table::TABLES.iter().map(|t| (*t).to_owned()).collect();
         names.sort();
         listed.sort();
@@ -90,6 +105,28 @@ async fn replicas_that_start_together_migrate_once_sqlite() {
 async fn replicas_that_start_together_migrate_once_postgres() {
     if let Some(database) = Database::postgres("database::replicas").await {
         many_start_at_once(database).await;
+    }
+}
+
+/// What an older release reads of the schema's version: nothing newer than it knows, where all that is newer only adds.
+async fn an_older_release_finds_its_version(database: Database) {
+    let db = crate::kit::database_before(12, &database.url).await;
+    assert_eq!(migrate::run(&db).await.unwrap().first(), Some(&12));
+    assert!(migrate::run(&db).await.unwrap().is_empty());
+    let seen: Vec<Counted> = db.all("SELECT MAX(version) AS n FROM schema_version", vec![]).await.unwrap();
+    assert_eq!(seen[0].n, 11, "of steps that it can live with it reads nothing");
+    assert_eq!(migrate::version(&db).await.unwrap(), Some(migrate::known()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_release_finds_its_version_sqlite() {
+    an_older_release_finds_its_version(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_release_finds_its_version_postgres() {
+    if let Some(database) = Database::postgres("database::an_older_release").await {
+        an_older_release_finds_its_version(database).await;
     }
 }
 

@@ -10,15 +10,15 @@ use super::call::Origin;
 pub const BIN: &str = env!("CARGO_BIN_EXE_tidepool");
 
 /// A command of the binary in `folder`, with nothing of our environment but what is given.
-fn command(folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(BIN);
+fn command(binary: &str, folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(binary);
     command.args(args).current_dir(folder).env_clear().envs(environment.iter().copied());
     command
 }
 
 /// Runs a command to its end.
 pub fn run(folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> Output {
-    command(folder, args, environment).stdin(Stdio::null()).output().unwrap()
+    command(BIN, folder, args, environment).stdin(Stdio::null()).output().unwrap()
 }
 
 /// A server that was started, and is killed when the test forgets it.
@@ -36,16 +36,21 @@ pub struct Process {
 impl Process {
     /// Starts `serve` in `folder` (its data in `folder/data`) on free ports; does not wait.
     pub fn serve(folder: &Path, environment: &[(&str, &str)]) -> Process {
-        Process::start(folder, environment, tempfile::tempfile().unwrap())
+        Process::start(BIN, folder, environment, tempfile::tempfile().unwrap())
+    }
+
+    /// The same with the binary of another release.
+    pub fn serve_with(binary: &str, folder: &Path, environment: &[(&str, &str)]) -> Process {
+        Process::start(binary, folder, environment, tempfile::tempfile().unwrap())
     }
 
     /// The same, with its log at the end of `folder/log`.
     pub fn serve_logging(folder: &Path, environment: &[(&str, &str)]) -> Process {
         let log = OpenOptions::new().create(true).read(true).append(true).open(folder.join("log")).unwrap();
-        Process::start(folder, environment, log)
+        Process::start(BIN, folder, environment, log)
     }
 
-    fn start(folder: &Path, environment: &[(&str, &str)], err: File) -> Process {
+    fn start(binary: &str, folder: &Path, environment: &[(&str, &str)], err: File) -> Process {
         let [employee, admin, gateway, embed] = [(); 4].map(|()| format!("127.0.0.1:{}", super::free_port()));
         let own = [
             ("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()),
@@ -55,7 +60,7 @@ impl Process {
             ("TIDEPOOL_LOCAL_SERVER", "true"),
         ];
         let out = tempfile::tempfile().unwrap();
-        let child = command(folder, &["serve"], &[&own, environment].concat())
+        let child = command(binary, folder, &["serve"], &[&own, environment].concat())
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
             .stderr(err.try_clone().unwrap())

@@ -1,4 +1,4 @@
-//! What needs the real OpenClaw and too much time or space for every run: `make test-real`.
+//! What needs the real OpenClaw, or an older release of our own, and too much time or space for every run: `make test-real`.
 
 mod bot;
 mod browser;
@@ -6,6 +6,7 @@ mod cell_cost;
 mod gateway;
 mod hostile;
 mod neighbour;
+mod rolling;
 mod rules;
 mod stranger;
 mod tools;
