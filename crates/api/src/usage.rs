@@ -59,7 +59,8 @@ pub struct Freshness {
 
 impl Freshness {
     pub fn new(api: &Api, as_of: AsOf) -> Freshness {
-        Freshness { as_of: api.zone().show(as_of.at), stale: as_of.stale }
+        // While the days are rebuilt for another zone, some are of the one before.
+        Freshness { as_of: api.zone().show(as_of.at), stale: as_of.stale || api.app.db.days_pending() }
     }
 }
 

@@ -38,6 +38,7 @@ pub mod profession;
 pub mod quota;
 pub mod relay;
 pub mod repair;
+pub mod replica;
 pub mod second_factor;
 pub mod server;
 pub mod session;

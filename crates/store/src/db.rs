@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::{Heartbeats, Secret};
@@ -48,6 +48,8 @@ pub struct Db {
     pub heartbeats: Heartbeats,
     /// How long PostgreSQL is waited for.
     pub(crate) limits: Limits,
+    /// Whether the days are still being rebuilt for the zone of this process.
+    days_pending: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug)]
@@ -124,7 +126,17 @@ impl Db {
             waiting: Arc::default(),
             heartbeats: Heartbeats::default(),
             limits,
+            days_pending: Arc::default(),
         }
+    }
+
+    /// Whether sums of days are still of another zone: the quarters of an hour answer in their place.
+    pub fn days_pending(&self) -> bool {
+        self.days_pending.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_days_pending(&self, pending: bool) {
+        self.days_pending.store(pending, Ordering::Relaxed);
     }
 
     pub fn dialect(&self) -> Dialect {

@@ -29,6 +29,10 @@ pub enum Error {
         "{0} is not the key that this database was made with: give every process the same keys (or, to change them on purpose, use `tidepool db rekey`)"
     )]
     OtherKey(&'static str),
+    #[error(
+        "TIDEPOOL_TIMEZONE is {ours} here, and {theirs} in processes that are running: give every process the same zone (or, to change it on purpose, stop all of them first)"
+    )]
+    OtherZone { ours: String, theirs: String },
     #[error("{0}")]
     Refused(String),
     #[error("{0}: {1}")]

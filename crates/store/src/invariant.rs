@@ -106,6 +106,11 @@ pub const RULES: &[Rule] = &[
             SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.type = 'clean_instance' AND t.created_at >= b.ended_at)",
     },
     Rule {
+        name: "processes that serve at the same time have one zone of days",
+        sql: "SELECT a.name AS id FROM replica a JOIN replica b ON a.zone <> b.zone \
+            WHERE a.started_at <= b.lease_until AND b.started_at <= a.lease_until",
+    },
+    Rule {
         name: "every claim enqueued its task",
         sql: "SELECT b.id AS id FROM binding b WHERE b.origin <> 'assigned' AND NOT EXISTS ( \
             SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.user_id = b.user_id AND t.created_at >= b.created_at \

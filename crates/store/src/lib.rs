@@ -43,6 +43,7 @@ pub mod profession;
 pub mod quota_grant;
 pub mod rekey;
 pub mod repair;
+pub mod replica;
 pub mod request_log;
 pub mod row;
 pub mod seal;

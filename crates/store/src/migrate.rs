@@ -27,6 +27,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (16, "roles", include_str!("../migrations/0016_roles.sql")),
     (17, "second_factor", include_str!("../migrations/0017_second_factor.sql")),
     (18, "cell_written", include_str!("../migrations/0018_cell_written.sql")),
+    (20, "replica", include_str!("../migrations/0020_replica.sql")),
     (21, "queue", include_str!("../migrations/0021_queue.sql")),
 ];
 

@@ -53,6 +53,7 @@ pub const TABLES: &[&str] = &[
     "alert",
     "spend_day",
     "ticket",
+    "replica",
 ];
 
 /// Tables whose key counts up by itself.

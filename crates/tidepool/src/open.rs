@@ -13,6 +13,7 @@ use domain::embed::Embed;
 use domain::hashing::Hasher;
 use domain::quota::Quotas;
 use domain::relay::Sockets;
+use domain::replica::{self, Replica};
 use domain::token::{Audience, TokenKey};
 use domain::usage::{Feed, Local};
 use gateway::log::{Log, Timing};
@@ -37,6 +38,8 @@ pub struct Opened {
     pub applied: Vec<i64>,
     /// The embedded gateway's log, and the folder by which this process's grants of quotas are known.
     pub log: Option<Arc<Log>>,
+    /// The place of a process that serves among the others.
+    pub replica: Option<Replica>,
     _in_use: Option<InUse>,
 }
 
@@ -53,9 +56,9 @@ pub async fn serving(config: &Config) -> Result<Opened> {
         Some(_) => config.runs(Role::Employee),
     };
     let folder = config.data_dir.join("gateway");
-    let opened = open_with(config, reserves.then_some(folder)).await?;
+    let mut opened = open_with(config, reserves.then_some(folder)).await?;
     // Here only: a command in somebody's shell may have another zone than the server.
-    domain::usage::fit_zone(&opened.app).await?;
+    opened.replica = Some(replica::join(&opened.app, env!("CARGO_PKG_VERSION")).await.map_err(operator)?);
     Ok(opened)
 }
 
@@ -124,7 +127,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
             webhooks: Some(&config.employee.public_url).filter(|url| url.is_https()).map(|url| url.join("")),
         },
     };
-    Ok(Opened { app: Arc::new(app), applied, log, _in_use: in_use })
+    Ok(Opened { app: Arc::new(app), applied, log, replica: None, _in_use: in_use })
 }
 
 /// Opens nothing but the database, and marks it as being in use.

@@ -70,13 +70,14 @@ pub struct Running {
 }
 
 impl Running {
-    pub async fn start(config: &Config, opened: Opened) -> Result<Running> {
+    pub async fn start(config: &Config, mut opened: Opened) -> Result<Running> {
         let metrics = telemetry::metrics()?;
         let (stop, stopped) = watch::channel(false);
         let (stop_gateway, gateway_stopped) = watch::channel(false);
         let (stop_quotas, quotas_stopped) = watch::channel(false);
         let log = opened.log.clone();
         let serves_gateway = log.is_some() && config.gateway.foreign.is_none();
+        let replica = opened.replica.take();
         let mut running = Running {
             app: opened.app.clone(),
             urls: vec![],
@@ -88,6 +89,18 @@ impl Running {
             stop_quotas,
             _opened: opened,
         };
+        if let Some(replica) = replica {
+            let (app, mut stopped) = (running.app.clone(), stopped.clone());
+            running.tasks.spawn(async move {
+                tokio::select! {
+                    () = replica.keep(&app) => {}
+                    _ = stopped.wait_for(|stop| *stop) => {}
+                }
+                if let Err(error) = replica.leave(&app).await {
+                    tracing::warn!(%error, "this process is still listed; its lease will run out");
+                }
+            });
+        }
         // Before the sides: nobody claims what an older release put into a pool and this one does not offer.
         domain::assistant::isolation::withdraw(&running.app).await?;
         // Before the sides: whoever sees them ready finds the gateway there.

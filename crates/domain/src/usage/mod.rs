@@ -28,11 +28,3 @@ pub fn first_day(app: &crate::App, days: i64) -> jiff::civil::Date {
     let back = jiff::Span::new().days(days.clamp(1, MAX_DAYS) - 1);
     app.zone.date(app.clock.now()).saturating_sub(back)
 }
-
-/// Makes the sums of days anew if they were made in another zone than the configured one.
-pub async fn fit_zone(app: &crate::App) -> base::Result<()> {
-    if store::usage::zone_of_days(&app.db).await?.as_deref() != Some(app.zone.name()) {
-        store::usage::make_days(&app.db, &app.zone).await?;
-    }
-    Ok(())
-}

@@ -3,6 +3,7 @@
 //! The sums are facts about rows; whose use they are is decided when somebody asks, from the bindings of that
 //! moment. Any span of time is days, quarters of an hour at its ends, and single rows where it begins or ends within one.
 
+mod days;
 mod span;
 
 use std::collections::BTreeMap;
@@ -11,10 +12,11 @@ use base::Zone;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::db::{Number, Record, Row, Value};
+use crate::db::{Record, Row, Value};
 use crate::request_log::{NewRequest, REFUND, SUCCESS};
 use crate::row::storable;
 use crate::{Conn, Db, Result, Tx, args, record};
+pub use days::{Rebuild, begin_rebuild, make_days, rebuild_some, zone_of_days};
 use span::cut;
 pub use span::{SLOT_MS, Span, second_of, slot_of};
 
@@ -140,8 +142,9 @@ type Key = (String, i64, String, String);
 
 /// Adds rows to the sums. The keys are written in one order everywhere, so that two processes cannot block each other.
 pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> Result<()> {
-    // While the days are made anew, nothing is added to them.
+    // While a token's days are rebuilt, nothing is added to them.
     tx.lock_shared(crate::db::Lock::UsageDays).await?;
+    days::refuse_other_zone(tx, zone).await?;
     let mut slots: BTreeMap<Key, Sums> = BTreeMap::new();
     for request in requests {
         let slot = slot_of(request.created_at).as_millisecond();
@@ -203,7 +206,7 @@ fn date_of(zone: &Zone, slot: i64) -> String {
 
 /// A token's sums within a span, by day, model and provider. Days before `together` come as one, without a date.
 pub async fn of_token(db: &Db, zone: &Zone, token: &str, span: Span, together: Option<Date>) -> Result<Vec<Group>> {
-    let cut = cut(zone, span);
+    let cut = if db.days_pending() { cut(zone, span).without_days(zone) } else { cut(zone, span) };
     let mut groups: BTreeMap<(String, String, String), Sums> = BTreeMap::new();
     let early = |date: &str| together.is_some_and(|d| date < d.to_string().as_str());
     if let Some((first, last)) = cut.days {
@@ -380,12 +383,6 @@ pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>, m
 
 record! { struct Setting { value: String } }
 
-/// The zone that the days were made in.
-pub async fn zone_of_days(db: &Db) -> Result<Option<String>> {
-    let zone: Option<Setting> = db.first("SELECT value FROM setting WHERE name = 'usage_zone'", args![]).await?;
-    Ok(zone.map(|z| z.value))
-}
-
 /// Since when the rows of the log are kept: older ones are sums only.
 pub async fn rows_since(db: &Db) -> Result<Timestamp> {
     let since: Option<Setting> =
@@ -399,35 +396,4 @@ pub async fn keep_rows_since(db: &Db, since: Timestamp) -> Result<()> {
     let sql = "INSERT INTO setting (name, value) VALUES ('request_log_since', ?) \
         ON CONFLICT (name) DO UPDATE SET value = excluded.value";
     db.run(sql, args![since.as_millisecond().to_string()]).await.map(drop)
-}
-
-/// Makes the days anew from the quarters of an hour, for another zone.
-pub async fn make_days(db: &Db, zone: &Zone) -> Result<()> {
-    let mut tx = db.begin().await?;
-    tx.lock(crate::db::Lock::UsageDays).await?;
-    tx.run("DELETE FROM usage_daily", args![]).await?;
-    let ends = "SELECT MIN(slot) AS n FROM usage_slot HAVING COUNT(*) > 0";
-    let first: Option<Number> = tx.first(ends, args![]).await?;
-    let last: Option<Number> = tx.first("SELECT MAX(slot) AS n FROM usage_slot HAVING COUNT(*) > 0", args![]).await?;
-    if let (Some(first), Some(last)) = (first, last) {
-        let at = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MIN);
-        let (mut date, end) = (zone.date(at(first.n)), zone.date(at(last.n)));
-        while date <= end {
-            let (from, to) = zone.span(date);
-            let sql = format!(
-                "INSERT INTO usage_daily (date, token_name, model, provider, requests, errors, prompt_tokens, completion_tokens, quota) \
-                 SELECT '{date}', token_name, model, provider, {TOTALS} FROM usage_slot WHERE slot >= ? AND slot < ? \
-                 GROUP BY token_name, model, provider"
-            );
-            tx.run(&sql, args![from, to]).await?;
-            date = date.tomorrow().unwrap_or(Date::MAX);
-            if date == Date::MAX {
-                break;
-            }
-        }
-    }
-    let sql = "INSERT INTO setting (name, value) VALUES ('usage_zone', ?) \
-        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    tx.run(sql, args![zone.name()]).await?;
-    tx.commit().await
 }

@@ -44,6 +44,17 @@ pub(super) struct Cut {
     pub rows: Vec<(Timestamp, Timestamp)>,
 }
 
+impl Cut {
+    /// The same with quarters of an hour in place of days: for the time in which the days are of another zone.
+    pub fn without_days(mut self, zone: &Zone) -> Cut {
+        if let Some((first, last)) = self.days.take() {
+            let begin = |date: Option<Date>, else_at| date.map_or(else_at, |date| zone.span(date).0);
+            push(&mut self.slots, begin(first, Timestamp::MIN), begin(last, Timestamp::MAX));
+        }
+        self
+    }
+}
+
 pub(super) fn cut(zone: &Zone, span: Span) -> Cut {
     let mut cut = cut_plain(zone, span);
     let one = |at: Timestamp| (at, at + SignedDuration::from_millis(1));

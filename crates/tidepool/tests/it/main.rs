@@ -59,3 +59,4 @@ mod sso;
 mod storm;
 mod talk;
 mod usage;
+mod zones;
