@@ -9,6 +9,8 @@ Employees claim, talk and give back, administrators make accounts and change ins
   clock                        the wall clock of all processes jumps forth and back (libfaketime)
   a provider that bills        people hang up at any moment, and SIGTERM at the end: no less is counted than was billed
   a backlog                    10,000 background tasks of sick servers: a revoked user's key is off within 5 s
+  silence                      connections to the database that are neither answered nor closed (a failover), replicas that stand still
+                               (SIGSTOP), replicas with clocks a minute apart (not with --short)
   hosts                        servers crash and lose their cable (testbed/hosts.sh; not with --short)
 
 Afterwards everything is started once more, and must come to rest: every write that was answered is there, the invariants hold,
@@ -37,7 +39,7 @@ from typing import Any
 
 sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
-from suite import backlog, invariants, processes, strangers
+from suite import backlog, invariants, outage, processes, strangers
 from suite.biller import Biller, leave_all
 from suite.machine import TESTBED
 from suite.site import ADMIN_EMAIL, Refused, Replica, Server, Site, call, enter_namespace, keys, remove, room
@@ -480,7 +482,7 @@ def beside_a_backlog(binary: Path, folder: Path, _seconds: float, _chance: rando
         gateway, sick = backlog.LiteLlm(), backlog.Sick(backlog.SERVERS)
         stack.callback(gateway.close)
         stack.callback(sick.close)
-        site = Site(binary, folder, stack, 2, backlog.settings(gateway), backlog.TABLES)
+        site = Site(binary, folder, stack, 2, backlog.settings(gateway), tables=backlog.TABLES)
         token = site.login(site.replicas[0].admin)
         backlog.fleet(site, token, sick, folder)
         wrong, numbers = backlog.revoke_beside(site, token, gateway)
@@ -491,7 +493,20 @@ def beside_a_backlog(binary: Path, folder: Path, _seconds: float, _chance: rando
     return not wrong
 
 
-ROUNDS = [on_postgres, on_a_full_disk, on_a_jumping_clock, among_strangers, with_a_billing_provider, beside_a_backlog, with_hosts]
+def with_black_holes(*given: Any) -> bool:
+    return outage.with_black_holes(*given, sys.modules[__name__])
+
+
+def with_paused_processes(*given: Any) -> bool:
+    return outage.with_paused_processes(*given, sys.modules[__name__])
+
+
+def with_clocks_apart(*given: Any) -> bool | None:
+    return outage.with_clocks_apart(*given, sys.modules[__name__])
+
+
+IN_EVERY_RUN = [on_postgres, on_a_full_disk, on_a_jumping_clock, among_strangers, with_a_billing_provider, beside_a_backlog]
+ROUNDS = [*IN_EVERY_RUN, with_hosts, with_black_holes, with_paused_processes, with_clocks_apart]
 
 
 def main(arguments: list[str]) -> int:
@@ -499,12 +514,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("binary", type=Path)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--round", help="this one alone, by a part of its name")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     chosen = parser.parse_args(arguments)
     enter_namespace()
     processes.stop_on_signals()
     chance = random.Random(chosen.seed)
-    rounds = ROUNDS[:-1] if chosen.short else ROUNDS
+    rounds = IN_EVERY_RUN if chosen.short and not chosen.round else ROUNDS
+    rounds = [one for one in rounds if not chosen.round or chosen.round in one.__name__]
     seconds = 10.0 if chosen.short else 45.0
     over = time.monotonic() + (0 if chosen.short else chosen.minutes * 60)
     print(f"seed {chosen.seed}", flush=True)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -145,8 +146,9 @@ def keys() -> dict[str, str]:
 class Site:
     """Some replicas on one PostgreSQL, with an administrator. Everything ends with the stack."""
 
-    def __init__(self, binary: Path, folder: Path, stack: ExitStack, replicas: int, settings: dict[str, str] | None = None, tables: str = "") -> None:
-        """`tables` are made before the replicas start: those of a foreign gateway."""
+    def __init__(self, binary: Path, folder: Path, stack: ExitStack, replicas: int, settings: dict[str, str] | None = None,
+                 own: Callable[[int], dict[str, str]] | None = None, tables: str = "") -> None:
+        """`own` gives what one of them has for itself. `tables` are made before the replicas start: those of a foreign gateway."""
         self.password = secrets.token_urlsafe(12)
         self.database = Postgres(folder / "pg", folder / "pg.log")
         stack.callback(self.database.end, signal.SIGINT)
@@ -156,7 +158,7 @@ class Site:
             self.database.ask(tables)
         shared = keys() | {"TIDEPOOL_DATABASE_URL": self.database.url, "TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL": ADMIN_EMAIL,
                            "TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD": self.password} | (settings or {})
-        self.replicas = [Replica(binary, number, folder / f"replica{number}", shared) for number in range(replicas)]
+        self.replicas = [Replica(binary, number, folder / f"replica{number}", shared | (own(number) if own else {})) for number in range(replicas)]
         for replica in self.replicas:
             stack.callback(replica.end)
             replica.start()
