@@ -40,10 +40,6 @@ impl Holding {
         self.0.values().map(|(held, _)| held)
     }
 
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
