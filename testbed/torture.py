@@ -6,6 +6,7 @@ Employees claim, talk and give back, administrators make accounts and change ins
   PostgreSQL, three replicas   kill -9 of a replica, SIGTERM of one, a restart and a kill -9 of the database
   SQLite, one process          kill -9; the disk of the data folder full and free again (a small tmpfs)
   strangers                    bodies that never end, a burst of wrong passwords: bounded, and people get in meanwhile
+  searches                     of a log of 2 million rows, abandoned as one types: nobody else waits, and names are found
   clock                        the wall clock of all processes jumps forth and back (libfaketime)
   a provider that bills        people hang up at any moment, and SIGTERM at the end: no less is counted than was billed
   a backlog                    10,000 background tasks of sick servers: a revoked user's key is off within 5 s
@@ -39,7 +40,7 @@ from typing import Any
 
 sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
-from suite import backlog, invariants, outage, processes, strangers
+from suite import backlog, invariants, outage, processes, searches, strangers
 from suite.biller import Biller, leave_all
 from suite.machine import TESTBED
 from suite.site import ADMIN_EMAIL, Refused, Replica, Server, Site, call, enter_namespace, keys, remove, room
@@ -457,6 +458,29 @@ def among_strangers(binary: Path, folder: Path, _seconds: float, _chance: random
     return not wrong
 
 
+def beside_abandoned_searches(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool:
+    wrong = []
+    with ExitStack() as stack:
+        alone = Alone(binary, folder / "sqlite", stack)
+        searches.fill_sqlite(alone.file)
+        one = alone.replica
+        wrong += searches.abandoned(one.employee, one.admin, alone.token, next(iter(alone.people.values())), seconds, chance)
+        wrong += searches.found(one.admin, alone.token)
+    with ExitStack() as stack:
+        site = Site(binary, folder, stack, 1)
+        one, token = site.replicas[0], site.login(site.replicas[0].admin)
+        people = populate(one.employee, one.admin, token)
+        searches.fill_postgres(site.database.ask)
+        wrong += searches.abandoned(one.employee, one.admin, token, next(iter(people.values())), seconds, chance)
+        running = "SELECT query FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%FROM request_log%' AND pid <> pg_backend_pid()"
+        if not processes.wait_until(lambda: not site.database.ask(running), site.database.process, 5):
+            wrong.append("PostgreSQL still runs searches that nobody waits for")
+        wrong += searches.found(one.admin, token)
+    for line in wrong:
+        print(f"FAIL abandoned searches: {line}", flush=True)
+    return not wrong
+
+
 def with_a_billing_provider(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool:
     with ExitStack() as stack:
         biller = Biller()
@@ -505,7 +529,8 @@ def with_clocks_apart(*given: Any) -> bool | None:
     return outage.with_clocks_apart(*given, sys.modules[__name__])
 
 
-IN_EVERY_RUN = [on_postgres, on_a_full_disk, on_a_jumping_clock, among_strangers, with_a_billing_provider, beside_a_backlog]
+IN_EVERY_RUN = [on_postgres, on_a_full_disk, on_a_jumping_clock, among_strangers, beside_abandoned_searches,
+                with_a_billing_provider, beside_a_backlog]
 ROUNDS = [*IN_EVERY_RUN, with_hosts, with_black_holes, with_paused_processes, with_clocks_apart]
 
 

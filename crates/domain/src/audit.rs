@@ -1,10 +1,13 @@
 //! The audit log: written inside the transaction of what it records, read, exported, and cleaned.
 
+use std::time::Duration;
+
 use base::csv_cell::formula_safe;
-use base::{Error, Listing, Page, Result, Sort, Zone};
+use base::{Error, Page, Result, Sort, Zone};
 use jiff::SignedDuration;
 use store::audit::{self, NewEntry};
 pub use store::audit::{Action, Entry, Level, Wanted};
+use store::search::Found;
 use store::{Conn, Tx};
 
 use crate::App;
@@ -104,12 +107,12 @@ fn entry<'a>(app: &App, by: &'a By, deed: &Deed<'a>) -> NewEntry<'a> {
     }
 }
 
-pub async fn list(app: &App, wanted: &Wanted, sort: Sort, page: Page) -> Result<Listing<Entry>> {
+pub async fn list(app: &App, wanted: &Wanted, sort: Sort, page: Page) -> Result<Found<Entry>> {
     Ok(audit::list(&app.db, wanted, sort, page).await?)
 }
 
-/// The entries after `after`, oldest first: an export walks the log with it.
-pub async fn after(app: &App, wanted: &Wanted, after: i64, limit: i64) -> Result<Vec<Entry>> {
+/// Some of the entries after `after`, oldest first, and where to go on: an export walks the log with it.
+pub async fn after(app: &App, wanted: &Wanted, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
     Ok(audit::after(&app.db, wanted, after, limit).await?)
 }
 
@@ -165,9 +168,20 @@ pub fn csv_lines(zone: &Zone, entries: &[Entry]) -> Result<Vec<u8>> {
     out.into_inner().map_err(|e| Error::internal(e.error()))
 }
 
+/// Entries that one statement deletes, and the pause in which others get their turn: a first cleaning may find millions.
+const BATCH: i64 = 1000;
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Deletes what is older than the retention period; answers how much that was.
 pub async fn clean(app: &App) -> Result<u64> {
     let now = app.clock.now();
     let before = now - SignedDuration::from_hours(24 * app.audit_retention_days);
-    Ok(audit::forget(&app.db, before).await?)
+    let mut gone = 0;
+    loop {
+        match audit::delete_before(&app.db, before, BATCH).await? {
+            0 => return Ok(gone),
+            some => gone += some,
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }

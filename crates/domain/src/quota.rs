@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use base::id::{KeyId, UserId};
 use base::{Clock, Error, Kind, Result, Zone};
 use jiff::Timestamp;
-use store::{Db, gateway_key, quota_grant};
+use store::{Db, Tx, gateway_key, quota_grant};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::App;
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOP: &str = "quotas";
 /// Whoever is refused is refused again for so long without asking the database.
 const REFUSED: Duration = Duration::from_millis(300);
-/// Grants that are decided at once. Each needs two connections, so they must not take them all.
+/// Grants that are decided at once: they must not take all connections.
 const AT_ONCE: usize = 4;
 
 /// Whose quota it is, and how much there is of it.
@@ -67,12 +67,13 @@ impl Subject {
         }
     }
 
-    /// What the log says was used.
-    async fn logged(&self, db: &Db, zone: &Zone) -> Result<i64> {
+    /// What the log says was used. Asked in the transaction that decides: a second connection would have to be waited for
+    /// while everybody who writes waits for this one.
+    async fn logged(&self, tx: &mut Tx, zone: &Zone) -> Result<i64> {
         match self {
-            Subject::User { id, midnight, .. } => spent_in(db, zone, id, *midnight).await,
+            Subject::User { id, midnight, .. } => spent_in(tx, zone, id, *midnight).await,
             Subject::Key { id, .. } => {
-                let key = gateway_key::find(db, id).await?;
+                let key = gateway_key::find(tx, id).await?;
                 Ok(key.map_or(0, |key| key.used()))
             }
         }
@@ -387,7 +388,7 @@ impl Asked {
         tx.lock_name(&self.name).await?;
         // The loader of the log takes the same lock: rows and grants are both of before it, or both of after.
         let granted = quota_grant::granted(&mut tx, &self.name).await?;
-        let used = self.subject.logged(db, zone).await? + granted - free;
+        let used = self.subject.logged(&mut tx, zone).await? + granted - free;
         if used >= self.subject.limit() {
             return Ok(Decided::UsedUp(used));
         }
@@ -431,7 +432,7 @@ impl Asked {
         let _deciding = self.deciding.acquire().await.map_err(Error::internal)?;
         let mut tx = db.begin().await?;
         tx.lock_name(&self.name).await?;
-        let used = self.subject.logged(db, zone).await? + quota_grant::granted(&mut tx, &self.name).await?;
+        let used = self.subject.logged(&mut tx, zone).await? + quota_grant::granted(&mut tx, &self.name).await?;
         let block = ((self.subject.limit() - used) / PART).clamp(0, BLOCK);
         if block > 0 {
             quota_grant::add(&mut tx, &self.name, &self.replica, block, clock.now()).await?;

@@ -1,10 +1,11 @@
 //! The audit log: who did what to what, and what happened by itself.
 
-use base::{Email, Listing, Page, Sort};
+use base::{Email, Page, Sort};
 use jiff::Timestamp;
 
-use crate::db::Record as _;
+use crate::db::{Number, Record as _};
 use crate::filter::Filter;
+use crate::search::{Found, LOG, Range};
 use crate::{Conn, Db, Result, args, record, word};
 
 word! {
@@ -110,6 +111,8 @@ pub struct Wanted {
     pub until: Option<Timestamp>,
     /// Logins name whatever was typed: not among what happened to a record.
     pub without_logins: bool,
+    /// A search that came as far back as this goes on from here.
+    pub search_before: Option<Timestamp>,
 }
 
 impl Wanted {
@@ -130,21 +133,42 @@ impl Wanted {
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["id", "created_at", "operator", "action", "level", "target"];
 
-pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Listing<Entry>> {
-    let filter = wanted.filter(db);
-    filter.list(db, Entry::COLUMNS, "audit_log", sort, "id", page).await
+pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Found<Entry>> {
+    let range = match &wanted.q {
+        Some(q) if !q.trim().is_empty() => {
+            let days =
+                Filter::of(db.dialect()).when("created_at >= ?", wanted.from).when("created_at < ?", wanted.until);
+            Some(Range::newest(db, "audit_log", days.into_clause(), LOG, wanted.search_before).await?)
+        }
+        _ => None,
+    };
+    let since = range.as_ref().and_then(|range| range.since);
+    let filter = wanted.filter(db).within(range);
+    let found = filter.list(db, Entry::COLUMNS, "audit_log", sort, "id", page).await?;
+    Ok(Found { searched_since: since, ..Found::all(found) })
 }
 
-/// The entries after `after`, oldest first: an export walks the log with it.
-pub async fn after(db: &Db, wanted: &Wanted, after: i64, limit: i64) -> Result<Vec<Entry>> {
-    let filter = wanted.filter(db).when("id > ?", Some(after));
+/// How many entries one step of an export looks through.
+const STEP: i64 = 20_000;
+
+/// Some of the entries after `after`, oldest first, and where to go on; an export walks the log with it, step by step.
+pub async fn after(db: &Db, wanted: &Wanted, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
+    let sql = "SELECT id AS n FROM audit_log WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?";
+    let end: Option<Number> = db.first(sql, args![after, STEP - 1]).await?;
+    let end = end.map(|end| end.n);
+    let filter = wanted.filter(db).when("id > ?", Some(after)).when("id <= ?", end);
     let sort = Sort { column: "id", descending: false };
     let page = Page { offset: 0, limit };
     let (sql, args) = filter.page(&format!("SELECT {} FROM audit_log", Entry::COLUMNS), sort, "id", page);
-    db.all(&sql, args).await
+    let entries: Vec<Entry> = db.all(&sql, args).await?;
+    let is_full = entries.len() as i64 == limit;
+    let next = if is_full { entries.last().map(|last| last.id) } else { end };
+    Ok((entries, next))
 }
 
-/// Deletes entries older than `before`.
-pub async fn forget(conn: impl Into<Conn<'_>>, before: Timestamp) -> Result<u64> {
-    conn.into().run("DELETE FROM audit_log WHERE created_at < ?", args![before]).await
+/// Deletes entries older than `before`, at most `limit` at once; answers how many went.
+pub async fn delete_before(db: &Db, before: Timestamp, limit: i64) -> Result<u64> {
+    let sql = "DELETE FROM audit_log WHERE id IN \
+        (SELECT id FROM audit_log WHERE created_at < ? ORDER BY created_at, id LIMIT ?)";
+    db.run(sql, args![before, limit]).await
 }

@@ -356,10 +356,10 @@ impl Stay {
 }
 
 /// A user's bindings that lasted into what came after `since`, ended ones included.
-pub async fn lasting(db: &Db, user: &UserId, since: Timestamp) -> Result<Vec<Stay>> {
+pub async fn lasting(conn: impl Into<Conn<'_>>, user: &UserId, since: Timestamp) -> Result<Vec<Stay>> {
     let sql = format!(
         "SELECT {STAY} FROM binding b WHERE b.user_id = ? AND (b.ended_at IS NULL OR b.ended_at > ?) \
          ORDER BY b.created_at, b.id"
     );
-    db.all(&sql, args![user.as_str(), since]).await
+    conn.into().all(&sql, args![user.as_str(), since]).await
 }

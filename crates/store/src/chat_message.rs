@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::db::Record as _;
 use crate::filter::Filter;
 use crate::row::{Column, Row, Value};
+use crate::search::{Found, MESSAGES, Range};
 use crate::{Db, Error, Result, Tx, args, record, word};
 
 /// How many messages an instance keeps.
@@ -155,15 +156,23 @@ pub struct Wanted<'a> {
     pub instance: Option<&'a InstanceId>,
     pub session_key: Option<&'a str>,
     pub q: Option<&'a str>,
+    /// A search that came as far back as this goes on from here.
+    pub search_before: Option<Timestamp>,
+    /// How far back the search came whose next messages these are.
+    pub searched_since: Option<Timestamp>,
 }
 
 impl Wanted<'_> {
-    fn filter(&self, db: &Db, user: &UserId) -> Filter {
+    fn indexed(&self, db: &Db, user: &UserId) -> Filter {
         Filter::of(db.dialect())
             .when("user_id = ?", Some(user.as_str()))
             .when("instance_id = ?", self.instance.map(InstanceId::as_str))
             .when("session_key = ?", self.session_key)
-            .search(&["content"], self.q)
+            .when("created_at >= ?", self.searched_since)
+    }
+
+    fn filter(&self, db: &Db, user: &UserId) -> Filter {
+        self.indexed(db, user).when("created_at < ?", self.search_before).search(&["content"], self.q)
     }
 }
 
@@ -180,12 +189,22 @@ pub async fn of_user(
     wanted: Wanted<'_>,
     before: Option<&ChatMessage>,
     page: Page,
-) -> Result<Listing<ChatMessage>> {
+) -> Result<Found<ChatMessage>> {
     let mut filter = wanted.filter(db, user);
     if let Some(before) = before {
         filter = than(filter, before);
     }
-    filter.list(db, ChatMessage::COLUMNS, "chat_message", NEWEST, "id", page).await
+    let range = match wanted.q {
+        Some(q) if !q.trim().is_empty() => {
+            let indexed = wanted.indexed(db, user).into_clause();
+            Some(Range::newest(db, "chat_message", indexed, MESSAGES, wanted.search_before).await?)
+        }
+        _ => None,
+    };
+    let since = range.as_ref().and_then(|range| range.since);
+    let filter = filter.within(range);
+    let found = filter.list(db, ChatMessage::COLUMNS, "chat_message", NEWEST, "id", page).await?;
+    Ok(Found { searched_since: since, ..Found::all(found) })
 }
 
 const NEWEST: Sort = Sort { column: "created_at", descending: true };
@@ -209,7 +228,7 @@ pub async fn older(
     let filter = than(wanted.filter(db, user), before);
     let select = format!("SELECT {} FROM chat_message", ChatMessage::COLUMNS);
     let (sql, args) = filter.page(&select, NEWEST, "id", Page { offset: 0, limit });
-    db.all(&sql, args).await
+    filter.conn(db).all(&sql, args).await
 }
 
 record! {

@@ -1,8 +1,7 @@
 //! Moves everything from SQLite to an empty PostgreSQL database and proves equal counts.
 
-use std::time::Duration;
-
 use crate::db::{Record, Row, Value};
+use crate::link::LONGEST;
 use crate::table::{self, COUNTED, TABLES};
 use crate::{Db, Dialect, Error, Result, args, migrate};
 
@@ -31,8 +30,8 @@ pub async fn run(from: &Db, to: &Db) -> Result<Vec<(&'static str, i64)>> {
     let mut source = from.begin().await?;
     let mut target = to.begin().await?;
     // While the source is read and counted, which nobody else waits for: the target was empty.
-    target.may_idle(Duration::from_secs(3600)).await?;
-    target.set_limit(Duration::from_secs(3600));
+    target.may_idle(LONGEST).await?;
+    target.may_take(LONGEST).await?;
     for table in TABLES {
         if table::count(&mut target, table).await? > 0 {
             return Err(Error::Refused(format!("the target is not empty: {table} has rows")));

@@ -17,6 +17,8 @@ use tokio::sync::{broadcast, watch};
 pub use crate::advisory::Lock;
 use crate::link::{self, Limits, Link};
 use crate::notice::{CHANNEL, Notice};
+use crate::read;
+use crate::row::MapRow as _;
 pub use crate::row::{Column, Number, Record, Row, Value};
 use crate::{Dialect, Error, Result, args};
 
@@ -27,12 +29,10 @@ const POSTGRES_CONNECTIONS: u32 = 20;
 const NOTICES: usize = 1024;
 /// How long a request waits for a connection before it is answered 503.
 const ACQUIRE: Duration = Duration::from_secs(10);
-/// When PostgreSQL gives up one of our sessions that says nothing. A process that is frozen in the middle of a transaction
-/// would hold its rows for as long as it is frozen, and every other replica with them; a machine that is gone would hold its
-/// locks for two hours. Nobody here waits for anything but this database inside a transaction, so ten seconds are long.
-/// Said once connected: a pooler would refuse them as options of the connection.
-pub(crate) const POSTGRES_PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10s'; \
-    SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
+/// How many searches run at once. They read many rows, and nobody else may wait for them.
+const SEARCHERS: u32 = 2;
+/// How long a search waits for its turn. Whoever types has asked for something else by then.
+const SEARCH_ACQUIRE: Duration = Duration::from_secs(3);
 /// How long SQLite waits for another process that holds the file.
 const BUSY: Duration = Duration::from_secs(30);
 
@@ -46,16 +46,18 @@ pub struct Db {
     waiting: Arc<AtomicUsize>,
     /// The loops of this process that live by this database.
     pub heartbeats: Heartbeats,
-    /// How long PostgreSQL is waited for.
+    /// How long a statement may take, and how long PostgreSQL is waited for.
     pub(crate) limits: Limits,
+    /// For maintenance: its reads end only when they are dropped.
+    may_take_long: bool,
     /// Whether the days are still being rebuilt for the zone of this process.
     days_pending: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug)]
 enum Pool {
-    Sqlite { read: SqlitePool, write: SqlitePool, file: PathBuf },
-    Postgres(PgPool),
+    Sqlite { read: SqlitePool, search: SqlitePool, write: SqlitePool, file: PathBuf },
+    Postgres { pool: PgPool, search: PgPool },
 }
 
 impl Db {
@@ -87,35 +89,48 @@ impl Db {
                     .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
                 // The writer comes first: it makes the file that the readers open.
                 let write = open_sqlite(writer, options.clone()).await?;
-                let read = open_sqlite(pool.max_connections(SQLITE_READERS), options.read_only(true)).await?;
-                Pool::Sqlite { read, write, file }
+                // A reader is spoken to before every use (`read::sqlite`): the pool need not test it as well.
+                let (pool, options) = (pool.test_before_acquire(false), options.read_only(true));
+                let read = open_sqlite(pool.clone().max_connections(SQLITE_READERS), options.clone()).await?;
+                let search = pool.max_connections(SEARCHERS).acquire_timeout(SEARCH_ACQUIRE).connect_lazy_with(options);
+                Pool::Sqlite { read, search, write, file }
             }
             Some("postgres" | "postgresql") => {
                 let options = PgConnectOptions::from_str(url)?.application_name("tidepool");
-                let pool = PgPoolOptions::new()
-                    .acquire_timeout(ACQUIRE)
-                    .max_connections(POSTGRES_CONNECTIONS)
-                    // sqlx's own test waits for an answer without an end.
-                    .test_before_acquire(false)
-                    .before_acquire(move |connection, _| {
-                        Box::pin(async move { link::ping(connection, limits.ping).await.map(|()| true) })
-                    })
-                    .after_connect(|connection, _| {
-                        Box::pin(async move { sqlx::raw_sql(POSTGRES_PATIENCE).execute(connection).await.map(drop) })
-                    });
-                Pool::Postgres(pool.connect_with(options).await?)
+                let pool = |limit: Duration| {
+                    let settings = link::settings(limit);
+                    PgPoolOptions::new()
+                        // sqlx's own test waits for an answer without an end.
+                        .test_before_acquire(false)
+                        .before_acquire(move |connection, _| {
+                            Box::pin(async move { link::ping(connection, limits.ping).await.map(|()| true) })
+                        })
+                        .after_connect(move |connection, _| {
+                            let settings = AssertSqlSafe(settings.clone());
+                            Box::pin(async move { sqlx::raw_sql(settings).execute(connection).await.map(drop) })
+                        })
+                };
+                let search = pool(limits.search).max_connections(SEARCHERS).acquire_timeout(SEARCH_ACQUIRE);
+                let search = search.idle_timeout(Duration::from_secs(60)).connect_lazy_with(options.clone());
+                let pool = pool(limits.read).max_connections(POSTGRES_CONNECTIONS).acquire_timeout(ACQUIRE);
+                Pool::Postgres { pool: pool.connect_with(options).await?, search }
             }
             _ => return Err(Error::Url),
         };
         Ok(Db::of(pool, NOTICES, limits))
     }
 
+    /// The same database for reads that nobody waits for and that may take long. They end only when they are dropped.
+    pub fn without_limit(&self) -> Db {
+        Db { may_take_long: true, ..self.clone() }
+    }
+
     /// Opens a SQLite file that nobody writes, only to look at it: no side files, nothing changed.
     pub async fn look_into(file: &std::path::Path) -> Result<Db> {
         let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(true);
         let read = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
-        let pool = Pool::Sqlite { write: read.clone(), read, file: file.to_owned() };
-        Ok(Db::of(pool, 1, Limits::default()))
+        let pool = Pool::Sqlite { write: read.clone(), search: read.clone(), read, file: file.to_owned() };
+        Ok(Db { may_take_long: true, ..Db::of(pool, 1, Limits::default()) })
     }
 
     fn of(pool: Pool, notices: usize, limits: Limits) -> Db {
@@ -126,6 +141,7 @@ impl Db {
             waiting: Arc::default(),
             heartbeats: Heartbeats::default(),
             limits,
+            may_take_long: false,
             days_pending: Arc::default(),
         }
     }
@@ -142,7 +158,7 @@ impl Db {
     pub fn dialect(&self) -> Dialect {
         match self.pool {
             Pool::Sqlite { .. } => Dialect::Sqlite,
-            Pool::Postgres(_) => Dialect::Postgres,
+            Pool::Postgres { .. } => Dialect::Postgres,
         }
     }
 
@@ -150,15 +166,17 @@ impl Db {
     pub fn file(&self) -> Option<&std::path::Path> {
         match &self.pool {
             Pool::Sqlite { file, .. } => Some(file),
-            Pool::Postgres(_) => None,
+            Pool::Postgres { .. } => None,
         }
     }
 
     /// Connections open and idle, for the metrics.
     pub fn connections(&self) -> (u32, usize) {
         match &self.pool {
-            Pool::Sqlite { read, write, .. } => (read.size() + write.size(), read.num_idle() + write.num_idle()),
-            Pool::Postgres(pool) => (pool.size(), pool.num_idle()),
+            Pool::Sqlite { read, search, write, .. } => {
+                (read.size() + search.size() + write.size(), read.num_idle() + search.num_idle() + write.num_idle())
+            }
+            Pool::Postgres { pool, search } => (pool.size() + search.size(), pool.num_idle() + search.num_idle()),
         }
     }
 
@@ -186,31 +204,35 @@ impl Db {
                 let _until_begun = Waits::count(&self.waiting);
                 On::Sqlite(write.begin_with("BEGIN IMMEDIATE").await?)
             }
-            Pool::Postgres(pool) => {
+            Pool::Postgres { pool, .. } => {
                 let mut link = Link::take(pool, self.limits).await?;
                 link.begin().await?;
                 On::Postgres(link)
             }
         };
-        Ok(Tx { on, told: vec![], notices: self.notices.clone() })
+        Ok(Tx { on, told: vec![], notices: self.notices.clone(), days_pending: self.days_pending.clone() })
     }
 
     /// PostgreSQL's own pool, for listening.
     pub(crate) fn postgres(&self) -> Option<&PgPool> {
         match &self.pool {
             Pool::Sqlite { .. } => None,
-            Pool::Postgres(pool) => Some(pool),
+            Pool::Postgres { pool, .. } => Some(pool),
         }
     }
 
     /// Waits until every connection is given back and closes them.
     pub async fn close(&self) {
         match &self.pool {
-            Pool::Sqlite { read, write, .. } => {
+            Pool::Sqlite { read, search, write, .. } => {
                 read.close().await;
+                search.close().await;
                 write.close().await;
             }
-            Pool::Postgres(pool) => pool.close().await,
+            Pool::Postgres { pool, search } => {
+                search.close().await;
+                pool.close().await;
+            }
         }
     }
 }
@@ -256,6 +278,7 @@ pub struct Tx {
     /// What is told to this process once the transaction is committed.
     told: Vec<Notice>,
     notices: broadcast::Sender<Notice>,
+    days_pending: Arc<AtomicBool>,
 }
 
 enum On {
@@ -301,11 +324,15 @@ impl Tx {
         Ok(())
     }
 
-    /// Gives each further statement of this transaction, and its commit, another limit than the usual.
-    pub fn set_limit(&mut self, limit: Duration) {
+    /// Gives each further statement of this transaction, and its commit, another limit than the usual: for work that is as long as
+    /// the tables are, or that waits for others who do it.
+    pub async fn may_take(&mut self, limit: Duration) -> Result<()> {
         if let On::Postgres(link) = &mut self.on {
             link.limit = limit;
+            let sql = "SELECT set_config('statement_timeout', ?, true)";
+            self.run(sql, args![limit.as_millis().to_string()]).await?;
         }
+        Ok(())
     }
 
     /// Lets this transaction say nothing for so long, where its owner waits for something else meanwhile.
@@ -342,9 +369,10 @@ impl Tx {
     }
 }
 
-/// Where a statement runs: on any connection, or inside a transaction.
+/// Where a statement runs: on any connection, on one of the few for searches, or inside a transaction.
 pub enum Conn<'a> {
     Db(&'a Db),
+    Search(&'a Db),
     Tx(&'a mut Tx),
 }
 
@@ -360,21 +388,31 @@ impl<'a> From<&'a mut Tx> for Conn<'a> {
     }
 }
 
-/// Binds the arguments and calls `$call` on whichever executor the connection is.
-macro_rules! execute {
-    ($conn:expr, $sql:expr, $args:expr, $sqlite_pool:ident, $call:ident, $row:expr) => {{
+/// Binds the arguments and reads with `$call` from wherever the connection is.
+macro_rules! read {
+    ($conn:expr, $sql:expr, $args:expr, $call:ident) => {{
         let sql = prepare($conn.dialect(), $sql);
+        let is_search = matches!($conn, Conn::Search(_));
         match $conn {
-            Conn::Db(db) => match &db.pool {
-                Pool::Sqlite { $sqlite_pool, .. } => $row(bound!(sql, $args).$call($sqlite_pool).await?.map_row()),
-                Pool::Postgres(pool) => {
-                    let mut link = Link::take(pool, db.limits).await?;
-                    $row(limited!(link, bound!(sql, $args), $call).map_row())
+            Conn::Db(db) | Conn::Search(db) => match &db.pool {
+                Pool::Sqlite { read, search, .. } => {
+                    let limit = if is_search { db.limits.search } else { db.limits.read };
+                    let pool = if is_search { search } else { read };
+                    let mut reader = read::sqlite(pool, (!db.may_take_long).then_some(limit)).await?;
+                    bound!(sql, $args).$call(&mut *reader).await?.map_row()
+                }
+                Pool::Postgres { pool, search } => {
+                    let mut link = match is_search {
+                        true => Link::for_search(search, pool, db.limits).await?,
+                        false if db.may_take_long => Link::without_limit(pool, db.limits).await?,
+                        false => Link::take(pool, db.limits).await?,
+                    };
+                    limited!(link, bound!(sql, $args), $call).map_row()
                 }
             },
             Conn::Tx(tx) => match &mut tx.on {
-                On::Sqlite(t) => $row(bound!(sql, $args).$call(&mut **t).await?.map_row()),
-                On::Postgres(link) => $row(limited!(link, bound!(sql, $args), $call).map_row()),
+                On::Sqlite(t) => bound!(sql, $args).$call(&mut **t).await?.map_row(),
+                On::Postgres(link) => limited!(link, bound!(sql, $args), $call).map_row(),
             },
         }
     }};
@@ -403,9 +441,26 @@ macro_rules! bound {
 }
 
 impl Conn<'_> {
+    /// The same for one statement, so that another can follow.
+    pub fn again(&mut self) -> Conn<'_> {
+        match self {
+            Conn::Db(db) => Conn::Db(db),
+            Conn::Search(db) => Conn::Search(db),
+            Conn::Tx(tx) => Conn::Tx(tx),
+        }
+    }
+
+    /// Whether sums of days are still of another zone.
+    pub(crate) fn days_pending(&self) -> bool {
+        match self {
+            Conn::Db(db) | Conn::Search(db) => db.days_pending(),
+            Conn::Tx(tx) => tx.days_pending.load(Ordering::Relaxed),
+        }
+    }
+
     pub fn dialect(&self) -> Dialect {
         match self {
-            Conn::Db(db) => db.dialect(),
+            Conn::Db(db) | Conn::Search(db) => db.dialect(),
             Conn::Tx(tx) => tx.dialect(),
         }
     }
@@ -415,11 +470,11 @@ impl Conn<'_> {
     }
 
     async fn rows(self, sql: &str, args: Vec<Value>) -> Result<Vec<Row>> {
-        Ok(execute!(self, sql, args, read, fetch_all, |rows| rows))
+        Ok(read!(self, sql, args, fetch_all))
     }
 
     pub async fn first<T: Record>(self, sql: &str, args: Vec<Value>) -> Result<Option<T>> {
-        let row: Option<Row> = execute!(self, sql, args, read, fetch_optional, |row| row);
+        let row: Option<Row> = read!(self, sql, args, fetch_optional);
         row.as_ref().map(T::from_row).transpose()
     }
 
@@ -430,37 +485,20 @@ impl Conn<'_> {
 
     /// Runs a statement and returns how many rows it touched.
     pub async fn run(self, sql: &str, args: Vec<Value>) -> Result<u64> {
-        Ok(execute!(self, sql, args, write, execute, |done| done))
-    }
-}
-
-/// Turns what a driver answers into ours.
-trait MapRow {
-    type Ours;
-    fn map_row(self) -> Self::Ours;
-}
-impl<R: Into<Row>> MapRow for Vec<R> {
-    type Ours = Vec<Row>;
-    fn map_row(self) -> Vec<Row> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-impl<R: Into<Row>> MapRow for Option<R> {
-    type Ours = Option<Row>;
-    fn map_row(self) -> Option<Row> {
-        self.map(Into::into)
-    }
-}
-impl MapRow for sqlx::sqlite::SqliteQueryResult {
-    type Ours = u64;
-    fn map_row(self) -> u64 {
-        self.rows_affected()
-    }
-}
-impl MapRow for sqlx::postgres::PgQueryResult {
-    type Ours = u64;
-    fn map_row(self) -> u64 {
-        self.rows_affected()
+        let sql = prepare(self.dialect(), sql);
+        Ok(match self {
+            Conn::Db(db) | Conn::Search(db) => match &db.pool {
+                Pool::Sqlite { write, .. } => bound!(sql, args).execute(write).await?.rows_affected(),
+                Pool::Postgres { pool, .. } => {
+                    let mut link = Link::take(pool, db.limits).await?;
+                    limited!(link, bound!(sql, args), execute).rows_affected()
+                }
+            },
+            Conn::Tx(tx) => match &mut tx.on {
+                On::Sqlite(t) => bound!(sql, args).execute(&mut **t).await?.rows_affected(),
+                On::Postgres(link) => limited!(link, bound!(sql, args), execute).rows_affected(),
+            },
+        })
     }
 }
 

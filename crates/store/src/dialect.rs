@@ -60,6 +60,14 @@ impl Dialect {
         }
     }
 
+    /// The same for one table of several, by its short name.
+    pub fn for_update_of(self, table: &str) -> String {
+        match self {
+            Dialect::Sqlite => String::new(),
+            Dialect::Postgres => format!(" FOR NO KEY UPDATE OF {table}"),
+        }
+    }
+
     /// The same for rows of which any will do: those that somebody else holds are passed over.
     pub fn skip_locked(self) -> &'static str {
         match self {

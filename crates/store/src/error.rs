@@ -13,6 +13,9 @@ pub enum Error {
     Unreachable(sqlx::Error),
     #[error("the database gave way to another transaction: {0}")]
     Contended(sqlx::Error),
+    /// A statement that was ended because its time was over.
+    #[error("a statement took too long and was ended: {0}")]
+    TooSlow(sqlx::Error),
     #[error("database: {0}")]
     Sql(sqlx::Error),
     #[error("column {0}: {1}")]
@@ -67,6 +70,10 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "40P01" | "40001" | "25P03")) => {
                 Error::Contended(sqlx::Error::Database(e))
             }
+            // PostgreSQL: query_canceled. SQLite: SQLITE_INTERRUPT.
+            sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "57014" | "9")) => {
+                Error::TooSlow(sqlx::Error::Database(e))
+            }
             // PostgreSQL: shutting down, starting up, out of connections. MySQL: out of connections, shutting down.
             sqlx::Error::Database(e)
                 if e.code()
@@ -91,6 +98,11 @@ impl From<Error> for base::Error {
             Error::Contended(_) => {
                 let again = std::time::Duration::from_secs(1);
                 base::Error::from(Kind::Unavailable).with_operator(error).retry_after(again)
+            }
+            Error::TooSlow(_) => {
+                let text =
+                    "The query took too long and was stopped. Ask for less, for example for fewer days, and try again.";
+                base::Error::new(Kind::Unavailable, text).with_operator(error)
             }
             _ => base::Error::internal(error),
         }

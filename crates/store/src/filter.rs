@@ -3,6 +3,7 @@
 use base::{Listing, Page, Sort};
 
 use crate::db::{Number, Record, Value};
+use crate::search::Range;
 use crate::{Conn, Db, Dialect, Result};
 
 /// The columns of all sortable lists that can be NULL.
@@ -12,12 +13,16 @@ pub struct Filter {
     dialect: Dialect,
     sql: String,
     args: Vec<Value>,
+    /// Whether a text is looked for: such a list is read on a connection for searches.
+    searches: bool,
+    /// The part of the table that is looked through.
+    range: Option<Range>,
 }
 
 impl Filter {
     /// A filter that lets everything through, for this kind of database.
     pub fn of(dialect: Dialect) -> Filter {
-        Filter { dialect, sql: String::new(), args: vec![] }
+        Filter { dialect, sql: String::new(), args: vec![], searches: false, range: None }
     }
 
     /// Adds a clause without a value.
@@ -55,7 +60,14 @@ impl Filter {
             self.sql.push(')');
             let pattern = self.dialect.containing(&text);
             self.args.extend(std::iter::repeat_n(Value::from(pattern), columns.len()));
+            self.searches = true;
         }
+        self
+    }
+
+    /// Reads no more of the table than this.
+    pub fn within(mut self, range: Option<Range>) -> Filter {
+        self.range = range;
         self
     }
 
@@ -82,11 +94,21 @@ impl Filter {
         tie: &str,
         page: Page,
     ) -> Result<Listing<T>> {
+        let (from, part) = self.range.as_ref().map_or((from, vec![]), |range| (&range.from, range.args.clone()));
         let (sql, args) = self.page(&format!("SELECT {columns} FROM {from}"), sort, tie, page);
-        let list = db.all(&sql, args).await?;
+        let list = self.conn(db).all(&sql, [part.clone(), args].concat()).await?;
         let (sql, args) = self.count(from);
-        let total: Number = Conn::from(db).one(&sql, args).await?;
+        let total: Number = self.conn(db).one(&sql, [part, args].concat()).await?;
         Ok(Listing { list, total: total.n })
+    }
+
+    /// Where such a list is read.
+    pub fn conn<'a>(&self, db: &'a Db) -> Conn<'a> {
+        if self.searches { Conn::Search(db) } else { Conn::Db(db) }
+    }
+
+    pub fn into_clause(self) -> (String, Vec<Value>) {
+        (self.sql, self.args)
     }
 
     pub fn clause(&self) -> (&str, Vec<Value>) {

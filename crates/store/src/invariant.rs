@@ -111,6 +111,14 @@ pub const RULES: &[Rule] = &[
             WHERE a.started_at <= b.lease_until AND b.started_at <= a.lease_until",
     },
     Rule {
+        name: "the total of a token is the sum of its days",
+        sql: "SELECT d.token_name AS id FROM (SELECT token_name, SUM(requests) AS requests, SUM(errors) AS errors, \
+            SUM(prompt_tokens) AS prompt_tokens, SUM(completion_tokens) AS completion_tokens, SUM(quota) AS quota \
+            FROM usage_daily GROUP BY token_name) d LEFT JOIN usage_total t ON t.token_name = d.token_name \
+            AND t.requests = d.requests AND t.errors = d.errors AND t.prompt_tokens = d.prompt_tokens \
+            AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota WHERE t.token_name IS NULL",
+    },
+    Rule {
         name: "every claim enqueued its task",
         sql: "SELECT b.id AS id FROM binding b WHERE b.origin <> 'assigned' AND NOT EXISTS ( \
             SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.user_id = b.user_id AND t.created_at >= b.created_at \

@@ -1,8 +1,9 @@
-//! A connection to PostgreSQL on which nothing is waited for without an end.
+//! A connection to PostgreSQL on which nothing is waited for without an end, and on which nothing runs that nobody waits for.
 //!
 //! A database that fails over, a firewall that forgets, a cable that is pulled: none of them closes a connection, and the kernel tries
 //! for a quarter of an hour. So every answer has a limit on our side, and a connection that does not answer is discarded. sqlx would
-//! give it back to its pool, and wait for its answer there: with the connection's place in the pool, for ever.
+//! give it back to its pool, and wait for its answer there: with the connection's place in the pool, for ever. A statement whose request
+//! was given up is ended at the database, so that it does not keep the connection from the others.
 
 use std::io;
 use std::time::Duration;
@@ -15,11 +16,15 @@ use tokio::time::timeout;
 
 use crate::{Error, Result};
 
-/// How long an answer of PostgreSQL is waited for.
+/// How long a statement may take, and how long an answer of PostgreSQL is waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// A statement, a commit. Shorter than what makes a loop count as dead, and longer than what any statement needs; a transaction
-    /// that needs longer says so (`Tx::set_limit`).
+    /// After this the database itself ends a statement (PostgreSQL), or a read (SQLite).
+    pub read: Duration,
+    /// The same for a text search.
+    pub search: Duration,
+    /// The answer to a statement or a commit. Shorter than what makes a loop count as dead, and longer than what the database lets any
+    /// statement take; a transaction that needs longer says so (`Tx::may_take`).
     pub statement: Duration,
     /// A connection from the pool, before it is used: one that lay idle may be dead.
     pub ping: Duration,
@@ -33,6 +38,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
+            read: Duration::from_secs(20),
+            search: Duration::from_secs(5),
             statement: Duration::from_secs(30),
             ping: Duration::from_secs(3),
             release: Duration::from_secs(10),
@@ -40,6 +47,26 @@ impl Default for Limits {
             probe: Duration::from_secs(5),
         }
     }
+}
+
+/// For maintenance that is as long as the tables are.
+pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
+
+/// When PostgreSQL gives up one of our sessions that says nothing. A process that is frozen in the middle of a transaction
+/// would hold its rows for as long as it is frozen, and every other replica with them; a machine that is gone would hold its
+/// locks for two hours. Nobody here waits for anything but this database inside a transaction, so ten seconds are long.
+/// Said once connected: a pooler would refuse them as options of the connection.
+pub(crate) const PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10s'; \
+    SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
+
+/// What every connection of a pool is told once connected. The server also looks once a second whether the client of a
+/// running statement is still there; releases before 14 do not know that setting and end it by the time limit alone.
+pub(crate) fn settings(limit: Duration) -> String {
+    format!(
+        "{PATIENCE}; SET statement_timeout = {}; SELECT set_config(name, '1s', false) FROM pg_settings \
+         WHERE name = 'client_connection_check_interval'",
+        limit.as_millis()
+    )
 }
 
 /// Answers within the limit, or not at all.
@@ -61,16 +88,40 @@ pub(crate) struct Link {
     pub limit: Duration,
     release: Duration,
     in_transaction: bool,
+    /// A statement was begun whose answer has not come.
+    is_busy: bool,
+    /// How an abandoned search is ended: its server process, and connections on which to say so.
+    cancel: Option<(i32, PgPool)>,
 }
 
 impl Link {
     pub async fn take(pool: &PgPool, limits: Limits) -> Result<Link> {
         let connection = Some(pool.acquire().await?);
-        Ok(Link { connection, limit: limits.statement, release: limits.release, in_transaction: false })
+        let (limit, release) = (limits.statement, limits.release);
+        Ok(Link { connection, limit, release, in_transaction: false, is_busy: false, cancel: None })
+    }
+
+    /// For a search, of which many are given up. The number of its process is asked for, so that `others` can end it at once.
+    pub async fn for_search(pool: &PgPool, others: &PgPool, limits: Limits) -> Result<Link> {
+        let mut link = Link::take(pool, limits).await?;
+        let asked = sqlx::query_scalar("SELECT pg_backend_pid()");
+        let answer = timeout(link.limit, asked.fetch_one(link.live()?)).await;
+        link.cancel = Some((link.heard(answer)?, others.clone()));
+        Ok(link)
+    }
+
+    /// For a read that may take long.
+    pub async fn without_limit(pool: &PgPool, limits: Limits) -> Result<Link> {
+        let mut link = Link::take(pool, limits).await?;
+        link.begin().await?;
+        link.say("SET LOCAL statement_timeout = 0").await?;
+        link.limit = LONGEST;
+        Ok(link)
     }
 
     /// The connection itself, for a statement whose answer goes through `heard`.
     pub fn live(&mut self) -> Result<&mut PgConnection> {
+        self.is_busy = true;
         match &mut self.connection {
             Some(connection) => Ok(&mut *connection),
             None => Err(Error::Unreachable(silent(self.limit))),
@@ -79,6 +130,7 @@ impl Link {
 
     /// Takes an answer, or its absence: then the connection is discarded.
     pub fn heard<T>(&mut self, answer: std::result::Result<sqlx::Result<T>, Elapsed>) -> Result<T> {
+        self.is_busy = false;
         match answer {
             Ok(Err(error)) if is_stale_plan(&error) => {
                 // Every statement that was prepared before the table changed would fail on this connection.
@@ -131,7 +183,13 @@ impl Drop for Link {
             return;
         };
         let (in_transaction, limit) = (self.in_transaction, self.release);
+        let (is_busy, cancel) = (self.is_busy, self.cancel.take());
         runtime.spawn(async move {
+            if is_busy && !end(&mut connection, cancel).await {
+                // Given back as it is, it would be busy until the statement has run to its end. The server looks for clients that are gone.
+                drop(connection.detach());
+                return;
+            }
             if in_transaction {
                 let taken_back = timeout(limit, sqlx::raw_sql("ROLLBACK").execute(&mut *connection)).await;
                 if !matches!(taken_back, Ok(Ok(_))) {
@@ -143,4 +201,17 @@ impl Drop for Link {
             timeout(limit, connection.return_to_pool()).await.ok();
         });
     }
+}
+
+/// How long an abandoned statement may take to end by itself, or once it is cancelled.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Ends an abandoned statement; whether its connection answers again. Until then it counts as in use, so that however many are abandoned,
+/// no more run.
+async fn end(connection: &mut PgConnection, cancel: Option<(i32, PgPool)>) -> bool {
+    if let Some((process, others)) = cancel {
+        let cancelled = sqlx::query("SELECT pg_cancel_backend($1)").bind(process).execute(&others);
+        timeout(LAST_WORDS, cancelled).await.ok();
+    }
+    matches!(timeout(LAST_WORDS, connection.ping()).await, Ok(Ok(())))
 }

@@ -5,6 +5,7 @@
 //! Releases before it read `schema_version` alone, and refuse what they find there: a step that they can live with is not written there.
 
 use crate::db::{Conn, Lock, Number};
+use crate::link::LONGEST;
 use crate::{Db, Dialect, Error, Result, args, record};
 
 /// Every step, in order. A step that was released is never changed.
@@ -27,6 +28,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (16, "roles", include_str!("../migrations/0016_roles.sql")),
     (17, "second_factor", include_str!("../migrations/0017_second_factor.sql")),
     (18, "cell_written", include_str!("../migrations/0018_cell_written.sql")),
+    (19, "usage_total", include_str!("../migrations/0019_usage_total.sql")),
     (20, "replica", include_str!("../migrations/0020_replica.sql")),
     (21, "queue", include_str!("../migrations/0021_queue.sql")),
 ];
@@ -35,9 +37,6 @@ pub const STEPS: &[(i64, &str, &str)] = &[
 pub fn known() -> i64 {
     STEPS.last().map_or(0, |(version, _, _)| *version)
 }
-
-/// The longest that one statement of a migration may take.
-const LONGEST: std::time::Duration = std::time::Duration::from_secs(3600);
 
 record! { struct Applied { version: i64, oldest: i64 } }
 
@@ -55,8 +54,8 @@ pub async fn run(db: &Db) -> Result<Vec<i64>> {
         }
     }
     let mut tx = db.begin().await?;
-    // A step may fill a column of a large table, and whoever comes second waits for all of them.
-    tx.set_limit(LONGEST);
+    // A step may fill a column of a large table or build an index, and whoever comes second waits for all of them.
+    tx.may_take(LONGEST).await?;
     tx.lock(Lock::Migrate).await?;
     tx.script(
         "CREATE TABLE IF NOT EXISTS schema_version (version {int} NOT NULL PRIMARY KEY, name {text} NOT NULL, applied_at {int} NOT NULL);

@@ -9,7 +9,6 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use crate::db::POSTGRES_PATIENCE;
 use crate::{Db, args, link};
 
 pub(crate) const CHANNEL: &str = "tidepool";
@@ -208,7 +207,7 @@ impl Db {
             let connect = async {
                 let mut fresh = PgConnection::connect_with(&options).await?;
                 // It goes to the pool when the listener is dropped.
-                sqlx::raw_sql(POSTGRES_PATIENCE).execute(&mut fresh).await?;
+                sqlx::raw_sql(link::PATIENCE).execute(&mut fresh).await?;
                 Ok::<_, sqlx::Error>(fresh)
             };
             if let Ok(Ok(fresh)) = timeout(self.limits.statement, connect).await

@@ -4,6 +4,7 @@ use base::Secret;
 
 use crate::db::{Lock, Record, Row};
 use crate::key_check::{self, Key};
+use crate::link::LONGEST;
 use crate::seal::{Place, Sealer};
 use crate::table::{SEALED, Sealed};
 use crate::{Db, Result, args};
@@ -20,14 +21,11 @@ impl Record for Value {
     }
 }
 
-/// The longest that one statement of a move may take, or the wait for somebody else's move.
-const LONGEST: std::time::Duration = std::time::Duration::from_secs(3600);
-
 /// Whether the database is under this master key, once nobody moves it to another any more: a commit whose answer was lost may
 /// still be under way.
 pub async fn is_under(db: &Db, setting: &'static str, key: &Secret) -> Result<bool> {
     let mut tx = db.begin().await?;
-    tx.set_limit(LONGEST);
+    tx.may_take(LONGEST).await?;
     tx.lock(Lock::Rekey).await?;
     key_check::is(&mut tx, Key { setting, key }).await
 }
@@ -37,7 +35,7 @@ pub async fn run(db: &Db, setting: &'static str, old: &Secret, new: &Secret) -> 
     let (from, to) = (Sealer::new(old)?, Sealer::new(new)?);
     let mut moved = 0;
     let mut tx = db.begin().await?;
-    tx.set_limit(LONGEST);
+    tx.may_take(LONGEST).await?;
     tx.lock(Lock::Rekey).await?;
     for Sealed { table, id, column, hash } in SEALED {
         let lock = tx.dialect().for_update();

@@ -5,6 +5,7 @@ use base::{Page, Zone};
 use jiff::Timestamp;
 
 use crate::db::{Number, Value};
+use crate::search::{Found, LOG, Range};
 use crate::{Conn, Db, Result, Tx, args, binding, record, usage};
 
 /// The type of a row that counts: everything else is an error, save a refund.
@@ -132,7 +133,13 @@ pub struct Text {
 }
 
 impl Asked {
-    fn clause(&self, dialect: crate::Dialect) -> (String, Vec<Value>) {
+    /// Whether rows must be read to know whether they are asked for: no index knows models and texts.
+    pub fn is_search(&self) -> bool {
+        self.text.is_some() || self.model.is_some()
+    }
+
+    /// What the indexes by time and by token know.
+    fn indexed(&self) -> (Vec<String>, Vec<Value>) {
         let mut clauses: Vec<String> = vec![];
         let mut args: Vec<Value> = vec![];
         match (self.since, self.also) {
@@ -154,6 +161,12 @@ impl Asked {
             clauses.push(among("token_name", tokens.len()));
             args.extend(tokens.iter().map(Value::from));
         }
+        (clauses, args)
+    }
+
+    /// All that is asked for; `indexed` left out where the range that is read has it already.
+    fn clause(&self, dialect: crate::Dialect, is_in_range: bool) -> (String, Vec<Value>) {
+        let (mut clauses, mut args) = if is_in_range { Default::default() } else { self.indexed() };
         if let Some(model) = &self.model {
             clauses.push("model = ?".into());
             args.push(model.into());
@@ -181,9 +194,12 @@ impl Asked {
             }
             clauses.push(format!("({})", any.join(" OR ")));
         }
-        let sql = if clauses.is_empty() { String::new() } else { format!(" WHERE {}", clauses.join(" AND ")) };
-        (sql, args)
+        (joined(&clauses), args)
     }
+}
+
+fn joined(clauses: &[String]) -> String {
+    if clauses.is_empty() { String::new() } else { format!(" WHERE {}", clauses.join(" AND ")) }
 }
 
 fn among(column: &str, count: usize) -> String {
@@ -195,7 +211,7 @@ fn among(column: &str, count: usize) -> String {
 
 /// One page of what is asked for, newest first.
 pub async fn list(db: &Db, asked: &Asked, page: Page) -> Result<Vec<Request>> {
-    let (clause, mut args) = asked.clause(db.dialect());
+    let (clause, mut args) = asked.clause(db.dialect(), false);
     let sql = format!("SELECT {COLUMNS} FROM request_log{clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
     args.extend(args![page.limit, page.offset]);
     db.all(&sql, args).await
@@ -203,11 +219,23 @@ pub async fn list(db: &Db, asked: &Asked, page: Page) -> Result<Vec<Request>> {
 
 /// How many there are, counted no further than `most`.
 pub async fn count(db: &Db, asked: &Asked, most: i64) -> Result<i64> {
-    let (clause, mut args) = asked.clause(db.dialect());
+    let (clause, mut args) = asked.clause(db.dialect(), false);
     let sql = format!("SELECT COUNT(*) AS n FROM (SELECT 1 AS one FROM request_log{clause} LIMIT ?) AS counted");
     args.push(most.into());
     let number: Number = Conn::from(db).one(&sql, args).await?;
     Ok(number.n)
+}
+
+/// One page of what a search finds among the newest rows, newest first. With `before` it goes on from there.
+pub async fn search(db: &Db, asked: &Asked, before: Option<Timestamp>, page: Page) -> Result<Found<Request>> {
+    let (clauses, args) = asked.indexed();
+    let range = Range::newest(db, "request_log", (joined(&clauses), args), LOG, before).await?;
+    let (clause, args) = asked.clause(db.dialect(), true);
+    let (from, args) = (&range.from, [range.args, args].concat());
+    let sql = format!("SELECT {COLUMNS} FROM {from}{clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
+    let list = Conn::Search(db).all(&sql, [args.clone(), args![page.limit, page.offset]].concat()).await?;
+    let total: Number = Conn::Search(db).one(&format!("SELECT COUNT(*) AS n FROM {from}{clause}"), args).await?;
+    Ok(Found { list, total: total.n, searched_since: range.since })
 }
 
 /// Sums by model straight from the rows: what the sums beside them must agree with.

@@ -70,6 +70,24 @@ impl Row {
     }
 }
 
+/// Turns what a driver answers into ours.
+pub(crate) trait MapRow {
+    type Ours;
+    fn map_row(self) -> Self::Ours;
+}
+impl<R: Into<Row>> MapRow for Vec<R> {
+    type Ours = Vec<Row>;
+    fn map_row(self) -> Vec<Row> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+impl<R: Into<Row>> MapRow for Option<R> {
+    type Ours = Option<Row>;
+    fn map_row(self) -> Option<Row> {
+        self.map(Into::into)
+    }
+}
+
 /// A Rust type a column can be read as.
 pub trait Column: Sized {
     fn read(row: &Row, name: &str) -> Result<Self>;

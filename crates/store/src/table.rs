@@ -32,6 +32,7 @@ pub const TABLES: &[&str] = &[
     "request_log",
     "usage_slot",
     "usage_daily",
+    "usage_total",
     "usage_source",
     "usage_gap",
     "log_segment",

@@ -107,7 +107,7 @@ pub async fn turn(db: &Db) -> Result<Turn> {
     }
     let mut tx = db.begin().await?;
     // Whoever has the turn may have it for so long.
-    tx.set_limit(LONGEST_TURN + Duration::from_secs(10));
+    tx.may_take(LONGEST_TURN + Duration::from_secs(10)).await?;
     tx.lock(Lock::UsageReader).await?;
     tx.may_idle(LONGEST_TURN).await?;
     Ok(Turn(Some(tx)))

@@ -3,9 +3,10 @@
 use axum::body::{Body as HttpBody, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use base::{Error, Kind, Listing, Sort};
+use base::{Error, Kind, Sort};
 use domain::audit::{self, Entry};
 use futures_util::stream;
+use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -66,6 +67,9 @@ pub struct Wanted {
     date: Option<Date>,
     /// id, created_at, operator, action, level or target; a `-` in front turns it around.
     sort: Option<String>,
+    /// Searches further back: the `searched_since` of the answer before.
+    #[param(value_type = Option<String>, format = DateTime)]
+    search_before: Option<Timestamp>,
 }
 
 /// What both the list and the export are narrowed by.
@@ -79,8 +83,20 @@ pub struct Narrowed {
     level: Option<Level>,
     /// Exactly this target.
     target: Option<String>,
-    /// Text in operator, action, target or detail.
+    /// Text in operator, action, target or detail. A list looks through the newest 200,000 entries of the days asked for, an
+    /// export through all.
     q: Option<String>,
+}
+
+/// A page of entries and how many there are.
+#[derive(Serialize, ToSchema)]
+pub struct AuditEntries {
+    list: Vec<AuditEntry>,
+    total: i64,
+    /// Where a text is asked for: only entries since then were looked through, and `total` is of these. null when there are no
+    /// older ones. `search_before` goes on from here.
+    #[schema(example = "2026-11-10T09:30:00.000+01:00")]
+    searched_since: Option<String>,
 }
 
 impl Narrowed {
@@ -96,39 +112,43 @@ impl Narrowed {
             from,
             until,
             without_logins: false,
+            search_before: None,
         }
     }
 }
 
-async fn found(api: &Api, wanted: Wanted, narrowed: Narrowed, paging: Paging) -> Answer<Listing<AuditEntry>> {
+async fn found(api: &Api, wanted: Wanted, narrowed: Narrowed, paging: Paging) -> Answer<AuditEntries> {
     let newest_first = Sort { column: "id", descending: true };
     let sort = Sort::asked(wanted.sort.as_deref(), store::audit::SORTABLE, newest_first)?;
-    let filter = narrowed.between(api, wanted.date, wanted.date);
-    let entries = audit::list(&api.app, &filter, sort, paging.page(50)?).await?;
-    Ok(Data(entries.map(|entry| item(api, entry))))
+    let filter =
+        audit::Wanted { search_before: wanted.search_before, ..narrowed.between(api, wanted.date, wanted.date) };
+    let found = audit::list(&api.app, &filter, sort, paging.page(50)?).await?;
+    let list = found.list.into_iter().map(|entry| item(api, entry)).collect();
+    let searched_since = found.searched_since.map(|at| api.zone().show(at));
+    Ok(Data(AuditEntries { list, total: found.total, searched_since }))
 }
 
 /// The audit log, newest first.
-#[utoipa::path(get, path = "/audit-logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
+#[utoipa::path(get, path = "/audit-logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = AuditEntries)))]
 async fn list(
     _: Admin,
     api: State,
     Query(wanted): Query<Wanted>,
     Query(narrowed): Query<Narrowed>,
     paging: Paging,
-) -> Answer<Listing<AuditEntry>> {
+) -> Answer<AuditEntries> {
     found(&api, wanted, narrowed, paging).await
 }
 
 /// The same entries as GET /audit-logs, by page and pageSize.
-#[utoipa::path(get, path = "/audit/logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = Listing<AuditEntry>)))]
+#[utoipa::path(get, path = "/audit/logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = AuditEntries)))]
 async fn pages(
     _: Admin,
     api: State,
     Query(wanted): Query<Wanted>,
     Query(narrowed): Query<Narrowed>,
     paging: Paging,
-) -> Answer<Listing<AuditEntry>> {
+) -> Answer<AuditEntries> {
     found(&api, wanted, narrowed, paging).await
 }
 
@@ -163,10 +183,8 @@ async fn export(
     let header = Bytes::from(format!("{}\n", audit::CSV_HEADER.join(",")));
     let rows = stream::try_unfold((Some(0), api, filter), |(after, api, filter)| async move {
         let Some(after) = after else { return Ok(None) };
-        let entries = audit::after(&api.app, &filter, after, EXPORT_BATCH).await?;
+        let (entries, next) = audit::after(&api.app, &filter, after, EXPORT_BATCH).await?;
         let lines = audit::csv_lines(api.zone(), &entries)?;
-        let full = entries.len() as i64 == EXPORT_BATCH;
-        let next = entries.last().filter(|_| full).map(|last| last.id);
         Ok::<_, Error>(Some((Bytes::from(lines), (next, api, filter))))
     });
     use futures_util::StreamExt as _;

@@ -232,6 +232,10 @@ pub struct Requests<T> {
     total: i64,
     /// There are more than `total`: they were not counted.
     total_is_minimum: bool,
+    /// Where a text or a model is asked for: only requests since then were looked through, and `total` is of these. null when
+    /// there are no older ones. `search_before` goes on from here.
+    #[schema(example = "2026-11-10T09:30:00.000+01:00")]
+    searched_since: Option<String>,
     #[serde(flatten)]
     fresh: Freshness,
 }
@@ -270,8 +274,10 @@ async fn found<T>(
     shape: impl Fn(&Api, usage::Item) -> T,
 ) -> Result<Requests<T>, Error> {
     let fresh = Freshness::new(api, api.app.feed.pull().await);
-    let Items { list, total, total_is_minimum } = usage::requests(&api.app, wanted, page).await?;
-    Ok(Requests { list: list.into_iter().map(|i| shape(api, i)).collect(), total, total_is_minimum, fresh })
+    let Items { list, total, total_is_minimum, searched_since } = usage::requests(&api.app, wanted, page).await?;
+    let searched_since = searched_since.map(|at| api.zone().show(at));
+    let list = list.into_iter().map(|i| shape(api, i)).collect();
+    Ok(Requests { list, total, total_is_minimum, searched_since, fresh })
 }
 
 /// A local date, or an instant in RFC 3339.
@@ -299,6 +305,9 @@ pub struct LlmLogsOf {
     start: Option<String>,
     /// Up to the end of this local date, or up to this instant in RFC 3339.
     end: Option<String>,
+    /// Searches further back: the `searched_since` of the answer before.
+    #[param(value_type = Option<String>, format = DateTime)]
+    search_before: Option<Timestamp>,
 }
 
 /// Single requests with all that is known of each, newest first.
@@ -315,6 +324,7 @@ async fn llm_logs(
         instance: of.instance_id,
         sub_key: of.sub_key_id.map(KeyId::named),
         model: of.model,
+        search_before: of.search_before,
         ..usage::Wanted::default()
     };
     Ok(Data(found(&api, wanted, paging.page(50)?, detail).await?))
@@ -333,8 +343,12 @@ pub struct RequestLogsOf {
     /// The last local day.
     #[param(value_type = Option<String>, format = Date)]
     end: Option<Date>,
-    /// Text in instance, user e-mail, model or error message.
+    /// Text in instance, user e-mail, model or error message. The newest 200,000 requests of the days asked for are looked
+    /// through.
     q: Option<String>,
+    /// Searches further back: the `searched_since` of the answer before.
+    #[param(value_type = Option<String>, format = DateTime)]
+    search_before: Option<Timestamp>,
 }
 
 async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Requests<RequestItem>> {
@@ -346,6 +360,7 @@ async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Reque
         since,
         until,
         text: of.q,
+        search_before: of.search_before,
         ..usage::Wanted::default()
     };
     Ok(Data(found(api, wanted, paging.page(50)?, item).await?))

@@ -8,6 +8,7 @@ use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Text};
 use domain::chat::message::{self, ChatMessage, Save, Wanted};
 use futures_util::{Stream, StreamExt as _, stream};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -95,7 +96,7 @@ pub struct Which {
     instance_id: Option<String>,
     /// Messages of this conversation only.
     session_key: Option<String>,
-    /// Messages that contain this text, in whatever case.
+    /// Messages that contain this text, in whatever case. A list looks through the newest 20,000 messages.
     q: Option<String>,
 }
 
@@ -109,6 +110,8 @@ impl Which {
             instance,
             session_key: self.session_key.as_deref().filter(|key| !key.is_empty()),
             q: self.q.as_deref(),
+            search_before: None,
+            searched_since: None,
         }
     }
 }
@@ -118,6 +121,9 @@ impl Which {
 pub struct Before {
     /// Only what is older than the message with this id.
     before: Option<String>,
+    /// Searches further back: the `searched_since` of the answer before.
+    #[param(value_type = Option<String>, format = DateTime)]
+    search_before: Option<Timestamp>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -154,6 +160,10 @@ pub struct History {
     total: i64,
     page: i64,
     size: i64,
+    /// Where a text is asked for: only messages since then were looked through, and `total` is of these. null when there are no
+    /// older ones. `search_before` goes on from here.
+    #[schema(example = "2026-11-10T09:30:00.000+01:00")]
+    searched_since: Option<String>,
 }
 
 /// Messages as they are asked for, batch by batch, so that a long history is never in memory as a whole.
@@ -163,6 +173,8 @@ struct Reading {
     which: Which,
     format: Format,
     order: Order,
+    /// How far back a search came.
+    searched_since: Option<Timestamp>,
     /// A batch that was read already.
     ready: Option<Vec<ChatMessage>>,
     last: Option<ChatMessage>,
@@ -205,7 +217,7 @@ impl Reading {
 
     async fn read(&self, size: i64) -> Result<Vec<ChatMessage>, Error> {
         let (app, user, instance) = (&self.api.app, &self.user, self.which.instance());
-        let wanted = self.which.wanted(instance.as_ref());
+        let wanted = Wanted { searched_since: self.searched_since, ..self.which.wanted(instance.as_ref()) };
         match (&self.order, &self.last) {
             (Order::NewestFirst, Some(last)) => message::older(app, user, wanted, last, size).await,
             (Order::NewestFirst, None) => Ok(vec![]),
@@ -221,11 +233,14 @@ fn piece(text: impl Into<Bytes>) -> impl Stream<Item = Result<Bytes, Error>> {
 async fn found(api: Shared, user: UserId, which: Which, before: Before, paging: Paging) -> Result<Response, ApiError> {
     let page = paging.page(20)?;
     let instance = which.instance();
-    let before = before.before.map(MessageId::named);
+    let (before, search_before) = (before.before.map(MessageId::named), before.search_before);
     let first = Page { offset: page.offset, limit: page.limit.min(BATCH) };
     // Whatever is to be refused is refused here, before the answer begins.
-    let listed = message::history(&api.app, &user, which.wanted(instance.as_ref()), before.as_ref(), first).await?;
-    let around = History { messages: vec![], total: listed.total, page: page.number(), size: page.limit };
+    let wanted = Wanted { search_before, ..which.wanted(instance.as_ref()) };
+    let listed = message::history(&api.app, &user, wanted, before.as_ref(), first).await?;
+    let searched_since = listed.searched_since.map(|at| api.zone().show(at));
+    let (page, size) = (page.number(), page.limit);
+    let around = History { messages: vec![], total: listed.total, page, size, searched_since };
     let around = serde_json::to_string(&around).map_err(Error::internal)?;
     let (head, tail) = around.split_once("[]").unwrap_or_default();
     let (head, tail) = (format!("{head}["), format!("]{tail}"));
@@ -235,9 +250,10 @@ async fn found(api: Shared, user: UserId, which: Which, before: Before, paging: 
         which,
         format: Format::Json,
         order: Order::NewestFirst,
+        searched_since: listed.searched_since,
         ready: Some(listed.list),
         last: None,
-        left: page.limit,
+        left: size,
     };
     let batches = stream::try_unfold(reading, Reading::next);
     Ok(envelope::in_pieces(piece(head).chain(batches).chain(piece(tail))))
@@ -352,8 +368,8 @@ async fn export(
         Format::Json => ("application/json", "attachment; filename=\"messages.json\"", "{\"messages\":[", "]}\n"),
         Format::Markdown => ("text/markdown; charset=utf-8", "attachment; filename=\"messages.md\"", "", ""),
     };
-    let reading =
-        Reading { api, user, which, format, order: Order::OldestFirst, ready: None, last: None, left: i64::MAX };
+    let (order, ready, last, left) = (Order::OldestFirst, None, None, i64::MAX);
+    let reading = Reading { api, user, which, format, order, searched_since: None, ready, last, left };
     let batches = stream::try_unfold(reading, Reading::next);
     let body = HttpBody::from_stream(piece(head).chain(batches).chain(piece(tail)));
     let headers = [

@@ -5,6 +5,7 @@ use base::{Error, Kind, Listing, Page, Result};
 use jiff::SignedDuration;
 use store::chat_message::Unconfirmed;
 pub use store::chat_message::{ChatMessage, Conversation, Role, Wanted};
+use store::search::Found;
 use store::{Tx, chat_message, instance};
 
 use crate::App;
@@ -105,7 +106,7 @@ pub async fn history(
     wanted: Wanted<'_>,
     before: Option<&MessageId>,
     page: Page,
-) -> Result<Listing<ChatMessage>> {
+) -> Result<Found<ChatMessage>> {
     let before = match before {
         Some(id) => {
             let found = chat_message::find(&app.db, user, id).await?;

@@ -13,11 +13,15 @@ use crate::audit::{self, Action, By, Deed};
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     app.feed.pull().await;
+    let corrected = usage::recount(&app.db).await?;
+    if corrected > 0 {
+        tracing::warn!(corrected, "totals of tokens were not the sums of their days");
+    }
     let date = app.zone.date(app.clock.now()).saturating_sub(1.day());
     let (from, to) = app.zone.span(date);
     let summed = spend_day::summed(&app.db, &date.to_string()).await?;
     let whole = usage::rows_since(&app.db).await? <= from;
-    let logged = if whole { Some(spend_day::logged(&app.db, from, to).await?) } else { None };
+    let logged = if whole { Some(spend_day::logged(&app.db.without_limit(), from, to).await?) } else { None };
     let gap = gap(&app).await?;
     let last = spend_day::before(&app.db, &date.to_string()).await?.and_then(|day| day.used_total);
     let balance = gap.and_then(|gap| Some(gap - last?));

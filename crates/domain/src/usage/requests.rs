@@ -26,6 +26,8 @@ pub struct Wanted {
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
     pub text: Option<String>,
+    /// A search that came as far back as this goes on from here.
+    pub search_before: Option<Timestamp>,
 }
 
 /// A request with what the bindings say about it.
@@ -42,13 +44,20 @@ pub struct Items {
     pub total: i64,
     /// There are so many at least: more were not counted.
     pub total_is_minimum: bool,
+    /// Only requests since then were looked through, and `total` is of these.
+    pub searched_since: Option<Timestamp>,
 }
 
 pub async fn requests(app: &App, wanted: Wanted, page: Page) -> Result<Items> {
     let asked = asked(app, &wanted).await?;
+    if asked.is_search() {
+        let found = request_log::search(&app.db, &asked, wanted.search_before, page).await?;
+        let (list, total, searched_since) = (items(app, found.list).await?, found.total, found.searched_since);
+        return Ok(Items { list, total, total_is_minimum: false, searched_since });
+    }
     let list = request_log::list(&app.db, &asked, page).await?;
     let (total, total_is_minimum) = total(app, &asked).await?;
-    Ok(Items { list: items(app, list).await?, total, total_is_minimum })
+    Ok(Items { list: items(app, list).await?, total, total_is_minimum, searched_since: None })
 }
 
 async fn asked(app: &App, wanted: &Wanted) -> Result<Asked> {
@@ -92,7 +101,7 @@ async fn total(app: &App, asked: &Asked) -> Result<(i64, bool)> {
     let since = asked.since.unwrap_or(Timestamp::UNIX_EPOCH);
     let whole_days = app.zone.midnight(since) == since || since == Timestamp::UNIX_EPOCH;
     let whole_days = whole_days && asked.until.is_none_or(|until| app.zone.midnight(until) == until);
-    if !whole_days || asked.text.is_some() {
+    if !whole_days {
         return Ok((counted, true));
     }
     let last = match asked.until {
@@ -100,7 +109,7 @@ async fn total(app: &App, asked: &Asked) -> Result<(i64, bool)> {
         None => jiff::civil::Date::MAX,
     };
     let first = app.zone.date(since);
-    let sums = usage::rows(&app.db, first, last, asked.tokens.as_deref(), asked.model.as_deref()).await?;
+    let sums = usage::rows(&app.db, first, last, asked.tokens.as_deref()).await?;
     Ok((sums.rows(asked.succeeded), false))
 }
 

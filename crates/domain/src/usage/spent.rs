@@ -4,7 +4,7 @@ use base::id::UserId;
 use base::{Result, Zone};
 use jiff::Timestamp;
 use store::usage::of_token;
-use store::{Db, binding};
+use store::{Conn, binding};
 
 use crate::App;
 
@@ -13,10 +13,12 @@ pub async fn spent(app: &App, user: &UserId, since: Timestamp) -> Result<i64> {
     spent_in(&app.db, &app.zone, user, since).await
 }
 
-pub(crate) async fn spent_in(db: &Db, zone: &Zone, user: &UserId, since: Timestamp) -> Result<i64> {
+/// The same on a connection that the caller has already: whoever holds the writer must not wait for a reader.
+pub(crate) async fn spent_in(conn: impl Into<Conn<'_>>, zone: &Zone, user: &UserId, since: Timestamp) -> Result<i64> {
+    let mut conn = conn.into();
     let mut tokens = 0;
-    for held in binding::lasting(db, user, since).await? {
-        for group in of_token(db, zone, &held.instance_id, held.span(since), None).await? {
+    for held in binding::lasting(conn.again(), user, since).await? {
+        for group in of_token(conn.again(), zone, &held.instance_id, held.span(since), None).await? {
             tokens += group.sums.tokens();
         }
     }

@@ -5,6 +5,7 @@
 
 mod days;
 mod span;
+mod total;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use crate::{Conn, Db, Result, Tx, args, record};
 pub use days::{Rebuild, begin_rebuild, make_days, rebuild_some, zone_of_days};
 use span::cut;
 pub use span::{SLOT_MS, Span, second_of, slot_of};
+pub use total::{copy_totals, of_all_time, recount, totals};
 
 /// Sums per statement.
 const BATCH: usize = 200;
@@ -157,11 +159,11 @@ pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> R
         *slots.entry(key).or_default() += Sums::of(request);
     }
     let mut days: BTreeMap<(String, String, String, String), Sums> = BTreeMap::new();
-    let mut tokens: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut tokens: BTreeMap<&str, Sums> = BTreeMap::new();
     for ((token, slot, model, provider), sums) in &slots {
         let date = date_of(zone, *slot);
         *days.entry((date, token.clone(), model.clone(), provider.clone())).or_default() += *sums;
-        *tokens.entry(token).or_default() += sums.quota;
+        *tokens.entry(token).or_default() += *sums;
     }
     let rows = slots.iter().map(|((token, slot, model, provider), sums)| {
         ([Value::from(token), Value::from(*slot), Value::from(model), Value::from(provider)], *sums)
@@ -171,10 +173,11 @@ pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> R
         ([Value::from(date), Value::from(token), Value::from(model), Value::from(provider)], *sums)
     });
     upsert(tx, "usage_daily", "date, token_name, model, provider", rows.collect()).await?;
-    for (token, quota) in tokens {
-        if quota != 0 {
+    total::add(tx, &tokens).await?;
+    for (token, sums) in tokens {
+        if sums.quota != 0 {
             let sql = "UPDATE gateway_key SET logged_quota = logged_quota + ? WHERE name = ? AND deleted_at IS NULL";
-            tx.run(sql, args![quota, token]).await?;
+            tx.run(sql, args![sums.quota, token]).await?;
         }
     }
     Ok(())
@@ -205,8 +208,15 @@ fn date_of(zone: &Zone, slot: i64) -> String {
 }
 
 /// A token's sums within a span, by day, model and provider. Days before `together` come as one, without a date.
-pub async fn of_token(db: &Db, zone: &Zone, token: &str, span: Span, together: Option<Date>) -> Result<Vec<Group>> {
-    let cut = if db.days_pending() { cut(zone, span).without_days(zone) } else { cut(zone, span) };
+pub async fn of_token(
+    conn: impl Into<Conn<'_>>,
+    zone: &Zone,
+    token: &str,
+    span: Span,
+    together: Option<Date>,
+) -> Result<Vec<Group>> {
+    let mut conn = conn.into();
+    let cut = if conn.days_pending() { cut(zone, span).without_days(zone) } else { cut(zone, span) };
     let mut groups: BTreeMap<(String, String, String), Sums> = BTreeMap::new();
     let early = |date: &str| together.is_some_and(|d| date < d.to_string().as_str());
     if let Some((first, last)) = cut.days {
@@ -234,7 +244,7 @@ pub async fn of_token(db: &Db, zone: &Zone, token: &str, span: Span, together: O
             }
             None => all.push("".into()),
         }
-        for DayRow(group) in db.all::<DayRow>(&sql, all).await? {
+        for DayRow(group) in conn.again().all::<DayRow>(&sql, all).await? {
             *groups.entry((group.date, group.model, group.provider)).or_default() += group.sums;
         }
     }
@@ -244,20 +254,28 @@ pub async fn of_token(db: &Db, zone: &Zone, token: &str, span: Span, together: O
             "SELECT slot AS at, model, provider, {TOTALS} FROM usage_slot WHERE token_name = ? AND slot >= ? AND slot < ? \
              GROUP BY slot, model, provider"
         );
-        parts.extend(db.all::<SlotRow>(&sql, args![token, from, to]).await?);
+        parts.extend(conn.again().all::<SlotRow>(&sql, args![token, from, to]).await?);
     }
+    let rows = format!(
+        "SELECT MIN(created_at) AS at, model, provider, {ROW_TOTALS} FROM request_log \
+         WHERE token_name = ? AND created_at >= ? AND created_at < ? GROUP BY model, provider"
+    );
     for (from, to) in cut.rows {
-        let sql = format!(
-            "SELECT MIN(created_at) AS at, model, provider, {ROW_TOTALS} FROM request_log \
-             WHERE token_name = ? AND created_at >= ? AND created_at < ? GROUP BY model, provider"
-        );
-        parts.extend(db.all::<SlotRow>(&sql, args![token, from, to]).await?);
+        parts.extend(conn.again().all::<SlotRow>(&rows, args![token, from, to]).await?);
     }
-    for SlotRow { at, model, provider, sums } in parts {
-        let date = zone.date(at).to_string();
-        let date = if early(&date) { String::new() } else { date };
-        *groups.entry((date, model, provider)).or_default() += sums;
+    let mut less = vec![];
+    for (from, to) in cut.less {
+        less.extend(conn.again().all::<SlotRow>(&rows, args![token, from, to]).await?);
     }
+    for (parts, is_more) in [(parts, true), (less, false)] {
+        for SlotRow { at, model, provider, sums } in parts {
+            let date = zone.date(at).to_string();
+            let date = if early(&date) { String::new() } else { date };
+            let group = groups.entry((date, model, provider)).or_default();
+            if is_more { *group += sums } else { *group -= sums }
+        }
+    }
+    groups.retain(|_, sums| *sums != Sums::default());
     let group = |((date, model, provider), sums)| Group { date, model, provider, sums };
     Ok(groups.into_iter().map(group).collect())
 }
@@ -330,39 +348,8 @@ pub async fn daily(db: &Db, first: Date, token: Option<&str>) -> Result<Vec<Toke
     db.all(&sql, args).await
 }
 
-/// Sums of every token since ever: what the instances' totals are made of.
-pub async fn totals(db: &Db) -> Result<Vec<Keyed>> {
-    let sql = format!("SELECT token_name AS key, {TOTALS} FROM usage_daily GROUP BY token_name");
-    db.all(&sql, args![]).await
-}
-
-/// All that a token ever used.
-pub async fn of_all_time(conn: impl Into<Conn<'_>>, token: &str) -> Result<Sums> {
-    let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE token_name = ?");
-    let keyed: Keyed = conn.into().one(&sql, args![token]).await?;
-    Ok(keyed.sums)
-}
-
-/// Copies the sums into the instances' totals; answers how many changed. Rows are held in the order of their ids, as by everybody
-/// who holds several: in another order this and a health check could wait for each other.
-pub async fn copy_totals(db: &Db) -> Result<u64> {
-    let lock = db.dialect().for_update();
-    let sql = format!(
-        "WITH due AS (SELECT i.id AS id FROM instance i \
-        WHERE i.total_requests <> COALESCE((SELECT SUM(u.requests) FROM usage_daily u WHERE u.token_name = i.id), 0) \
-        OR i.total_tokens <> COALESCE((SELECT SUM(u.prompt_tokens + u.completion_tokens) FROM usage_daily u \
-            WHERE u.token_name = i.id), 0) ORDER BY i.id{lock}) \
-        UPDATE instance SET \
-        total_requests = COALESCE((SELECT CAST(SUM(u.requests) AS BIGINT) FROM usage_daily u WHERE u.token_name = instance.id), 0), \
-        total_tokens = COALESCE((SELECT CAST(SUM(u.prompt_tokens + u.completion_tokens) AS BIGINT) FROM usage_daily u \
-            WHERE u.token_name = instance.id), 0) \
-        WHERE id IN (SELECT due.id FROM due)"
-    );
-    db.run(&sql, args![]).await
-}
-
 /// How many rows of the log there are that fulfil this, by the sums: exact where the span's ends are whole quarters.
-pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>, model: Option<&str>) -> Result<Sums> {
+pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>) -> Result<Sums> {
     let mut clause = String::from("date >= ? AND date <= ?");
     let mut args = args![first.to_string(), last.to_string()];
     if let Some(tokens) = tokens {
@@ -371,10 +358,6 @@ pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>, m
         }
         clause.push_str(&format!(" AND token_name IN ({})", vec!["?"; tokens.len()].join(", ")));
         args.extend(tokens.iter().map(Value::from));
-    }
-    if let Some(model) = model {
-        clause.push_str(" AND model = ?");
-        args.push(model.into());
     }
     let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE {clause}");
     let keyed: Keyed = Conn::from(db).one(&sql, args).await?;

@@ -12,13 +12,6 @@ pub fn slot_of(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond().div_euclid(SLOT_MS) * SLOT_MS).unwrap_or(at)
 }
 
-/// The first beginning of a quarter of an hour at or after an instant.
-fn slot_from(at: Timestamp) -> Timestamp {
-    let ms = at.as_millisecond();
-    let up = ms.div_euclid(SLOT_MS) + i64::from(ms.rem_euclid(SLOT_MS) != 0);
-    Timestamp::from_millisecond(up * SLOT_MS).unwrap_or(at)
-}
-
 /// A span of time: from an instant (or the beginning) up to but without another (or without end).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -42,6 +35,9 @@ pub(super) struct Cut {
     pub days: Option<(Option<Date>, Option<Date>)>,
     pub slots: Vec<(Timestamp, Timestamp)>,
     pub rows: Vec<(Timestamp, Timestamp)>,
+    /// Rows to take off again: before the span's beginning, in the quarter of an hour that it lies in. They are rows of the past,
+    /// while those behind the beginning become more with every request of a busy key.
+    pub less: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Cut {
@@ -76,19 +72,19 @@ fn cut_plain(zone: &Zone, span: Span) -> Cut {
     {
         return cut;
     }
-    let first = span.from.map(slot_from);
+    let first = span.from.map(slot_of);
     let last = span.to.map(slot_of);
-    if let (Some(first), Some(last), Some(from), Some(to)) = (first, last, span.from, span.to)
-        && first > last
+    if let (Some(from), Some(to)) = (span.from, span.to)
+        && first == last
     {
         // Both ends lie within one quarter of an hour.
         cut.rows.push((from, to));
         return cut;
     }
     if let (Some(from), Some(first)) = (span.from, first)
-        && from < first
+        && first < from
     {
-        cut.rows.push((from, first));
+        cut.less.push((first, from));
     }
     if let (Some(last), Some(to)) = (last, span.to)
         && last < to
@@ -149,7 +145,8 @@ mod tests {
         // Where a quarter of an hour begins.
         let to = at("2026-11-01T10:15:00.700Z");
         let over = cut(&zone, Span { from: Some(from), to: Some(to), except: Some(second_of(to)), ..Span::default() });
-        assert_eq!(over.rows, [(from, at("2026-11-01T10:15:00Z")), (at("2026-11-01T10:15:00.001Z"), to)]);
+        assert_eq!(over.rows, [(at("2026-11-01T10:15:00.001Z"), to)]);
+        assert_eq!(over.less, [(at("2026-11-01T10:00:00Z"), from)]);
     }
 
     #[test]
@@ -158,11 +155,12 @@ mod tests {
         let span =
             Span { from: Some(at("2026-11-01T10:07:00Z")), to: Some(at("2026-11-03T10:15:00Z")), ..Span::default() };
         let cut = cut(&zone, span);
-        assert_eq!(cut.rows, [(at("2026-11-01T10:07:00Z"), at("2026-11-01T10:15:00Z"))]);
+        assert_eq!(cut.rows, []);
+        assert_eq!(cut.less, [(at("2026-11-01T10:00:00Z"), at("2026-11-01T10:07:00Z"))]);
         assert_eq!(
             cut.slots,
             [
-                (at("2026-11-01T10:15:00Z"), at("2026-11-01T18:15:00Z")),
+                (at("2026-11-01T10:00:00Z"), at("2026-11-01T18:15:00Z")),
                 (at("2026-11-02T18:15:00Z"), at("2026-11-03T10:15:00Z")),
             ]
         );
@@ -184,6 +182,10 @@ mod tests {
                 parts.push((zone.start(first), zone.start(last)));
             }
             parts.sort();
+            for (start, end) in cut.less {
+                prop_assert_eq!(parts[0].0, start);
+                parts[0].0 = end;
+            }
             let mut reached = time(from);
             for (start, end) in parts {
                 prop_assert_eq!(start, reached);

@@ -19,6 +19,8 @@ const CONNECTIONS: usize = 20;
 
 /// A tenth of the usual limits.
 const SHORT: Limits = Limits {
+    read: Duration::from_secs(20),
+    search: Duration::from_secs(5),
     statement: Duration::from_secs(3),
     ping: Duration::from_secs(1),
     release: Duration::from_secs(1),

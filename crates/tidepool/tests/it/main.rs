@@ -49,6 +49,7 @@ mod openclaw;
 mod queue;
 mod queue_crash;
 mod queue_priority;
+mod reads;
 mod real;
 mod repairs;
 mod replicas;

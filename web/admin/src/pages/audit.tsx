@@ -36,11 +36,11 @@ const ACTIONS = [
   'auth.mfa',
   'secret.reveal',
 ];
-const FILTERS = ['action', 'level', 'operator', 'target', 'date'];
+const FILTERS = ['action', 'level', 'operator', 'target', 'date', 'search_before'];
 const keyOf = (one: AuditEntry) => String(one.id);
 
 async function exportAudit({ q, filters }: TableState) {
-  const { date, level, ...narrow } = filters;
+  const { date, level, search_before: _, ...narrow } = filters;
   const url = new URL('api/v1/audit-logs/export?format=csv', document.baseURI);
   const wanted = { ...narrow, q, level: oneOf(level, LEVELS), start_date: date, end_date: date };
   for (const [name, value] of Object.entries(wanted)) if (value) url.searchParams.set(name, value);
@@ -65,6 +65,7 @@ export default function Audit() {
             operator: filters.operator,
             target: filters.target,
             date: filters.date,
+            search_before: filters.search_before,
           },
         },
       }),

@@ -39,7 +39,7 @@ const keyOf = (one: Request) => String(one.id);
 
 export default function Requests() {
   const { t } = useText();
-  const state = useTableState(['instance', 'model', 'status', 'start', 'end']);
+  const state = useTableState(['instance', 'model', 'status', 'start', 'end', 'search_before']);
   const models = useModels();
   const { query, fetchPage } = useList('requests', state, ({ q, page, page_size }, filters) =>
     unwrap(
@@ -54,6 +54,7 @@ export default function Requests() {
             status: oneOf(filters.status, STATUSES),
             start: filters.start,
             end: filters.end,
+            search_before: filters.search_before,
           },
         },
       }),

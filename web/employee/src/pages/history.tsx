@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
-import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { exact, RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import { saveFile } from '@tidepool/shared/table/csv';
 import { Button } from '@tidepool/shared/ui/button';
@@ -23,6 +23,24 @@ const FORMATS = {
   json: { ending: 'json', label: 'history.exportJson' },
 } as const;
 type Format = keyof typeof FORMATS;
+
+interface PageParam {
+  page: number;
+  /** Only what is older: how far back the search came before. */
+  search_before?: string;
+}
+
+interface Answered {
+  page: number;
+  total: number;
+  searched_since?: string | null;
+}
+
+/** The next page of what was looked through; then a search goes on with what is older. */
+function nextPage(last: Answered, param: PageParam): PageParam | undefined {
+  if (last.page * SIZE < last.total) return { ...param, page: last.page + 1 };
+  return last.searched_since ? { page: 1, search_before: last.searched_since } : undefined;
+}
 
 interface Wanted {
   instance_id?: string;
@@ -47,14 +65,20 @@ export default function HistoryPageView() {
   const names = new Map(instances.data?.map((one) => [one.id, one.name]));
   const history = useInfiniteQuery({
     queryKey: ['history', wanted],
-    initialPageParam: 1,
+    initialPageParam: { page: 1 } as PageParam,
     queryFn: ({ pageParam }) =>
-      unwrap(api.GET('/me/chat/history', { params: { query: { ...wanted, page: pageParam, size: SIZE } } })),
-    getNextPageParam: (last, all) => (all.length * SIZE < last.total ? all.length + 1 : undefined),
+      unwrap(api.GET('/me/chat/history', { params: { query: { ...wanted, ...pageParam, size: SIZE } } })),
+    getNextPageParam: (last, _, param) => nextPage(last, param),
   });
   const exported = useMutation({ mutationFn: (format: Format) => exportAll(wanted, format) });
   const first = history.data?.pages[0];
+  const last = history.data?.pages.at(-1);
+  // The last page of what was looked through, with older messages behind it.
+  const searchedSince = last && last.page * SIZE >= last.total ? last.searched_since : null;
   const messages = history.data?.pages.flatMap((one) => one.messages) ?? [];
+  // Each part of a search counts what it looked through.
+  const parts = history.data?.pages.filter((one) => one.page === 1) ?? [];
+  const found = parts.reduce((sum, one) => sum + one.total, 0);
   return (
     <Page title={t('history.title')} lead={t('history.lead')}>
       <div className="mb-5 flex flex-wrap items-center gap-3">
@@ -112,7 +136,10 @@ export default function HistoryPageView() {
           <Skeleton lines={8} />
         )
       ) : messages.length === 0 ? (
-        <EmptyState title={t(q ? 'history.notFound' : 'history.none')}>{t('history.noneHint')}</EmptyState>
+        <>
+          <EmptyState title={t(q ? 'history.notFound' : 'history.none')}>{t('history.noneHint')}</EmptyState>
+          <More history={history} searchedSince={searchedSince} />
+        </>
       ) : (
         <>
           {history.isError && (
@@ -123,7 +150,7 @@ export default function HistoryPageView() {
             />
           )}
           <p role="status" className="mb-2 text-sm text-muted">
-            {t('history.count', { count: number(first.total) })}
+            {t('history.count', { count: number(found) })}
           </p>
           <ol className="divide-y divide-line rounded-xl border border-line bg-surface shadow-card">
             {messages.map((message) => (
@@ -153,16 +180,33 @@ export default function HistoryPageView() {
               </li>
             ))}
           </ol>
-          {history.hasNextPage && (
-            <div className="mt-4 flex justify-center">
-              <Button busy={history.isFetchingNextPage} onClick={() => void history.fetchNextPage()}>
-                {t('history.more')}
-              </Button>
-            </div>
-          )}
+          <More history={history} searchedSince={searchedSince} />
         </>
       )}
     </Page>
+  );
+}
+
+interface MoreProps {
+  history: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
+  /** How far back a search came, where there are older messages. */
+  searchedSince: string | null | undefined;
+}
+
+/** The next page, or for a search the next older part. */
+function More({ history, searchedSince }: MoreProps) {
+  const { t, locale } = useText();
+  if (!history.hasNextPage) return null;
+  return (
+    <div
+      role="status"
+      className="mt-4 flex flex-wrap items-center justify-center gap-x-3 gap-y-1 text-sm text-muted"
+    >
+      {searchedSince && t('table.searchedSince', { time: exact(new Date(searchedSince).getTime(), locale) })}
+      <Button busy={history.isFetchingNextPage} onClick={() => void history.fetchNextPage()}>
+        {t(searchedSince ? 'table.searchFurther' : 'history.more')}
+      </Button>
+    </div>
   );
 }
 

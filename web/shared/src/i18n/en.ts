@@ -103,6 +103,8 @@ export const en = {
   'table.csv': 'Export as CSV',
   'table.clear': 'Clear filters',
   'table.noMatch': 'Nothing matches',
+  'table.searchedSince': 'Searched back to {time}.',
+  'table.searchFurther': 'Search further back',
   'table.firstPage': 'Go to the first page',
   'table.actions': 'Actions',
   'table.select': 'Select {name}',

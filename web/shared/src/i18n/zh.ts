@@ -106,6 +106,8 @@ export const zh: Messages<SharedKey> = {
   'table.csv': '导出 CSV',
   'table.clear': '清除筛选',
   'table.noMatch': '没有匹配的内容',
+  'table.searchedSince': '已搜索到 {time}。',
+  'table.searchFurther': '继续搜索更早的内容',
   'table.firstPage': '回到第一页',
   'table.actions': '操作',
   'table.select': '选择 {name}',

@@ -3,6 +3,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { useDeferredValue, type ReactNode } from 'react';
 import { useI18n } from '../i18n/i18n';
+import { exact } from '../i18n/time';
 import { ErrorBoundary } from '../ui/error-boundary';
 import { EmptyState, ErrorState, Skeleton, StaleBar } from '../ui/states';
 import { Button } from '../ui/button';
@@ -19,6 +20,8 @@ export interface ListPage<Row> {
   list: readonly Row[];
   total: number;
   total_is_minimum?: boolean;
+  /** A search looked through rows since then only; null when there are no older ones. */
+  searched_since?: string | null;
 }
 
 /** One page of the rows that the table shows; `size` may differ from the table's, for exports. */
@@ -122,6 +125,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           <Body {...props} shown={shown} selection={selection} narrow={narrow} />
         </ErrorBoundary>
       </div>
+      {query.data?.searched_since && <SearchedSince at={query.data.searched_since} state={state} />}
       {query.data && total > 0 && <Pager state={state} total={total} atLeast={query.data.total_is_minimum} />}
     </div>
   );
@@ -176,6 +180,19 @@ function Body<Row>(props: BodyProps<Row>) {
         <Grid {...props} rows={rows} />
       )}
     </>
+  );
+}
+
+/** How far back a search came, and a way to go on from there. */
+function SearchedSince({ at, state }: { at: string; state: TableState }) {
+  const { t, locale } = useI18n();
+  return (
+    <div role="status" className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-muted">
+      {t('table.searchedSince', { time: exact(new Date(at).getTime(), locale) })}
+      <Button size="small" onClick={() => state.set({ search_before: at })}>
+        {t('table.searchFurther')}
+      </Button>
+    </div>
   );
 }
 

@@ -13,7 +13,7 @@ export interface TableState {
   size: number;
   /** By name; what is not set is absent. */
   filters: Readonly<Record<string, string>>;
-  /** Anything but a change of page starts again at the first one. */
+  /** Anything but a change of page starts again at the first one, and a search at the newest rows. */
   set: (changes: Readonly<Record<string, string | number | null>>) => void;
   clear: () => void;
   narrowed: boolean;
@@ -28,7 +28,10 @@ export function useTableState(filterNames: readonly string[], defaultSort = ''):
       setParams(
         (before) => {
           const next = new URLSearchParams(before);
-          if (!('page' in changes)) next.delete('page');
+          if (!('page' in changes)) {
+            next.delete('page');
+            next.delete('search_before');
+          }
           for (const [name, value] of Object.entries(changes)) {
             if (value === null || value === '') next.delete(name);
             else next.set(name, String(value));
