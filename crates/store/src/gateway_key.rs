@@ -1,5 +1,7 @@
 //! Sub keys of the LLM gateway: one per instance, and some with a name of their own.
 
+use std::ops::RangeInclusive;
+
 use base::id::{InstanceId, KeyId, UserId};
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
@@ -148,9 +150,54 @@ pub async fn list(db: &Db, text: Option<&str>, sort: Sort, page: Page) -> Result
     filter.list(db, GatewayKey::COLUMNS, "gateway_key", sort, "id", page).await
 }
 
-/// Every key that is not what the gateway has yet.
-pub async fn dirty(db: &Db) -> Result<Vec<GatewayKey>> {
-    db.all(&format!("{} AND dirty = 1 ORDER BY created_at, id", select()), args![]).await
+/// Keys that the gateway has not followed yet, whose change is not a `fresh` one (one of a time to come was written by a clock that was
+/// ahead), and for which no task of this type waits. A task's payload is the key's id between the two parts of `around`.
+pub async fn overdue(
+    db: &Db,
+    task: &str,
+    around: (&str, &str),
+    fresh: RangeInclusive<Timestamp>,
+    limit: i64,
+) -> Result<Vec<GatewayKey>> {
+    let sql = format!(
+        "{} AND dirty = 1 AND (updated_at < ? OR updated_at > ?) AND NOT EXISTS (SELECT 1 FROM task t WHERE t.type = ? \
+         AND t.payload = ? || gateway_key.id || ? AND t.status IN ('pending', 'processing', 'failed')) \
+         ORDER BY created_at, id LIMIT ?",
+        select()
+    );
+    db.all(&sql, args![*fresh.start(), *fresh.end(), task, around.0, around.1, limit]).await
+}
+
+record! {
+    /// A key whose user may have spent the day, or that is off because of it.
+    #[derive(Clone, Debug)]
+    pub struct SpentDay {
+        pub key_id: String,
+        pub user_id: String,
+        pub quota_daily: i64,
+        pub quota_spent: bool,
+        /// All tokens of the day, of every instance that the user had at any time of it.
+        pub at_most: i64,
+        /// Somebody else may have had one of these instances for a part of the day.
+        pub is_partial: bool,
+    }
+}
+
+/// The keys that are to be looked at, of everybody, by the sums of a local day.
+pub async fn spent_days(db: &Db, date: &str, midnight: Timestamp) -> Result<Vec<SpentDay>> {
+    let sql = "WITH today AS (SELECT token_name, CAST(SUM(prompt_tokens + completion_tokens) AS BIGINT) AS tokens \
+            FROM usage_daily WHERE date >= ? GROUP BY token_name), \
+        spent AS (SELECT b.user_id AS user_id, CAST(SUM(t.tokens) AS BIGINT) AS tokens, \
+            CAST(MAX(CASE WHEN b.created_at > ? OR b.ended_at IS NOT NULL THEN 1 ELSE 0 END) AS BIGINT) AS is_partial \
+            FROM today t JOIN binding b ON b.instance_id = t.token_name AND (b.ended_at IS NULL OR b.ended_at > ?) \
+            GROUP BY b.user_id) \
+        SELECT k.id AS key_id, u.id AS user_id, u.quota_daily AS quota_daily, k.quota_spent AS quota_spent, \
+            COALESCE(s.tokens, 0) AS at_most, COALESCE(s.is_partial, 0) AS is_partial FROM gateway_key k \
+        JOIN binding b ON b.instance_id = k.instance_id AND b.ended_at IS NULL \
+        JOIN instance i ON i.id = b.instance_id AND i.deleted_at IS NULL JOIN users u ON u.id = b.user_id \
+        LEFT JOIN spent s ON s.user_id = u.id WHERE k.deleted_at IS NULL \
+        AND (k.quota_spent = 1 OR (u.quota_daily > 0 AND COALESCE(s.tokens, 0) >= u.quota_daily)) ORDER BY k.id";
+    db.all(sql, args![date, midnight, midnight]).await
 }
 
 /// Writes what may change about a key.

@@ -326,13 +326,6 @@ pub async fn cancel_all(tx: &mut Tx, instance: &InstanceId, why: &str, now: Time
     tx.run(sql, args![why, now, instance.as_str()]).await
 }
 
-/// Whether a task of this type and payload waits or runs.
-pub async fn is_waiting(db: &Db, kind: &str, payload: &str) -> Result<bool> {
-    let sql = "SELECT COUNT(*) AS n FROM task WHERE type = ? AND payload = ? AND status IN ('pending', 'processing', 'failed')";
-    let number: Number = Conn::from(db).one(sql, args![kind, payload]).await?;
-    Ok(number.n > 0)
-}
-
 record! {
     struct Busy { instance_id: String }
 }

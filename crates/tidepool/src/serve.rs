@@ -158,12 +158,13 @@ impl Running {
         }
         if config.runs(Role::Scheduler) {
             let scheduler = Scheduler::new(running.app.clone(), JOBS, Timing::default());
+            let leads = scheduler.leads();
             running.tasks.spawn(scheduler.run(stopped.clone()));
             let (app, mut stopped) = (running.app.clone(), stopped.clone());
             running.tasks.spawn(async move {
                 tokio::select! {
                     () = domain::usage::reader::follow(&*app.feed, &app.db.heartbeats) => {}
-                    () = domain::key::watch_quotas(&app) => {}
+                    () = domain::key::watch_quotas(&app, leads) => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }
             });

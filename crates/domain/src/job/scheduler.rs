@@ -2,7 +2,6 @@
 //! believe it for a moment, the row of (job, slot) is written by one of them only.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,7 +42,7 @@ pub struct Scheduler {
     /// Slots that another process's run is in the way of.
     waiting: Mutex<HashMap<&'static str, Waiting>>,
     runs: Mutex<JoinSet<()>>,
-    leads: AtomicBool,
+    leads: watch::Sender<bool>,
 }
 
 /// What was in a slot's way when that was first seen.
@@ -64,8 +63,13 @@ impl Scheduler {
             done: Mutex::default(),
             waiting: Mutex::default(),
             runs: Mutex::default(),
-            leads: AtomicBool::new(false),
+            leads: watch::Sender::new(false),
         }
+    }
+
+    /// Whether this process leads, for what one of all replicas does besides the jobs.
+    pub fn leads(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
     }
 
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
@@ -95,7 +99,7 @@ impl Scheduler {
         let now = self.app.clock.now();
         let ttl = SignedDuration::try_from(self.timing.lease).unwrap_or(SignedDuration::from_secs(15));
         let leads = lease::hold(&self.app.db, NAME, &self.holder, Term::of(&self.app.clock, ttl)).await?;
-        if self.leads.swap(leads, Ordering::Relaxed) != leads {
+        if self.leads.send_replace(leads) != leads {
             let told = if leads { "this process leads: it lets jobs run" } else { "another process leads" };
             tracing::info!(holder = self.holder, "{told}");
         }

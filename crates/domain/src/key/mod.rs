@@ -12,7 +12,7 @@ mod watch;
 pub use apply::{ApplyKey, sync};
 pub use embedded::Embedded;
 pub use need::{of_instance, platform};
-pub use watch::{look, remind, watch_quotas};
+pub use watch::{look, remind, watch_once, watch_quotas};
 
 use base::id::{InstanceId, KeyId, UserId};
 use base::secret::random_token;

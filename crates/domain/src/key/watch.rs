@@ -5,53 +5,62 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use base::Result;
-use base::id::{InstanceId, UserId};
-use store::binding::{self, Of};
-use store::{gateway_key, user};
+use base::id::{KeyId, UserId};
+use store::gateway_key;
+use tokio::sync::watch;
 
 use crate::App;
+use crate::task::Payload as _;
 use crate::usage::spent;
 
 /// How often it is looked at.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Watches for as long as it runs. The embedded gateway refuses by itself and needs no watching.
-pub async fn watch_quotas(app: &App) {
+/// Watches for as long as it runs, while this process leads: one of all replicas is enough. The embedded gateway refuses by
+/// itself and needs no watching.
+pub async fn watch_quotas(app: &App, leads: watch::Receiver<bool>) {
     if app.llm.embedded {
         return std::future::pending().await;
     }
     loop {
         tokio::time::sleep(EVERY).await;
-        if let Err(error) = look(app).await {
-            tracing::warn!(%error, "quotas could not be compared");
-        }
-        if let Err(error) = remind(app).await {
-            tracing::warn!(%error, "keys could not be looked through");
-        }
+        watch_once(app, &leads).await;
     }
+}
+
+/// One round of it; false where another process leads.
+pub async fn watch_once(app: &App, leads: &watch::Receiver<bool>) -> bool {
+    if !*leads.borrow() {
+        return false;
+    }
+    if let Err(error) = look(app).await {
+        tracing::warn!(%error, "quotas could not be compared");
+    }
+    if let Err(error) = remind(app).await {
+        tracing::warn!(%error, "keys could not be looked through");
+    }
+    true
 }
 
 /// A key that the gateway does not follow for so long gets another task: the last one may be dead.
 const OVERDUE: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+/// Reminders of one look. The next look makes the others.
+const REMINDERS: i64 = 200;
 
 /// Sees to it that every change reaches the gateway, however long that was away; answers how many tasks were made.
 pub async fn remind(app: &App) -> Result<usize> {
-    let mut made = 0;
-    for key in gateway_key::dirty(&app.db).await? {
-        let overdue = app.clock.now().duration_since(key.updated_at).abs() > OVERDUE;
-        let payload =
-            serde_json::to_string(&super::ApplyKey { key_id: key.id.clone() }).map_err(base::Error::internal)?;
-        if !overdue
-            || store::task::is_waiting(&app.db, <super::ApplyKey as crate::task::Payload>::TYPE, &payload).await?
-        {
-            continue;
-        }
+    let payload = super::ApplyKey { key_id: "?".into() };
+    let payload = serde_json::to_string(&payload).map_err(base::Error::internal)?;
+    let around = payload.split_once('?').unwrap_or_default();
+    let now = app.clock.now();
+    let fresh = now - OVERDUE..=now + OVERDUE;
+    let overdue = gateway_key::overdue(&app.db, super::ApplyKey::TYPE, around, fresh, REMINDERS).await?;
+    for key in &overdue {
         let mut tx = app.db.begin().await?;
-        super::follow(app, &mut tx, &key, "reminder").await?;
+        super::follow(app, &mut tx, key, "reminder").await?;
         tx.commit().await?;
-        made += 1;
     }
-    Ok(made)
+    Ok(overdue.len())
 }
 
 /// Looks once at every key that belongs to somebody; answers how many were switched.
@@ -60,25 +69,27 @@ pub async fn look(app: &App) -> Result<usize> {
     let midnight = app.zone.midnight(app.clock.now());
     let mut spent_up: HashMap<String, bool> = HashMap::new();
     let mut switched = 0;
-    for tenure in binding::tenures(&app.db, Of::All).await? {
-        let over = match spent_up.get(&tenure.user_id) {
+    for day in gateway_key::spent_days(&app.db, &app.zone.date(midnight).to_string(), midnight).await? {
+        let over = match spent_up.get(&day.user_id) {
             Some(over) => *over,
             None => {
-                let id = UserId::named(&tenure.user_id);
-                let limit = user::find(&app.db, &id).await?.map_or(0, |u| u.quota_daily);
-                let over = limit > 0 && spent(app, &id, midnight).await? >= limit;
-                spent_up.insert(tenure.user_id.clone(), over);
+                let limit = day.quota_daily;
+                let mut over = limit > 0 && day.at_most >= limit;
+                if over && day.is_partial {
+                    over = spent(app, &UserId::named(&day.user_id), midnight).await? >= limit;
+                }
+                spent_up.insert(day.user_id.clone(), over);
                 over
             }
         };
-        let instance = InstanceId::named(&tenure.instance_id);
-        let Some(key) = gateway_key::of_instance(&app.db, &instance).await? else { continue };
-        if key.quota_spent == over {
+        if day.quota_spent == over {
             continue;
         }
         let mut tx = app.db.begin().await?;
-        let id = base::id::KeyId::named(&key.id);
-        let Some(mut key) = gateway_key::lock(&mut tx, &id).await? else { continue };
+        let Some(mut key) = gateway_key::lock(&mut tx, &KeyId::named(&day.key_id)).await? else { continue };
+        if key.quota_spent == over {
+            continue;
+        }
         (key.quota_spent, key.dirty, key.updated_at) = (over, true, app.clock.now());
         gateway_key::update(&mut tx, &key).await?;
         super::follow(app, &mut tx, &key, "daily quota").await?;
