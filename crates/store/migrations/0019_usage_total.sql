@@ -1,3 +1,4 @@
+-- oldest: 11
 -- Sums of request_log by token since ever, kept as rows are added: what the instances' totals are copied from.
 CREATE TABLE usage_total (
     token_name        {text} NOT NULL PRIMARY KEY,
