@@ -52,15 +52,18 @@ impl Process {
 
     fn start(binary: &str, folder: &Path, environment: &[(&str, &str)], err: File) -> Process {
         let [employee, admin, gateway, embed] = [(); 4].map(|()| format!("127.0.0.1:{}", super::free_port()));
-        let own = [
+        let mut own = vec![
             ("TIDEPOOL_EMPLOYEE_LISTEN", employee.as_str()),
             ("TIDEPOOL_ADMIN_LISTEN", admin.as_str()),
             ("TIDEPOOL_GATEWAY_LISTEN", gateway.as_str()),
             ("TIDEPOOL_EMBED_LISTEN", embed.as_str()),
-            ("TIDEPOOL_LOCAL_SERVER", "true"),
         ];
+        // Older releases do not know this setting, and refuse what they do not know.
+        if binary == BIN {
+            own.push(("TIDEPOOL_LOCAL_SERVER", "true"));
+        }
         let out = tempfile::tempfile().unwrap();
-        let child = command(binary, folder, &["serve"], &[&own, environment].concat())
+        let child = command(binary, folder, &["serve"], &[&own[..], environment].concat())
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
             .stderr(err.try_clone().unwrap())

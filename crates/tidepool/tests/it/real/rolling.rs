@@ -67,25 +67,9 @@ async fn live(one: &Process, other: &Process, name: &str) {
     }
     one.employee.delete(&format!("/me/instances/{id}/claim")).token(&token).ok().await;
     for (process, token) in [(one, &here), (other, &there)] {
-        for path in [
-            "/users",
-            "/assistant-instances",
-            "/task-queue",
-            "/audit-logs",
-            "/llm-request-logs",
-            "/job-runs",
-            "/servers",
-            "/overview",
-        ] {
-            let answer = process
-                .admin
-                .http
-                .get(format!("{}/api/v1{path}", process.admin.url))
-                .bearer_auth(token)
-                .send()
-                .await
-                .unwrap();
-            assert!(answer.status().is_success() || answer.status() == 404, "{path}: {}", answer.status());
+        for path in ["/users", "/instances", "/task-queue", "/audit-logs", "/llm-request-logs", "/job-runs", "/servers"]
+        {
+            process.admin.get(path).token(token).ok().await;
         }
     }
 }
@@ -105,11 +89,8 @@ async fn an_older_release_runs_and_starts_beside_this_one() {
     // One of the old ones is started again, as after a crash.
     older.terminate();
     older.end();
-    let mut older = installation.former().await;
+    let older = installation.former().await;
     live(&older, &new, "again").await;
-    for process in [&mut older] {
-        process.ready().await;
-    }
     // One after the other is replaced.
     old.terminate();
     old.end();
