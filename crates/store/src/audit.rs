@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::db::{Number, Record as _};
 use crate::filter::Filter;
-use crate::search::{Found, LOG, Range};
+use crate::search::{Depth, Found, Range};
 use crate::{Conn, Db, Result, args, record, word};
 
 word! {
@@ -138,7 +138,7 @@ pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Fo
         Some(q) if !q.trim().is_empty() => {
             let days =
                 Filter::of(db.dialect()).when("created_at >= ?", wanted.from).when("created_at < ?", wanted.until);
-            Some(Range::newest(db, "audit_log", days.into_clause(), LOG, wanted.search_before).await?)
+            Some(Range::newest(db, "audit_log", days.into_clause(), Depth::Log, wanted.search_before).await?)
         }
         _ => None,
     };

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::db::Record as _;
 use crate::filter::Filter;
 use crate::row::{Column, Row, Value};
-use crate::search::{Found, MESSAGES, Range};
+use crate::search::{Depth, Found, Range};
 use crate::{Db, Error, Result, Tx, args, record, word};
 
 /// How many messages an instance keeps.
@@ -197,7 +197,7 @@ pub async fn of_user(
     let range = match wanted.q {
         Some(q) if !q.trim().is_empty() => {
             let indexed = wanted.indexed(db, user).into_clause();
-            Some(Range::newest(db, "chat_message", indexed, MESSAGES, wanted.search_before).await?)
+            Some(Range::newest(db, "chat_message", indexed, Depth::Messages, wanted.search_before).await?)
         }
         _ => None,
     };

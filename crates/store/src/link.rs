@@ -23,6 +23,10 @@ pub struct Limits {
     pub read: Duration,
     /// The same for a text search.
     pub search: Duration,
+    /// Rows of a log that a text search looks through: some hundred bytes each.
+    pub log_rows: i64,
+    /// Messages that a text search looks through: some kilobytes each. Of one instance that is all, since 5,000 are kept.
+    pub message_rows: i64,
     /// The answer to a statement or a commit. Shorter than what makes a loop count as dead, and longer than what the database lets any
     /// statement take; a transaction that needs longer says so (`Tx::may_take`).
     pub statement: Duration,
@@ -40,6 +44,8 @@ impl Default for Limits {
         Limits {
             read: Duration::from_secs(20),
             search: Duration::from_secs(5),
+            log_rows: 200_000,
+            message_rows: 20_000,
             statement: Duration::from_secs(30),
             ping: Duration::from_secs(3),
             release: Duration::from_secs(10),

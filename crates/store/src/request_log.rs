@@ -5,7 +5,7 @@ use base::{Page, Zone};
 use jiff::Timestamp;
 
 use crate::db::{Number, Value};
-use crate::search::{Found, LOG, Range};
+use crate::search::{Depth, Found, Range};
 use crate::{Conn, Db, Result, Tx, args, binding, record, usage};
 
 /// The type of a row that counts: everything else is an error, save a refund.
@@ -229,7 +229,7 @@ pub async fn count(db: &Db, asked: &Asked, most: i64) -> Result<i64> {
 /// One page of what a search finds among the newest rows, newest first. With `before` it goes on from there.
 pub async fn search(db: &Db, asked: &Asked, before: Option<Timestamp>, page: Page) -> Result<Found<Request>> {
     let (clauses, args) = asked.indexed();
-    let range = Range::newest(db, "request_log", (joined(&clauses), args), LOG, before).await?;
+    let range = Range::newest(db, "request_log", (joined(&clauses), args), Depth::Log, before).await?;
     let (clause, args) = asked.clause(db.dialect(), true);
     let (from, args) = (&range.from, [range.args, args].concat());
     let sql = format!("SELECT {COLUMNS} FROM {from}{clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");

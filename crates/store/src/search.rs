@@ -8,23 +8,22 @@ use jiff::Timestamp;
 use crate::db::{Number, Value};
 use crate::{Conn, Db, Result};
 
-/// How many rows a search looks through.
+/// What a search looks through.
 #[derive(Clone, Copy, Debug)]
-pub struct Depth {
-    first: i64,
-    /// When somebody asks to search further back, and is ready to wait.
-    further: i64,
+pub enum Depth {
+    Log,
+    Messages,
 }
 
-/// Rows of a log: some hundred bytes each.
-pub const LOG: Depth = Depth { first: 200_000, further: 500_000 };
-/// Messages of a chat: some kilobytes each. Of one instance all are looked through, since 5,000 are kept.
-pub const MESSAGES: Depth = Depth { first: 20_000, further: 40_000 };
-
 impl Depth {
-    /// How many rows, when the search goes on from `before`.
-    fn rows(self, before: Option<Timestamp>) -> i64 {
-        if before.is_some() { self.further } else { self.first }
+    /// How many rows; more when somebody asks to search further back, and is ready to wait.
+    fn rows(self, db: &Db, before: Option<Timestamp>) -> i64 {
+        let limits = db.limits;
+        let rows = match self {
+            Depth::Log => limits.log_rows,
+            Depth::Messages => limits.message_rows,
+        };
+        if before.is_some() { rows * 5 / 2 } else { rows }
     }
 }
 
@@ -74,7 +73,7 @@ impl Range {
             (clause.clone(), args.clone())
         };
         let (looked, args) = also("created_at < ?", before);
-        let rows = depth.rows(before);
+        let rows = depth.rows(db, before);
         let sql = format!(
             "SELECT created_at AS n FROM {table}{looked} ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET {rows}"
         );

@@ -21,6 +21,8 @@ const CONNECTIONS: usize = 20;
 const SHORT: Limits = Limits {
     read: Duration::from_secs(20),
     search: Duration::from_secs(5),
+    log_rows: 200_000,
+    message_rows: 20_000,
     statement: Duration::from_secs(3),
     ping: Duration::from_secs(1),
     release: Duration::from_secs(1),
@@ -126,7 +128,7 @@ async fn notices_are_heard_again() {
 async fn every_loop_lives_on() {
     let Some((proxy, database, _)) = proxied(module_path!()).await else { return };
     let gateway = Gateway::Served(provider::Settings { echo: true, ..Default::default() });
-    let site = Site::with(database, Options { gateway, limits: Some(SHORT), ..Options::default() }).await;
+    let site = Site::with(database, Options { gateway, limits: SHORT, ..Options::default() }).await;
     let (stop, stopped) = watch::channel(false);
     let timing = domain::task::Timing { poll: Duration::from_millis(200), ..Default::default() };
     let working = tokio::spawn(Worker::new(site.app.clone(), TYPES, timing).run(stopped.clone()));
@@ -164,7 +166,7 @@ async fn every_loop_lives_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_database_is_said_to_be_away() {
     let Some((proxy, database, _)) = proxied(module_path!()).await else { return };
-    let site = Site::with(database, Options { limits: Some(SHORT), ..Options::default() }).await;
+    let site = Site::with(database, Options { limits: SHORT, ..Options::default() }).await;
     site.admin.raw(reqwest::Method::GET, "/readyz").ok().await;
     proxy.swallow();
     site.admin.raw(reqwest::Method::GET, "/readyz").refused("5030").await;

@@ -11,7 +11,7 @@ use store::{Conn, Db, Dialect, Error};
 use testkit::{until, until_within};
 use tokio::task::JoinHandle;
 
-use crate::kit::{Database, Site, database_before};
+use crate::kit::{Database, Options, Site, database_before};
 use crate::on_both;
 
 /// Pairs of numbers, more than any database counts while a test runs.
@@ -115,39 +115,6 @@ on_both! {
         reads.iter().for_each(JoinHandle::abort);
     }
 
-    async fn a_search_names_how_far_back_it_came_and_goes_on_from_there(site: Site) {
-        site.instances("a", 1).await;
-        site.admin.patch("/assistant-instances/a0", json!({"name": "小明"})).token(&site.root).ok().await;
-        let (user, token) = site.quick_employee("ada@example.com").await;
-        fill(site, &user).await;
-        let found = async |path: &str| {
-            let answer = match path.starts_with("/me") {
-                true => site.employee.get(path).token(&token).ok().await,
-                false => site.admin.get(path).token(&site.root).ok().await,
-            };
-            (answer["total"].as_i64().unwrap(), answer["searched_since"].clone())
-        };
-        for list in ["/llm-request-logs?limit=5", "/audit-logs?limit=5", "/me/chat/history?size=5"] {
-            // A name of two characters, in one of the newest rows.
-            let (total, since) = found(&format!("{list}&q=张伟")).await;
-            assert_eq!(total, 1, "{list}");
-            let since = since.as_str().unwrap_or_else(|| panic!("{list} says how far back it looked")).replace('+', "%2B");
-            let (total, again) = found(&format!("{list}&q=李娜")).await;
-            assert_eq!((total, again.is_null()), (0, false), "{list}: the oldest row is not looked at yet");
-            let (total, end) = found(&format!("{list}&q=李娜&search_before={since}")).await;
-            assert_eq!((total, end), (1, Value::Null), "{list}: nothing is older");
-            let (total, _) = found(&format!("{list}&q=张伟&search_before={since}")).await;
-            assert_eq!(total, 0, "{list}: what was looked through is not looked through again");
-        }
-        // By the name of its instance, and by a model that no index knows.
-        assert_eq!(found("/llm-request-logs?q=小明").await.0, 1);
-        let (total, since) = found("/llm-request-logs?model=rare").await;
-        assert_eq!((total, since.is_null()), (1, false));
-        // An export has all, however long it takes.
-        let file = site.admin.get("/audit-logs/export?q=李娜").token(&site.root).send().await.text;
-        assert_eq!(file.lines().count(), 2, "{file}");
-    }
-
     /// The rows of a busy key are more with every request; those before its user came are not.
     async fn what_was_spent_since_a_binding_is_not_summed_from_its_rows(site: Site) {
         let app = &site.app;
@@ -230,6 +197,54 @@ on_both! {
     }
 }
 
+async fn a_search_names_how_far_back_it_came(database: Database) {
+    let limits = Limits { log_rows: 1000, message_rows: 1000, ..Limits::default() };
+    let site = &Site::with(database, Options { limits, ..Options::default() }).await;
+    site.instances("a", 1).await;
+    site.admin.patch("/assistant-instances/a0", json!({"name": "小明"})).token(&site.root).ok().await;
+    let (user, token) = site.quick_employee("ada@example.com").await;
+    fill(site, &user).await;
+    let found = async |path: &str| {
+        let answer = match path.starts_with("/me") {
+            true => site.employee.get(path).token(&token).ok().await,
+            false => site.admin.get(path).token(&site.root).ok().await,
+        };
+        (answer["total"].as_i64().unwrap(), answer["searched_since"].clone())
+    };
+    for list in ["/llm-request-logs?limit=5", "/audit-logs?limit=5", "/me/chat/history?size=5"] {
+        // A name of two characters, in one of the newest rows.
+        let (total, since) = found(&format!("{list}&q=张伟")).await;
+        assert_eq!(total, 1, "{list}");
+        let since = since.as_str().unwrap_or_else(|| panic!("{list} says how far back it looked")).replace('+', "%2B");
+        let (total, again) = found(&format!("{list}&q=李娜")).await;
+        assert_eq!((total, again.is_null()), (0, false), "{list}: the oldest row is not looked at yet");
+        let (total, end) = found(&format!("{list}&q=李娜&search_before={since}")).await;
+        assert_eq!((total, end), (1, Value::Null), "{list}: nothing is older");
+        let (total, _) = found(&format!("{list}&q=张伟&search_before={since}")).await;
+        assert_eq!(total, 0, "{list}: what was looked through is not looked through again");
+    }
+    // By the name of its instance, and by a model that no index knows.
+    assert_eq!(found("/llm-request-logs?q=小明").await.0, 1);
+    let (total, since) = found("/llm-request-logs?model=rare").await;
+    assert_eq!((total, since.is_null()), (1, false));
+    // An export has all, however long it takes.
+    let file = site.admin.get("/audit-logs/export?q=李娜").token(&site.root).send().await.text;
+    assert_eq!(file.lines().count(), 2, "{file}");
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_names_how_far_back_it_came_sqlite() {
+    a_search_names_how_far_back_it_came(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_names_how_far_back_it_came_postgres() {
+    if let Some(database) = Database::postgres("reads::a_search_names_how_far_back_it_came").await {
+        a_search_names_how_far_back_it_came(database).await;
+    }
+}
+
 /// A successful request of a0, now.
 async fn add(site: &Site, id: &str, tokens: i64) {
     let row = NewRequest {
@@ -265,11 +280,11 @@ async fn fill(site: &Site, user: &str) {
             format!("WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows})");
         (from, text)
     };
-    let (from, text) = numbers(210_000);
+    let (from, text) = numbers(2_100);
     let log = "INSERT INTO request_log (request_id, token_name, model, provider, type, is_stream, prompt_tokens, completion_tokens, \
         quota, duration_ms, estimated, error_message, created_at)";
     let sql = format!(
-        "{log} {from} SELECT 'fill-' || n, CASE n WHEN 209999 THEN 'a0' ELSE 'nobody' END, CASE n WHEN 209998 THEN 'rare' ELSE 'gpt-4o' END, \
+        "{log} {from} SELECT 'fill-' || n, CASE n WHEN 2099 THEN 'a0' ELSE 'nobody' END, CASE n WHEN 2098 THEN 'rare' ELSE 'gpt-4o' END, \
          'openai', 5, 0, 0, 0, 0, 1, 0, {text} FROM numbers"
     );
     tx.run(&sql, vec![]).await.unwrap();
@@ -278,7 +293,6 @@ async fn fill(site: &Site, user: &str) {
          SELECT 'System', 'system', 'config.change', 'INFO', 'filled', '', '', {text} FROM numbers"
     );
     tx.run(&sql, vec![]).await.unwrap();
-    let (from, text) = numbers(21_000);
     let sql = format!(
         "INSERT INTO chat_message (id, user_id, instance_id, role, tokens, content, created_at) {from} \
          SELECT 'm-' || n, ?, 'a0', 'user', 0, {text} FROM numbers"

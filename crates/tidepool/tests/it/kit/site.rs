@@ -59,7 +59,7 @@ pub struct Options {
     /// The windows of all instances have one origin.
     pub share_window: bool,
     /// How long PostgreSQL is waited for.
-    pub limits: Option<store::Limits>,
+    pub limits: store::Limits,
 }
 
 /// The LLM gateway of a site.
@@ -101,7 +101,7 @@ impl Site {
 
     pub async fn with(database: Database, options: Options) -> Site {
         trace::logs();
-        let db = Db::open_with(&database.url, options.limits.unwrap_or_default()).await.unwrap();
+        let db = Db::open_with(&database.url, options.limits).await.unwrap();
         migrate::run(&db).await.unwrap();
         store::model::fill(&db, Clock::default().now()).await.unwrap();
         let listeners =
