@@ -84,7 +84,39 @@ pub async fn run(db: &Db) -> Result<Vec<i64>> {
         applied.push(*version);
     }
     tx.commit().await?;
+    if db.dialect() == Dialect::Postgres
+        && !done.is_empty()
+        && let Err(error) = end_idle_sessions(db).await
+    {
+        tracing::warn!(%error, "sessions of older processes go on: some of their statements may fail for a while");
+    }
     Ok(applied)
+}
+
+/// How long sessions that are busy are waited for, and how often they are looked at.
+const BUSY: std::time::Duration = std::time::Duration::from_secs(5);
+const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Ends the sessions of other processes that are idle, and of those that are busy, once they are not. PostgreSQL refuses statements that
+/// were prepared before a table changed ("cached plan must not change result type"), and releases before this one keep such sessions for
+/// half an hour. They find the connection closed before they use it, and make another. One that listens or holds a lock for its
+/// process has no such statements.
+async fn end_idle_sessions(db: &Db) -> Result<()> {
+    let changed = crate::clock::now(db).await?.as_millisecond();
+    let sql = format!(
+        "SELECT CAST(COALESCE(SUM(CASE WHEN a.state <> 'idle' THEN 1 WHEN pg_terminate_backend(a.pid) THEN 0 ELSE 0 END), 0) AS BIGINT) AS n \
+         FROM pg_stat_activity a WHERE a.datname = current_database() AND a.usename = current_user AND a.application_name = 'tidepool' \
+         AND a.pid <> pg_backend_pid() AND a.backend_start < to_timestamp({changed} / 1000.0) AND a.query NOT LIKE 'LISTEN%' \
+         AND NOT EXISTS (SELECT 1 FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory')"
+    );
+    let until = tokio::time::Instant::now() + BUSY;
+    loop {
+        let busy: Number = Conn::from(db).one(&sql, args![]).await?;
+        if busy.n == 0 || tokio::time::Instant::now() > until {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// The newest applied version; `None` for a database that has no schema yet. One that this binary cannot work with is an error.
