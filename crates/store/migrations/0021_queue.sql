@@ -1,3 +1,4 @@
+-- oldest: 11
 -- Whom a task is for: 0 security, 1 people, 2 fleet, 3 background. The type's definition says so when the task is made; what an older
 -- process makes counts as fleet.
 ALTER TABLE task ADD COLUMN priority {int} NOT NULL DEFAULT 2;
