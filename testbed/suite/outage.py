@@ -1,5 +1,5 @@
 """Rounds of torture.py in which nothing is closed and nobody is told: connections to the database that go silent, processes that stand
-still, machines whose clocks differ. Each takes what it needs of torture.py as `crowd`."""
+still, machines whose clocks differ."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType
 
 from .site import PG_PORT, Replica, Site, call
+from .workload import FAKETIME, Ledger, Load, populate, verdict
 
 PROXY_PORT = 6432
 RECOVERY = 90.0  # after the last fault: the limit of a statement, and some
@@ -137,7 +137,7 @@ def ended(name: str, wrong: list[str]) -> bool:
     return not wrong
 
 
-def with_black_holes(binary: Path, folder: Path, seconds: float, chance: random.Random, crowd: ModuleType) -> bool:
+def with_black_holes(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool:
     """PostgreSQL fails over under load, and the old one's connections are neither answered nor closed."""
     name = "black-holed connections"
     with ExitStack() as stack:
@@ -145,26 +145,26 @@ def with_black_holes(binary: Path, folder: Path, seconds: float, chance: random.
         stack.callback(hole.close)
         settings = {"TIDEPOOL_TASK_LEASE_SECONDS": "5", "TIDEPOOL_DATABASE_URL": f"postgres://postgres@127.0.0.1:{PROXY_PORT}/postgres"}
         site = Site(binary, folder, stack, 3, settings)
-        token, ledger, faults = site.login(site.replicas[0].admin), crowd.Ledger(), Counter[str]()
-        people = crowd.populate(site.replicas[0].employee, site.replicas[0].admin, token)
-        with crowd.Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
+        token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+        with Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
             over = time.monotonic() + seconds
             while time.monotonic() < over:
                 time.sleep(chance.uniform(3, 12))
                 faults["silent connections"] += hole.fail_over()
                 faults["failovers"] += 1
             wrong = not_recovered(site, token)
-        return ended(name, wrong) and crowd.verdict(name, ledger, site.database.ask, faults)
+        return ended(name, wrong) and verdict(name, ledger, site.database.ask, faults)
 
 
-def with_paused_processes(binary: Path, folder: Path, seconds: float, chance: random.Random, crowd: ModuleType) -> bool:
+def with_paused_processes(binary: Path, folder: Path, seconds: float, chance: random.Random) -> bool:
     """Replicas stand still for longer than their leases, and go on as if no time had passed."""
     name = "paused processes"
     with ExitStack() as stack:
         site = Site(binary, folder, stack, 3, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"})
-        token, ledger, faults = site.login(site.replicas[0].admin), crowd.Ledger(), Counter[str]()
-        people = crowd.populate(site.replicas[0].employee, site.replicas[0].admin, token)
-        with crowd.Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
+        token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+        with Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
             over = time.monotonic() + seconds
             while time.monotonic() < over:
                 time.sleep(chance.uniform(0.5, 2))
@@ -177,24 +177,24 @@ def with_paused_processes(binary: Path, folder: Path, seconds: float, chance: ra
                     victim.process.send_signal(signal.SIGCONT)
                 faults["pauses"] += 1
             wrong = not_recovered(site, token)
-        return ended(name, wrong) and crowd.verdict(name, ledger, site.database.ask, faults)
+        return ended(name, wrong) and verdict(name, ledger, site.database.ask, faults)
 
 
-def with_clocks_apart(binary: Path, folder: Path, seconds: float, _chance: random.Random, crowd: ModuleType) -> bool | None:
+def with_clocks_apart(binary: Path, folder: Path, seconds: float, _chance: random.Random) -> bool | None:
     """Three machines whose clocks are a minute apart: leases run by the database's, and whoever is off says so."""
     name = "clocks 60 s apart"
-    if crowd.FAKETIME is None:
+    if FAKETIME is None:
         print("left out: clocks that are apart, since there is no libfaketime (apt-get install libfaketime)")
         return None
     with ExitStack() as stack:
         def own(number: int) -> dict[str, str]:
-            return {"LD_PRELOAD": str(crowd.FAKETIME), "FAKETIME": f"{60 * number - 60:+d}", "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+            return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{60 * number - 60:+d}", "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
         site = Site(binary, folder, stack, 3, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"}, own)
         # The first is behind: what it signs is valid for all.
-        token, ledger, faults = site.login(site.replicas[0].admin), crowd.Ledger(), Counter[str]()
-        people = crowd.populate(site.replicas[0].employee, site.replicas[0].admin, token)
-        with crowd.Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
+        token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+        with Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
             time.sleep(seconds)
         wrong = not_recovered(site, token)
         clocks = [json.loads(asked(replica.admin, "/readyz")[1] or "{}").get("data", {}).get("clock", {}).get("status") for replica in site.replicas]
@@ -205,4 +205,4 @@ def with_clocks_apart(binary: Path, folder: Path, seconds: float, _chance: rando
         if taken or gone:
             wrong.append(f"{taken} tasks and {gone} runs of jobs were taken from workers that live")
         faults["replicas with clocks of their own"] = 3
-        return ended(name, wrong) and crowd.verdict(name, ledger, site.database.ask, faults)
+        return ended(name, wrong) and verdict(name, ledger, site.database.ask, faults)
