@@ -40,9 +40,17 @@ const FILTERS = ['action', 'level', 'operator', 'target', 'date', 'search_before
 const keyOf = (one: AuditEntry) => String(one.id);
 
 async function exportAudit({ q, filters }: TableState) {
-  const { date, level, search_before: _, ...narrow } = filters;
+  const { action, operator, target, date, level } = filters;
   const url = new URL('api/v1/audit-logs/export?format=csv', document.baseURI);
-  const wanted = { ...narrow, q, level: oneOf(level, LEVELS), start_date: date, end_date: date };
+  const wanted = {
+    action,
+    operator,
+    target,
+    q,
+    level: oneOf(level, LEVELS),
+    start_date: date,
+    end_date: date,
+  };
   for (const [name, value] of Object.entries(wanted)) if (value) url.searchParams.set(name, value);
   const response = await fetch(url, { headers: { authorization: bearerOf(session.state().token ?? '') } });
   if (!response.ok)

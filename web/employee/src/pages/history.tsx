@@ -65,7 +65,7 @@ export default function HistoryPageView() {
   const names = new Map(instances.data?.map((one) => [one.id, one.name]));
   const history = useInfiniteQuery({
     queryKey: ['history', wanted],
-    initialPageParam: { page: 1 } as PageParam,
+    initialPageParam: { page: 1 },
     queryFn: ({ pageParam }) =>
       unwrap(api.GET('/me/chat/history', { params: { query: { ...wanted, ...pageParam, size: SIZE } } })),
     getNextPageParam: (last, _, param) => nextPage(last, param),
