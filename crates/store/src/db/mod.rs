@@ -1,4 +1,4 @@
-//! One handle over SQLite and PostgreSQL: the only file that knows there are two.
+//! One handle over SQLite and PostgreSQL. Only this module knows that there are two.
 //!
 //! SQL is written once, with `?` placeholders. Times are UTC milliseconds in integer columns.
 
@@ -11,14 +11,15 @@ use std::time::Duration;
 use base::{Heartbeats, Secret};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, Connection as _, SqlSafeStr as _, SqlStr, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, Sqlite, Transaction};
 use tokio::sync::{broadcast, watch};
 
+mod conn;
+
+pub use self::conn::Conn;
 pub use crate::advisory::Lock;
 use crate::link::{self, Limits, Link};
 use crate::notice::{CHANNEL, Notice};
-use crate::read;
-use crate::row::MapRow as _;
 pub use crate::row::{Column, Number, Record, Row, Value};
 use crate::{Dialect, Error, Result, args};
 
@@ -369,145 +370,8 @@ impl Tx {
     }
 }
 
-/// Where a statement runs: on any connection, on one of the few for searches, or inside a transaction.
-pub enum Conn<'a> {
-    Db(&'a Db),
-    Search(&'a Db),
-    Tx(&'a mut Tx),
-}
-
-impl<'a> From<&'a Db> for Conn<'a> {
-    fn from(db: &'a Db) -> Conn<'a> {
-        Conn::Db(db)
-    }
-}
-
-impl<'a> From<&'a mut Tx> for Conn<'a> {
-    fn from(tx: &'a mut Tx) -> Conn<'a> {
-        Conn::Tx(tx)
-    }
-}
-
-/// Binds the arguments and reads with `$call` from wherever the connection is.
-macro_rules! read {
-    ($conn:expr, $sql:expr, $args:expr, $call:ident) => {{
-        let sql = prepare($conn.dialect(), $sql);
-        let is_search = matches!($conn, Conn::Search(_));
-        match $conn {
-            Conn::Db(db) | Conn::Search(db) => match &db.pool {
-                Pool::Sqlite { read, search, .. } => {
-                    let limit = if is_search { db.limits.search } else { db.limits.read };
-                    let pool = if is_search { search } else { read };
-                    let mut reader = read::sqlite(pool, (!db.may_take_long).then_some(limit)).await?;
-                    bound!(sql, $args).$call(&mut *reader).await?.map_row()
-                }
-                Pool::Postgres { pool, search } => {
-                    let mut link = match is_search {
-                        true => Link::for_search(search, pool, db.limits).await?,
-                        false if db.may_take_long => Link::without_limit(pool, db.limits).await?,
-                        false => Link::take(pool, db.limits).await?,
-                    };
-                    limited!(link, bound!(sql, $args), $call).map_row()
-                }
-            },
-            Conn::Tx(tx) => match &mut tx.on {
-                On::Sqlite(t) => bound!(sql, $args).$call(&mut **t).await?.map_row(),
-                On::Postgres(link) => limited!(link, bound!(sql, $args), $call).map_row(),
-            },
-        }
-    }};
-}
-
-/// The answer to a query on this link, or the error of a link that does not answer.
-macro_rules! limited {
-    ($link:expr, $query:expr, $call:ident) => {{
-        let answer = tokio::time::timeout($link.limit, $query.$call($link.live()?)).await;
-        $link.heard(answer)?
-    }};
-}
-
-macro_rules! bound {
-    ($sql:expr, $args:expr) => {{
-        let mut query = sqlx::query($sql);
-        for arg in $args {
-            query = match arg {
-                Value::Int(v) => query.bind(v),
-                Value::Real(v) => query.bind(v),
-                Value::Text(v) => query.bind(v),
-            };
-        }
-        query
-    }};
-}
-
-impl Conn<'_> {
-    /// The same for one statement, so that another can follow.
-    pub fn again(&mut self) -> Conn<'_> {
-        match self {
-            Conn::Db(db) => Conn::Db(db),
-            Conn::Search(db) => Conn::Search(db),
-            Conn::Tx(tx) => Conn::Tx(tx),
-        }
-    }
-
-    /// Whether sums of days are still of another zone.
-    pub(crate) fn days_pending(&self) -> bool {
-        match self {
-            Conn::Db(db) | Conn::Search(db) => db.days_pending(),
-            Conn::Tx(tx) => tx.days_pending.load(Ordering::Relaxed),
-        }
-    }
-
-    pub fn dialect(&self) -> Dialect {
-        match self {
-            Conn::Db(db) | Conn::Search(db) => db.dialect(),
-            Conn::Tx(tx) => tx.dialect(),
-        }
-    }
-
-    pub async fn all<T: Record>(self, sql: &str, args: Vec<Value>) -> Result<Vec<T>> {
-        self.rows(sql, args).await?.iter().map(T::from_row).collect()
-    }
-
-    async fn rows(self, sql: &str, args: Vec<Value>) -> Result<Vec<Row>> {
-        Ok(read!(self, sql, args, fetch_all))
-    }
-
-    pub async fn first<T: Record>(self, sql: &str, args: Vec<Value>) -> Result<Option<T>> {
-        let row: Option<Row> = read!(self, sql, args, fetch_optional);
-        row.as_ref().map(T::from_row).transpose()
-    }
-
-    /// The one row that must be there, such as a `COUNT`.
-    pub async fn one<T: Record>(self, sql: &str, args: Vec<Value>) -> Result<T> {
-        self.first(sql, args).await?.ok_or(Error::NotFound)
-    }
-
-    /// Runs a statement and returns how many rows it touched.
-    pub async fn run(self, sql: &str, args: Vec<Value>) -> Result<u64> {
-        let sql = prepare(self.dialect(), sql);
-        Ok(match self {
-            Conn::Db(db) | Conn::Search(db) => match &db.pool {
-                Pool::Sqlite { write, .. } => bound!(sql, args).execute(write).await?.rows_affected(),
-                Pool::Postgres { pool, .. } => {
-                    let mut link = Link::take(pool, db.limits).await?;
-                    limited!(link, bound!(sql, args), execute).rows_affected()
-                }
-            },
-            Conn::Tx(tx) => match &mut tx.on {
-                On::Sqlite(t) => bound!(sql, args).execute(&mut **t).await?.rows_affected(),
-                On::Postgres(link) => limited!(link, bound!(sql, args), execute).rows_affected(),
-            },
-        })
-    }
-}
-
 /// The file that a `sqlite:` URL names: everything behind the colon.
 pub fn sqlite_path(url: &str) -> Option<&str> {
     let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"))?;
     Some(path).filter(|p| !p.is_empty() && !p.contains(":memory:"))
-}
-
-fn prepare(dialect: Dialect, sql: &str) -> SqlStr {
-    AssertSqlSafe(dialect.placeholders(sql)).into_sql_str()
 }
