@@ -19,6 +19,7 @@ const INSTANCES: usize = 100;
 const DAYS: i64 = 90;
 /// Rows per transaction while the log is made.
 const BATCH: usize = 20_000;
+const SEARCHES: usize = 5;
 const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-4o", "gemini-2.5-flash"];
 
 /// How many rows there are at each measurement.
@@ -94,6 +95,18 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
             format!("p50 {}, p99 {}", millis(p50), millis(percentile(&times, 0.99))),
             format!("naive {}: {:.0} ×, goal 100 × at 10 M", millis(naive), naive.as_secs_f64() / p50.as_secs_f64()),
         );
+        let url = format!("http://{admin_url}/api/v1/llm-request-logs?q=nowhere");
+        let mut slowest = Duration::ZERO;
+        for _ in 0..SEARCHES {
+            let began = Instant::now();
+            get(&http, &url, admin_token.expose()).await?;
+            slowest = slowest.max(began.elapsed());
+        }
+        report(
+            &format!("a text that is nowhere, searched in {size} rows, {kind}"),
+            format!("{} at most of {SEARCHES}", millis(slowest)),
+            "goal 1 s",
+        );
     }
     running.stop().await;
     Ok(())
@@ -102,10 +115,11 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
 /// The best of three plain sums over the log.
 async fn naively(app: &domain::App) -> Result<Duration> {
     let since = app.zone.start(domain::usage::first_day(app, 30));
+    let db = app.db.without_limit();
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let began = Instant::now();
-        request_log::sum_again(&app.db, since).await?;
+        request_log::sum_again(&db, since).await?;
         best = best.min(began.elapsed());
     }
     Ok(best)

@@ -84,6 +84,7 @@ on_both! {
         let first: Timestamp = "2026-03-02T00:00:00Z".parse().unwrap();
         fill(db, first).await;
         usage::make_days(db, &berlin).await.unwrap();
+        usage::recount(db).await.unwrap();
         let sum = async || db.all::<Sum>("SELECT CAST(SUM(requests) AS BIGINT) AS n FROM usage_daily", args![]).await.unwrap()[0].n;
         assert_eq!((sum().await, db.days_pending()), (TOKENS * SLOTS * (SLOTS - 1) / 2, false));
         // A day of Tokyo, of a token that was rebuilt and of one that was not.
