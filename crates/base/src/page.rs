@@ -18,6 +18,13 @@ impl Page {
     /// Everything: for lists that are whole unless paging is asked for.
     pub const ALL: Page = Page { offset: 0, limit: i64::MAX };
 
+    /// How many rows there are in all, where the number of rows on this page already says it: the page is not full.
+    pub fn total_by(self, rows: usize) -> Option<i64> {
+        let rows = i64::try_from(rows).ok()?;
+        let is_last = rows < self.limit && (rows > 0 || self.offset == 0);
+        is_last.then_some(self.offset + rows)
+    }
+
     /// The page that a query asks for in either manner: `page` and `size`, or `limit` and `offset`.
     pub fn asked(asked: Asked, default_size: i64) -> Result<Page> {
         let positive = |field: &str, value: Option<i64>| match value {
@@ -123,6 +130,7 @@ mod tests {
                 let page = Page::asked(Asked { page: Some(number), size: Some(size), ..Asked::default() }, 50).unwrap();
                 prop_assert!(page.limit <= Page::MAX);
                 let rows: Vec<i64> = (0..total).skip(page.offset as usize).take(page.limit as usize).collect();
+                prop_assert!(page.total_by(rows.len()).is_none_or(|said| said == total));
                 if rows.is_empty() { break }
                 seen.extend(rows);
             }

@@ -96,7 +96,10 @@ impl Filter {
     ) -> Result<Listing<T>> {
         let (from, part) = self.range.as_ref().map_or((from, vec![]), |range| (&range.from, range.args.clone()));
         let (sql, args) = self.page(&format!("SELECT {columns} FROM {from}"), sort, tie, page);
-        let list = self.conn(db).all(&sql, [part.clone(), args].concat()).await?;
+        let list: Vec<T> = self.conn(db).all(&sql, [part.clone(), args].concat()).await?;
+        if let Some(total) = page.total_by(list.len()) {
+            return Ok(Listing { list, total });
+        }
         let (sql, args) = self.count(from);
         let total: Number = self.conn(db).one(&sql, [part, args].concat()).await?;
         Ok(Listing { list, total: total.n })

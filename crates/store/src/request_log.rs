@@ -233,9 +233,16 @@ pub async fn search(db: &Db, asked: &Asked, before: Option<Timestamp>, page: Pag
     let (clause, args) = asked.clause(db.dialect(), true);
     let (from, args) = (&range.from, [range.args, args].concat());
     let sql = format!("SELECT {COLUMNS} FROM {from}{clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
-    let list = Conn::Search(db).all(&sql, [args.clone(), args![page.limit, page.offset]].concat()).await?;
-    let total: Number = Conn::Search(db).one(&format!("SELECT COUNT(*) AS n FROM {from}{clause}"), args).await?;
-    Ok(Found { list, total: total.n, searched_since: range.since })
+    let list: Vec<Request> =
+        Conn::Search(db).all(&sql, [args.clone(), args![page.limit, page.offset]].concat()).await?;
+    let total = match page.total_by(list.len()) {
+        Some(total) => total,
+        None => {
+            let sql = format!("SELECT COUNT(*) AS n FROM {from}{clause}");
+            Conn::Search(db).one::<Number>(&sql, args).await?.n
+        }
+    };
+    Ok(Found { list, total, searched_since: range.since })
 }
 
 /// Sums by model straight from the rows: what the sums beside them must agree with.
