@@ -397,7 +397,13 @@ test('a history that could not be read further stays, and says so', async ({ pag
   };
   await page.route('**/me/chat/history?*', (route) =>
     new URL(route.request().url()).searchParams.get('page') === '1'
-      ? route.fulfill({ json: { code: '0000', data: { messages: [message], total: 60 }, msg: 'ok' } })
+      ? route.fulfill({
+          json: {
+            code: '0000',
+            data: { messages: [message], total: 60, page: 1, size: 30, searched_since: null },
+            msg: 'ok',
+          },
+        })
       : route.fulfill({ status: 500, json: { code: '5001', data: null, msg: 'failed' } }),
   );
   await place.open(page, await place.newEmployee(), '/history');

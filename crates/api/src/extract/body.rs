@@ -25,9 +25,10 @@ static ROOM: Semaphore = Semaphore::const_new((128 << 20) / UNIT);
 const UNIT: usize = 4 << 10;
 /// What each may take in any case.
 const FREE: usize = 16 << 10;
-/// How much of a body that is refused is taken, and for how long.
+/// How much of a body that is refused is taken, for how long, and of how many at once: the buffer of each is half a megabyte.
 const DISCARDED: usize = 32 << 20;
 const DISCARD: Duration = Duration::from_secs(3);
+static DISCARDING: Semaphore = Semaphore::const_new(32);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
     type Rejection = ApiError;
@@ -59,8 +60,10 @@ pub async fn collect(request: Request) -> Result<Collected, Error> {
     let declared = request.body().size_hint().lower();
     if limit_of(&request).is_some_and(|limit| declared > limit) {
         // Whoever asks before sending is spared it.
-        if !request.headers().contains_key(header::EXPECT) {
-            tokio::spawn(discard(request.into_body()));
+        if !request.headers().contains_key(header::EXPECT)
+            && let Ok(turn) = DISCARDING.try_acquire()
+        {
+            tokio::spawn(discard(request.into_body(), turn));
         }
         return Err(Kind::TooLarge.into());
     }
@@ -91,7 +94,7 @@ fn limit_of(request: &Request) -> Option<u64> {
 
 /// Takes what a client still sends while it is answered, within limits: a connection that is closed over unread bytes takes the answer
 /// with it.
-async fn discard(mut body: axum::body::Body) {
+async fn discard(mut body: axum::body::Body, _turn: SemaphorePermit<'static>) {
     let mut left = DISCARDED;
     let discarding = async {
         while let Some(Ok(frame)) = body.frame().await {

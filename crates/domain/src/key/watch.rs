@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use base::Result;
-use base::id::{KeyId, UserId};
-use store::gateway_key;
+use base::id::{InstanceId, KeyId, UserId};
+use store::gateway_key::{self, GatewayKey};
+use store::{Tx, binding};
 use tokio::sync::watch;
 
 use crate::App;
@@ -87,7 +88,7 @@ pub async fn look(app: &App) -> Result<usize> {
         }
         let mut tx = app.db.begin().await?;
         let Some(mut key) = gateway_key::lock(&mut tx, &KeyId::named(&day.key_id)).await? else { continue };
-        if key.quota_spent == over {
+        if key.quota_spent == over || !is_held_by(&mut tx, &key, &day.user_id).await? {
             continue;
         }
         (key.quota_spent, key.dirty, key.updated_at) = (over, true, app.clock.now());
@@ -97,4 +98,11 @@ pub async fn look(app: &App) -> Result<usize> {
         switched += 1;
     }
     Ok(switched)
+}
+
+/// Whether this user still has the instance of a key. Whoever else got it meanwhile has a day of their own.
+async fn is_held_by(tx: &mut Tx, key: &GatewayKey, user: &str) -> Result<bool> {
+    let Some(instance) = &key.instance_id else { return Ok(false) };
+    let binding = binding::live(tx, &InstanceId::named(instance)).await?;
+    Ok(binding.is_some_and(|binding| binding.user_id == user))
 }

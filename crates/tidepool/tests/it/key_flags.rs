@@ -67,6 +67,29 @@ on_both! {
         assert_eq!(making.await.unwrap().json()["data"]["user_revoked"], true);
     }
 
+    async fn a_day_that_is_spent_is_not_the_next_holders(site: Site) {
+        let user = held(site).await;
+        site.admin.patch(&format!("/users/{user}"), json!({"quota_daily": 10})).token(&site.root).ok().await;
+        site.wait(std::time::Duration::from_secs(1));
+        crate::reads::add(site, "r1", 11).await;
+        let (other, _) = site.quick_employee("bob@example.com").await;
+        let a0 = InstanceId::named("a0");
+        // The instance changes hands after the days were compared, and before the key is switched.
+        let mut tx = site.begin_patient().await;
+        gateway_key::lock_of_instance(&mut tx, &a0).await.unwrap().unwrap();
+        let app = site.app.clone();
+        let looking = tokio::spawn(async move { domain::key::look(&app).await });
+        site.until_blocked().await;
+        let now = site.app.clock.now();
+        binding::end(&mut tx, &a0, now).await.unwrap();
+        binding::insert(&mut tx, &UserId::named(&other), &a0, binding::Origin::Assigned, None, now).await.unwrap();
+        instance::set_holder(&mut tx, &a0, Some(&UserId::named(&other))).await.unwrap();
+        tx.commit().await.unwrap();
+        looking.await.unwrap().unwrap();
+        let key = gateway_key::named(&site.app.db, "a0").await.unwrap().unwrap();
+        assert!(!key.quota_spent, "the next holder has spent nothing");
+    }
+
     async fn a_new_holder_sets_the_keys_flags(site: Site) {
         held(site).await;
         site.admin.patch("/instances/a0/assign", json!({"user_id": null})).token(&site.root).ok().await;

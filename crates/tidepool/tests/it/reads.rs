@@ -246,7 +246,7 @@ async fn a_search_names_how_far_back_it_came_postgres() {
 }
 
 /// A successful request of a0, now.
-async fn add(site: &Site, id: &str, tokens: i64) {
+pub async fn add(site: &Site, id: &str, tokens: i64) {
     let row = NewRequest {
         request_id: id.into(),
         token_name: "a0".into(),
