@@ -6,7 +6,7 @@ use base::csv_cell::formula_safe;
 use base::{Error, Page, Result, Sort, Zone};
 use jiff::SignedDuration;
 use store::audit::{self, NewEntry};
-pub use store::audit::{Action, Entry, Level, Wanted};
+pub use store::audit::{Action, AuditFilter, Entry, Level};
 use store::search::Found;
 use store::{Conn, Tx};
 
@@ -107,13 +107,13 @@ fn entry<'a>(app: &App, by: &'a By, deed: &Deed<'a>) -> NewEntry<'a> {
     }
 }
 
-pub async fn list(app: &App, wanted: &Wanted, sort: Sort, page: Page) -> Result<Found<Entry>> {
-    Ok(audit::list(&app.db, wanted, sort, page).await?)
+pub async fn list(app: &App, filter: &AuditFilter, sort: Sort, page: Page) -> Result<Found<Entry>> {
+    Ok(audit::list(&app.db, filter, sort, page).await?)
 }
 
 /// Some of the entries after `after`, oldest first, and where to go on: an export walks the log with it.
-pub async fn after(app: &App, wanted: &Wanted, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
-    Ok(audit::after(&app.db, wanted, after, limit).await?)
+pub async fn after(app: &App, filter: &AuditFilter, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
+    Ok(audit::after(&app.db, filter, after, limit).await?)
 }
 
 /// `name: old → new` for every field that differs, for an entry's detail.

@@ -5,7 +5,7 @@ use base::secret::random_token;
 use base::{Error, GatewayPort, Kind, Listing, Page, Result, Secret, Sort};
 use store::binding::{self, Hands, Origin};
 use store::instance::{self, token_place};
-pub use store::instance::{Health, Instance, Isolation, Listed, Wanted};
+pub use store::instance::{Health, Instance, InstanceFilter, Isolation, Listed};
 use store::notice::{Notice, Topic};
 use store::user::Status;
 use store::{Tx, pool, server};
@@ -68,8 +68,8 @@ pub struct Patch {
     pub embed_enabled: Option<bool>,
 }
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
-    Ok(instance::list(&app.db, wanted, sort, page).await?)
+pub async fn list(app: &App, filter: InstanceFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    Ok(instance::list(&app.db, filter, sort, page).await?)
 }
 
 pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
@@ -340,16 +340,16 @@ fn loopback_url(port: i64) -> String {
     format!("ws://127.0.0.1:{port}")
 }
 
-/// The wanted port when it is free, any free one when none is wanted. The caller holds the server's row.
+/// The requested port when it is free, any free one when none is requested. The caller holds the server's row.
 async fn free_port(
     tx: &mut Tx,
     server: &ServerId,
     but: Option<&InstanceId>,
-    wanted: Option<GatewayPort>,
+    requested: Option<GatewayPort>,
 ) -> Result<GatewayPort> {
     let taken = instance::ports(tx, server, but).await?;
     let next = GatewayPort::next(&taken);
-    match wanted {
+    match requested {
         Some(port) if port.fits(&taken) => Ok(port),
         Some(port) => {
             let next = next.map_or_else(|| "none is free".into(), |p| format!("the next free port is {}", p.get()));

@@ -9,7 +9,7 @@ use base::{Error, FilePath, Listing, Page, Result, Sort};
 use serde_json::Value;
 use store::Tx;
 use store::marketplace::{self, NewFile};
-pub use store::marketplace::{File, Item, Kind, Profession, Scope, Wanted};
+pub use store::marketplace::{File, Item, ItemFilter, Kind, Profession, Scope};
 
 use crate::App;
 use crate::audit::{self, Action, By, Changes, Deed};
@@ -70,8 +70,8 @@ pub struct Looked {
     pub findings: Vec<Finding>,
 }
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Item>> {
-    Ok(marketplace::list(&app.db, wanted, sort, page).await?)
+pub async fn list(app: &App, filter: ItemFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Item>> {
+    Ok(marketplace::list(&app.db, filter, sort, page).await?)
 }
 
 /// An item with the whole contents of its files, for administrators.

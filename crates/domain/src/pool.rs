@@ -5,7 +5,7 @@ use base::{Error, Kind, Listing, Page, Result, Sort};
 use store::binding::{Hands, Holder};
 use store::instance::{self, Instance};
 use store::pool::{self, Entry};
-pub use store::pool::{Listed, Status, Wanted};
+pub use store::pool::{Listed, PoolFilter, Status};
 use store::{Tx, profession};
 
 use crate::App;
@@ -13,8 +13,8 @@ use crate::assistant::isolation::refusal;
 use crate::audit::{self, Action, By, Deed};
 use crate::binding::{self, Traces, release};
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
-    Ok(pool::list(&app.db, wanted, sort, page).await?)
+pub async fn list(app: &App, filter: PoolFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    Ok(pool::list(&app.db, filter, sort, page).await?)
 }
 
 /// Puts an instance that nobody has into a profession's pool.

@@ -11,7 +11,7 @@ use store::binding::{self, HolderStay};
 use store::notice::{Notice, Topic};
 use store::usage::{Sums, of_token};
 use store::user::{self, NewUser};
-pub use store::user::{Status, User, Wanted};
+pub use store::user::{Status, User, UserFilter};
 
 use crate::audit::{self, Action, By, Changes, Deed};
 use crate::login::{self, Opened};
@@ -49,8 +49,8 @@ pub struct Holding {
     pub est_cost_usd: f64,
 }
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Holding>> {
-    let found = user::list(&app.db, wanted, sort, page).await?;
+pub async fn list(app: &App, filter: UserFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Holding>> {
+    let found = user::list(&app.db, filter, sort, page).await?;
     let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
     // A whole list asks for everybody's; naming each would be more than a statement takes.
     let among = (page != Page::ALL).then_some(ids.as_slice());

@@ -4,8 +4,8 @@ use base::id::AdminId;
 use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::user::Status;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
@@ -151,8 +151,8 @@ pub async fn logged_in(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
 pub const SORTABLE: &[&str] = &["email", "name", "role", "status", "last_login_at", "created_at"];
 
 pub async fn list(db: &Db, q: Option<&str>, sort: Sort, page: Page) -> Result<Listing<AdminUser>> {
-    let filter = Filter::of(db.dialect()).must("deleted_at IS NULL").search(&["email", "name"], q);
-    filter.list(db, AdminUser::COLUMNS, "admin_users", sort, "id", page).await
+    let conditions = Conditions::of(db.dialect()).must("deleted_at IS NULL").search(&["email", "name"], q);
+    conditions.list(db, AdminUser::COLUMNS, "admin_users", sort, "id", page).await
 }
 
 record! {

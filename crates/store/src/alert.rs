@@ -4,8 +4,8 @@ use base::id::TaskId;
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record};
 
@@ -109,7 +109,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Alert>> 
 
 /// What a list of alerts is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct AlertFilter<'a> {
     pub q: Option<&'a str>,
     pub rule: Option<&'a str>,
     pub open: Option<bool>,
@@ -118,20 +118,20 @@ pub struct Wanted<'a> {
 
 pub const SORTABLE: &[&str] = &["created_at", "rule", "subject"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Alert>> {
-    let filter =
-        Filter::of(db.dialect()).when("rule = ?", wanted.rule).search(&["subject", "message", "rule"], wanted.q);
-    let filter = match wanted.open {
-        Some(true) => filter.must("resolved_at IS NULL"),
-        Some(false) => filter.must("resolved_at IS NOT NULL"),
-        None => filter,
+pub async fn list(db: &Db, filter: AlertFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Alert>> {
+    let conditions =
+        Conditions::of(db.dialect()).when("rule = ?", filter.rule).search(&["subject", "message", "rule"], filter.q);
+    let conditions = match filter.open {
+        Some(true) => conditions.must("resolved_at IS NULL"),
+        Some(false) => conditions.must("resolved_at IS NOT NULL"),
+        None => conditions,
     };
-    let filter = match wanted.acked {
-        Some(true) => filter.must("acked_at IS NOT NULL"),
-        Some(false) => filter.must("acked_at IS NULL"),
-        None => filter,
+    let conditions = match filter.acked {
+        Some(true) => conditions.must("acked_at IS NOT NULL"),
+        Some(false) => conditions.must("acked_at IS NULL"),
+        None => conditions,
     };
-    filter.list(db, Alert::COLUMNS, "alert", sort, "id", page).await
+    conditions.list(db, Alert::COLUMNS, "alert", sort, "id", page).await
 }
 
 /// How many instances are unhealthy or without a key that works.

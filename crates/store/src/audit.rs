@@ -3,8 +3,8 @@
 use base::{Email, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::search::{Depth, Found, Range};
 use crate::{Conn, Db, Result, args, record, word};
 
@@ -101,7 +101,7 @@ pub async fn write_all(conn: impl Into<Conn<'_>>, new: &[NewEntry<'_>]) -> Resul
 
 /// What a list of entries is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct AuditFilter {
     pub q: Option<String>,
     pub action: Option<String>,
     pub operator: Option<String>,
@@ -115,11 +115,11 @@ pub struct Wanted {
     pub search_before: Option<Timestamp>,
 }
 
-impl Wanted {
-    fn filter(&self, db: &Db) -> Filter {
-        let filter = Filter::of(db.dialect());
-        let filter = if self.without_logins { filter.must("action <> 'auth.login'") } else { filter };
-        filter
+impl AuditFilter {
+    fn conditions(&self, db: &Db) -> Conditions {
+        let conditions = Conditions::of(db.dialect());
+        let conditions = if self.without_logins { conditions.must("action <> 'auth.login'") } else { conditions };
+        conditions
             .when("action = ?", self.action.as_deref())
             .when("operator_key = ?", self.operator.as_deref().map(Email::key_of))
             .when("level = ?", self.level)
@@ -133,18 +133,18 @@ impl Wanted {
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["id", "created_at", "operator", "action", "level", "target"];
 
-pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Found<Entry>> {
-    let range = match &wanted.q {
+pub async fn list(db: &Db, filter: &AuditFilter, sort: Sort, page: Page) -> Result<Found<Entry>> {
+    let range = match &filter.q {
         Some(q) if !q.trim().is_empty() => {
             let days =
-                Filter::of(db.dialect()).when("created_at >= ?", wanted.from).when("created_at < ?", wanted.until);
-            Some(Range::newest(db, "audit_log", days.into_clause(), Depth::Log, wanted.search_before).await?)
+                Conditions::of(db.dialect()).when("created_at >= ?", filter.from).when("created_at < ?", filter.until);
+            Some(Range::newest(db, "audit_log", days.into_clause(), Depth::Log, filter.search_before).await?)
         }
         _ => None,
     };
     let since = range.as_ref().and_then(|range| range.since);
-    let filter = wanted.filter(db).within(range);
-    let found = filter.list(db, Entry::COLUMNS, "audit_log", sort, "id", page).await?;
+    let conditions = filter.conditions(db).within(range);
+    let found = conditions.list(db, Entry::COLUMNS, "audit_log", sort, "id", page).await?;
     Ok(Found { searched_since: since, ..Found::all(found) })
 }
 
@@ -152,14 +152,14 @@ pub async fn list(db: &Db, wanted: &Wanted, sort: Sort, page: Page) -> Result<Fo
 const STEP: i64 = 20_000;
 
 /// Some of the entries after `after`, oldest first, and where to go on; an export walks the log with it, step by step.
-pub async fn after(db: &Db, wanted: &Wanted, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
+pub async fn after(db: &Db, filter: &AuditFilter, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
     let sql = "SELECT id AS n FROM audit_log WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?";
     let end: Option<Number> = db.first(sql, args![after, STEP - 1]).await?;
     let end = end.map(|end| end.n);
-    let filter = wanted.filter(db).when("id > ?", Some(after)).when("id <= ?", end);
+    let conditions = filter.conditions(db).when("id > ?", Some(after)).when("id <= ?", end);
     let sort = Sort { column: "id", descending: false };
     let page = Page { offset: 0, limit };
-    let (sql, args) = filter.page(&format!("SELECT {} FROM audit_log", Entry::COLUMNS), sort, "id", page);
+    let (sql, args) = conditions.page(&format!("SELECT {} FROM audit_log", Entry::COLUMNS), sort, "id", page);
     let entries: Vec<Entry> = db.all(&sql, args).await?;
     let is_full = entries.len() as i64 == limit;
     let next = if is_full { entries.last().map(|last| last.id) } else { end };

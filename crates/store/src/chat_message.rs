@@ -4,8 +4,8 @@ use base::id::{InstanceId, MessageId, UserId};
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::Record as _;
-use crate::filter::Filter;
 use crate::row::{Column, Row, Value};
 use crate::search::{Depth, Found, Range};
 use crate::{Db, Error, Result, Tx, args, record, word};
@@ -152,7 +152,7 @@ pub async fn adopt(tx: &mut Tx, stored: &ChatMessage, since: Timestamp) -> Resul
 
 /// What a user's history is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct MessageFilter<'a> {
     pub instance: Option<&'a InstanceId>,
     pub session_key: Option<&'a str>,
     pub q: Option<&'a str>,
@@ -162,16 +162,16 @@ pub struct Wanted<'a> {
     pub searched_since: Option<Timestamp>,
 }
 
-impl Wanted<'_> {
-    fn indexed(&self, db: &Db, user: &UserId) -> Filter {
-        Filter::of(db.dialect())
+impl MessageFilter<'_> {
+    fn indexed(&self, db: &Db, user: &UserId) -> Conditions {
+        Conditions::of(db.dialect())
             .when("user_id = ?", Some(user.as_str()))
             .when("instance_id = ?", self.instance.map(InstanceId::as_str))
             .when("session_key = ?", self.session_key)
             .when("created_at >= ?", self.searched_since)
     }
 
-    fn filter(&self, db: &Db, user: &UserId) -> Filter {
+    fn conditions(&self, db: &Db, user: &UserId) -> Conditions {
         self.indexed(db, user).when("created_at < ?", self.search_before).search(&["content"], self.q)
     }
 }
@@ -186,32 +186,32 @@ pub async fn find(db: &Db, user: &UserId, id: &MessageId) -> Result<Option<ChatM
 pub async fn of_user(
     db: &Db,
     user: &UserId,
-    wanted: Wanted<'_>,
+    filter: MessageFilter<'_>,
     before: Option<&ChatMessage>,
     page: Page,
 ) -> Result<Found<ChatMessage>> {
-    let mut filter = wanted.filter(db, user);
+    let mut conditions = filter.conditions(db, user);
     if let Some(before) = before {
-        filter = than(filter, before);
+        conditions = than(conditions, before);
     }
-    let range = match wanted.q {
+    let range = match filter.q {
         Some(q) if !q.trim().is_empty() => {
-            let indexed = wanted.indexed(db, user).into_clause();
-            Some(Range::newest(db, "chat_message", indexed, Depth::Messages, wanted.search_before).await?)
+            let indexed = filter.indexed(db, user).into_clause();
+            Some(Range::newest(db, "chat_message", indexed, Depth::Messages, filter.search_before).await?)
         }
         _ => None,
     };
     let since = range.as_ref().and_then(|range| range.since);
-    let filter = filter.within(range);
-    let found = filter.list(db, ChatMessage::COLUMNS, "chat_message", NEWEST, "id", page).await?;
+    let conditions = conditions.within(range);
+    let found = conditions.list(db, ChatMessage::COLUMNS, "chat_message", NEWEST, "id", page).await?;
     Ok(Found { searched_since: since, ..Found::all(found) })
 }
 
 const NEWEST: Sort = Sort { column: "created_at", descending: true };
 
 /// Only what is older than a message.
-fn than(filter: Filter, before: &ChatMessage) -> Filter {
-    filter
+fn than(conditions: Conditions, before: &ChatMessage) -> Conditions {
+    conditions
         .when("created_at <= ?", Some(before.created_at))
         .when("(created_at < ?", Some(before.created_at))
         .or("id < ?)", before.id.as_str())
@@ -221,14 +221,14 @@ fn than(filter: Filter, before: &ChatMessage) -> Filter {
 pub async fn older(
     db: &Db,
     user: &UserId,
-    wanted: Wanted<'_>,
+    filter: MessageFilter<'_>,
     before: &ChatMessage,
     limit: i64,
 ) -> Result<Vec<ChatMessage>> {
-    let filter = than(wanted.filter(db, user), before);
+    let conditions = than(filter.conditions(db, user), before);
     let select = format!("SELECT {} FROM chat_message", ChatMessage::COLUMNS);
-    let (sql, args) = filter.page(&select, NEWEST, "id", Page { offset: 0, limit });
-    filter.conn(db).all(&sql, args).await
+    let (sql, args) = conditions.page(&select, NEWEST, "id", Page { offset: 0, limit });
+    conditions.conn(db).all(&sql, args).await
 }
 
 record! {
@@ -249,11 +249,11 @@ pub async fn conversations(
     instance: Option<&InstanceId>,
     page: Page,
 ) -> Result<Listing<Conversation>> {
-    let filter = Filter::of(db.dialect())
+    let conditions = Conditions::of(db.dialect())
         .when("user_id = ?", Some(user.as_str()))
         .when("instance_id = ?", instance.map(InstanceId::as_str))
         .must("session_key <> ''");
-    let (clause, args) = filter.clause();
+    let (clause, args) = conditions.clause();
     let grouped = format!(
         "SELECT instance_id, session_key, COUNT(*) AS messages, MAX(created_at) AS last_at FROM chat_message{clause} \
         GROUP BY instance_id, session_key"
@@ -269,19 +269,19 @@ pub async fn conversations(
 pub async fn after(
     db: &Db,
     user: &UserId,
-    wanted: Wanted<'_>,
+    filter: MessageFilter<'_>,
     last: Option<&ChatMessage>,
     limit: i64,
 ) -> Result<Vec<ChatMessage>> {
-    let mut filter = wanted.filter(db, user);
+    let mut conditions = filter.conditions(db, user);
     if let Some(last) = last {
-        filter = filter
+        conditions = conditions
             .when("created_at >= ?", Some(last.created_at))
             .when("(created_at > ?", Some(last.created_at))
             .or("id > ?)", last.id.as_str());
     }
     let oldest = Sort { column: "created_at", descending: false };
     let select = format!("SELECT {} FROM chat_message", ChatMessage::COLUMNS);
-    let (sql, args) = filter.page(&select, oldest, "id", Page { offset: 0, limit });
+    let (sql, args) = conditions.page(&select, oldest, "id", Page { offset: 0, limit });
     db.all(&sql, args).await
 }

@@ -6,8 +6,8 @@ use base::id::{InstanceId, KeyId, UserId};
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
@@ -146,8 +146,8 @@ pub async fn by_hash(conn: impl Into<Conn<'_>>, hash: &str) -> Result<Option<Gat
 pub const SORTS: &[&str] = &["created_at", "name", "used_quota"];
 
 pub async fn list(db: &Db, text: Option<&str>, sort: Sort, page: Page) -> Result<Listing<GatewayKey>> {
-    let filter = Filter::of(db.dialect()).must("deleted_at IS NULL").search(&["name"], text);
-    filter.list(db, GatewayKey::COLUMNS, "gateway_key", sort, "id", page).await
+    let conditions = Conditions::of(db.dialect()).must("deleted_at IS NULL").search(&["name"], text);
+    conditions.list(db, GatewayKey::COLUMNS, "gateway_key", sort, "id", page).await
 }
 
 /// Keys that the gateway has not followed yet, whose change is not a `fresh` one (one of a time to come was written by a clock that was

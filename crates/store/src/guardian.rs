@@ -3,8 +3,8 @@
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::Record as _;
-use crate::filter::Filter;
 use crate::{Db, Result, Tx, args, record, word};
 
 word! {
@@ -59,7 +59,7 @@ pub async fn write(tx: &mut Tx, event: &Event) -> Result<()> {
 
 /// What a list of events is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct EventFilter<'a> {
     pub dimension: Option<&'a str>,
     pub status: Option<Status>,
     pub target_id: Option<&'a str>,
@@ -68,13 +68,13 @@ pub struct Wanted<'a> {
 
 pub const SORTABLE: &[&str] = &["created_at", "dimension", "target_id", "status"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Event>> {
-    let filter = Filter::of(db.dialect())
-        .when("dimension = ?", wanted.dimension)
-        .when("status = ?", wanted.status)
-        .when("target_id = ?", wanted.target_id)
-        .search(&["target_id", "problem", "action_taken"], wanted.q);
-    filter.list(db, Event::COLUMNS, "guardian_event", sort, "id", page).await
+pub async fn list(db: &Db, filter: EventFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Event>> {
+    let conditions = Conditions::of(db.dialect())
+        .when("dimension = ?", filter.dimension)
+        .when("status = ?", filter.status)
+        .when("target_id = ?", filter.target_id)
+        .search(&["target_id", "problem", "action_taken"], filter.q);
+    conditions.list(db, Event::COLUMNS, "guardian_event", sort, "id", page).await
 }
 
 record! {

@@ -4,8 +4,8 @@ use base::id::{InstallId, InstanceId, ItemId, TaskId, UserId};
 use base::{Listing, Page};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record, Row};
-use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record, task, word};
 
 word! {
@@ -181,14 +181,14 @@ const SHOWN: &str = "install n JOIN marketplace_item m ON m.id = n.item_id JOIN 
 
 /// What is on a user's instances, newest first.
 pub async fn list(db: &Db, user: &UserId, instance: Option<&str>, page: Page) -> Result<Listing<Shown>> {
-    let filter = Filter::of(db.dialect())
+    let conditions = Conditions::of(db.dialect())
         .must("n.removed_at IS NULL")
         .when("b.user_id = ?", Some(user.as_str()))
         .when("n.instance_id = ?", instance);
     let sort = base::Sort { column: "n.created_at", descending: true };
-    let (sql, args) = filter.page(&format!("SELECT {} FROM {SHOWN}", Shown::COLUMNS), sort, "n.id", page);
+    let (sql, args) = conditions.page(&format!("SELECT {} FROM {SHOWN}", Shown::COLUMNS), sort, "n.id", page);
     let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count(SHOWN);
+    let (sql, args) = conditions.count(SHOWN);
     let total: Number = Conn::from(db).one(&sql, args).await?;
     Ok(Listing { list, total: total.n })
 }

@@ -4,8 +4,8 @@ use base::id::{InstanceId, ServerId, UserId};
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::{Conditions, order};
 use crate::db::{Number, Record as _};
-use crate::filter::{Filter, order};
 use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, cell, record, word};
 
@@ -381,7 +381,7 @@ const LISTED_FROM: &str = "instance i JOIN server s ON s.id = i.server_id LEFT J
 
 /// What a list of instances is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct InstanceFilter<'a> {
     pub q: Option<&'a str>,
     pub server_id: Option<&'a str>,
     pub health_status: Option<Health>,
@@ -404,36 +404,36 @@ pub const SORTABLE: &[&str] = &[
     "i.last_health_at",
 ];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
-    let filter = Filter::of(db.dialect())
+pub async fn list(db: &Db, filter: InstanceFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    let conditions = Conditions::of(db.dialect())
         .must("i.deleted_at IS NULL")
-        .when("i.server_id = ?", wanted.server_id)
-        .when("i.health_status = ?", wanted.health_status)
-        .when("i.pooled = ?", wanted.pooled);
-    let filter = match wanted.assigned {
-        Some(true) => filter.must("i.assigned_user_id IS NOT NULL"),
-        Some(false) => filter.must("i.assigned_user_id IS NULL"),
-        None => filter,
+        .when("i.server_id = ?", filter.server_id)
+        .when("i.health_status = ?", filter.health_status)
+        .when("i.pooled = ?", filter.pooled);
+    let conditions = match filter.assigned {
+        Some(true) => conditions.must("i.assigned_user_id IS NOT NULL"),
+        Some(false) => conditions.must("i.assigned_user_id IS NULL"),
+        None => conditions,
     };
-    let filter = match wanted.offered {
-        Some(true) => filter.must("i.isolation IN ('none', 'own')"),
-        Some(false) => filter.must("i.isolation NOT IN ('none', 'own')"),
-        None => filter,
+    let conditions = match filter.offered {
+        Some(true) => conditions.must("i.isolation IN ('none', 'own')"),
+        Some(false) => conditions.must("i.isolation NOT IN ('none', 'own')"),
+        None => conditions,
     };
-    let filter = filter.search(&["i.id", "i.name", "i.model", "s.name", "COALESCE(u.email, '')"], wanted.q);
+    let conditions = conditions.search(&["i.id", "i.name", "i.model", "s.name", "COALESCE(u.email, '')"], filter.q);
     // The joined tables matter only when their columns are searched; else the page is cut first and
     // joined after, so that the database reads no more rows of them than it shows.
-    let searched = wanted.q.is_some();
+    let searched = filter.q.is_some();
     let (sql, args) = match searched {
-        true => filter.page(&format!("SELECT {} FROM {LISTED_FROM}", Listed::COLUMNS), sort, "i.id", page),
+        true => conditions.page(&format!("SELECT {} FROM {LISTED_FROM}", Listed::COLUMNS), sort, "i.id", page),
         false => {
-            let (cut, args) = filter.page("SELECT i.* FROM instance i", sort, "i.id", page);
+            let (cut, args) = conditions.page("SELECT i.* FROM instance i", sort, "i.id", page);
             let from = LISTED_FROM.replacen("instance i", &format!("({cut}) i"), 1);
             (format!("SELECT {} FROM {from} ORDER BY {}", Listed::COLUMNS, order(sort, "i.id")), args)
         }
     };
     let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count(if searched { LISTED_FROM } else { "instance i" });
+    let (sql, args) = conditions.count(if searched { LISTED_FROM } else { "instance i" });
     let total: Number = Conn::from(db).one(&sql, args).await?;
     Ok(Listing { list, total: total.n })
 }
@@ -456,16 +456,16 @@ record! {
 }
 
 pub async fn idle(db: &Db, page: Page) -> Result<Listing<Idle>> {
-    let wanted = format!("i.deleted_at IS NULL AND i.assigned_user_id IS NULL AND i.pooled = 0 AND i.{OFFERED}");
+    let offered = format!("i.deleted_at IS NULL AND i.assigned_user_id IS NULL AND i.pooled = 0 AND i.{OFFERED}");
     let sql = format!(
         "SELECT i.id, i.name, i.model, i.health_status, s.name AS server_name \
-         FROM instance i JOIN server s ON s.id = i.server_id WHERE {wanted} \
+         FROM instance i JOIN server s ON s.id = i.server_id WHERE {offered} \
          ORDER BY {}, i.created_at, i.id LIMIT ? OFFSET ?",
         HEALTHIEST_FIRST.replace("health_status", "i.health_status")
     );
     let list = db.all(&sql, args![page.limit, page.offset]).await?;
     let total: Number =
-        Conn::from(db).one(&format!("SELECT COUNT(*) AS n FROM instance i WHERE {wanted}"), args![]).await?;
+        Conn::from(db).one(&format!("SELECT COUNT(*) AS n FROM instance i WHERE {offered}"), args![]).await?;
     Ok(Listing { list, total: total.n })
 }
 

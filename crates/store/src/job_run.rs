@@ -3,8 +3,8 @@
 use base::{Clock, Listing, Page, Sort};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::lease::{Now, Term};
 use crate::{Conn, Db, Error, Result, Tx, args, record, word};
 
@@ -121,11 +121,11 @@ pub async fn list(
     sort: Sort,
     page: Page,
 ) -> Result<Listing<JobRun>> {
-    let filter = Filter::of(db.dialect())
+    let conditions = Conditions::of(db.dialect())
         .when("job_name = ?", job)
         .when("status = ?", status)
         .search(&["job_name", "message"], q);
-    filter.list(db, JobRun::COLUMNS, "job_run", sort, "id", page).await
+    conditions.list(db, JobRun::COLUMNS, "job_run", sort, "id", page).await
 }
 
 /// The latest run of a job.

@@ -4,8 +4,8 @@ use base::id::ItemId;
 use base::{FilePath, Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::Record as _;
-use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
@@ -168,7 +168,7 @@ pub async fn replace_files(tx: &mut Tx, id: &ItemId, files: &[NewFile<'_>]) -> R
 
 /// What a list of items is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct ItemFilter<'a> {
     pub q: Option<&'a str>,
     pub kind: Option<Kind>,
     pub is_active: Option<bool>,
@@ -177,17 +177,17 @@ pub struct Wanted<'a> {
 /// What a list may be sorted by: its columns, and `type`.
 pub const SORTABLE: &[&str] = &["name", "type", "version", "install_count", "is_active", "created_at", "updated_at"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, mut sort: Sort, page: Page) -> Result<Listing<Item>> {
+pub async fn list(db: &Db, filter: ItemFilter<'_>, mut sort: Sort, page: Page) -> Result<Listing<Item>> {
     // `type` is a keyword in Rust, so the column is `kind`.
     if sort.column == "type" {
         sort.column = "kind";
     }
-    let filter = Filter::of(db.dialect())
+    let conditions = Conditions::of(db.dialect())
         .must("deleted_at IS NULL")
-        .when("kind = ?", wanted.kind)
-        .when("is_active = ?", wanted.is_active)
-        .search(&["name", "description"], wanted.q);
-    filter.list(db, Item::COLUMNS, "marketplace_item", sort, "id", page).await
+        .when("kind = ?", filter.kind)
+        .when("is_active = ?", filter.is_active)
+        .search(&["name", "description"], filter.q);
+    conditions.list(db, Item::COLUMNS, "marketplace_item", sort, "id", page).await
 }
 
 record! {

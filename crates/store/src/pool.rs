@@ -4,8 +4,8 @@ use base::id::{EntryId, InstanceId, ProfessionId, UserId};
 use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
@@ -122,7 +122,7 @@ const FROM: &str =
 
 /// What a list of entries is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct PoolFilter<'a> {
     pub q: Option<&'a str>,
     pub status: Option<Status>,
     pub profession_id: Option<&'a str>,
@@ -134,16 +134,16 @@ pub struct Wanted<'a> {
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["e.created_at", "e.allocated_at", "e.status", "e.instance_id"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
-    let filter = Filter::of(db.dialect())
+pub async fn list(db: &Db, filter: PoolFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    let conditions = Conditions::of(db.dialect())
         .must("e.deleted_at IS NULL")
-        .when("e.status = ?", wanted.status)
-        .when("e.profession_id = ?", wanted.profession_id)
-        .when("u.email_key = ?", wanted.user_email.map(Email::key_of))
-        .when("e.allocated_at >= ?", wanted.allocated_from)
-        .when("e.allocated_at < ?", wanted.allocated_until)
-        .search(&["e.instance_id", "p.name", "COALESCE(u.email, '')"], wanted.q);
-    filter.list(db, Listed::COLUMNS, FROM, sort, "e.id", page).await
+        .when("e.status = ?", filter.status)
+        .when("e.profession_id = ?", filter.profession_id)
+        .when("u.email_key = ?", filter.user_email.map(Email::key_of))
+        .when("e.allocated_at >= ?", filter.allocated_from)
+        .when("e.allocated_at < ?", filter.allocated_until)
+        .search(&["e.instance_id", "p.name", "COALESCE(u.email, '')"], filter.q);
+    conditions.list(db, Listed::COLUMNS, FROM, sort, "e.id", page).await
 }
 
 pub async fn show(conn: impl Into<Conn<'_>>, id: &EntryId) -> Result<Option<Listed>> {

@@ -4,8 +4,8 @@ use base::id::{ProfessionId, UserId};
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record};
 
 record! {
@@ -118,9 +118,9 @@ pub async fn list(
     sort: Option<Sort>,
     page: Page,
 ) -> Result<Listing<Stocked>> {
-    let filter =
-        Filter::of(db.dialect()).when("p.is_active = ?", is_active).search(&["p.name", "p.code", "p.tagline"], q);
-    let (clause, values) = filter.clause();
+    let conditions =
+        Conditions::of(db.dialect()).when("p.is_active = ?", is_active).search(&["p.name", "p.code", "p.tagline"], q);
+    let (clause, values) = conditions.clause();
     let order = match sort {
         Some(sort) => format!("{} {}", sort.column, sort.direction()),
         None => "p.sort_order".into(),
@@ -130,7 +130,7 @@ pub async fn list(
     args.extend(values);
     args.extend(args![page.limit, page.offset]);
     let list = db.all(&sql, args).await?;
-    let (sql, args) = filter.count("profession p");
+    let (sql, args) = conditions.count("profession p");
     let total: Number = Conn::from(db).one(&sql, args).await?;
     Ok(Listing { list, total: total.n })
 }

@@ -3,8 +3,8 @@
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::{Conn, Db, Error, Result, Tx, args, record, word};
 
 word! {
@@ -108,7 +108,7 @@ pub async fn abandon(db: &Db, now: Timestamp) -> Result<u64> {
 
 /// What a list of repairs is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct RepairFilter<'a> {
     pub q: Option<&'a str>,
     pub rule: Option<&'a str>,
     pub instance_id: Option<&'a str>,
@@ -118,14 +118,14 @@ pub struct Wanted<'a> {
 
 pub const SORTABLE: &[&str] = &["created_at", "rule", "instance_id", "status", "took_ms"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Repair>> {
-    let filter = Filter::of(db.dialect())
-        .when("rule = ?", wanted.rule)
-        .when("instance_id = ?", wanted.instance_id)
-        .when("status = ?", wanted.status)
-        .when("created_at >= ?", wanted.since)
-        .search(&["instance_id", "rule", "before", "action", "after"], wanted.q);
-    filter.list(db, Repair::COLUMNS, "repair", sort, "id", page).await
+pub async fn list(db: &Db, filter: RepairFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Repair>> {
+    let conditions = Conditions::of(db.dialect())
+        .when("rule = ?", filter.rule)
+        .when("instance_id = ?", filter.instance_id)
+        .when("status = ?", filter.status)
+        .when("created_at >= ?", filter.since)
+        .search(&["instance_id", "rule", "before", "action", "after"], filter.q);
+    conditions.list(db, Repair::COLUMNS, "repair", sort, "id", page).await
 }
 
 record! {

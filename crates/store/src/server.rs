@@ -4,8 +4,8 @@ use base::id::ServerId;
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record};
 
@@ -151,9 +151,9 @@ pub async fn live_instances(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<
 pub const SORTABLE: &[&str] = &["id", "name", "host", "status", "created_at", "updated_at"];
 
 pub async fn list(db: &Db, q: Option<&str>, status: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Server>> {
-    let filter = Filter::of(db.dialect())
+    let conditions = Conditions::of(db.dialect())
         .must("deleted_at IS NULL")
         .when("status = ?", status)
         .search(&["id", "name", "host"], q);
-    filter.list(db, Server::COLUMNS, "server", sort, "id", page).await
+    conditions.list(db, Server::COLUMNS, "server", sort, "id", page).await
 }

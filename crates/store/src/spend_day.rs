@@ -3,8 +3,8 @@
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record};
 
 record! {
@@ -37,7 +37,7 @@ pub async fn write(tx: &mut Tx, day: &SpendDay) -> Result<()> {
 }
 
 pub async fn list(db: &Db, sort: Sort, page: Page) -> Result<Listing<SpendDay>> {
-    Filter::of(db.dialect()).list(db, SpendDay::COLUMNS, "spend_day", sort, "date", page).await
+    Conditions::of(db.dialect()).list(db, SpendDay::COLUMNS, "spend_day", sort, "date", page).await
 }
 
 /// The last comparison before a date.

@@ -5,8 +5,8 @@ use base::id::{InstanceId, TaskId};
 use base::{Listing, Page, Sort};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::conditions::Conditions;
 use crate::db::{Column, Number, Record as _, Row, Value};
-use crate::filter::Filter;
 use crate::lease::{Now, Term};
 use crate::{Conn, Db, Error, Result, Tx, args, record, word};
 
@@ -409,7 +409,7 @@ pub async fn next_due(db: &Db, types: &[&str], now: Timestamp) -> Result<Option<
 
 /// What a list of tasks is narrowed by.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct TaskFilter<'a> {
     pub q: Option<&'a str>,
     pub status: Option<Status>,
     pub types: Option<&'a str>,
@@ -419,13 +419,13 @@ pub struct Wanted<'a> {
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["created_at", "updated_at", "type", "status", "attempts", "next_attempt_at"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Task>> {
-    let filter = Filter::of(db.dialect())
-        .when("status = ?", wanted.status)
-        .when("type = ?", wanted.types)
-        .when("instance_id = ?", wanted.instance_id)
-        .search(&["id", "type", "payload", "error", "source"], wanted.q);
-    filter.list(db, &columns(), "task", sort, "id", page).await
+pub async fn list(db: &Db, filter: TaskFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Task>> {
+    let conditions = Conditions::of(db.dialect())
+        .when("status = ?", filter.status)
+        .when("type = ?", filter.types)
+        .when("instance_id = ?", filter.instance_id)
+        .search(&["id", "type", "payload", "error", "source"], filter.q);
+    conditions.list(db, &columns(), "task", sort, "id", page).await
 }
 
 record! {

@@ -4,8 +4,8 @@ use base::id::UserId;
 use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
+use crate::conditions::Conditions;
 use crate::db::Record as _;
-use crate::filter::Filter;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
@@ -114,7 +114,7 @@ pub async fn upgrade_password(db: &Db, id: &str, old: &str, new: &str) -> Result
 
 /// What a list of users is narrowed by.
 #[derive(Default)]
-pub struct Wanted<'a> {
+pub struct UserFilter<'a> {
     pub q: Option<&'a str>,
     pub status: Option<Status>,
     pub department: Option<&'a str>,
@@ -123,12 +123,12 @@ pub struct Wanted<'a> {
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["email", "name", "department", "status", "quota_daily", "created_at"];
 
-pub async fn list(db: &Db, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<User>> {
-    let filter = Filter::of(db.dialect())
-        .when("status = ?", wanted.status)
-        .when("department = ?", wanted.department)
-        .search(&["email", "name", "department"], wanted.q);
-    filter.list(db, User::COLUMNS, "users", sort, "id", page).await
+pub async fn list(db: &Db, filter: UserFilter<'_>, sort: Sort, page: Page) -> Result<Listing<User>> {
+    let conditions = Conditions::of(db.dialect())
+        .when("status = ?", filter.status)
+        .when("department = ?", filter.department)
+        .search(&["email", "name", "department"], filter.q);
+    conditions.list(db, User::COLUMNS, "users", sort, "id", page).await
 }
 
 record! {

@@ -50,7 +50,7 @@ fn item(api: &Api, admin: AdminUser) -> AdminItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct AdminUserQuery {
     /// Text in e-mail or name.
     q: Option<String>,
     /// email, name, role, status, last_login_at or created_at; a `-` in front turns it around.
@@ -60,11 +60,11 @@ pub struct Wanted {
 /// All administrators.
 ///
 /// Whole, unless paging is asked for.
-#[utoipa::path(get, path = "/admin-users", tag = "admin-users", params(Wanted, Paging), responses((status = 200, body = Listing<AdminItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AdminItem>> {
+#[utoipa::path(get, path = "/admin-users", tag = "admin-users", params(AdminUserQuery, Paging), responses((status = 200, body = Listing<AdminItem>)))]
+async fn list(_: Admin, api: State, Query(query): Query<AdminUserQuery>, paging: Paging) -> Answer<Listing<AdminItem>> {
     let default = Sort { column: "created_at", descending: false };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::admin_user::SORTABLE, default)?;
-    let found = admin_user::list(&api.app, wanted.q.as_deref(), sort, paging.page_or_all(50)?).await?;
+    let sort = Sort::asked(query.sort.as_deref(), store::admin_user::SORTABLE, default)?;
+    let found = admin_user::list(&api.app, query.q.as_deref(), sort, paging.page_or_all(50)?).await?;
     Ok(Data(found.map(|admin| item(&api, admin))))
 }
 

@@ -48,7 +48,7 @@ fn item(api: &Api, alert: Alert) -> AlertItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct AlertQuery {
     rule: Option<String>,
     /// Only those that are not over yet, or only those that are.
     open: Option<bool>,
@@ -62,12 +62,12 @@ pub struct Wanted {
 /// Raised alerts, newest first.
 ///
 /// An alert is raised once for each thing that is in trouble, and resolved by itself when that is over.
-#[utoipa::path(get, path = "/alerts", tag = "alerts", params(Wanted, Paging), responses((status = 200, body = Listing<AlertItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<AlertItem>> {
+#[utoipa::path(get, path = "/alerts", tag = "alerts", params(AlertQuery, Paging), responses((status = 200, body = Listing<AlertItem>)))]
+async fn list(_: Admin, api: State, Query(query): Query<AlertQuery>, paging: Paging) -> Answer<Listing<AlertItem>> {
     let newest = Sort { column: "created_at", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), alert::SORTABLE, newest)?;
+    let sort = Sort::asked(query.sort.as_deref(), alert::SORTABLE, newest)?;
     let filter =
-        alert::Wanted { q: wanted.q.as_deref(), rule: wanted.rule.as_deref(), open: wanted.open, acked: wanted.acked };
+        alert::AlertFilter { q: query.q.as_deref(), rule: query.rule.as_deref(), open: query.open, acked: query.acked };
     let found = alert::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|alert| item(&api, alert))))
 }

@@ -61,7 +61,7 @@ fn item(api: &Api, entry: Entry) -> AuditEntry {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct AuditQuery {
     /// A single local day.
     #[param(value_type = Option<String>, format = Date)]
     date: Option<Date>,
@@ -101,9 +101,9 @@ pub struct AuditEntries {
 
 impl Narrowed {
     /// Of these local days, both included.
-    fn between(self, api: &Api, first: Option<Date>, last: Option<Date>) -> audit::Wanted {
+    fn between(self, api: &Api, first: Option<Date>, last: Option<Date>) -> audit::AuditFilter {
         let (from, until) = api.zone().range(first, last);
-        audit::Wanted {
+        audit::AuditFilter {
             q: self.q,
             action: self.action,
             operator: self.operator,
@@ -117,11 +117,11 @@ impl Narrowed {
     }
 }
 
-async fn found(api: &Api, wanted: Wanted, narrowed: Narrowed, paging: Paging) -> Answer<AuditEntries> {
+async fn found(api: &Api, query: AuditQuery, narrowed: Narrowed, paging: Paging) -> Answer<AuditEntries> {
     let newest_first = Sort { column: "id", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::audit::SORTABLE, newest_first)?;
+    let sort = Sort::asked(query.sort.as_deref(), store::audit::SORTABLE, newest_first)?;
     let filter =
-        audit::Wanted { search_before: wanted.search_before, ..narrowed.between(api, wanted.date, wanted.date) };
+        audit::AuditFilter { search_before: query.search_before, ..narrowed.between(api, query.date, query.date) };
     let found = audit::list(&api.app, &filter, sort, paging.page(50)?).await?;
     let list = found.list.into_iter().map(|entry| item(api, entry)).collect();
     let searched_since = found.searched_since.map(|at| api.zone().show(at));
@@ -129,27 +129,27 @@ async fn found(api: &Api, wanted: Wanted, narrowed: Narrowed, paging: Paging) ->
 }
 
 /// The audit log, newest first.
-#[utoipa::path(get, path = "/audit-logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = AuditEntries)))]
+#[utoipa::path(get, path = "/audit-logs", tag = "audit", params(AuditQuery, Narrowed, Paging), responses((status = 200, body = AuditEntries)))]
 async fn list(
     _: Admin,
     api: State,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<AuditQuery>,
     Query(narrowed): Query<Narrowed>,
     paging: Paging,
 ) -> Answer<AuditEntries> {
-    found(&api, wanted, narrowed, paging).await
+    found(&api, query, narrowed, paging).await
 }
 
 /// The same entries as GET /audit-logs, by page and pageSize.
-#[utoipa::path(get, path = "/audit/logs", tag = "audit", params(Wanted, Narrowed, Paging), responses((status = 200, body = AuditEntries)))]
+#[utoipa::path(get, path = "/audit/logs", tag = "audit", params(AuditQuery, Narrowed, Paging), responses((status = 200, body = AuditEntries)))]
 async fn pages(
     _: Admin,
     api: State,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<AuditQuery>,
     Query(narrowed): Query<Narrowed>,
     paging: Paging,
 ) -> Answer<AuditEntries> {
-    found(&api, wanted, narrowed, paging).await
+    found(&api, query, narrowed, paging).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -172,13 +172,13 @@ pub struct Export {
 async fn export(
     _: Admin,
     api: State,
-    Query(wanted): Query<Export>,
+    Query(query): Query<Export>,
     Query(narrowed): Query<Narrowed>,
 ) -> Result<Response, ApiError> {
-    if wanted.format.as_deref().is_some_and(|f| f != "csv") {
+    if query.format.as_deref().is_some_and(|f| f != "csv") {
         return Err(Error::new(Kind::BadRequest, "format: must be csv").into());
     }
-    let filter = narrowed.between(&api, wanted.start_date, wanted.end_date);
+    let filter = narrowed.between(&api, query.start_date, query.end_date);
     let api = api.0;
     let header = Bytes::from(format!("{}\n", audit::CSV_HEADER.join(",")));
     let rows = stream::try_unfold((Some(0), api, filter), |(after, api, filter)| async move {

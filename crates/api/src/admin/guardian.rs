@@ -121,7 +121,7 @@ fn item(api: &Api, event: Event) -> GuardianEvent {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct EventQuery {
     dimension: Option<String>,
     status: Option<EventStatus>,
     target_id: Option<String>,
@@ -142,16 +142,16 @@ pub struct GuardianEvents {
 /// The guardian's events, newest first. Kept for 30 days.
 ///
 /// A run without findings is one success event; each finding is a failed one.
-#[utoipa::path(get, path = "/guardian/events", tag = "guardian", params(Wanted, Paging), responses((status = 200, body = GuardianEvents)))]
-async fn events(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<GuardianEvents> {
+#[utoipa::path(get, path = "/guardian/events", tag = "guardian", params(EventQuery, Paging), responses((status = 200, body = GuardianEvents)))]
+async fn events(_: Admin, api: State, Query(query): Query<EventQuery>, paging: Paging) -> Answer<GuardianEvents> {
     let newest = Sort { column: "created_at", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), guardian::SORTABLE, newest)?;
+    let sort = Sort::asked(query.sort.as_deref(), guardian::SORTABLE, newest)?;
     let page = paging.page(20)?;
-    let filter = guardian::Wanted {
-        dimension: wanted.dimension.as_deref(),
-        status: wanted.status.map(Into::into),
-        target_id: wanted.target_id.as_deref(),
-        q: wanted.q.as_deref(),
+    let filter = guardian::EventFilter {
+        dimension: query.dimension.as_deref(),
+        status: query.status.map(Into::into),
+        target_id: query.target_id.as_deref(),
+        q: query.q.as_deref(),
     };
     let found = guardian::events(&api.app, filter, sort, page).await?;
     let list = found.list.into_iter().map(|event| item(&api, event)).collect();

@@ -121,7 +121,7 @@ pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> Instan
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct InstanceQuery {
     /// Text in id, name, model, server or the user's e-mail.
     q: Option<String>,
     server_id: Option<String>,
@@ -138,17 +138,22 @@ pub struct Wanted {
 }
 
 /// All instances, with server, health and gateway.
-#[utoipa::path(get, path = "/instances", tag = "instances", params(Wanted, Paging), responses((status = 200, body = Listing<InstanceItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<InstanceItem>> {
+#[utoipa::path(get, path = "/instances", tag = "instances", params(InstanceQuery, Paging), responses((status = 200, body = Listing<InstanceItem>)))]
+async fn list(
+    _: Admin,
+    api: State,
+    Query(query): Query<InstanceQuery>,
+    paging: Paging,
+) -> Answer<Listing<InstanceItem>> {
     let default = Sort { column: "i.created_at", descending: false };
-    let sort = Sort::of_table("i.", wanted.sort.as_deref(), store::instance::SORTABLE, default)?;
-    let filter = instance::Wanted {
-        q: wanted.q.as_deref(),
-        server_id: wanted.server_id.as_deref(),
-        health_status: wanted.health_status.map(Into::into),
-        assigned: wanted.assigned,
-        pooled: wanted.pooled,
-        offered: wanted.offered,
+    let sort = Sort::of_table("i.", query.sort.as_deref(), store::instance::SORTABLE, default)?;
+    let filter = instance::InstanceFilter {
+        q: query.q.as_deref(),
+        server_id: query.server_id.as_deref(),
+        health_status: query.health_status.map(Into::into),
+        assigned: query.assigned,
+        pooled: query.pooled,
+        offered: query.offered,
     };
     let found = instance::list(&api.app, filter, sort, paging.page(50)?).await?;
     let list = found.list.into_iter().map(|i| item(&api, i)).collect::<Result<_, _>>()?;

@@ -101,7 +101,7 @@ pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets
     };
     let entry = instance::pool_entry(&api.app, id).await?;
     let target = Some(id.as_str().to_owned());
-    let about = domain::audit::Wanted { target, without_logins: true, ..Default::default() };
+    let about = domain::audit::AuditFilter { target, without_logins: true, ..Default::default() };
     let newest = Sort { column: "id", descending: true };
     let events = domain::audit::list(&api.app, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
     Ok(Data(InstanceDetail {

@@ -40,7 +40,7 @@ fn item(api: &Api, run: JobRun) -> JobRunItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct JobRunQuery {
     job_name: Option<String>,
     status: Option<RunStatus>,
     /// Text in the job's name or the message.
@@ -52,14 +52,14 @@ pub struct Wanted {
 /// Runs of the scheduler's jobs, newest first.
 ///
 /// `skipped`: the slot came while the run before it was still going on. Kept for 30 days, those of queueWorker for 7.
-#[utoipa::path(get, path = "/job-runs", tag = "job-runs", params(Wanted, Paging), responses((status = 200, body = Listing<JobRunItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<JobRunItem>> {
+#[utoipa::path(get, path = "/job-runs", tag = "job-runs", params(JobRunQuery, Paging), responses((status = 200, body = Listing<JobRunItem>)))]
+async fn list(_: Admin, api: State, Query(query): Query<JobRunQuery>, paging: Paging) -> Answer<Listing<JobRunItem>> {
     let newest = Sort { column: "created_at", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::job_run::SORTABLE, newest)?;
-    let filter = job::Wanted {
-        job_name: wanted.job_name.as_deref(),
-        status: wanted.status.map(Into::into),
-        q: wanted.q.as_deref(),
+    let sort = Sort::asked(query.sort.as_deref(), store::job_run::SORTABLE, newest)?;
+    let filter = job::JobRunFilter {
+        job_name: query.job_name.as_deref(),
+        status: query.status.map(Into::into),
+        q: query.q.as_deref(),
     };
     let found = job::runs(&api.app, filter, sort, paging.page(20)?).await?;
     Ok(Data(found.map(|run| item(&api, run))))

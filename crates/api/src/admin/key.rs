@@ -89,7 +89,7 @@ fn item(api: &Api, spent: Spent) -> Result<KeyItem, ApiError> {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct KeyQuery {
     /// Text in the name.
     q: Option<String>,
     /// created_at, name or used_quota; a `-` in front turns it around.
@@ -97,12 +97,12 @@ pub struct Wanted {
 }
 
 /// The sub keys that the platform keeps, masked.
-#[utoipa::path(get, path = "/keys", tag = "keys", params(Wanted, Paging), responses((status = 200, body = Listing<KeyItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<KeyItem>> {
+#[utoipa::path(get, path = "/keys", tag = "keys", params(KeyQuery, Paging), responses((status = 200, body = Listing<KeyItem>)))]
+async fn list(_: Admin, api: State, Query(query): Query<KeyQuery>, paging: Paging) -> Answer<Listing<KeyItem>> {
     let newest = Sort { column: "created_at", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::gateway_key::SORTS, newest)?;
+    let sort = Sort::asked(query.sort.as_deref(), store::gateway_key::SORTS, newest)?;
     api.app.feed.pull().await;
-    let keys = key::list(&api.app, wanted.q.as_deref(), sort, paging.page(50)?).await?;
+    let keys = key::list(&api.app, query.q.as_deref(), sort, paging.page(50)?).await?;
     let list = keys.list.into_iter().map(|spent| item(&api, spent)).collect::<Result<Vec<_>, _>>()?;
     Ok(Data(Listing { list, total: keys.total }))
 }

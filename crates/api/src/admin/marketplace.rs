@@ -108,7 +108,7 @@ fn whole(api: &Api, found: Whole) -> WholeItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct ItemQuery {
     /// Text in name or description.
     q: Option<String>,
     r#type: Option<ItemType>,
@@ -120,17 +120,17 @@ pub struct Wanted {
 }
 
 /// All items, inactive ones included, without their files.
-#[utoipa::path(get, path = "/marketplace-items", tag = "marketplace-items", params(Wanted, Paging),
+#[utoipa::path(get, path = "/marketplace-items", tag = "marketplace-items", params(ItemQuery, Paging),
     responses((status = 200, body = Listing<ListedItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<ListedItem>> {
-    let is_active = match wanted.is_active {
+async fn list(_: Admin, api: State, Query(query): Query<ItemQuery>, paging: Paging) -> Answer<Listing<ListedItem>> {
+    let is_active = match query.is_active {
         None => None,
         Some(flag @ 0..=1) => Some(flag == 1),
         Some(_) => return Err(Error::field("is_active", "must be 0 or 1").into()),
     };
     let default = Sort { column: "created_at", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::marketplace::SORTABLE, default)?;
-    let filter = marketplace::Wanted { q: wanted.q.as_deref(), kind: wanted.r#type.map(Into::into), is_active };
+    let sort = Sort::asked(query.sort.as_deref(), store::marketplace::SORTABLE, default)?;
+    let filter = marketplace::ItemFilter { q: query.q.as_deref(), kind: query.r#type.map(Into::into), is_active };
     let found = marketplace::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|item| listed(&api, item))))
 }

@@ -54,7 +54,7 @@ fn item(api: &Api, listed: Listed) -> EntryItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct PoolQuery {
     /// Text in instance id, profession or the user's e-mail.
     q: Option<String>,
     status: Option<EntryStatus>,
@@ -64,15 +64,15 @@ pub struct Wanted {
 }
 
 /// The pool's entries.
-#[utoipa::path(get, path = "/profession-pool", tag = "profession-pool", params(Wanted, Paging), responses((status = 200, body = Listing<EntryItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<EntryItem>> {
+#[utoipa::path(get, path = "/profession-pool", tag = "profession-pool", params(PoolQuery, Paging), responses((status = 200, body = Listing<EntryItem>)))]
+async fn list(_: Admin, api: State, Query(query): Query<PoolQuery>, paging: Paging) -> Answer<Listing<EntryItem>> {
     let default = Sort { column: "e.created_at", descending: false };
-    let sort = Sort::of_table("e.", wanted.sort.as_deref(), store::pool::SORTABLE, default)?;
-    let filter = pool::Wanted {
-        q: wanted.q.as_deref(),
-        status: wanted.status.map(Into::into),
-        profession_id: wanted.profession_id.as_deref(),
-        ..pool::Wanted::default()
+    let sort = Sort::of_table("e.", query.sort.as_deref(), store::pool::SORTABLE, default)?;
+    let filter = pool::PoolFilter {
+        q: query.q.as_deref(),
+        status: query.status.map(Into::into),
+        profession_id: query.profession_id.as_deref(),
+        ..pool::PoolFilter::default()
     };
     let found = pool::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|entry| item(&api, entry))))
@@ -153,23 +153,18 @@ pub struct WantedClaims {
 
 /// Who has which instance of which profession now, newest first.
 #[utoipa::path(get, path = "/profession-claims", tag = "profession-pool", params(WantedClaims, Paging), responses((status = 200, body = Listing<ClaimItem>)))]
-async fn claims(
-    _: Admin,
-    api: State,
-    Query(wanted): Query<WantedClaims>,
-    paging: Paging,
-) -> Answer<Listing<ClaimItem>> {
-    let (from, until) = api.zone().range(wanted.start_date, wanted.end_date);
-    let filter = pool::Wanted {
-        q: wanted.q.as_deref(),
+async fn claims(_: Admin, api: State, Query(query): Query<WantedClaims>, paging: Paging) -> Answer<Listing<ClaimItem>> {
+    let (from, until) = api.zone().range(query.start_date, query.end_date);
+    let filter = pool::PoolFilter {
+        q: query.q.as_deref(),
         status: Some(pool::Status::Allocated),
-        profession_id: wanted.profession_id.as_deref(),
-        user_email: wanted.user_email.as_deref(),
+        profession_id: query.profession_id.as_deref(),
+        user_email: query.user_email.as_deref(),
         allocated_from: from,
         allocated_until: until,
     };
     let newest = Sort { column: "e.allocated_at", descending: true };
-    let sort = Sort::of_table("e.", wanted.sort.as_deref(), &["e.allocated_at", "e.instance_id"], newest)?;
+    let sort = Sort::of_table("e.", query.sort.as_deref(), &["e.allocated_at", "e.instance_id"], newest)?;
     let found = pool::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|listed| ClaimItem {
         user_email: listed.allocated_email.unwrap_or_default(),

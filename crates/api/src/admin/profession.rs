@@ -62,7 +62,7 @@ fn item(api: &Api, stocked: Stocked) -> ProfessionItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct ProfessionQuery {
     /// Text in name, code or tagline.
     q: Option<String>,
     /// 1: listed ones only; 0: delisted ones only.
@@ -73,21 +73,26 @@ pub struct Wanted {
 }
 
 /// All professions with their stock, by sort_order, then created_at.
-#[utoipa::path(get, path = "/professions", tag = "professions", params(Wanted, Paging), responses((status = 200, body = Listing<ProfessionItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<ProfessionItem>> {
-    let active = match wanted.is_active {
+#[utoipa::path(get, path = "/professions", tag = "professions", params(ProfessionQuery, Paging), responses((status = 200, body = Listing<ProfessionItem>)))]
+async fn list(
+    _: Admin,
+    api: State,
+    Query(query): Query<ProfessionQuery>,
+    paging: Paging,
+) -> Answer<Listing<ProfessionItem>> {
+    let active = match query.is_active {
         None => None,
         Some(flag @ 0..=1) => Some(flag == 1),
         Some(_) => return Err(Error::field("is_active", "must be 0 or 1").into()),
     };
-    let sort = match wanted.sort.as_deref() {
+    let sort = match query.sort.as_deref() {
         None => None,
         text => {
             let unused = Sort { column: "p.sort_order", descending: false };
             Some(Sort::of_table("p.", text, store::profession::SORTABLE, unused)?)
         }
     };
-    let found = profession::list(&api.app, wanted.q.as_deref(), active, None, sort, paging.page(20)?).await?;
+    let found = profession::list(&api.app, query.q.as_deref(), active, None, sort, paging.page(20)?).await?;
     Ok(Data(found.map(|p| item(&api, p))))
 }
 

@@ -84,7 +84,7 @@ pub struct Repairs {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct RepairQuery {
     rule: Option<String>,
     instance_id: Option<String>,
     status: Option<RepairStatus>,
@@ -95,15 +95,15 @@ pub struct Wanted {
 }
 
 /// The ledger of automatic repairs, newest first (beyond the spec). Kept for a year.
-#[utoipa::path(get, path = "/repairs", tag = "repairs", params(Wanted, Paging), responses((status = 200, body = Repairs)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Repairs> {
+#[utoipa::path(get, path = "/repairs", tag = "repairs", params(RepairQuery, Paging), responses((status = 200, body = Repairs)))]
+async fn list(_: Admin, api: State, Query(query): Query<RepairQuery>, paging: Paging) -> Answer<Repairs> {
     let newest = Sort { column: "created_at", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), repair::SORTABLE, newest)?;
-    let filter = repair::Wanted {
-        q: wanted.q.as_deref(),
-        rule: wanted.rule.as_deref(),
-        instance_id: wanted.instance_id.as_deref(),
-        status: wanted.status.map(Into::into),
+    let sort = Sort::asked(query.sort.as_deref(), repair::SORTABLE, newest)?;
+    let filter = repair::RepairFilter {
+        q: query.q.as_deref(),
+        rule: query.rule.as_deref(),
+        instance_id: query.instance_id.as_deref(),
+        status: query.status.map(Into::into),
         since: None,
     };
     let (found, tallies) = repair::list(&api.app, filter, sort, paging.page(50)?).await?;

@@ -122,7 +122,7 @@ fn item(api: &Api, server: Server) -> Result<ServerItem, Error> {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct ServerQuery {
     /// Text in id, name or host.
     q: Option<String>,
     status: Option<ServerStatus>,
@@ -131,12 +131,12 @@ pub struct Wanted {
 }
 
 /// All servers.
-#[utoipa::path(get, path = "/servers", tag = "servers", params(Wanted, Paging), responses((status = 200, body = Listing<ServerItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<ServerItem>> {
+#[utoipa::path(get, path = "/servers", tag = "servers", params(ServerQuery, Paging), responses((status = 200, body = Listing<ServerItem>)))]
+async fn list(_: Admin, api: State, Query(query): Query<ServerQuery>, paging: Paging) -> Answer<Listing<ServerItem>> {
     let default = Sort { column: "created_at", descending: false };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::server::SORTABLE, default)?;
-    let status = wanted.status.map(ServerStatus::as_str);
-    let found = server::list(&api.app, wanted.q.as_deref(), status, sort, paging.page(50)?).await?;
+    let sort = Sort::asked(query.sort.as_deref(), store::server::SORTABLE, default)?;
+    let status = query.status.map(ServerStatus::as_str);
+    let found = server::list(&api.app, query.q.as_deref(), status, sort, paging.page(50)?).await?;
     let Listing { list, total } = found;
     let list = list.into_iter().map(|server| item(&api, server)).collect::<Result<_, _>>()?;
     Ok(Data(Listing { list, total }))
@@ -274,9 +274,9 @@ pub struct ServerDetail {
 async fn detail(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerDetail> {
     let id = ServerId::named(id);
     let server = server::find(&api.app, &id).await?;
-    let wanted = domain::instance::Wanted { server_id: Some(id.as_str()), ..Default::default() };
+    let query = domain::instance::InstanceFilter { server_id: Some(id.as_str()), ..Default::default() };
     let sort = Sort { column: "i.gateway_port", descending: false };
-    let found = domain::instance::list(&api.app, wanted, sort, base::Page::ALL).await?;
+    let found = domain::instance::list(&api.app, query, sort, base::Page::ALL).await?;
     let instances = found.list.into_iter().map(|i| instance_item(&api, i)).collect::<Result<_, _>>()?;
     let latest = server::latest_metric(&api.app, &id).await?;
     Ok(Data(ServerDetail { server: item(&api, server)?, instances, stats: ServerStats::new(&api, latest) }))

@@ -86,7 +86,7 @@ pub struct Tasks {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct TaskQuery {
     status: Option<TaskStatus>,
     r#type: Option<String>,
     instance_id: Option<String>,
@@ -96,14 +96,14 @@ pub struct Wanted {
     sort: Option<String>,
 }
 
-async fn found(api: &Api, wanted: Wanted, paging: Paging) -> Answer<Tasks> {
+async fn found(api: &Api, query: TaskQuery, paging: Paging) -> Answer<Tasks> {
     let newest = Sort { column: "created_at", descending: true };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::task::SORTABLE, newest)?;
-    let filter = task::Wanted {
-        q: wanted.q.as_deref(),
-        status: wanted.status.map(Into::into),
-        types: wanted.r#type.as_deref(),
-        instance_id: wanted.instance_id.as_deref(),
+    let sort = Sort::asked(query.sort.as_deref(), store::task::SORTABLE, newest)?;
+    let filter = task::TaskFilter {
+        q: query.q.as_deref(),
+        status: query.status.map(Into::into),
+        types: query.r#type.as_deref(),
+        instance_id: query.instance_id.as_deref(),
     };
     let (found, counted) = task::list(&api.app, filter, sort, paging.page(20)?).await?;
     let mut counts = Counts::default();
@@ -121,9 +121,9 @@ async fn found(api: &Api, wanted: Wanted, paging: Paging) -> Answer<Tasks> {
 }
 
 /// The queue, newest first.
-#[utoipa::path(get, path = "/task-queue", tag = "task-queue", params(Wanted, Paging), responses((status = 200, body = Tasks)))]
-async fn queue(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Tasks> {
-    found(&api, wanted, paging).await
+#[utoipa::path(get, path = "/task-queue", tag = "task-queue", params(TaskQuery, Paging), responses((status = 200, body = Tasks)))]
+async fn queue(_: Admin, api: State, Query(query): Query<TaskQuery>, paging: Paging) -> Answer<Tasks> {
+    found(&api, query, paging).await
 }
 
 /// Another name of POST /tasks/{id}/retry.
@@ -134,9 +134,9 @@ async fn queue_retry(who: Admin, api: State, Path(id): Path<String>) -> Answer<T
 }
 
 /// The queue; another name of GET /task-queue.
-#[utoipa::path(get, path = "/tasks", tag = "tasks", params(Wanted, Paging), responses((status = 200, body = Tasks)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Tasks> {
-    found(&api, wanted, paging).await
+#[utoipa::path(get, path = "/tasks", tag = "tasks", params(TaskQuery, Paging), responses((status = 200, body = Tasks)))]
+async fn list(_: Admin, api: State, Query(query): Query<TaskQuery>, paging: Paging) -> Answer<Tasks> {
+    found(&api, query, paging).await
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -269,12 +269,12 @@ fn detail(api: &Api, one: usage::Item) -> RequestDetail {
 
 async fn found<T>(
     api: &Api,
-    wanted: usage::Wanted,
+    filter: usage::RequestFilter,
     page: base::Page,
     shape: impl Fn(&Api, usage::Item) -> T,
 ) -> Result<Requests<T>, Error> {
     let fresh = Freshness::new(api, api.app.feed.pull().await);
-    let Items { list, total, total_is_minimum, searched_since } = usage::requests(&api.app, wanted, page).await?;
+    let Items { list, total, total_is_minimum, searched_since } = usage::requests(&api.app, filter, page).await?;
     let searched_since = searched_since.map(|at| api.zone().show(at));
     let list = list.into_iter().map(|i| shape(api, i)).collect();
     Ok(Requests { list, total, total_is_minimum, searched_since, fresh })
@@ -318,16 +318,16 @@ async fn llm_logs(
     Query(of): Query<LlmLogsOf>,
     paging: Paging,
 ) -> Answer<Requests<RequestDetail>> {
-    let wanted = usage::Wanted {
+    let filter = usage::RequestFilter {
         since: instant(&api, "start", of.start.as_deref(), false)?,
         until: instant(&api, "end", of.end.as_deref(), true)?,
         instance: of.instance_id,
         sub_key: of.sub_key_id.map(KeyId::named),
         model: of.model,
         search_before: of.search_before,
-        ..usage::Wanted::default()
+        ..usage::RequestFilter::default()
     };
-    Ok(Data(found(&api, wanted, paging.page(50)?, detail).await?))
+    Ok(Data(found(&api, filter, paging.page(50)?, detail).await?))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -353,7 +353,7 @@ pub struct RequestLogsOf {
 
 async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Requests<RequestItem>> {
     let (since, until) = api.zone().range(of.start, of.end);
-    let wanted = usage::Wanted {
+    let filter = usage::RequestFilter {
         instance: of.instance,
         model: of.model,
         succeeded: of.status.map(RequestStatus::succeeded),
@@ -361,9 +361,9 @@ async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Reque
         until,
         text: of.q,
         search_before: of.search_before,
-        ..usage::Wanted::default()
+        ..usage::RequestFilter::default()
     };
-    Ok(Data(found(api, wanted, paging.page(50)?, item).await?))
+    Ok(Data(found(api, filter, paging.page(50)?, item).await?))
 }
 
 /// Single requests of the LLM gateway, newest first.

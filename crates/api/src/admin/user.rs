@@ -78,7 +78,7 @@ fn item(api: &Api, Holding { user, first, total_tokens, total_requests, est_cost
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct UserQuery {
     /// Text in e-mail, name or department.
     q: Option<String>,
     status: Option<Status>,
@@ -90,14 +90,14 @@ pub struct Wanted {
 /// All employees, revoked ones included.
 ///
 /// Whole, unless paging is asked for.
-#[utoipa::path(get, path = "/users", tag = "users", params(Wanted, Paging), responses((status = 200, body = Listing<UserItem>)))]
-async fn list(_: Admin, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<UserItem>> {
+#[utoipa::path(get, path = "/users", tag = "users", params(UserQuery, Paging), responses((status = 200, body = Listing<UserItem>)))]
+async fn list(_: Admin, api: State, Query(query): Query<UserQuery>, paging: Paging) -> Answer<Listing<UserItem>> {
     let default = Sort { column: "created_at", descending: false };
-    let sort = Sort::asked(wanted.sort.as_deref(), store::user::SORTABLE, default)?;
-    let filter = user::Wanted {
-        q: wanted.q.as_deref(),
-        status: wanted.status.map(Into::into),
-        department: wanted.department.as_deref(),
+    let sort = Sort::asked(query.sort.as_deref(), store::user::SORTABLE, default)?;
+    let filter = user::UserFilter {
+        q: query.q.as_deref(),
+        status: query.status.map(Into::into),
+        department: query.department.as_deref(),
     };
     let found = user::list(&api.app, filter, sort, paging.page_or_all(50)?).await?;
     Ok(Data(found.map(|user| item(&api, user))))

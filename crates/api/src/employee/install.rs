@@ -72,16 +72,21 @@ fn item(api: &Api, shown: Shown) -> InstallItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct InstallQuery {
     /// Of this instance only.
     instance_id: Option<String>,
 }
 
 /// What is, or shall be, on the own instances, newest first.
-#[utoipa::path(get, path = "/me/installs", tag = "installs", params(Wanted, Paging),
+#[utoipa::path(get, path = "/me/installs", tag = "installs", params(InstallQuery, Paging),
     responses((status = 200, body = Listing<InstallItem>)))]
-async fn list(who: Employee, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<InstallItem>> {
-    let found = install::list(&api.app, &who.0.id, wanted.instance_id.as_deref(), paging.page(50)?).await?;
+async fn list(
+    who: Employee,
+    api: State,
+    Query(query): Query<InstallQuery>,
+    paging: Paging,
+) -> Answer<Listing<InstallItem>> {
+    let found = install::list(&api.app, &who.0.id, query.instance_id.as_deref(), paging.page(50)?).await?;
     Ok(Data(found.map(|shown| item(&api, shown))))
 }
 

@@ -63,7 +63,7 @@ fn offered(api: &Api, item: Item) -> OfferedItem {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct ItemQuery {
     r#type: Option<ItemType>,
     /// Text in name or description.
     q: Option<String>,
@@ -72,13 +72,13 @@ pub struct Wanted {
 }
 
 /// What is offered, by name.
-#[utoipa::path(get, path = "/marketplace/items", tag = "marketplace", params(Wanted, Paging),
+#[utoipa::path(get, path = "/marketplace/items", tag = "marketplace", params(ItemQuery, Paging),
     responses((status = 200, body = Listing<OfferedItem>)))]
-async fn list(_: Employee, api: State, Query(wanted): Query<Wanted>, paging: Paging) -> Answer<Listing<OfferedItem>> {
+async fn list(_: Employee, api: State, Query(query): Query<ItemQuery>, paging: Paging) -> Answer<Listing<OfferedItem>> {
     let sortable = &["name", "install_count", "created_at", "updated_at"];
-    let sort = Sort::asked(wanted.sort.as_deref(), sortable, Sort { column: "name", descending: false })?;
+    let sort = Sort::asked(query.sort.as_deref(), sortable, Sort { column: "name", descending: false })?;
     let filter =
-        marketplace::Wanted { q: wanted.q.as_deref(), kind: wanted.r#type.map(Into::into), is_active: Some(true) };
+        marketplace::ItemFilter { q: query.q.as_deref(), kind: query.r#type.map(Into::into), is_active: Some(true) };
     let found = marketplace::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|item| offered(&api, item))))
 }

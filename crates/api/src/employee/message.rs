@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Text};
-use domain::chat::message::{self, ChatMessage, Save, Wanted};
+use domain::chat::message::{self, ChatMessage, MessageFilter, Save};
 use futures_util::{Stream, StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -105,8 +105,8 @@ impl Which {
         self.instance_id.as_ref().filter(|id| !id.is_empty()).map(InstanceId::named)
     }
 
-    fn wanted<'a>(&'a self, instance: Option<&'a InstanceId>) -> Wanted<'a> {
-        Wanted {
+    fn filter<'a>(&'a self, instance: Option<&'a InstanceId>) -> MessageFilter<'a> {
+        MessageFilter {
             instance,
             session_key: self.session_key.as_deref().filter(|key| !key.is_empty()),
             q: self.q.as_deref(),
@@ -217,11 +217,11 @@ impl Reading {
 
     async fn read(&self, size: i64) -> Result<Vec<ChatMessage>, Error> {
         let (app, user, instance) = (&self.api.app, &self.user, self.which.instance());
-        let wanted = Wanted { searched_since: self.searched_since, ..self.which.wanted(instance.as_ref()) };
+        let filter = MessageFilter { searched_since: self.searched_since, ..self.which.filter(instance.as_ref()) };
         match (&self.order, &self.last) {
-            (Order::NewestFirst, Some(last)) => message::older(app, user, wanted, last, size).await,
+            (Order::NewestFirst, Some(last)) => message::older(app, user, filter, last, size).await,
             (Order::NewestFirst, None) => Ok(vec![]),
-            (Order::OldestFirst, last) => message::after(app, user, wanted, last.as_ref(), size).await,
+            (Order::OldestFirst, last) => message::after(app, user, filter, last.as_ref(), size).await,
         }
     }
 }
@@ -236,8 +236,8 @@ async fn found(api: Shared, user: UserId, which: Which, before: Before, paging: 
     let (before, search_before) = (before.before.map(MessageId::named), before.search_before);
     let first = Page { offset: page.offset, limit: page.limit.min(BATCH) };
     // Whatever is to be refused is refused here, before the answer begins.
-    let wanted = Wanted { search_before, ..which.wanted(instance.as_ref()) };
-    let listed = message::history(&api.app, &user, wanted, before.as_ref(), first).await?;
+    let filter = MessageFilter { search_before, ..which.filter(instance.as_ref()) };
+    let listed = message::history(&api.app, &user, filter, before.as_ref(), first).await?;
     let searched_since = listed.searched_since.map(|at| api.zone().show(at));
     let (page, size) = (page.number(), page.limit);
     let around = History { messages: vec![], total: listed.total, page, size, searched_since };

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
 use store::alert::{self as stored, AlertRule};
-pub use store::alert::{Alert, SORTABLE, Wanted};
+pub use store::alert::{Alert, AlertFilter, SORTABLE};
 use store::notice::{Notice, Topic};
 use store::{Tx, word};
 
@@ -249,8 +249,8 @@ async fn tell(app: &App, tx: &mut Tx, alert: &Alert, event: &str, channel: bool)
     Ok(tx.notify(Notice::new(Topic::Alert, &alert.id)).await?)
 }
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Alert>> {
-    Ok(stored::list(&app.db, wanted, sort, page).await?)
+pub async fn list(app: &App, filter: AlertFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Alert>> {
+    Ok(stored::list(&app.db, filter, sort, page).await?)
 }
 
 /// Says that somebody has seen it. A second time changes nothing.

@@ -4,7 +4,7 @@ use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
 use jiff::SignedDuration;
 use store::chat_message::Unconfirmed;
-pub use store::chat_message::{ChatMessage, Conversation, Role, Wanted};
+pub use store::chat_message::{ChatMessage, Conversation, MessageFilter, Role};
 use store::search::Found;
 use store::{Tx, chat_message, instance};
 
@@ -103,7 +103,7 @@ async fn is_repeat(tx: &mut Tx, user: &UserId, message: &ChatMessage) -> store::
 pub async fn history(
     app: &App,
     user: &UserId,
-    wanted: Wanted<'_>,
+    filter: MessageFilter<'_>,
     before: Option<&MessageId>,
     page: Page,
 ) -> Result<Found<ChatMessage>> {
@@ -114,7 +114,7 @@ pub async fn history(
         }
         None => None,
     };
-    Ok(chat_message::of_user(&app.db, user, wanted, before.as_ref(), page).await?)
+    Ok(chat_message::of_user(&app.db, user, filter, before.as_ref(), page).await?)
 }
 
 /// The user's own conversations, the last used first.
@@ -131,20 +131,20 @@ pub async fn conversations(
 pub async fn older(
     app: &App,
     user: &UserId,
-    wanted: Wanted<'_>,
+    filter: MessageFilter<'_>,
     before: &ChatMessage,
     limit: i64,
 ) -> Result<Vec<ChatMessage>> {
-    Ok(chat_message::older(&app.db, user, wanted, before, limit).await?)
+    Ok(chat_message::older(&app.db, user, filter, before, limit).await?)
 }
 
 /// The user's own messages from the oldest on, batch by batch.
 pub async fn after(
     app: &App,
     user: &UserId,
-    wanted: Wanted<'_>,
+    filter: MessageFilter<'_>,
     last: Option<&ChatMessage>,
     limit: i64,
 ) -> Result<Vec<ChatMessage>> {
-    Ok(chat_message::after(&app.db, user, wanted, last, limit).await?)
+    Ok(chat_message::after(&app.db, user, filter, last, limit).await?)
 }

@@ -22,7 +22,7 @@ use openclaw::Document;
 use openclaw::sweep::{Answer, ConfigFile, Limits};
 use serde_json::{Value, json};
 use store::guardian::{self, Check};
-pub use store::guardian::{Event, SORTABLE, State, Status, Wanted};
+pub use store::guardian::{Event, EventFilter, SORTABLE, State, Status};
 use store::job_run::{self, JobRun};
 use store::notice::{Notice, Topic};
 
@@ -154,8 +154,8 @@ pub async fn stats(app: &App) -> Result<Stats> {
     Ok(Stats { standings: DIMENSIONS.iter().map(standing).collect(), runs })
 }
 
-pub async fn events(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<Event>> {
-    Ok(guardian::list(&app.db, wanted, sort, page).await?)
+pub async fn events(app: &App, filter: EventFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Event>> {
+    Ok(guardian::list(&app.db, filter, sort, page).await?)
 }
 
 /// Conversations with instances of one server at the same time.

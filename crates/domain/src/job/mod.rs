@@ -101,14 +101,14 @@ pub fn find(name: &str) -> Result<&'static Job> {
     Ok(JOBS.iter().find(|job| job.name == name).ok_or(Kind::NotFound)?)
 }
 
-pub struct Wanted<'a> {
+pub struct JobRunFilter<'a> {
     pub job_name: Option<&'a str>,
     pub status: Option<Status>,
     pub q: Option<&'a str>,
 }
 
-pub async fn runs(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<Listing<JobRun>> {
-    Ok(job_run::list(&app.db, wanted.job_name, wanted.status, wanted.q, sort, page).await?)
+pub async fn runs(app: &App, filter: JobRunFilter<'_>, sort: Sort, page: Page) -> Result<Listing<JobRun>> {
+    Ok(job_run::list(&app.db, filter.job_name, filter.status, filter.q, sort, page).await?)
 }
 
 /// A job as it is now.

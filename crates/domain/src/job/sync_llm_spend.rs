@@ -50,9 +50,9 @@ async fn budgets(app: &App, percent: f64) -> Result<usize> {
         near += usize::from(budget(app, &subject, key.used(), quota, percent).await?);
         looked_at.insert(subject);
     }
-    let wanted = user::Wanted { status: Some(Status::Active), ..user::Wanted::default() };
+    let filter = user::UserFilter { status: Some(Status::Active), ..user::UserFilter::default() };
     let midnight = app.zone.midnight(app.clock.now());
-    for one in user::list(&app.db, wanted, Sort { column: "created_at", descending: false }, Page::ALL).await?.list {
+    for one in user::list(&app.db, filter, Sort { column: "created_at", descending: false }, Page::ALL).await?.list {
         if one.quota_daily > 0 {
             let used = usage::spent(app, &UserId::named(&one.id), midnight).await?;
             let subject = format!("user:{}", one.email);

@@ -26,7 +26,7 @@ use jiff::SignedDuration;
 use openclaw::rule::{Finding, Rule};
 use openclaw::{Document, Version};
 use store::notice::{Notice, Topic};
-pub use store::repair::{Repair, SORTABLE, Status, Tally, Wanted};
+pub use store::repair::{Repair, RepairFilter, SORTABLE, Status, Tally};
 use store::{Tx, binding, repair};
 
 use crate::alert;
@@ -264,8 +264,13 @@ pub(crate) async fn resolve_all(app: &App, tx: &mut Tx, instance: &InstanceId) -
     alert::resolve_where(app, tx, about).await.map(drop)
 }
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<(Listing<Repair>, Vec<Tally>)> {
-    Ok((repair::list(&app.db, wanted, sort, page).await?, repair::tallies(&app.db).await?))
+pub async fn list(
+    app: &App,
+    filter: RepairFilter<'_>,
+    sort: Sort,
+    page: Page,
+) -> Result<(Listing<Repair>, Vec<Tally>)> {
+    Ok((repair::list(&app.db, filter, sort, page).await?, repair::tallies(&app.db).await?))
 }
 
 /// What was repaired of an employee's own instance since it is theirs, the newest first.
@@ -274,9 +279,9 @@ pub async fn own(app: &App, user: &UserId, id: &InstanceId, page: Page) -> Resul
     let bindings = binding::history(&app.db, id).await?;
     let live = bindings.into_iter().find(|b| b.ended_at.is_none() && b.user_id == user.as_str());
     let since = live.ok_or(Kind::NotFound)?.created_at;
-    let wanted = Wanted { instance_id: Some(id.as_str()), since: Some(since), ..Wanted::default() };
+    let filter = RepairFilter { instance_id: Some(id.as_str()), since: Some(since), ..RepairFilter::default() };
     let newest = Sort { column: "created_at", descending: true };
-    Ok(repair::list(&app.db, wanted, newest, page).await?)
+    Ok(repair::list(&app.db, filter, newest, page).await?)
 }
 
 /// The instance's own place and version, for a second look.

@@ -69,12 +69,12 @@ type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A payload that was read: what is kept of it, and what it is about.
 pub(super) struct Checked {
-    pub wanted: Wanted,
+    pub wanted: NewTask,
     pub permission: Permission,
 }
 
 /// A task that is to be made.
-pub(super) struct Wanted {
+pub(super) struct NewTask {
     pub name: &'static str,
     pub priority: Priority,
     pub coalesces: bool,
@@ -83,9 +83,9 @@ pub(super) struct Wanted {
     pub server: Option<ServerId>,
 }
 
-impl Wanted {
-    pub async fn of<P: Payload>(payload: &P, tx: &mut Tx) -> Result<Wanted> {
-        Ok(Wanted {
+impl NewTask {
+    pub async fn of<P: Payload>(payload: &P, tx: &mut Tx) -> Result<NewTask> {
+        Ok(NewTask {
             name: P::TYPE,
             priority: P::PRIORITY,
             coalesces: P::COALESCES,
@@ -126,7 +126,7 @@ impl TaskType {
 fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
     Box::pin(async move {
         let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
-        Ok(Checked { wanted: Wanted::of(&payload, tx).await?, permission: payload.permission() })
+        Ok(Checked { wanted: NewTask::of(&payload, tx).await?, permission: payload.permission() })
     })
 }
 

@@ -4,7 +4,7 @@ use base::id::{TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
 use serde_json::Value;
 use store::notice::{Notice, Topic};
-pub use store::task::Wanted;
+pub use store::task::TaskFilter;
 use store::task::{self, Count};
 use store::task::{Status, Task};
 use store::task_log::{self, Line};
@@ -26,7 +26,7 @@ pub async fn enqueue<P: Payload>(
     source: &str,
     on_behalf_of: Option<&UserId>,
 ) -> Result<TaskId> {
-    let wanted = kind::Wanted::of(payload, tx).await?;
+    let wanted = kind::NewTask::of(payload, tx).await?;
     let asked = Asked { source, operator: source, on_behalf_of };
     insert(app, tx, wanted, asked).await
 }
@@ -74,8 +74,8 @@ const LONGEST_KEY: usize = 300;
 /// How often a waiting task may begin at the very moment at which it is looked for.
 const MOST_LOOKS: usize = 10;
 
-async fn insert(app: &App, tx: &mut Tx, wanted: kind::Wanted, asked: Asked<'_>) -> Result<TaskId> {
-    let kind::Wanted { name, priority, coalesces, payload, instance, server } = wanted;
+async fn insert(app: &App, tx: &mut Tx, wanted: kind::NewTask, asked: Asked<'_>) -> Result<TaskId> {
+    let kind::NewTask { name, priority, coalesces, payload, instance, server } = wanted;
     let coalesce_key = (coalesces && payload.len() <= LONGEST_KEY).then(|| format!("{name} {payload}"));
     let id = TaskId::fresh();
     let now = app.clock.now();
@@ -117,8 +117,8 @@ async fn insert(app: &App, tx: &mut Tx, wanted: kind::Wanted, asked: Asked<'_>) 
     Err(Error::internal(format_args!("a task {name} could neither be made nor joined")))
 }
 
-pub async fn list(app: &App, wanted: Wanted<'_>, sort: Sort, page: Page) -> Result<(Listing<Task>, Vec<Count>)> {
-    Ok((task::list(&app.db, wanted, sort, page).await?, task::counts(&app.db).await?))
+pub async fn list(app: &App, filter: TaskFilter<'_>, sort: Sort, page: Page) -> Result<(Listing<Task>, Vec<Count>)> {
+    Ok((task::list(&app.db, filter, sort, page).await?, task::counts(&app.db).await?))
 }
 
 pub async fn show(app: &App, id: &TaskId) -> Result<Task> {

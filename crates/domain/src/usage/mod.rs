@@ -13,7 +13,7 @@ mod stats;
 
 pub use feed::{AsOf, Feed, Local};
 pub use own::{Day, Own, Window, Windows};
-pub use requests::{Item, Items, Wanted, requests};
+pub use requests::{Item, Items, RequestFilter, requests};
 pub use retention::forget_old;
 pub use spent::spent;
 pub(crate) use spent::spent_in;

@@ -17,7 +17,7 @@ const COUNTED: i64 = 10_000;
 
 /// What a list is asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct RequestFilter {
     /// An instance's id or name.
     pub instance: Option<String>,
     pub sub_key: Option<KeyId>,
@@ -48,10 +48,10 @@ pub struct Items {
     pub searched_since: Option<Timestamp>,
 }
 
-pub async fn requests(app: &App, wanted: Wanted, page: Page) -> Result<Items> {
-    let asked = asked(app, &wanted).await?;
+pub async fn requests(app: &App, filter: RequestFilter, page: Page) -> Result<Items> {
+    let asked = asked(app, &filter).await?;
     if asked.is_search() {
-        let found = request_log::search(&app.db, &asked, wanted.search_before, page).await?;
+        let found = request_log::search(&app.db, &asked, filter.search_before, page).await?;
         let (list, total, searched_since) = (items(app, found.list).await?, found.total, found.searched_since);
         return Ok(Items { list, total, total_is_minimum: false, searched_since });
     }
@@ -60,10 +60,10 @@ pub async fn requests(app: &App, wanted: Wanted, page: Page) -> Result<Items> {
     Ok(Items { list: items(app, list).await?, total, total_is_minimum, searched_since: None })
 }
 
-async fn asked(app: &App, wanted: &Wanted) -> Result<Asked> {
+async fn asked(app: &App, filter: &RequestFilter) -> Result<Asked> {
     let kept = usage::rows_since(&app.db).await?;
     let mut tokens: Option<Vec<String>> = None;
-    if let Some(text) = &wanted.instance {
+    if let Some(text) = &filter.instance {
         let mut named: Vec<String> = instance::like(&app.db, text, true).await?.into_iter().map(|i| i.id).collect();
         // A token that is no instance's is known by its own name.
         named.push(text.clone());
@@ -72,14 +72,14 @@ async fn asked(app: &App, wanted: &Wanted) -> Result<Asked> {
         }
         tokens = Some(named);
     }
-    if let Some(id) = &wanted.sub_key {
+    if let Some(id) = &filter.sub_key {
         let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
         tokens = Some(match tokens {
             Some(tokens) => tokens.into_iter().filter(|t| *t == key.name).collect(),
             None => vec![key.name],
         });
     }
-    let text = match wanted.text.as_deref().map(str::trim).filter(|t| !t.is_empty()) {
+    let text = match filter.text.as_deref().map(str::trim).filter(|t| !t.is_empty()) {
         Some(text) => {
             let text = text.to_owned();
             let also = key::PLATFORM_MARK.contains(&text.to_lowercase()).then_some(key::PLATFORM);
@@ -87,9 +87,9 @@ async fn asked(app: &App, wanted: &Wanted) -> Result<Asked> {
         }
         None => None,
     };
-    let since = wanted.since.unwrap_or(kept).max(kept);
-    let (model, succeeded) = (wanted.model.clone(), wanted.succeeded);
-    Ok(Asked { since: Some(since), until: wanted.until, tokens, model, succeeded, text, ..Asked::default() })
+    let since = filter.since.unwrap_or(kept).max(kept);
+    let (model, succeeded) = (filter.model.clone(), filter.succeeded);
+    Ok(Asked { since: Some(since), until: filter.until, tokens, model, succeeded, text, ..Asked::default() })
 }
 
 /// How many there are: exact, or so many at least.

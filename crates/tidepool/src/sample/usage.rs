@@ -6,7 +6,7 @@ use domain::App;
 use jiff::civil::Weekday;
 use jiff::{SignedDuration, Span};
 use store::binding;
-use store::instance::{self, Wanted};
+use store::instance::{self, InstanceFilter};
 use store::request_log::{self, NewRequest};
 
 const DAYS: i64 = 30;
@@ -14,13 +14,13 @@ const DAYS: i64 = 30;
 /// Writes the month into the request log, as the embedded gateway would have.
 pub async fn month(app: &App) -> Result<()> {
     let sort = Sort { column: "i.created_at", descending: false };
-    let wanted = Wanted { assigned: Some(true), ..Wanted::default() };
+    let filter = InstanceFilter { assigned: Some(true), ..InstanceFilter::default() };
     let now = app.clock.now();
     let today = app.zone.date(now);
     let mut rows = vec![];
     // Whose use it is goes by who had the instance at the time.
     let begin = app.zone.start(today.saturating_sub(Span::new().days(DAYS)));
-    let assigned = instance::list(&app.db, wanted, sort, Page::ALL).await?.list;
+    let assigned = instance::list(&app.db, filter, sort, Page::ALL).await?.list;
     let mut tx = app.db.begin().await?;
     for (place, listed) in assigned.into_iter().enumerate() {
         let instance = listed.instance;

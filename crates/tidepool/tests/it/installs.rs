@@ -74,7 +74,7 @@ async fn task(site: &Site, id: &str) -> store::task::Task {
 }
 
 async fn tasks(site: &Site) -> Vec<store::task::Task> {
-    let wanted = store::task::Wanted { types: Some("apply_marketplace_item"), ..Default::default() };
+    let wanted = store::task::TaskFilter { types: Some("apply_marketplace_item"), ..Default::default() };
     let sort = base::Sort { column: "created_at", descending: false };
     store::task::list(&site.app.db, wanted, sort, base::Page::ALL).await.unwrap().list
 }

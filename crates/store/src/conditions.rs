@@ -9,7 +9,7 @@ use crate::{Conn, Db, Dialect, Result};
 /// The columns of all sortable lists that can be NULL.
 const NULLABLE: &[&str] = &["last_login_at", "i.last_health_at", "e.allocated_at"];
 
-pub struct Filter {
+pub struct Conditions {
     dialect: Dialect,
     sql: String,
     args: Vec<Value>,
@@ -19,21 +19,21 @@ pub struct Filter {
     range: Option<Range>,
 }
 
-impl Filter {
-    /// A filter that lets everything through, for this kind of database.
-    pub fn of(dialect: Dialect) -> Filter {
-        Filter { dialect, sql: String::new(), args: vec![], searches: false, range: None }
+impl Conditions {
+    /// Conditions that let everything through, for this kind of database.
+    pub fn of(dialect: Dialect) -> Conditions {
+        Conditions { dialect, sql: String::new(), args: vec![], searches: false, range: None }
     }
 
     /// Adds a clause without a value.
-    pub fn must(mut self, clause: &'static str) -> Filter {
+    pub fn must(mut self, clause: &'static str) -> Conditions {
         self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
         self.sql.push_str(clause);
         self
     }
 
     /// Adds a clause with one `?` when there is a value for it.
-    pub fn when<V: Into<Value>>(mut self, clause: &'static str, value: Option<V>) -> Filter {
+    pub fn when<V: Into<Value>>(mut self, clause: &'static str, value: Option<V>) -> Conditions {
         if let Some(value) = value {
             self = self.must(clause);
             self.args.push(value.into());
@@ -42,7 +42,7 @@ impl Filter {
     }
 
     /// Adds the other half of a clause that was left open.
-    pub fn or<V: Into<Value>>(mut self, clause: &'static str, value: V) -> Filter {
+    pub fn or<V: Into<Value>>(mut self, clause: &'static str, value: V) -> Conditions {
         self.sql.push_str(" OR ");
         self.sql.push_str(clause);
         self.args.push(value.into());
@@ -50,7 +50,7 @@ impl Filter {
     }
 
     /// Adds a search for `text` in any of the columns, without regard to case.
-    pub fn search(mut self, columns: &[&'static str], text: Option<&str>) -> Filter {
+    pub fn search(mut self, columns: &[&'static str], text: Option<&str>) -> Conditions {
         let text = text.map(|t| t.trim().replace('\0', "")).filter(|t| !t.is_empty());
         if let Some(text) = text {
             let operator = self.dialect.contains();
@@ -66,7 +66,7 @@ impl Filter {
     }
 
     /// Reads no more of the table than this.
-    pub fn within(mut self, range: Option<Range>) -> Filter {
+    pub fn within(mut self, range: Option<Range>) -> Conditions {
         self.range = range;
         self
     }
