@@ -191,7 +191,7 @@ fn kind(document: &Value, schema: &Value) -> String {
         ("minimum", "from", ""),
         ("maximum", "to", ""),
     ];
-    let told: Vec<String> = limits
+    let parts: Vec<String> = limits
         .iter()
         .filter(|(name, ..)| schema[*name].is_number())
         .map(|(name, before, after)| format!("{before} {}{after}", schema[*name]))
@@ -201,7 +201,7 @@ fn kind(document: &Value, schema: &Value) -> String {
         Value::String(name) if name == "array" => format!("list of {}", kind(document, &schema["items"])),
         other => text(other),
     };
-    if told.is_empty() { plain } else { format!("{plain}, {}", told.join(", ")) }
+    if parts.is_empty() { plain } else { format!("{plain}, {}", parts.join(", ")) }
 }
 
 fn text(value: &Value) -> String {

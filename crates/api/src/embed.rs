@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use base::{Error, Kind};
 use bytes::Bytes;
 use domain::embed;
-use domain::relay::{Port, Speech, reach};
+use domain::relay::{Port, RelayMode, reach};
 use futures_util::stream;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -93,7 +93,7 @@ async fn serve(
     if let Ok(upgrade) = upgrade {
         socket::check_origin(request.headers(), &api.app.embed.origin_of(&visitor.instance))?;
         let place = embed::enter(&api.app, &visitor).await?;
-        return Ok(socket::take(api, upgrade, visitor, place, Speech::Page));
+        return Ok(socket::take(api, upgrade, visitor, place, RelayMode::Page));
     }
     let front = format!("{base}e/{segment}");
     let Some(rest) = rest else { return Ok(axum::response::Redirect::temporary(&format!("{front}/")).into_response()) };

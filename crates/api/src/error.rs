@@ -67,8 +67,8 @@ impl IntoResponse for ApiError {
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        let told = operator.unwrap_or_else(|| client.into_owned());
-        response.extensions_mut().insert(ForOperator(told));
+        let message = operator.unwrap_or_else(|| client.into_owned());
+        response.extensions_mut().insert(ForOperator(message));
         response
     }
 }

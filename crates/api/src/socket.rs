@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 use base::{Error, Kind};
 use bytes::Bytes;
-use domain::relay::{self, End, Place, Speech, Visitor};
+use domain::relay::{self, End, Place, RelayMode, Visitor};
 use futures_util::{Sink, SinkExt as _, StreamExt as _};
 use openclaw::frame::MAX_BYTES;
 use remote::assistant::{CloseCode, CloseFrame as OurClose, Message, SocketError, Utf8Bytes};
@@ -39,32 +39,32 @@ pub fn refuse(upgrade: WebSocketUpgrade, why: &'static str) -> Response {
     upgrade.read_buffer_size(BUFFER).max_message_size(BUFFER).max_frame_size(BUFFER).on_upgrade(
         move |socket| async move {
             let (sink, stream) = socket.split();
-            let mut heard = stream.map(|said| said.map_err(fault).and_then(ours));
-            End::new(End::REFUSED, why).tell(&mut heard, &mut Told(sink)).await;
+            let mut reader = stream.map(|said| said.map_err(fault).and_then(ours));
+            End::new(End::REFUSED, why).tell(&mut reader, &mut MessageSink(sink)).await;
         },
     )
 }
 
 /// Takes the socket over, and carries it until it ends.
-pub fn take(api: Shared, upgrade: WebSocketUpgrade, visitor: Visitor, place: Place, speech: Speech) -> Response {
+pub fn take(api: Shared, upgrade: WebSocketUpgrade, visitor: Visitor, place: Place, mode: RelayMode) -> Response {
     upgrade
         .read_buffer_size(BUFFER)
         .max_message_size(MAX_BYTES)
         .max_frame_size(MAX_BYTES)
-        .on_upgrade(move |socket| carry(api, socket, visitor, place, speech))
+        .on_upgrade(move |socket| carry(api, socket, visitor, place, mode))
 }
 
-async fn carry(api: Shared, socket: WebSocket, visitor: Visitor, place: Place, speech: Speech) {
+async fn carry(api: Shared, socket: WebSocket, visitor: Visitor, place: Place, mode: RelayMode) {
     let (sink, stream) = socket.split();
-    let heard = stream.map(|said| said.map_err(fault).and_then(ours));
-    relay::carry(api.app.clone(), visitor, place, speech, heard, Told(sink)).await;
+    let reader = stream.map(|said| said.map_err(fault).and_then(ours));
+    relay::carry(api.app.clone(), visitor, place, mode, reader, MessageSink(sink)).await;
 }
 
 /// What is told to a browser. One that left in the middle of a word is told goodbye all the same, so a failure is not the last
 /// use, as `SinkExt::sink_map_err` takes for granted: it panics.
-struct Told<S>(S);
+struct MessageSink<S>(S);
 
-impl<S: Sink<Theirs, Error = axum::Error> + Unpin> Sink<Message> for Told<S> {
+impl<S: Sink<Theirs, Error = axum::Error> + Unpin> Sink<Message> for MessageSink<S> {
     type Error = SocketError;
 
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SocketError>> {
@@ -147,10 +147,10 @@ mod tests {
 
     #[tokio::test]
     async fn who_left_in_the_middle_of_a_word_is_told_goodbye_without_a_panic() {
-        let mut told = Told(Gone);
-        assert!(matches!(told.send(Message::text("a word")).await, Err(SocketError::AlreadyClosed)));
-        let mut heard = futures_util::stream::empty();
-        End::lost().tell(&mut heard, &mut told).await;
-        assert!(told.close().await.is_err());
+        let mut writer = MessageSink(Gone);
+        assert!(matches!(writer.send(Message::text("a word")).await, Err(SocketError::AlreadyClosed)));
+        let mut reader = futures_util::stream::empty();
+        End::lost().tell(&mut reader, &mut writer).await;
+        assert!(writer.close().await.is_err());
     }
 }

@@ -56,8 +56,8 @@ pub async fn begin(api: &Api, by: &By) -> Result<Response, ApiError> {
 pub async fn finish(api: &Api, headers: &HeaderMap, callback: &Callback) -> Result<Identity> {
     let provider = side(api).sso.as_ref().ok_or(Kind::SsoNotConfigured)?;
     if let Some(error) = &callback.error {
-        let told = if error == "access_denied" { "the sign-in was cancelled" } else { "the sign-in was refused" };
-        return Err(Error::new(Kind::BadRequest, told).with_operator(format!("provider: {error}")));
+        let message = if error == "access_denied" { "the sign-in was cancelled" } else { "the sign-in was refused" };
+        return Err(Error::new(Kind::BadRequest, message).with_operator(format!("provider: {error}")));
     }
     let stale = || Error::new(Kind::BadRequest, "this sign-in was not begun in this browser, or too long ago");
     let attempt = kept(api, headers).ok_or_else(|| stale().with_operator("no usable sign-in cookie"))?;
@@ -113,8 +113,8 @@ pub fn answer<T: IntoResponse>(
         Err(error) if wants_json(headers) => ApiError(error).into_response(),
         Err(error) => {
             tracing::warn!(side = api.side.as_str(), %error, "sign-in failed");
-            let told: String = url::form_urlencoded::byte_serialize(error.client.as_bytes()).collect();
-            redirect(&api.public_url.join(&format!("/#sso_error={}", told.replace('+', "%20"))))?
+            let message: String = url::form_urlencoded::byte_serialize(error.client.as_bytes()).collect();
+            redirect(&api.public_url.join(&format!("/#sso_error={}", message.replace('+', "%20"))))?
         }
     };
     // One attempt, one use.

@@ -105,8 +105,8 @@ impl<'de> Deserialize<'de> for NewInstanceId {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<NewInstanceId, D::Error> {
         let text = String::deserialize(from)?;
         NewInstanceId::parse(&text).map_err(|e| {
-            let told = e.client.strip_prefix("id: ").unwrap_or(&e.client).to_owned();
-            serde::de::Error::custom(told)
+            let message = e.client.strip_prefix("id: ").unwrap_or(&e.client).to_owned();
+            serde::de::Error::custom(message)
         })
     }
 }

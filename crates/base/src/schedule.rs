@@ -48,7 +48,7 @@ impl When {
     }
 
     /// For people: `every 5 minutes`.
-    pub fn told(self) -> String {
+    pub fn describe(self) -> String {
         match self {
             When::Seconds(every) => format!("every {every} s"),
             When::Minutes { every: 60, past } => format!("hourly at :{past:02}"),

@@ -83,12 +83,12 @@ async fn take_back(app: &App, token: &Secret) {
         };
         Ok::<_, Error>(app.bots.webhook(&binding.id).zip(binding.secret(&app.sealer)?))
     };
-    let told = match live.await {
+    let end = match live.await {
         Ok(Some((url, secret))) => app.bots.platform.set_webhook(token, &url, &secret).await,
         Ok(None) => app.bots.platform.delete_webhook(token).await,
         Err(error) => Err(error),
     };
-    if let Err(error) = told {
+    if let Err(error) = end {
         tracing::warn!(%error, "a bot's webhook could not be put back");
     }
 }

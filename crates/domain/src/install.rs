@@ -341,9 +341,9 @@ async fn require_free(tx: &mut Tx, item: &Item, instance: &InstanceId, places: &
             continue;
         }
         if let Some(place) = read_places(&other.files)?.intersection(places).next() {
-            let told =
+            let message =
                 format!("{} is a file of {}, which is on the instance: remove that first", place.path, other.item_name);
-            return Err(Error::conflict(told));
+            return Err(Error::conflict(message));
         }
     }
     Ok(())

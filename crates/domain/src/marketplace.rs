@@ -130,7 +130,7 @@ async fn add(app: &App, by: &By, id: &ItemId, new: New) -> Result<()> {
     let mut tx = app.db.begin().await?;
     marketplace::insert(&mut tx, &item).await?;
     marketplace::replace_files(&mut tx, id, &checked.rows()).await?;
-    let detail = format!("marketplace item {} {} created: {}", item.name, item.version, checked.told());
+    let detail = format!("marketplace item {} {} created: {}", item.name, item.version, checked.describe());
     audit::record(app, &mut tx, by, checked.deed(id, &detail)).await?;
     Ok(tx.commit().await?)
 }
@@ -163,7 +163,7 @@ pub async fn update(app: &App, by: &By, id: &ItemId, patch: Patch) -> Result<Who
         item.size = checked.size;
         item.finding_count = checked.finding_count;
         marketplace::replace_files(&mut tx, id, &checked.rows()).await?;
-        changes = changes.field("files", &format!("revision {}", old.revision), &checked.told());
+        changes = changes.field("files", &format!("revision {}", old.revision), &checked.describe());
     }
     marketplace::update(&mut tx, &item).await?;
     let detail = format!("marketplace item {}: {}", old.name, changes.text());
@@ -277,7 +277,7 @@ impl Checked {
         self.files.len() == stored.len() && self.files.iter().all(same)
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         format!("{} files, {} bytes, {} findings", self.files.len(), self.size, self.finding_count)
     }
 

@@ -62,23 +62,23 @@ impl Refusal {
     }
 
     pub fn unknown_path() -> Refusal {
-        let told = "unknown path: there are /v1/chat/completions, /v1/models and /healthz";
-        Refusal::new(StatusCode::NOT_FOUND, INVALID, "unknown_url", told)
+        let message = "unknown path: there are /v1/chat/completions, /v1/models and /healthz";
+        Refusal::new(StatusCode::NOT_FOUND, INVALID, "unknown_url", message)
     }
 
     pub fn unknown_method(allowed: &str) -> Refusal {
-        let told = format!("method not allowed: this path takes {allowed}");
-        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, INVALID, "method_not_allowed", told)
+        let message = format!("method not allowed: this path takes {allowed}");
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, INVALID, "method_not_allowed", message)
     }
 
     pub fn unknown_model(model: &str, why: &str) -> Refusal {
-        let told = format!("the model `{model}` {why}");
-        Refusal::new(StatusCode::NOT_FOUND, INVALID, "model_not_found", told).about("model")
+        let message = format!("the model `{model}` {why}");
+        Refusal::new(StatusCode::NOT_FOUND, INVALID, "model_not_found", message).about("model")
     }
 
     pub fn too_large(most: usize) -> Refusal {
-        let told = format!("the body has more than {} MiB", most / 1024 / 1024);
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "payload_too_large", told)
+        let message = format!("the body has more than {} MiB", most / 1024 / 1024);
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "payload_too_large", message)
     }
 
     pub fn slow_body() -> Refusal {

@@ -95,7 +95,7 @@ pub fn turns<'a>(table: &Table, providers: &'a Providers, model: &str) -> Result
 /// Why one turn came to nothing.
 struct Failure {
     /// For the client: who and what.
-    told: String,
+    message: String,
     /// What the operator reads besides.
     detail: String,
     class: Class,
@@ -144,8 +144,8 @@ pub async fn ask(
     for turn in turns {
         let by = turn.by(question.echo);
         if let Some(left) = waits.left(turn.route.kind) {
-            let told = format!("{} at {} asked to wait", by.model.id, by.provider);
-            failures.push(Failure { told, detail: String::new(), class: Class::Wait(Some(left)) });
+            let message = format!("{} at {} asked to wait", by.model.id, by.provider);
+            failures.push(Failure { message, detail: String::new(), class: Class::Wait(Some(left)) });
             continue;
         }
         ticket.turns_to(by.clone());
@@ -155,7 +155,7 @@ pub async fn ask(
                 if failure.is_refusal() {
                     ticket.is_refused();
                 }
-                tracing::warn!(told = failure.told, detail = failure.detail, "a provider failed");
+                tracing::warn!(message = failure.message, detail = failure.detail, "a provider failed");
                 metrics::counter!("tidepool_gateway_fallbacks_total", "provider" => by.provider.to_string())
                     .increment(1);
                 failures.push(failure);
@@ -182,16 +182,16 @@ async fn once(
     let response = match tokio::time::timeout_at(question.deadline, asking).await {
         Ok(Ok(response)) => response,
         Ok(Err(Silent::Connect(detail))) => {
-            let told = format!("{} cannot be reached", who());
-            return Err(Failure { told, detail, class: Class::Unreachable });
+            let message = format!("{} cannot be reached", who());
+            return Err(Failure { message, detail, class: Class::Unreachable });
         }
         Ok(Err(Silent::Broken(detail))) => {
-            let told = format!("{} closed the connection without an answer", who());
-            return Err(Failure { told, detail, class: Class::Broken });
+            let message = format!("{} closed the connection without an answer", who());
+            return Err(Failure { message, detail, class: Class::Broken });
         }
         Err(_) => {
-            let told = format!("{} did not begin to answer in time", who());
-            return Err(Failure { told, detail: String::new(), class: Class::Late });
+            let message = format!("{} did not begin to answer in time", who());
+            return Err(Failure { message, detail: String::new(), class: Class::Late });
         }
     };
     match response.status() {
@@ -200,39 +200,39 @@ async fn once(
             if let Some(wait) = wait {
                 waits.wait(turn.route.kind, wait);
             }
-            let (told, detail) = (format!("{} asks to wait (429)", who()), words(response).await);
-            Err(Failure { told, detail, class: Class::Wait(wait) })
+            let (message, detail) = (format!("{} asks to wait (429)", who()), words(response).await);
+            Err(Failure { message, detail, class: Class::Wait(wait) })
         }
         // The key there is ours, not the client's; and the words may show a part of it.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            let told = format!("{} refused the gateway's key ({})", who(), response.status().as_u16());
-            Err(Failure { told, detail: String::new(), class: Class::Answered })
+            let message = format!("{} refused the gateway's key ({})", who(), response.status().as_u16());
+            Err(Failure { message, detail: String::new(), class: Class::Answered })
         }
         status if status.is_success() || status.is_client_error() => Ok(response),
         status => {
-            let (told, detail) = (format!("{} answered {}", who(), status.as_u16()), words(response).await);
-            Err(Failure { told, detail, class: Class::Answered })
+            let (message, detail) = (format!("{} answered {}", who(), status.as_u16()), words(response).await);
+            Err(Failure { message, detail, class: Class::Answered })
         }
     }
 }
 
 /// What the client is told when nobody answered: to wait where waiting helps, else what went wrong last.
 fn refusal(failures: &[Failure]) -> (Refusal, String) {
-    let told: Vec<&str> = failures.iter().map(|f| f.told.as_str()).collect();
-    let told = format!("no provider answered: {}", told.join("; "));
+    let message: Vec<&str> = failures.iter().map(|f| f.message.as_str()).collect();
+    let message = format!("no provider answered: {}", message.join("; "));
     let details: Vec<String> = failures
         .iter()
-        .map(|f| if f.detail.is_empty() { f.told.clone() } else { format!("{}: {}", f.told, f.detail) })
+        .map(|f| if f.detail.is_empty() { f.message.clone() } else { format!("{}: {}", f.message, f.detail) })
         .collect();
     let waits = failures.iter().filter_map(|f| match f.class {
         Class::Wait(wait) => Some(wait.unwrap_or(SHORT_WAIT)),
         _ => None,
     });
     let refusal = match (waits.min(), failures.last().map(|f| &f.class)) {
-        (Some(wait), _) => Refusal::rate_limited(told, wait),
-        (None, Some(Class::Unreachable)) => Refusal::unreachable(told),
-        (None, Some(Class::Late)) => Refusal::timed_out(told),
-        (None, _) => Refusal::bad_gateway(told),
+        (Some(wait), _) => Refusal::rate_limited(message, wait),
+        (None, Some(Class::Unreachable)) => Refusal::unreachable(message),
+        (None, Some(Class::Late)) => Refusal::timed_out(message),
+        (None, _) => Refusal::bad_gateway(message),
     };
     (refusal, details.join("; "))
 }

@@ -203,15 +203,15 @@ async fn forward(
         }
         ticket.finish(&Outcome::Answered(usage))
     } else {
-        let told = fallback::message(&whole);
-        let told = format!("{} at {} answered {}: {told}", by.model.id, by.provider, parts.status.as_u16());
-        ticket.finish(&Outcome::Failed(&told))
+        let message = fallback::message(&whole);
+        let message = format!("{} at {} answered {}: {message}", by.model.id, by.provider, parts.status.as_u16());
+        ticket.finish(&Outcome::Failed(&message))
     };
     if ticket.overdrawn {
         // On its own: a client that leaves in the middle would take along what was out of the accounts just then.
         let app = gateway.app.clone();
-        let told = tokio::spawn(async move { app.quotas.hand_back(&app, false).await }).await;
-        if let Err(error) = told.map_err(base::Error::internal).flatten() {
+        let returned = tokio::spawn(async move { app.quotas.hand_back(&app, false).await }).await;
+        if let Err(error) = returned.map_err(base::Error::internal).flatten() {
             tracing::warn!(%error, "what was used beyond an estimate is not told yet");
         }
     }

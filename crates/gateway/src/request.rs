@@ -152,9 +152,9 @@ enum Options {
 impl Asked {
     pub fn parse(body: Bytes) -> Result<Asked, Refusal> {
         let known: Known<'_> = serde_json::from_slice(&body).map_err(|e| {
-            let told = e.to_string();
+            let message = e.to_string();
             // Its position says where; what was given stays out of the message.
-            match told.strip_prefix("duplicate field ") {
+            match message.strip_prefix("duplicate field ") {
                 Some(field) => Refusal::bad_request(format!("the field {field} stands twice in the body")),
                 None => Refusal::bad_request(format!("the body is no JSON object: {}", position(&e))),
             }

@@ -161,8 +161,8 @@ impl Reader {
         self.seen.error |= chunk.error.is_some();
         let choices = chunk.choices.iter().flatten();
         self.seen.finished += choices.filter(|choice| choice.finish_reason.is_some()).count();
-        let Some(told) = chunk.usage else { return false };
-        if let Some(usage) = told.usage() {
+        let Some(reported) = chunk.usage else { return false };
+        if let Some(usage) = reported.usage() {
             self.seen.usage = Some(usage);
         }
         self.hide_usage && chunk.choices.is_some_and(|choices| choices.is_empty())

@@ -165,13 +165,13 @@ impl Ticket {
     /// What stands in for usage that was not told: the provider's own numbers as far as there are any, the estimate of the
     /// input, and what the model wrote. Thinking that was asked for and not shown is counted as if it was all used.
     fn estimate(&self, more: i64) -> Usage {
-        let told = self.seen.usage.unwrap_or_default();
+        let reported = self.seen.usage.unwrap_or_default();
         let hidden = if self.seen.thought == 0 { self.output.thinking } else { 0 };
         let written = input::text_tokens(self.seen.written);
         let most = if self.output.is_named { self.output.tokens.max(written) } else { i64::MAX };
-        let completion = (written + hidden + more).min(most).max(told.completion);
+        let completion = (written + hidden + more).min(most).max(reported.completion);
         // Some begin with zeros.
-        let prompt = if told.prompt > 0 { told.prompt } else { self.input };
+        let prompt = if reported.prompt > 0 { reported.prompt } else { self.input };
         Usage { prompt, completion, estimated: true }
     }
 

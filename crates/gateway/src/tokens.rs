@@ -96,17 +96,17 @@ mod tests {
     #[test]
     fn usage_is_what_the_provider_says() {
         let of = |usage: &str| of_answer(format!(r#"{{"id":"x","usage":{usage},"y":[1]}}"#).as_bytes());
-        let told = |prompt, completion| Some(Usage { prompt, completion, estimated: false });
+        let reported = |prompt, completion| Some(Usage { prompt, completion, estimated: false });
         assert_eq!(
             of(r#"{"prompt_tokens":12,"completion_tokens":30,"total_tokens":42,"details":{"a":1}}"#),
-            told(12, 30)
+            reported(12, 30)
         );
         assert_eq!(
             of(r#"{"prompt_tokens":12,"completion_tokens":30,"total_tokens":99}"#),
-            told(12, 87),
+            reported(12, 87),
             "thinking is paid for"
         );
-        assert_eq!(of(r#"{"prompt_tokens":12}"#), told(12, 0), "a call that only read");
+        assert_eq!(of(r#"{"prompt_tokens":12}"#), reported(12, 0), "a call that only read");
         assert_eq!(of("null"), None);
         assert_eq!(of("{}"), None);
         assert_eq!(of(r#"{"prompt_tokens":-1,"completion_tokens":30}"#), None);

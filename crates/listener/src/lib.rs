@@ -60,7 +60,7 @@ impl Turn {
         // hyper closes a connection of which it has read nothing yet, and the request on it is lost: it is told to finish only
         // when it has one in hand.
         let mut begun = self.begun.subscribe();
-        let told = async {
+        let stopping = async {
             begun.wait_for(|begun| *begun).await.map(drop).ok();
             self.finishing.wait_for(|finishing| *finishing).await.map(drop).ok();
         };
@@ -68,7 +68,7 @@ impl Turn {
         let served = async {
             tokio::select! {
                 served = connection.as_mut() => served,
-                () = told => {
+                () = stopping => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }

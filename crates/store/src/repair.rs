@@ -92,7 +92,7 @@ pub async fn count(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) ->
 }
 
 /// Whether somebody was told of this since then.
-pub async fn told(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<bool> {
+pub async fn was_alerted(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<bool> {
     let sql =
         "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status = 'alert'";
     let number: Number = Conn::from(tx).one(sql, args![instance, rule, since]).await?;

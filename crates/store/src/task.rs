@@ -264,7 +264,7 @@ pub async fn done(tx: &mut Tx, held: &Held, result: &str, now: Timestamp) -> Res
 /// Why an attempt failed: everything for administrators, and what the employee may know.
 pub struct Failure<'a> {
     pub error: &'a str,
-    pub told: &'a str,
+    pub client_message: &'a str,
 }
 
 /// Processing → failed, or dead. False when the task is not this worker's any more.
@@ -278,7 +278,8 @@ pub async fn failed(
 ) -> Result<bool> {
     let sql = "UPDATE task SET status = ?, error = ?, told = ?, failures = failures + 1, worker = NULL, lease_until = NULL, \
         next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
-    let args = args![status, error.error, error.told, next_attempt_at, now, &held.id, &held.worker, held.attempt];
+    let args =
+        args![status, error.error, error.client_message, next_attempt_at, now, &held.id, &held.worker, held.attempt];
     Ok(tx.run(sql, args).await? == 1)
 }
 

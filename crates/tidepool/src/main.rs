@@ -35,13 +35,13 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("tidepool: {}", told(&error));
+            eprintln!("tidepool: {}", shown(&error));
             ExitCode::FAILURE
         }
     }
 }
 
 /// One line for the operator, who may know everything but secrets.
-fn told(error: &base::Error) -> &str {
+fn shown(error: &base::Error) -> &str {
     error.operator.as_deref().unwrap_or(&error.client)
 }

@@ -47,7 +47,7 @@ pub async fn run(config: &Config) -> Result<()> {
     let running = Running::start(config, opened).await?;
     let urls = running.urls.join(", ");
     tracing::info!(version = env!("CARGO_PKG_VERSION"), ms = began.elapsed().as_millis() as u64, urls, "ready");
-    end.told().await;
+    end.requested().await;
     tracing::info!("stopping");
     running.stop().await;
     tracing::info!("stopped");
@@ -259,7 +259,7 @@ impl End {
         Ok(End { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    pub async fn told(mut self) {
+    pub async fn requested(mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -90,7 +90,7 @@ fn job_item(api: &Api, state: JobState) -> JobItem {
     JobItem {
         name: state.job.name.to_owned(),
         label: state.job.label.to_owned(),
-        schedule: state.job.when.told(),
+        schedule: state.job.when.describe(),
         paused: state.paused,
         last_run: state.last.map(|run| item(api, run)),
     }

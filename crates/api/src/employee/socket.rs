@@ -7,7 +7,7 @@ use axum::response::Response;
 use base::Text;
 use base::id::InstanceId;
 use base::{Error, Kind};
-use domain::relay::{self, Speech};
+use domain::relay::{self, RelayMode};
 use domain::{device, embed};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -85,7 +85,7 @@ async fn connect(
     // Taken in any case: what came by plain HTTP stands in logs.
     let admitted = relay::admit(&api.app, &ticket, &InstanceId::named(id)).await;
     let (upgrade, (visitor, place)) = (upgrade?, admitted?);
-    Ok(socket::take(api.0, upgrade, visitor, place, Speech::Chat))
+    Ok(socket::take(api.0, upgrade, visitor, place, RelayMode::Chat))
 }
 
 #[derive(Serialize, ToSchema)]

@@ -75,10 +75,10 @@ pub fn find(text: &str) -> Vec<(usize, &'static str)> {
     let mut found = vec![];
     // The shortest place has four letters.
     for (line, number) in text.split('\n').zip(1..).filter(|(line, _)| line.len() >= 4) {
-        let mut told: Vec<&str> = vec![];
+        let mut reasons: Vec<&str> = vec![];
         for rule in RULES.iter().filter(|rule| points_at(line, rule)) {
-            if !told.contains(&rule.why) {
-                told.push(rule.why);
+            if !reasons.contains(&rule.why) {
+                reasons.push(rule.why);
                 found.push((number, rule.why));
             }
         }

@@ -120,7 +120,7 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
     if let Some(Some(given)) = patch.threshold {
         rule.check_threshold(given)?;
     }
-    let mut told = None;
+    let mut signing_secret = None;
     match patch.channel {
         None => {}
         Some(None) => (record.channel, record.secret) = (None, None),
@@ -129,7 +129,7 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
             let secret = Secret::new(format!("whsec_{}", base::secret::random_token()?.expose()));
             record.channel = Some(app.sealer.seal(stored::place(id, "channel"), &url)?);
             record.secret = Some(app.sealer.seal(stored::place(id, "secret"), &secret)?);
-            told = Some(secret);
+            signing_secret = Some(secret);
         }
     }
     stored::set_rule(&mut tx, &record).await?;
@@ -143,7 +143,7 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
     let target = format!("alert rule {id}");
     audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &target, &changes.text())).await?;
     tx.commit().await?;
-    Ok(Set { signing_secret: told, ..is })
+    Ok(Set { signing_secret, ..is })
 }
 
 /// Raises an alert, unless it is open already or its rule is off. Answers whether it is new.
@@ -258,8 +258,8 @@ pub async fn ack(app: &App, by: &By, id: &str) -> Result<Alert> {
     let mut tx = app.db.begin().await?;
     let alert = stored::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     if stored::ack(&mut tx, id, &by.operator, app.clock.now()).await? {
-        let told = format!("alert acknowledged: {} {}", alert.rule, alert.subject);
-        audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id, &told)).await?;
+        let summary = format!("alert acknowledged: {} {}", alert.rule, alert.subject);
+        audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id, &summary)).await?;
         tx.notify(Notice::new(Topic::Alert, id)).await?;
     }
     tx.commit().await?;

@@ -107,7 +107,7 @@ pub async fn version(assistant: &Assistant, version: &str) -> Result<Past> {
 /// What an edit came to.
 pub struct Edited {
     /// What changed, for a log or an audit entry: secrets are masked.
-    pub told: String,
+    pub summary: String,
     /// Whether the file was written, by this worker or by one that went away before it could say so.
     pub written: bool,
 }
@@ -123,12 +123,12 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
         let mut after = before.clone();
         let changes = config::edit(&mut after, version, change)?;
         if changes.is_empty() && expect != Expect::Absent {
-            let told = debt::of(app, assistant).await?.told;
-            if told.is_empty() {
-                return Ok(Edited { told: "the configuration is as it should be".into(), written: false });
+            let summary = debt::of(app, assistant).await?.told;
+            if summary.is_empty() {
+                return Ok(Edited { summary: "the configuration is as it should be".into(), written: false });
             }
             instance::set_config_hash(&app.db, &assistant.id(), &before.hash()).await?;
-            return Ok(Edited { told, written: true });
+            return Ok(Edited { summary, written: true });
         }
         if let Some(doubt) = config::doubt(&before, &after) {
             let why = format!("OpenClaw would take the new configuration for damaged: {doubt:?}");
@@ -139,14 +139,14 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
         if !(was_valid && config::is_routine(&changes)) {
             require_valid(assistant, version, &after).await?;
         }
-        let told = format!("configuration: {}", describe(&changes, TOLD));
+        let summary = format!("configuration: {}", describe(&changes, TOLD));
         let debt = debt::of(app, assistant).await?;
-        let told = debt::writing(app, assistant, &debt, &changes, &told).await?;
+        let summary = debt::writing(app, assistant, &debt, &changes, &summary).await?;
         let (path, text) = (assistant.place.config_path(), after.text().as_bytes().to_vec());
         match assistant.home()?.write(Write::new(path, text, expect)).await {
             Ok(_) => {
                 instance::set_config_hash(&app.db, &assistant.id(), &after.hash()).await?;
-                return Ok(Edited { told, written: true });
+                return Ok(Edited { summary, written: true });
             }
             Err(error) => {
                 if error.is_undone() {
@@ -169,18 +169,18 @@ pub async fn change(
     change: Editing<'_>,
 ) -> Result<Edited> {
     let edited = edit(&context.app, assistant, version, change).await?;
-    context.log(&edited.told).await?;
+    context.log(&edited.summary).await?;
     if edited.written {
-        record(context, assistant, &edited.told).await?;
+        record(context, assistant, &edited.summary).await?;
     }
     Ok(edited)
 }
 
 /// What was written, in the audit log: from then on that is not owed any more.
-async fn record(context: &Context, assistant: &Assistant, told: &str) -> Result<()> {
+async fn record(context: &Context, assistant: &Assistant, summary: &str) -> Result<()> {
     let by = context.by();
     let mut tx = context.app.db.begin().await?;
-    let deed = Deed::info(Action::InstanceUpdate, &assistant.instance.id, told);
+    let deed = Deed::info(Action::InstanceUpdate, &assistant.instance.id, summary);
     audit::record(&context.app, &mut tx, &by, deed).await?;
     store::debt::was_told(&mut tx, &assistant.id()).await?;
     Ok(tx.commit().await?)
@@ -198,9 +198,9 @@ pub async fn bring(context: &Context, assistant: &Assistant, version: &Version, 
 
 /// Finishes what a worker before this one began and did not come to the end of; answers whether there was anything.
 pub async fn settle(context: &Context, assistant: &Assistant) -> Result<bool> {
-    let told = debt::of(&context.app, assistant).await?.told;
-    if !told.is_empty() {
-        record(context, assistant, &told).await?;
+    let summary = debt::of(&context.app, assistant).await?.told;
+    if !summary.is_empty() {
+        record(context, assistant, &summary).await?;
     }
     service::take_over(context, assistant, false).await
 }
@@ -211,8 +211,8 @@ pub async fn confirm(app: &App, assistant: &Assistant, version: &Version, change
     let mut again = found.document.clone();
     let lost = config::edit(&mut again, version, change)?;
     if !lost.is_empty() {
-        let told = describe(&lost, TOLD);
-        return Err(Error::conflict("OpenClaw put an older configuration in the place of ours").with_operator(told));
+        let summary = describe(&lost, TOLD);
+        return Err(Error::conflict("OpenClaw put an older configuration in the place of ours").with_operator(summary));
     }
     // It adds what it keeps about the file: that is not drift.
     Ok(instance::set_config_hash(&app.db, &assistant.id(), &found.document.hash()).await?)
@@ -246,6 +246,6 @@ pub async fn require_valid(assistant: &Assistant, version: &Version, document: &
     }
     let issue = |issue: &config::Issue| format!("{}: {}", issue.path, issue.message);
     let issues: Vec<String> = validation.issues.iter().take(10).map(issue).collect();
-    let told: String = issues.join("; ").chars().filter(|c| !c.is_control()).take(600).collect();
-    Err(Error::conflict(format!("OpenClaw refuses the configuration: {told}")))
+    let summary: String = issues.join("; ").chars().filter(|c| !c.is_control()).take(600).collect();
+    Err(Error::conflict(format!("OpenClaw refuses the configuration: {summary}")))
 }

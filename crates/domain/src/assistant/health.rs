@@ -38,12 +38,12 @@ pub async fn get(assistant: &Assistant, path: &str) -> Result<Option<Answer>> {
         // HTTP/1.0: the answer is whole when the connection ends.
         let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n");
         let mut answer = vec![];
-        let told = async {
+        let reply = async {
             socket.write_all(request.as_bytes()).await?;
             socket.flush().await?;
             (&mut socket).take(LONGEST).read_to_end(&mut answer).await
         };
-        told.await.ok().and_then(|_| parse(&answer))
+        reply.await.ok().and_then(|_| parse(&answer))
     };
     Ok(timeout(ASK, asked).await.unwrap_or(None))
 }

@@ -135,9 +135,9 @@ pub async fn ensure(app: &App, server: &Server, host: &Host, version: &Version) 
 async fn install(app: &App, host: &Host, version: &Version) -> Result<()> {
     let registry = app.assistants.npm_registry.trim_end_matches('/');
     if !app.assistants.npm_registry_allow_http && is_plain_http(registry) {
-        let told = "the npm registry is asked without TLS, over the network: \
+        let message = "the npm registry is asked without TLS, over the network: \
                     set TIDEPOOL_NPM_REGISTRY_ALLOW_HTTP if that is meant";
-        return Err(Error::conflict(told));
+        return Err(Error::conflict(message));
     }
     let given = &app.assistants.npm_checksums;
     let sums = |ours: &[&str]| {
@@ -152,8 +152,8 @@ async fn install(app: &App, host: &Host, version: &Version) -> Result<()> {
         .limit(INSTALL);
     let output = host.run(&command).await?;
     if output.status == UNKNOWN_SUM {
-        let told = "the registry's archive of Node or npm is not the one that is known";
-        return Err(Error::conflict(told).with_operator(String::from_utf8_lossy(&output.stderr).trim()));
+        let message = "the registry's archive of Node or npm is not the one that is known";
+        return Err(Error::conflict(message).with_operator(String::from_utf8_lossy(&output.stderr).trim()));
     }
     home::checked(output, FOLDER)?;
     Ok(())

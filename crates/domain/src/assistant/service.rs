@@ -60,13 +60,13 @@ async fn free_port(context: &Context, assistant: &Assistant) -> Result<()> {
     match ports::free(&assistant.host, port, &whose).await? {
         Freed::WasFree => Ok(()),
         Freed::Ended(owners) => {
-            let told: Vec<String> = owners.iter().map(ports::Owner::told).collect();
-            context.log(&format!("port {port} freed of a gateway of this instance: {}", told.join(", "))).await
+            let describe: Vec<String> = owners.iter().map(ports::Owner::describe).collect();
+            context.log(&format!("port {port} freed of a gateway of this instance: {}", describe.join(", "))).await
         }
         Freed::Held { by, verdict } => {
             let who = if verdict == Verdict::Stranger { "another program" } else { "another assistant" };
-            let told = format!("port {port} is held by {who}, which is left alone");
-            Err(Error::conflict(told).with_operator(by.told()))
+            let message = format!("port {port} is held by {who}, which is left alone");
+            Err(Error::conflict(message).with_operator(by.describe()))
         }
     }
 }
@@ -135,9 +135,9 @@ async fn wait(context: &Context, assistant: &Assistant, began: Instant) -> Resul
         }
         if began.elapsed() >= limit {
             let how = if alive { "alive, but not ready" } else { "not answering" };
-            let told = format!("the assistant was {how} after {} s", limit.as_secs());
+            let message = format!("the assistant was {how} after {} s", limit.as_secs());
             return Err(
-                Error::new(Kind::TimedOut, told).with_operator(format!("unit {} ({})", state.sub, state.result))
+                Error::new(Kind::TimedOut, message).with_operator(format!("unit {} ({})", state.sub, state.result))
             );
         }
         tokio::time::sleep(LOOK).await;
@@ -152,7 +152,7 @@ async fn require_own(assistant: &Assistant, port: u16) -> Result<()> {
     match listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own) {
         None => Ok(()),
         Some(other) => {
-            Err(Error::conflict(format!("another program answers on port {port}")).with_operator(other.told()))
+            Err(Error::conflict(format!("another program answers on port {port}")).with_operator(other.describe()))
         }
     }
 }

@@ -77,14 +77,14 @@ pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
     let first = || chain.first().map(|(_, id)| *id).or_else(|| usable.first().map(|m| m.id.as_str()));
     let Some(primary) = own.or_else(first).map(str::to_owned) else { return Ok(None) };
     let fallbacks = chain.iter().map(|(_, id)| (*id).to_owned()).filter(|id| *id != primary).collect();
-    let told = |m: &model::Model| Model {
+    let entry = |m: &model::Model| Model {
         id: m.id.clone(),
         name: m.id.clone(),
         context_window: None,
         max_tokens: None,
         images: false,
     };
-    Ok(Some(Models { list: usable.iter().map(told).collect(), primary, fallbacks }))
+    Ok(Some(Models { list: usable.iter().map(entry).collect(), primary, fallbacks }))
 }
 
 /// The chat-bot, with whose direct messages it answers. One that was taken off is switched off; where there never was one

@@ -130,8 +130,8 @@ pub async fn put(assistant: &Assistant, text: &str) -> Result<bool> {
         None => Expect::Absent,
         Some(there) if is_ours(&there) => Expect::Unchanged(Hash::of(there.as_bytes())),
         Some(_) => {
-            let told = "there is a unit of this name that the platform did not write";
-            return Err(Error::conflict(told).with_operator(&assistant.place.unit));
+            let message = "there is a unit of this name that the platform did not write";
+            return Err(Error::conflict(message).with_operator(&assistant.place.unit));
         }
     };
     let written = systemd::write_unit(&assistant.host, &assistant.place.unit, text, expect).await?;

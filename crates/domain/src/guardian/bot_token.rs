@@ -24,14 +24,14 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             found.push(Finding::new(&instance, format!("its chat-bot is also bound to {other}")));
         }
     }
-    let told = each_instance(&app, brief(), |app, _, member, answer| async move {
+    let findings = each_instance(&app, brief(), |app, _, member, answer| async move {
         let Ok(Some(document)) = document(&app, &member, &answer).await else { return vec![] };
         let Some(token) = document.get_str(["channels", "telegram", "botToken"]) else { return vec![] };
         vec![Finding { extra: app.sealer.hash(&Secret::new(token)).into(), ..Finding::new(&member.instance.id, "") }]
     })
     .await?;
     let mut seen: HashMap<String, String> = HashMap::new();
-    for finding in told {
+    for finding in findings {
         // A server that is away.
         let Some(hash) = finding.extra.as_str().map(str::to_owned) else {
             found.push(finding);

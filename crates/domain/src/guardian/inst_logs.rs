@@ -37,7 +37,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
 fn found<'a>(id: &str, lines: impl Iterator<Item = &'a Line>) -> Vec<Finding> {
     let mut kinds: BTreeMap<&'static str, (usize, String)> = BTreeMap::new();
     for line in lines {
-        let (kind, told) = match signal(line) {
+        let (kind, message) = match signal(line) {
             Some(Signal::UnknownModel { model }) => {
                 ("unknown_model", format!("unknown model {}", model.unwrap_or_default()))
             }
@@ -47,10 +47,10 @@ fn found<'a>(id: &str, lines: impl Iterator<Item = &'a Line>) -> Vec<Finding> {
             Some(Signal::BotConflict) => ("conflict", "another program uses the same chat-bot (409)".to_owned()),
             _ => continue,
         };
-        kinds.entry(kind).and_modify(|(n, _)| *n += 1).or_insert((1, told));
+        kinds.entry(kind).and_modify(|(n, _)| *n += 1).or_insert((1, message));
     }
-    let finding = |(kind, (times, told)): (&str, (usize, String))| {
-        let mut finding = Finding::new(id, format!("{told}, {times} times"));
+    let finding = |(kind, (times, message)): (&str, (usize, String))| {
+        let mut finding = Finding::new(id, format!("{message}, {times} times"));
         finding.extra = json!({"kind": kind, "times": times});
         finding
     };

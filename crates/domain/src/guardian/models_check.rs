@@ -23,7 +23,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             Ok(None) => return vec![],
             Err(error) => return vec![Finding::new(id, error.client)],
         };
-        let told = |problem: Problem| match problem {
+        let describe = |problem: Problem| match problem {
             Problem::NoModels => Some("its list of models is empty"),
             Problem::NoPrimary => Some("it has no primary model"),
             Problem::UnlistedPrimary => Some("its primary model is not in its list"),
@@ -31,7 +31,12 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             // Those are guardian_inst_auth's.
             Problem::NoKey | Problem::ForeignPrimary => None,
         };
-        Found::read(&document).problems().into_iter().filter_map(told).map(|told| Finding::new(id, told)).collect()
+        Found::read(&document)
+            .problems()
+            .into_iter()
+            .filter_map(describe)
+            .map(|problem| Finding::new(id, problem))
+            .collect()
     })
     .await
 }

@@ -200,15 +200,15 @@ fn service(answer: &Answer, server: &Server) -> Option<Seen> {
     if !unit.loaded {
         return Some(Seen::new(Found::Inactive, "service", "the service is not set up on the server"));
     }
-    let told = || format!("the service is {} ({})", unit.sub, unit.result);
+    let detail = || format!("the service is {} ({})", unit.sub, unit.result);
     // One that systemd started again by itself has ended before: that is no start to wait for.
     let young = unit.restarts == 0 && answer.running_for(server).is_some_and(|age| age < STARTING);
     match unit.active {
         Active::Active => {}
-        Active::Inactive | Active::Failed => return Some(Seen::new(Found::Inactive, "service", told())),
-        Active::Activating if young => return Some(Seen::new(Found::Starting, "service", told())),
+        Active::Inactive | Active::Failed => return Some(Seen::new(Found::Inactive, "service", detail())),
+        Active::Activating if young => return Some(Seen::new(Found::Starting, "service", detail())),
         Active::Activating | Active::Deactivating | Active::Unknown => {
-            return Some(Seen::new(Found::Failed, "service", told()));
+            return Some(Seen::new(Found::Failed, "service", detail()));
         }
     }
     if answer.is_live() {
@@ -217,7 +217,7 @@ fn service(answer: &Answer, server: &Server) -> Option<Seen> {
     if young {
         return Some(Seen::new(Found::Starting, "http", "it was started a moment ago"));
     }
-    let told = match &answer.healthz {
+    let detail = match &answer.healthz {
         Some(http) => format!("/healthz answers {}", http.status),
         None => "/healthz does not answer".to_owned(),
     };
@@ -225,7 +225,7 @@ fn service(answer: &Answer, server: &Server) -> Option<Seen> {
         0 => String::new(),
         times => format!("; systemd started it again {times} times"),
     };
-    Some(Seen::new(Found::Failed, "http", told + &again))
+    Some(Seen::new(Found::Failed, "http", detail + &again))
 }
 
 async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Result<(), Silence> {
@@ -268,7 +268,7 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
     let local = post.server.host == crate::host::LOCAL;
     let began = Instant::now();
     let asked = tokio::time::timeout(FALLBACK, by_its_address(&member.instance, local)).await;
-    let told = match asked {
+    let detail = match asked {
         Ok(Ok(None)) => away,
         Ok(Ok(Some(200..300))) => {
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
@@ -282,7 +282,7 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
         Ok(Err(_)) | Err(_) => format!("{away}; /healthz does not answer"),
     };
     // Neither way gets there, and the first is the server's.
-    Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", told) }
+    Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", detail) }
 }
 
 /// The status of /healthz by the instance's own address; `None` where that is the server's loopback: ours is another.

@@ -8,12 +8,12 @@ use crate::{App, repair};
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let (begun, left) = repair::recover(&app).await?;
-    let mut told = format!("{} restarts begun", begun.len());
+    let mut summary = format!("{} restarts begun", begun.len());
     if !begun.is_empty() {
-        told += &format!(": {}", begun.join(", "));
+        summary += &format!(": {}", begun.join(", "));
     }
     if !left.is_empty() {
-        told += &format!("; left to people: {}", left.join(", "));
+        summary += &format!("; left to people: {}", left.join(", "));
     }
-    Ok(told)
+    Ok(summary)
 }

@@ -10,14 +10,14 @@ use crate::{App, health};
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let health::Checked { reports, unwritten } = health::check(&app).await?;
     let of = |status: Health| reports.iter().filter(|r| r.status == status).count();
-    let mut told = format!("{} instances: {} healthy", reports.len(), of(Health::Healthy));
+    let mut summary = format!("{} instances: {} healthy", reports.len(), of(Health::Healthy));
     for status in [Health::Unhealthy, Health::KeyInvalid, Health::RateLimited, Health::Unknown] {
         if of(status) > 0 {
-            told += &format!(", {} {}", of(status), status.as_str());
+            summary += &format!(", {} {}", of(status), status.as_str());
         }
     }
     if !unwritten.is_empty() {
-        told += &format!("; not written down: server {}", unwritten.join(", "));
+        summary += &format!("; not written down: server {}", unwritten.join(", "));
     }
-    Ok(told)
+    Ok(summary)
 }

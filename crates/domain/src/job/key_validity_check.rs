@@ -14,12 +14,12 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     }
     let refused: Vec<&str> = checked.iter().filter(|one| one.is_refused()).map(|one| one.key.name.as_str()).collect();
     let rewritten = check::rewrite_wrong(&app).await?;
-    let mut told = format!("{} keys asked about, {} refused", checked.len(), refused.len());
+    let mut summary = format!("{} keys asked about, {} refused", checked.len(), refused.len());
     if !refused.is_empty() {
-        told += &format!(": {}", refused.join(", "));
+        summary += &format!(": {}", refused.join(", "));
     }
     if !rewritten.is_empty() {
-        told += &format!("; written again to {}", rewritten.join(", "));
+        summary += &format!("; written again to {}", rewritten.join(", "));
     }
-    Ok(told)
+    Ok(summary)
 }

@@ -26,11 +26,11 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
         }
     }
     let most = failing * 2 > checked.len();
-    let told = format!("{failing} of {} sub keys fail", checked.len());
-    let changed = alert::set_state(&app, Rule::GatewayDown, SUBJECT, most.then_some(told.as_str())).await?;
+    let summary = format!("{failing} of {} sub keys fail", checked.len());
+    let changed = alert::set_state(&app, Rule::GatewayDown, SUBJECT, most.then_some(summary.as_str())).await?;
     Ok(match (most, changed) {
-        (true, true) => format!("{told}: somebody was told"),
-        (false, true) => format!("{told}: that is over"),
-        _ => told,
+        (true, true) => format!("{summary}: somebody was told"),
+        (false, true) => format!("{summary}: that is over"),
+        _ => summary,
     })
 }

@@ -8,11 +8,11 @@ use crate::{App, repair};
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let scanned = repair::scan(&app).await?;
-    let mut told = format!("{} instances scanned", scanned.instances);
-    for (what, list) in [("repairs begun", &scanned.begun), ("told", &scanned.told), ("away", &scanned.away)] {
+    let mut summary = format!("{} instances scanned", scanned.instances);
+    for (what, list) in [("repairs begun", &scanned.begun), ("alerted", &scanned.alerted), ("away", &scanned.away)] {
         if !list.is_empty() {
-            told += &format!("; {what}: {}", list.join(", "));
+            summary += &format!("; {what}: {}", list.join(", "));
         }
     }
-    Ok(told)
+    Ok(summary)
 }

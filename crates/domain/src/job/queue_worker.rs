@@ -16,7 +16,7 @@ const LATE: SignedDuration = SignedDuration::from_mins(5);
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let counts = task::counts(&app.db).await?;
     let of = |status: Status| counts.iter().find(|c| c.status == status).map_or(0, |c| c.n);
-    let told = format!(
+    let summary = format!(
         "{} pending, {} processing, {} failed, {} dead",
         of(Status::Pending),
         of(Status::Processing),
@@ -26,7 +26,7 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let handled: Vec<&str> = TYPES.iter().map(|t| t.name).collect();
     let late = task::late(&app.db, &handled, app.clock.now() - LATE).await?;
     if late > 0 && of(Status::Processing) == 0 {
-        return Err(Error::internal(format_args!("{late} tasks are due for minutes and nobody works: {told}")));
+        return Err(Error::internal(format_args!("{late} tasks are due for minutes and nobody works: {summary}")));
     }
-    Ok(told)
+    Ok(summary)
 }

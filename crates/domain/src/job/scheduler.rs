@@ -100,8 +100,8 @@ impl Scheduler {
         let ttl = SignedDuration::try_from(self.timing.lease).unwrap_or(SignedDuration::from_secs(15));
         let leads = lease::hold(&self.app.db, NAME, &self.holder, Term::of(&self.app.clock, ttl)).await?;
         if self.leads.send_replace(leads) != leads {
-            let told = if leads { "this process leads: it lets jobs run" } else { "another process leads" };
-            tracing::info!(holder = self.holder, "{told}");
+            let message = if leads { "this process leads: it lets jobs run" } else { "another process leads" };
+            tracing::info!(holder = self.holder, "{message}");
         }
         if !leads {
             return Ok(None);

@@ -32,8 +32,8 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
         .iter()
         .filter_map(|(done, name)| done.as_ref().err().map(|e| format!("{name}: {}", e.client)))
         .collect();
-    let told = format!("{} of {all} servers measured", all - away.len());
-    Ok(if away.is_empty() { told } else { format!("{told}; {}", away.join("; ")) })
+    let summary = format!("{} of {all} servers measured", all - away.len());
+    Ok(if away.is_empty() { summary } else { format!("{summary}; {}", away.join("; ")) })
 }
 
 async fn measure(app: &App, server: &Server) -> Result<()> {

@@ -31,16 +31,16 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let mut tx = app.db.begin().await?;
     spend_day::write(&mut tx, &day).await?;
     let number = |n: Option<i64>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
-    let told = format!(
+    let summary = format!(
         "{date}: sums {summed}, rows {}, the gateway's count apart by {}; drift {drift}",
         number(logged),
         number(balance)
     );
     if drift != 0 {
-        audit::record(&app, &mut tx, &By::system(), Deed::warn(Action::KeySync, "spend", &told)).await?;
+        audit::record(&app, &mut tx, &By::system(), Deed::warn(Action::KeySync, "spend", &summary)).await?;
     }
     tx.commit().await?;
-    Ok(told)
+    Ok(summary)
 }
 
 /// What a foreign gateway says its keys have used, less what our sums have of them. The embedded one's count is our own.

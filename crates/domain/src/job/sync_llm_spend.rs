@@ -71,9 +71,9 @@ async fn budget(app: &App, subject: &str, used: i64, limit: i64, percent: f64) -
     let is_near = share >= percent;
     let mut tx = app.db.begin().await?;
     if is_near {
-        let told = format!("{subject} has used {used} of {limit} ({share:.0} %)");
-        if alert::raise(app, &mut tx, Rule::BudgetNearLimit, subject, &told).await? {
-            audit::record(app, &mut tx, &By::system(), Deed::warn(Action::KeySync, subject, &told)).await?;
+        let message = format!("{subject} has used {used} of {limit} ({share:.0} %)");
+        if alert::raise(app, &mut tx, Rule::BudgetNearLimit, subject, &message).await? {
+            audit::record(app, &mut tx, &By::system(), Deed::warn(Action::KeySync, subject, &message)).await?;
         }
     } else {
         alert::resolve(app, &mut tx, Rule::BudgetNearLimit, subject).await?;

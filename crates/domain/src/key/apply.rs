@@ -86,8 +86,8 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
         // What its predecessors used of its quota is not given again: by the gateway's word, which is ahead of the log.
         let used = key.carried_quota - key.quota_from + carried;
         let quota = key.quota.map(|quota| (quota - used).max(0));
-        let (made, told) = turn.make(app, &key.name, &key.gateway_id, quota).await?;
-        (gateway_id, value, done) = (made.gateway_id, Some(told), "key changed".into());
+        let (made, secret) = turn.make(app, &key.name, &key.gateway_id, quota).await?;
+        (gateway_id, value, done) = (made.gateway_id, Some(secret), "key changed".into());
     }
     if is_gone {
         done = "the gateway does not have it any more".into();

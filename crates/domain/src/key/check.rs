@@ -124,7 +124,7 @@ pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
 }
 
 /// What a repair of a refused key does: the gateway is made to agree, and asked again.
-pub(crate) async fn mend(context: &Context, of: &Repair) -> Result<(String, String)> {
+pub(crate) async fn repair(context: &Context, of: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
     let id = InstanceId::named(&of.instance_id);
     let Some(key) = gateway_key::of_instance(&app.db, &id).await?.filter(GatewayKey::enabled) else {

@@ -8,7 +8,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use remote::assistant::{CapacityError, CloseCode, CloseFrame, Message, SocketError};
 use tokio::time::timeout;
 
-use super::{Heard, Told};
+use super::{ClientRead, ClientWrite};
 
 /// What saying goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ impl End {
     }
 
     /// Tells the browser, and gives it a moment to hear it: a connection that is cut with unread bytes loses our words.
-    pub async fn tell(&self, heard: &mut impl Heard, told: &mut impl Told) {
+    pub async fn tell(&self, reader: &mut impl ClientRead, writer: &mut impl ClientWrite) {
         let mut reason = self.reason.as_ref();
         // A close frame holds 125 bytes, two of them the code.
         while reason.len() > 123 {
@@ -75,8 +75,8 @@ impl End {
         }
         let frame = CloseFrame { code: CloseCode::from(self.code), reason: reason.into() };
         let goodbye = async {
-            told.send(Message::Close(Some(frame))).await.ok();
-            while let Some(Ok(message)) = heard.next().await {
+            writer.send(Message::Close(Some(frame))).await.ok();
+            while let Some(Ok(message)) = reader.next().await {
                 if matches!(message, Message::Close(_)) {
                     break;
                 }

@@ -8,7 +8,7 @@ use store::notice::{Notice, Topic};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, timeout};
 
-use super::{End, Speech, Visitor};
+use super::{End, RelayMode, Visitor};
 use crate::App;
 
 /// How long a look may take.
@@ -17,12 +17,12 @@ const CHECK: Duration = Duration::from_secs(15);
 const BLIND: Duration = Duration::from_secs(60);
 
 /// Waits until the login or the binding has ended, or the window is switched off.
-pub async fn ended(app: &App, visitor: &Visitor, speech: Speech) -> End {
+pub async fn ended(app: &App, visitor: &Visitor, mode: RelayMode) -> End {
     // Before the first look: what happens between the two is heard.
     let mut notices = app.db.listen();
     let mut seen = Instant::now();
     loop {
-        match timeout(CHECK, visitor.may_speak(app, speech)).await {
+        match timeout(CHECK, visitor.may_speak(app, mode)).await {
             Ok(Ok(_)) => seen = Instant::now(),
             Ok(Err(error)) if matches!(error.kind, Kind::Unauthorized | Kind::NotFound | Kind::NoAccess) => {
                 return End::from(error);

@@ -91,7 +91,7 @@ fn read(response: &Response) -> Result<String, Greeting> {
         return Err(Greeting::Refused(error.with_operator("fewer scopes were granted than asked for")));
     }
     let methods: Vec<&str> = ALLOWED.iter().copied().filter(|method| hello.has(method)).collect();
-    let told = json!({
+    let frame = json!({
         "type": "event",
         "event": "relay.hello",
         "payload": {
@@ -108,5 +108,5 @@ fn read(response: &Response) -> Result<String, Greeting> {
             },
         },
     });
-    Ok(told.to_string())
+    Ok(frame.to_string())
 }

@@ -85,9 +85,9 @@ impl Visitor {
     }
 
     /// The same, while what they came for is offered.
-    async fn may_speak(&self, app: &App, speech: Speech) -> Result<Instance> {
+    async fn may_speak(&self, app: &App, mode: RelayMode) -> Result<Instance> {
         let instance = self.still(app).await?;
-        if speech == Speech::Page {
+        if mode == RelayMode::Page {
             embed::offered(app, &instance)?;
         }
         Ok(instance)
@@ -95,14 +95,14 @@ impl Visitor {
 }
 
 /// A browser's half of a socket, as the relay hears and answers it.
-pub trait Heard: Stream<Item = Result<Message, SocketError>> + Unpin + Send {}
-impl<T: Stream<Item = Result<Message, SocketError>> + Unpin + Send> Heard for T {}
-pub trait Told: Sink<Message, Error = SocketError> + Unpin + Send {}
-impl<T: Sink<Message, Error = SocketError> + Unpin + Send> Told for T {}
+pub trait ClientRead: Stream<Item = Result<Message, SocketError>> + Unpin + Send {}
+impl<T: Stream<Item = Result<Message, SocketError>> + Unpin + Send> ClientRead for T {}
+pub trait ClientWrite: Sink<Message, Error = SocketError> + Unpin + Send {}
+impl<T: Sink<Message, Error = SocketError> + Unpin + Send> ClientWrite for T {}
 
 /// What a browser may say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
+pub enum RelayMode {
     /// Requests of a few methods, over a connection that the platform made with the authority to chat.
     Chat,
     /// Everything: the gateway's own page does its own handshake.
@@ -114,38 +114,38 @@ pub async fn carry(
     app: Arc<App>,
     visitor: Visitor,
     _place: Place,
-    speech: Speech,
-    mut heard: impl Heard,
-    mut told: impl Told,
+    mode: RelayMode,
+    mut reader: impl ClientRead,
+    mut writer: impl ClientWrite,
 ) {
     let instance = visitor.instance.as_str();
     let talk = async {
-        match connect(&app, &visitor, speech).await {
-            Ok((gateway, hello)) => pump::run(&mut heard, &mut told, gateway, hello, speech).await,
+        match connect(&app, &visitor, mode).await {
+            Ok((gateway, hello)) => pump::run(&mut reader, &mut writer, gateway, hello, mode).await,
             Err(end) => end,
         }
     };
     let end = tokio::select! {
         end = talk => end,
-        end = guard::ended(&app, &visitor, speech) => end,
+        end = guard::ended(&app, &visitor, mode) => end,
         end = app.sockets.closing() => end,
     };
     tracing::info!(instance, user = visitor.user.as_str(), code = end.code, reason = %end.reason, "socket ended");
-    end.tell(&mut heard, &mut told).await;
+    end.tell(&mut reader, &mut writer).await;
 }
 
 async fn connect(
     app: &App,
     visitor: &Visitor,
-    speech: Speech,
+    mode: RelayMode,
 ) -> Result<(remote::assistant::Socket, Option<String>), End> {
-    let instance = visitor.may_speak(app, speech).await.map_err(End::from)?;
-    match speech {
-        Speech::Chat => {
+    let instance = visitor.may_speak(app, mode).await.map_err(End::from)?;
+    match mode {
+        RelayMode::Chat => {
             let (socket, hello) = handshake::connect(app, &instance).await?;
             Ok((socket, Some(hello)))
         }
-        Speech::Page => {
+        RelayMode::Page => {
             let road = reach(app, &instance, Port::Gateway).await.map_err(End::from)?;
             let origin = &app.embed.gateway_origin;
             let socket = remote::assistant::dial(road, Some(origin), frame::MAX_BYTES).await;

@@ -10,7 +10,7 @@ use remote::memory::Share;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
-use super::{End, Heard, Speech, Told};
+use super::{ClientRead, ClientWrite, End, RelayMode};
 
 /// A browser that is there answers a ping long before.
 const PING: Duration = Duration::from_secs(25);
@@ -25,11 +25,11 @@ const WAITING: usize = 16;
 
 /// Carries frames until one side ends it.
 pub async fn run(
-    heard: &mut impl Heard,
-    told: &mut impl Told,
+    reader: &mut impl ClientRead,
+    writer: &mut impl ClientWrite,
     gateway: Socket,
     hello: Option<String>,
-    speech: Speech,
+    mode: RelayMode,
 ) -> End {
     let meter = gateway.get_ref().meter();
     let (mut out, mut from) = gateway.split();
@@ -38,7 +38,7 @@ pub async fn run(
     let upward = async {
         let mut held = Share::default();
         loop {
-            let message = match timeout(SILENCE, heard.next()).await {
+            let message = match timeout(SILENCE, reader.next()).await {
                 Ok(Some(Ok(message))) => message,
                 Ok(Some(Err(error))) => return End::of_browser(&error),
                 Ok(None) => return End::new(End::NORMAL, "the browser left"),
@@ -50,7 +50,7 @@ pub async fn run(
                 Message::Close(_) => return End::new(End::NORMAL, "the browser left"),
                 _ => continue,
             };
-            match judge(&text, speech) {
+            match judge(&text, mode) {
                 Verdict::Pass => {
                     // It, and its copy on the way out.
                     if !held.grow(2 * text.len()) {
@@ -83,7 +83,7 @@ pub async fn run(
                 if !meter.copy(message.len()) {
                     return End::full();
                 }
-                match timeout(SLOW, told.send(message)).await {
+                match timeout(SLOW, writer.send(message)).await {
                     Ok(Ok(())) => meter.passed_on(),
                     Ok(Err(_)) => return End::new(End::NORMAL, "the browser left"),
                     Err(_) => return End::new(End::REFUSED, "the browser takes nothing"),
@@ -122,8 +122,8 @@ enum Verdict {
     End(End),
 }
 
-fn judge(text: &str, speech: Speech) -> Verdict {
-    if speech == Speech::Page {
+fn judge(text: &str, mode: RelayMode) -> Verdict {
+    if mode == RelayMode::Page {
         return Verdict::Pass;
     }
     match Head::parse(text) {

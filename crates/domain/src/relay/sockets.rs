@@ -76,7 +76,7 @@ impl Sockets {
     }
 
     fn room(&self, own: usize) -> Result<()> {
-        let told = if own >= MOST_OF_A_USER {
+        let message = if own >= MOST_OF_A_USER {
             format!("at most {MOST_OF_A_USER} connections of one person at a time")
         } else if self.count() >= MOST {
             tracing::warn!(most = MOST, "as many sockets are open as may be");
@@ -84,7 +84,7 @@ impl Sockets {
         } else {
             return Ok(());
         };
-        Err(Error::new(Kind::TooManyRequests, told).retry_after(Duration::from_secs(5)))
+        Err(Error::new(Kind::TooManyRequests, message).retry_after(Duration::from_secs(5)))
     }
 
     /// How many are open.

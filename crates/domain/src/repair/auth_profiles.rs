@@ -26,13 +26,13 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
 async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     // Whoever had its key only there must not lose it.
     let access = settings::access(case.app, &case.assistant.instance).await?;
-    let told = |document: &mut Document| {
+    let edit = |document: &mut Document| {
         if let Some(access) = &access {
             access.apply(document, case.version)?;
         }
         remove_auth_profiles(document).map(drop)
     };
     debt::owe_start(case.app, case.assistant).await?;
-    config::bring(context, case.assistant, case.version, &told).await?;
+    config::bring(context, case.assistant, case.version, &edit).await?;
     Ok("deleted auth.profiles and auth.order".into())
 }

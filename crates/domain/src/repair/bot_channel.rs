@@ -34,7 +34,7 @@ async fn confirm(case: &Case<'_>, finding: Option<&Finding>) -> Result<Proof> {
 async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let all = settings::known(case.app, case.assistant).await?;
     let bot = all.bot.ok_or_else(|| Error::conflict("no chat-bot is bound to it any more"))?;
-    let told = |document: &mut Document| bot.apply(document);
-    config::bring(context, case.assistant, case.version, &told).await?;
+    let edit = |document: &mut Document| bot.apply(document);
+    config::bring(context, case.assistant, case.version, &edit).await?;
     Ok("restored the chat-bot's channel from the stored binding".into())
 }

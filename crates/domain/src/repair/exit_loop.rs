@@ -46,7 +46,7 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
     let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
     let listening = ports::look(&assistant.host, assistant.port()?).await?;
     if let Some(other) = listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own) {
-        return Ok(Proof::HandsOff(format!("its port is held by {}", other.told())));
+        return Ok(Proof::HandsOff(format!("its port is held by {}", other.describe())));
     }
     Ok(Proof::Confirmed(format!("the service is {}, {} restarts, {}", state.sub, state.restarts, state.result)))
 }
@@ -82,8 +82,8 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     context.log(&format!("doctor --fix ended with {}", output.status)).await?;
     let restored = restore(context, case).await;
     service::start(context, assistant).await.map_err(|error| {
-        let told = format!("OpenClaw's doctor did not help: {}", error.client);
-        Error::conflict(told).with_operator(error)
+        let message = format!("OpenClaw's doctor did not help: {}", error.client);
+        Error::conflict(message).with_operator(error)
     })?;
     Ok(format!("stopped it, ran OpenClaw's doctor with --fix{}, started it", restored?))
 }
@@ -98,11 +98,11 @@ async fn restore(context: &Context, case: &Case<'_>) -> Result<&'static str> {
         context.log("the doctor changed the configuration").await?;
     }
     let (all, wishes) = (settings::known(case.app, assistant).await?, settings::wishes(&assistant.instance)?);
-    let told = |document: &mut Document| {
+    let edit = |document: &mut Document| {
         settings::merge(document, &wishes)?;
         all.apply(document, case.version).map(drop)
     };
-    let edited = config::change(context, assistant, case.version, &told).await?;
+    let edited = config::change(context, assistant, case.version, &edit).await?;
     Ok(match (changed, edited.written) {
         (true, true) => ", which changed the configuration, brought our settings back",
         (true, false) => ", which changed the configuration",

@@ -62,7 +62,7 @@ pub enum Proof {
 }
 
 type Confirm = for<'a> fn(&'a Case<'a>, Option<&'a Finding>) -> BoxFuture<'a, Result<Proof>>;
-type Mend = for<'a> fn(&'a Context, &'a Case<'a>) -> BoxFuture<'a, Result<String>>;
+type RepairFn = for<'a> fn(&'a Context, &'a Case<'a>) -> BoxFuture<'a, Result<String>>;
 
 /// What is done about a rule's case.
 pub struct Handler {
@@ -72,7 +72,7 @@ pub struct Handler {
     /// The second proof, by another way than the first. Without a finding: whether it is (still) so now.
     confirm: Confirm,
     /// Does it; answers what was done. None for what only people may do.
-    repair: Option<Mend>,
+    repair: Option<RepairFn>,
 }
 
 /// Every rule, in the order of their numbers.
@@ -129,8 +129,8 @@ pub(crate) async fn begin(
     let payload = RepairInstance { instance_id: instance.to_owned(), repair_id: id };
     let task = task::enqueue(app, tx, &payload, rule, None).await?;
     repair::set_task(tx, id, task.as_str()).await?;
-    let told = format!("{rule}: {before}; {plan}");
-    audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &told)).await?;
+    let summary = format!("{rule}: {before}; {plan}");
+    audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &summary)).await?;
     tx.notify(Notice::new(Topic::Repair, instance)).await?;
     Ok(Begun::Yes)
 }
@@ -190,14 +190,14 @@ pub(crate) async fn note(app: &App, done: &Done<'_>) -> Result<()> {
 
 /// What follows from the end of a repair: the alert, the audit entry, and that it is heard.
 async fn conclude(app: &App, tx: &mut Tx, instance: &str, rule: &str, status: Status, after: &str) -> Result<()> {
-    let told = format!("{rule}: {after}");
+    let summary = format!("{rule}: {after}");
     let deed = if status == Status::Success {
         resolve(app, tx, instance, rule).await?;
-        Deed::info(Action::InstanceHealth, instance, &told)
+        Deed::info(Action::InstanceHealth, instance, &summary)
     } else {
-        let message = format!("{instance}: {told}");
+        let message = format!("{instance}: {summary}");
         alert::raise(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule), &message).await?;
-        Deed::warn(Action::InstanceHealth, instance, &told)
+        Deed::warn(Action::InstanceHealth, instance, &summary)
     };
     audit::record(app, tx, &By::system(), deed).await?;
     Ok(tx.notify(Notice::new(Topic::Repair, instance)).await?)
@@ -210,7 +210,7 @@ fn spent_words(before: &str) -> String {
 /// Nothing is done by itself: the ledger says so once an hour, and an alert is open.
 async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, why: &str) -> Result<()> {
     let now = app.clock.now();
-    if !repair::told(tx, instance, rule, now - HOUR).await? {
+    if !repair::was_alerted(tx, instance, rule, now - HOUR).await? {
         let new = repair::New {
             rule,
             instance_id: instance,

@@ -48,8 +48,8 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let access = settings::access(case.app, &case.assistant.instance)
         .await?
         .ok_or_else(|| Error::conflict("no model is enabled"))?;
-    let told = |document: &mut openclaw::Document| access.apply(document, case.version);
+    let edit = |document: &mut openclaw::Document| access.apply(document, case.version);
     debt::owe_start(case.app, case.assistant).await?;
-    config::bring(context, case.assistant, case.version, &told).await?;
+    config::bring(context, case.assistant, case.version, &edit).await?;
     Ok("wrote the stored key into the configuration".into())
 }

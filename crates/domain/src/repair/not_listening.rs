@@ -48,11 +48,11 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
 
 async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let all = settings::known(case.app, case.assistant).await?;
-    let told = |document: &mut Document| all.gateway.apply(document, case.version);
-    let edited = config::change(context, case.assistant, case.version, &told).await?;
+    let edit = |document: &mut Document| all.gateway.apply(document, case.version);
+    let edited = config::change(context, case.assistant, case.version, &edit).await?;
     service::restart(context, case.assistant).await?;
     if edited.written {
-        config::confirm(case.app, case.assistant, case.version, &told).await?;
+        config::confirm(case.app, case.assistant, case.version, &edit).await?;
         return Ok("set the address in the configuration, restarted it".into());
     }
     Ok("stopped it, freed its port, started it".into())

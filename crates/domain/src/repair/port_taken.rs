@@ -32,8 +32,8 @@ pub(super) async fn holder(case: &Case<'_>) -> Result<(Listening, Holder)> {
     let other = listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own);
     let left = listening.owners.iter().find(|owner| owner.unit.as_deref() != Some(assistant.place.unit.as_str()));
     let holder = match (other, left) {
-        (Some(other), _) => Holder::Other(other.told()),
-        (None, Some(left)) => Holder::LeftOver(left.told()),
+        (Some(other), _) => Holder::Other(other.describe()),
+        (None, Some(left)) => Holder::LeftOver(left.describe()),
         (None, None) if listening.is_free() => Holder::Nobody,
         (None, None) => Holder::Own,
     };

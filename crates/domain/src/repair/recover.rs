@@ -65,8 +65,8 @@ async fn consider(app: &App, member: &Member) -> Result<bool> {
     let before = format!("{} failures in a row: {detail}", instance.health_fail_count);
     if let Some(at) = known.and_then(|known| known.restarted_at).filter(|at| now.duration_since(*at) < WATCH) {
         let minutes = now.duration_since(at).as_mins();
-        let told = format!("{} failed again {minutes} minutes after it was restarted: {detail}", instance.name);
-        alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject(&instance.id, AUTO_RECOVERY), &told).await?;
+        let message = format!("{} failed again {minutes} minutes after it was restarted: {detail}", instance.name);
+        alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject(&instance.id, AUTO_RECOVERY), &message).await?;
     }
     let begun =
         begin(app, &mut tx, &instance.id, AUTO_RECOVERY, &before, "restart the service, look again after 10 s").await?;

@@ -46,8 +46,8 @@ impl Run for RepairInstance {
         let began = Instant::now();
         let done = match repair.rule.as_str() {
             AUTO_RECOVERY => recover::restart(&context, &repair).await,
-            SELF_HEAL => key::check::mend(&context, &repair).await,
-            _ => mend(&context, &repair).await,
+            SELF_HEAL => key::check::repair(&context, &repair).await,
+            _ => carry_out(&context, &repair).await,
         };
         let ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (status, action, after) = match done {
@@ -67,7 +67,7 @@ async fn is_left_down(context: &Context, repair: &Repair) -> Result<bool> {
 }
 
 /// What was done, and how it is now.
-async fn mend(context: &Context, found: &Repair) -> Result<(String, String)> {
+async fn carry_out(context: &Context, found: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
     let id = InstanceId::named(&found.instance_id);
     let handler = handler(&found.rule).ok_or(Kind::NotFound)?;

@@ -44,7 +44,7 @@ pub struct Scanned {
     pub instances: usize,
     pub away: Vec<String>,
     pub begun: Vec<String>,
-    pub told: Vec<String>,
+    pub alerted: Vec<String>,
 }
 
 /// Scans the whole fleet and begins what is to be repaired.
@@ -58,7 +58,7 @@ pub async fn scan(app: &Arc<App>) -> Result<Scanned> {
         all.instances += part.instances;
         all.away.extend(part.away);
         all.begun.extend(part.begun);
-        all.told.extend(part.told);
+        all.alerted.extend(part.alerted);
     }
     Ok(all)
 }
@@ -247,9 +247,9 @@ async fn over(app: &App, member: &Member, found: &[Found], open: &HashSet<String
     let mut over = vec![];
     for handler in HANDLERS {
         let rule = handler.rule;
-        let told = open.contains(&super::subject(&member.instance.id, rule.as_str()));
+        let is_open = open.contains(&super::subject(&member.instance.id, rule.as_str()));
         let seen = found.iter().any(|found| found.handler.rule == rule && !matches!(found.proof, Proof::Refuted));
-        if !told || seen || rule == Rule::OutOfMemory {
+        if !is_open || seen || rule == Rule::OutOfMemory {
             continue;
         }
         match confirm(app, member, handler, None).await {
@@ -291,12 +291,12 @@ async fn act(app: &App, member: &Member, look: Look, scanned: &mut Scanned) -> R
             Proof::Refuted => {}
             Proof::HandsOff(why) => {
                 tell(app, &mut tx, &instance.id, rule.as_str(), why, why).await?;
-                scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
+                scanned.alerted.push(format!("{} {}", instance.id, rule.as_str()));
             }
             Proof::Confirmed(seen) => {
                 match begin(app, &mut tx, &instance.id, rule.as_str(), seen, found.handler.plan).await? {
                     Begun::Yes => scanned.begun.push(format!("{} {}", instance.id, rule.as_str())),
-                    Begun::Spent => scanned.told.push(format!("{} {}", instance.id, rule.as_str())),
+                    Begun::Spent => scanned.alerted.push(format!("{} {}", instance.id, rule.as_str())),
                     Begun::Running => again = true,
                 }
             }
@@ -336,13 +336,13 @@ async fn set_state(app: &App, tx: &mut Tx, instance: &Instance, look: &Look, sca
             _ => continue,
         };
         tell(app, tx, &instance.id, rule.as_str(), seen, why).await?;
-        scanned.told.push(format!("{} {}", instance.id, rule.as_str()));
+        scanned.alerted.push(format!("{} {}", instance.id, rule.as_str()));
     }
     if look.complete && !limited && status == Health::RateLimited {
         status = if look.live { Health::Healthy } else { Health::Unknown };
         super::resolve(app, tx, &instance.id, Rule::RateLimited.as_str()).await?;
-        let told = format!("{} → {}: the rate limit is over", Health::RateLimited.as_str(), status.as_str());
-        audit::record(app, tx, &By::system(), Deed::info(Action::InstanceHealth, &instance.id, &told)).await?;
+        let summary = format!("{} → {}: the rate limit is over", Health::RateLimited.as_str(), status.as_str());
+        audit::record(app, tx, &By::system(), Deed::info(Action::InstanceHealth, &instance.id, &summary)).await?;
     }
     if status != instance.health_status {
         instance::set_health(&mut *tx, &instance.id(), status, instance.health_fail_count, app.clock.now()).await?;

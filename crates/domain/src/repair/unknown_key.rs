@@ -30,13 +30,13 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
         return Ok(Proof::Refuted);
     }
     let removal = remove_unknown(&mut document.clone(), &validation)?;
-    let told: Vec<String> = removal.removed.iter().map(ToString::to_string).collect();
-    Ok(if told.is_empty() {
+    let keys: Vec<String> = removal.removed.iter().map(ToString::to_string).collect();
+    Ok(if keys.is_empty() {
         let issues: Vec<String> =
             validation.issues.iter().take(5).map(|i| format!("{}: {}", i.path, i.message)).collect();
         Proof::HandsOff(format!("the configuration is not valid: {}", issues.join("; ")))
     } else {
-        Proof::Confirmed(format!("OpenClaw does not know: {}", told.join(", ")))
+        Proof::Confirmed(format!("OpenClaw does not know: {}", keys.join(", ")))
     })
 }
 
@@ -57,18 +57,18 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
         removed.extend(removal.removed.iter().map(ToString::to_string));
         rounds.push(validation);
     }
-    let told = |document: &mut Document| {
+    let edit = |document: &mut Document| {
         rounds.iter().try_for_each(|validation| remove_unknown(document, validation).map(drop))
     };
     let owed = debt::of(case.app, case.assistant).await?.owed;
     debt::owe_start(case.app, case.assistant).await?;
     // Written without the wait for a reload: one that is down has none, and the restart tells.
-    config::change(context, case.assistant, case.version, &told).await?;
+    config::change(context, case.assistant, case.version, &edit).await?;
     let state = service::state(case.assistant).await?;
     if !state.is_running() {
         service::start(context, case.assistant).await?;
     }
-    config::confirm(case.app, case.assistant, case.version, &told).await?;
+    config::confirm(case.app, case.assistant, case.version, &edit).await?;
     // One that runs has never had these keys: there is nothing for it to take over.
     if !owed.is_start() {
         debt::owe(case.app, case.assistant, Owed::Nothing).await?;

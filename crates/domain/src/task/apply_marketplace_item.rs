@@ -53,7 +53,7 @@ async fn apply(context: &Context, id: &InstallId) -> Result<String> {
     let wish = install::started(app, &mut tx, id).await?;
     let instance = install::instance_of(&mut tx, id).await?;
     tx.commit().await?;
-    let (told, places) = match wish {
+    let (summary, places) = match wish {
         Wish::Nothing => return Ok("it is as it should be".into()),
         Wish::Install { item, files, stale } => {
             let assistant = Assistant::open(app, &instance).await?;
@@ -78,7 +78,7 @@ async fn apply(context: &Context, id: &InstallId) -> Result<String> {
     let mut tx = app.db.begin().await?;
     install::finished(app, &mut tx, id, &places).await?;
     tx.commit().await?;
-    Ok(told)
+    Ok(summary)
 }
 
 /// Puts files in their places. The configuration document is merged into the instance's, never put in its place.
@@ -96,11 +96,11 @@ pub(super) async fn bring_files(
             }
             // What the platform decides about an instance is no item's to change.
             let all = settings::of(&context.app, assistant).await?;
-            let told = |document: &mut openclaw::Document| {
+            let edit = |document: &mut openclaw::Document| {
                 settings::merge(document, &wishes)?;
                 all.apply(document, version).map(drop)
             };
-            config::change(context, assistant, version, &told).await?;
+            config::change(context, assistant, version, &edit).await?;
         } else {
             files::place_item(assistant, file.scope, &file.path, &file.content).await?;
         }

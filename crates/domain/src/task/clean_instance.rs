@@ -15,9 +15,9 @@ use crate::chat_binding;
 
 impl Run for CleanInstance {
     async fn run(self, context: Context) -> Result<String> {
-        let told = self.work(&context).await?;
+        let summary = self.work(&context).await?;
         chat_binding::clear_again(&context, &self.instance_id).await?;
-        Ok(told)
+        Ok(summary)
     }
 }
 
@@ -71,14 +71,14 @@ impl CleanInstance {
         let mut all = settings::of(app, &assistant).await?;
         all.bot = all.bot.or(Some(Bot::Off));
         let wishes = settings::wishes(&assistant.instance)?;
-        let told = |document: &mut openclaw::Document| {
+        let edit = |document: &mut openclaw::Document| {
             settings::merge(document, &wishes)?;
             all.apply(document, &version).map(drop)
         };
-        config::change(context, &assistant, &version, &told).await?;
+        config::change(context, &assistant, &version, &edit).await?;
         if has_unit {
             service::start(context, &assistant).await?;
-            config::confirm(app, &assistant, &version, &told).await?;
+            config::confirm(app, &assistant, &version, &edit).await?;
         }
         Ok("cleaned".into())
     }

@@ -46,7 +46,7 @@ impl Run for ClearWebhook {
             Ok::<_, Error>("the webhook is cleared")
         };
         match cleared.await {
-            Ok(told) => Ok(told.into()),
+            Ok(summary) => Ok(summary.into()),
             // A token that was withdrawn has no webhook any more.
             Err(error) if error.kind == Kind::BadRequest => Ok(format!("nothing to clear: {}", error.client)),
             Err(error) => Err(error),

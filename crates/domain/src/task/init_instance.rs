@@ -35,11 +35,11 @@ pub(super) async fn init(context: &Context, instance_id: &str, user_id: &str, pa
     }
 
     let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
-    let told = |document: &mut openclaw::Document| {
+    let edit = |document: &mut openclaw::Document| {
         settings::merge(document, &wishes)?;
         all.apply(document, &version).map(drop)
     };
-    config::change(context, &assistant, &version, &told).await?;
+    config::change(context, &assistant, &version, &edit).await?;
     files::write_guide(&assistant, &user).await?;
     context.log(&format!("{} written", files::GUIDE)).await?;
     if !pack.is_empty() {
@@ -48,6 +48,6 @@ pub(super) async fn init(context: &Context, instance_id: &str, user_id: &str, pa
     service::stop(context, &assistant).await?;
     context.log(&format!("prepared in {:.1} s", began.elapsed().as_secs_f32())).await?;
     service::start(context, &assistant).await?;
-    config::confirm(app, &assistant, &version, &told).await?;
+    config::confirm(app, &assistant, &version, &edit).await?;
     Ok(format!("ready after {:.1} s", began.elapsed().as_secs_f32()))
 }

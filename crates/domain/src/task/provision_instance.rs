@@ -53,24 +53,24 @@ impl Run for ProvisionInstance {
         let login = assistant.host.user().to_owned();
         let seen = Seen { login, home_owner: Some(runs_as.clone()), unit_user: Some(runs_as.clone()) };
         if isolation::record(app, &assistant.instance, &seen).await? == Isolation::Shared {
-            let told =
+            let message =
                 "the home is root's, the login user's or another instance's: the platform makes no instance there";
-            return Err(Error::conflict(told).with_operator(format_args!("{} of {runs_as}", assistant.place.home)));
+            return Err(Error::conflict(message).with_operator(format_args!("{} of {runs_as}", assistant.place.home)));
         }
 
         let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
-        let told = |document: &mut openclaw::Document| {
+        let edit = |document: &mut openclaw::Document| {
             settings::merge(document, &wishes)?;
             all.apply(document, &version).map(drop)
         };
-        config::change(&context, &assistant, &version, &told).await?;
+        config::change(&context, &assistant, &version, &edit).await?;
         instance::set_version(&app.db, &id, &version.to_string()).await?;
 
         let written = unit::write(app, &assistant, &version).await?;
         systemd::enable(&assistant.host, &assistant.place.unit).await?;
         context.log(&format!("unit {} {}", assistant.place.unit, if written { "written" } else { "is there" })).await?;
         service::restart(&context, &assistant).await?;
-        config::confirm(app, &assistant, &version, &told).await?;
+        config::confirm(app, &assistant, &version, &edit).await?;
         Ok(format!("runs OpenClaw {version} in {}", assistant.place.home))
     }
 }

@@ -166,8 +166,8 @@ pub async fn cancel(app: &App, by: &By, id: &TaskId) -> Result<Task> {
     let old = task::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     require_permission(by, &old)?;
     if !cancel_with(app, &mut tx, id, &format!("cancelled by {}", by.operator)).await? {
-        let told = format!("a task that is {} cannot be cancelled", old.status.as_str());
-        return Err(Error::conflict(told));
+        let message = format!("a task that is {} cannot be cancelled", old.status.as_str());
+        return Err(Error::conflict(message));
     }
     let deed = format!("task {} cancelled", old.r#type);
     audit::record(app, &mut tx, by, Deed::warn(Action::ConfigChange, id.as_str(), &deed)).await?;

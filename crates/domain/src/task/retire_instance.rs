@@ -13,9 +13,9 @@ use crate::chat_binding;
 
 impl Run for RetireInstance {
     async fn run(self, context: Context) -> Result<String> {
-        let told = self.work(&context).await?;
+        let summary = self.work(&context).await?;
         chat_binding::clear_again(&context, &self.instance_id).await?;
-        Ok(told)
+        Ok(summary)
     }
 }
 

@@ -17,7 +17,7 @@ impl Run for SyncKeyToInstance {
         let version = install::of_instance(app, &assistant).await?;
         let access = settings::access(app, &assistant.instance).await?;
         let access = access.ok_or_else(|| Error::conflict("no model is enabled"))?;
-        let told = |document: &mut openclaw::Document| {
+        let edit = |document: &mut openclaw::Document| {
             // A key alone is no access: where there was none, it is given whole.
             if document.has(["models", "providers", PROVIDER, "baseUrl"]) {
                 set_key(document, &access.key)
@@ -25,7 +25,7 @@ impl Run for SyncKeyToInstance {
                 access.apply(document, &version)
             }
         };
-        let written = config::bring(&context, &assistant, &version, &told).await?;
+        let written = config::bring(&context, &assistant, &version, &edit).await?;
         Ok(if written { "the key is on the instance" } else { "the key was there" }.into())
     }
 }

@@ -21,14 +21,14 @@ impl Run for SyncModelsToInstance {
             let (model, primary) = (&assistant.instance.model, &access.primary);
             context.log(&format!("the model {model} is not enabled: {primary} takes its place")).await?;
         }
-        let told = |document: &mut openclaw::Document| {
+        let edit = |document: &mut openclaw::Document| {
             if document.has(["models", "providers", PROVIDER, "baseUrl"]) {
                 set_models(document, &version, &access.models, &access.primary, &access.fallbacks)
             } else {
                 access.apply(document, &version)
             }
         };
-        let written = config::bring(&context, &assistant, &version, &told).await?;
+        let written = config::bring(&context, &assistant, &version, &edit).await?;
         let count = access.models.len();
         Ok(if written {
             format!("{count} models are on the instance")

@@ -89,9 +89,9 @@ impl Run for UpgradeInstance {
             Err(error) => {
                 context.log(&format!("{target} failed: {}", error.client)).await?;
                 trial::go_back(&context, &assistant, &name).await?;
-                let told = format!("the upgrade to {target} failed and was taken back: {}", error.client);
-                tell(&context, &assistant, Level::Error, &told).await?;
-                Err(Error::new(error.kind, told).with_operator(error.operator.unwrap_or_default()))
+                let message = format!("the upgrade to {target} failed and was taken back: {}", error.client);
+                tell(&context, &assistant, Level::Error, &message).await?;
+                Err(Error::new(error.kind, message).with_operator(error.operator.unwrap_or_default()))
             }
         }
     }

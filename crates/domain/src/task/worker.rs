@@ -135,7 +135,7 @@ impl Worker {
             }
             tokio::select! {
                 _ = tokio::time::sleep(wait) => {}
-                () = told(&mut notices) => {}
+                () = noticed(&mut notices) => {}
                 Some(ended) = running.join_next() => {
                     keep(ended, &mut unwritten);
                     self.finished(&mut unwritten, &mut running, &mut held).await;
@@ -271,7 +271,7 @@ impl Worker {
                 continue;
             }
             let silent = "its worker stopped answering";
-            self.record_failure(&mut tx, &task, &hold, &Failure { error: silent, told: silent }).await?;
+            self.record_failure(&mut tx, &task, &hold, &Failure { error: silent, client_message: silent }).await?;
         }
         Ok(tx.commit().await?)
     }
@@ -360,7 +360,7 @@ impl Worker {
                 Outcome::Ran(Err(error)) => {
                     let id = base::id::TaskId::named(&hold.id);
                     if let Some(task) = task::lock(&mut tx, &id).await? {
-                        let failure = Failure { error: &error.to_string(), told: &error.client };
+                        let failure = Failure { error: &error.to_string(), client_message: &error.client };
                         self.record_failure(&mut tx, &task, hold, &failure).await?;
                     }
                 }
@@ -378,11 +378,11 @@ impl Worker {
         if !task::failed(tx, hold, status, failure, next, now).await? {
             return Ok(());
         }
-        task_log::write(&mut *tx, &task.id, hold.attempt, &format!("failed: {}", failure.told), now).await?;
+        task_log::write(&mut *tx, &task.id, hold.attempt, &format!("failed: {}", failure.client_message), now).await?;
         // A delivery that is given up must not make another.
         if status == Status::Dead && task.r#type != DeliverAlert::TYPE {
-            let told = format!("task {} was given up: {}", task.r#type, failure.told);
-            alert::raise(&self.app, tx, Rule::TaskDead, &subject(&task.id), &told).await?;
+            let message = format!("task {} was given up: {}", task.r#type, failure.client_message);
+            alert::raise(&self.app, tx, Rule::TaskDead, &subject(&task.id), &message).await?;
         }
         let detail = format!("{} attempt {} of {MOST_ATTEMPTS}: {}", task.r#type, hold.attempt, failure.error);
         let deed = Deed { action: Action::TaskFailed, level: Level::Error, target: &task.id, detail: &detail };
@@ -429,7 +429,7 @@ async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Returns when somebody says that the queue changed.
-async fn told(notices: &mut broadcast::Receiver<Notice>) {
+async fn noticed(notices: &mut broadcast::Receiver<Notice>) {
     loop {
         match notices.recv().await {
             Ok(notice) if matches!(notice.topic, Topic::Task | Topic::Anything) => return,

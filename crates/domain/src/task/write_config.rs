@@ -21,9 +21,9 @@ pub(crate) async fn tell_instance(app: &App, tx: &mut Tx, instance: &Instance, s
 
 impl Run for WriteConfig {
     async fn run(self, context: Context) -> Result<String> {
-        let told = self.work(&context).await?;
+        let summary = self.work(&context).await?;
         chat_binding::clear_again(&context, &self.instance_id).await?;
-        Ok(told)
+        Ok(summary)
     }
 }
 
@@ -33,11 +33,11 @@ impl WriteConfig {
         let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
         let version = install::of_instance(app, &assistant).await?;
         let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
-        let told = |document: &mut openclaw::Document| {
+        let edit = |document: &mut openclaw::Document| {
             settings::merge(document, &wishes)?;
             all.apply(document, &version).map(drop)
         };
-        let written = config::bring(context, &assistant, &version, &told).await?;
+        let written = config::bring(context, &assistant, &version, &edit).await?;
         Ok(if written { "the configuration is written" } else { "the configuration is as it should be" }.into())
     }
 }

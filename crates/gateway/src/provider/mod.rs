@@ -68,14 +68,14 @@ struct Endpoint {
 
 impl Endpoint {
     fn new(kind: ProviderKind, access: &Access) -> Result<Endpoint> {
-        let told = |problem: &dyn std::fmt::Display| {
+        let fail = |problem: &dyn std::fmt::Display| {
             Error::field(&format!("provider_{}", kind.as_str()), format!("cannot be used: {problem}"))
         };
         let uri = format!("{}{}", access.url.trim_end_matches('/'), path(kind));
         let mut authorization = HeaderValue::from_str(&format!("Bearer {}", access.key.expose()))
-            .map_err(|_| told(&"the key has characters that no header takes"))?;
+            .map_err(|_| fail(&"the key has characters that no header takes"))?;
         authorization.set_sensitive(true);
-        Ok(Endpoint { uri: Uri::from_str(&uri).map_err(|e| told(&e))?, authorization })
+        Ok(Endpoint { uri: Uri::from_str(&uri).map_err(|e| fail(&e))?, authorization })
     }
 }
 

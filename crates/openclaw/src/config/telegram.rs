@@ -65,8 +65,8 @@ impl Bot {
             Bot::Telegram(telegram) => telegram.apply(document),
             Bot::Off if document.has(CHANNEL) => {
                 document.set(key("enabled"), json!(false))?;
-                for told in ["botToken", "tokenFile", "dmPolicy", "allowFrom", "apiRoot"].iter().chain(&WEBHOOK_KEYS) {
-                    document.remove(key(told))?;
+                for named in ["botToken", "tokenFile", "dmPolicy", "allowFrom", "apiRoot"].iter().chain(&WEBHOOK_KEYS) {
+                    document.remove(key(named))?;
                 }
                 Ok(())
             }

@@ -133,11 +133,11 @@ fn what_is_not_ours_stays_and_applying_twice_changes_nothing() {
         assert!(document.text().contains(kept), "{}", document.text());
     }
 
-    let told = crate::document::describe(&changes, 10_000);
+    let summary = crate::document::describe(&changes, 10_000);
     for secret in ["old-token", "old-key", "example-gateway-token", "example-sub-key", "sales"] {
-        assert!(!told.contains(secret), "{told}");
+        assert!(!summary.contains(secret), "{summary}");
     }
-    assert!(told.contains("gateway.bind: \"0.0.0.0\" → \"loopback\""), "{told}");
+    assert!(summary.contains("gateway.bind: \"0.0.0.0\" → \"loopback\""), "{summary}");
 
     let once = document.text().to_owned();
     assert_eq!(settings().apply(&mut document, &Version::TESTED).unwrap(), []);

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(before: Value, after: Value) -> Vec<String> {
+    fn changes(before: Value, after: Value) -> Vec<String> {
         between(&before, &after).iter().map(Change::to_string).collect()
     }
 
@@ -112,7 +112,7 @@ mod tests {
         let after =
             json!({"a": 2, "new": {"b": {"c": []}}, "list": [1, 3], "token": "two", "same": "s", "long": [1, 2]});
         assert_eq!(
-            told(before, after),
+            changes(before, after),
             [
                 "a: 1 → 2",
                 "gone.x: - true",
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn the_same_content_has_no_changes() {
-        assert!(told(json!({"a": {"b": [1]}}), json!({"a": {"b": [1]}})).is_empty());
-        assert_eq!(told(json!({"a": {}}), json!({})), ["a: - {}"]);
-        assert_eq!(told(json!({"a": {"b": 1}}), json!({"a": {}})), ["a.b: - 1"]);
-        assert_eq!(told(json!({"a": {"b": 1}}), json!({"a": 1})), [r#"a: {"b":1} → 1"#]);
+        assert!(changes(json!({"a": {"b": [1]}}), json!({"a": {"b": [1]}})).is_empty());
+        assert_eq!(changes(json!({"a": {}}), json!({})), ["a: - {}"]);
+        assert_eq!(changes(json!({"a": {"b": 1}}), json!({"a": {}})), ["a.b: - 1"]);
+        assert_eq!(changes(json!({"a": {"b": 1}}), json!({"a": 1})), [r#"a: {"b":1} → 1"#]);
     }
 
     #[test]

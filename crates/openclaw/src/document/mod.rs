@@ -436,10 +436,10 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_says_where() {
-        let told = |bytes: &[u8]| Document::from_bytes(bytes).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(told(b"{\n  a: 1\n  b: 2\n}"), "line 3, column 3: expected ',' or '}', found 'b'");
-        assert_eq!(told(b"[]"), "line 1, column 1: the file must hold an object");
-        assert_eq!(told(b"{\n a: '\xff'}"), "line 2, column 6: the file is not UTF-8");
+        let problem = |bytes: &[u8]| Document::from_bytes(bytes).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(problem(b"{\n  a: 1\n  b: 2\n}"), "line 3, column 3: expected ',' or '}', found 'b'");
+        assert_eq!(problem(b"[]"), "line 1, column 1: the file must hold an object");
+        assert_eq!(problem(b"{\n a: '\xff'}"), "line 2, column 6: the file is not UTF-8");
         let error = Error::from(Document::parse("{").unwrap_err());
         assert_eq!(
             error.client,
@@ -463,17 +463,17 @@ mod tests {
     #[test]
     fn dotted_paths_are_resolved_against_what_is_there() {
         let document = doc("{a:{b:[{c:1}], 'b.0':{c:2}}, 'x.y':{z:1}, l:[[1]], d:1, d:{e:2}}");
-        let told = |dotted: &str| document.resolve(dotted).iter().map(Path::to_string).collect::<Vec<_>>();
-        assert_eq!(told("x.y.z"), [r#"["x.y"].z"#]);
-        assert_eq!(told("a.b.0.c"), ["a.b[0].c", r#"a["b.0"].c"#]);
-        assert_eq!(told("a.b[0].c"), ["a.b[0].c"]);
-        assert_eq!(told("l[0][0]"), ["l[0][0]"]);
-        assert_eq!(told("l.0.0"), ["l[0][0]"]);
-        assert_eq!(told("d.e"), ["d.e"]);
-        assert_eq!(told("<root>"), ["<root>"]);
-        assert_eq!(told(""), ["<root>"]);
+        let paths = |dotted: &str| document.resolve(dotted).iter().map(Path::to_string).collect::<Vec<_>>();
+        assert_eq!(paths("x.y.z"), [r#"["x.y"].z"#]);
+        assert_eq!(paths("a.b.0.c"), ["a.b[0].c", r#"a["b.0"].c"#]);
+        assert_eq!(paths("a.b[0].c"), ["a.b[0].c"]);
+        assert_eq!(paths("l[0][0]"), ["l[0][0]"]);
+        assert_eq!(paths("l.0.0"), ["l[0][0]"]);
+        assert_eq!(paths("d.e"), ["d.e"]);
+        assert_eq!(paths("<root>"), ["<root>"]);
+        assert_eq!(paths(""), ["<root>"]);
         for nothing in ["a.", "a.x", "l[0", "l[]", "l.", "l[9]", "ab", ".a", "l[99999999999999999999]"] {
-            assert!(told(nothing).is_empty(), "{nothing}");
+            assert!(paths(nothing).is_empty(), "{nothing}");
         }
     }
 }

@@ -11,8 +11,8 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     if !evidence.expected.bot {
         return None;
     }
-    if let Some((channel, told)) = evidence.document.and_then(broken) {
-        return Some(Finding::fact(Detail::BotChannel(channel), told));
+    if let Some((channel, summary)) = evidence.document.and_then(broken) {
+        return Some(Finding::fact(Detail::BotChannel(channel), summary));
     }
     let refused = evidence.lines.iter().filter(|line| is_refused(line));
     best(refused.map(|line| Finding::by(line, Detail::BotChannel(Channel::Refused))))

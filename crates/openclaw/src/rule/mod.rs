@@ -142,7 +142,7 @@ pub enum Detail {
     OutOfMemory,
     /// What the log says of unknown keys. Which to delete is asked of `config validate`, never taken from here.
     UnknownKey {
-        told: String,
+        message: String,
     },
     /// `auth.profiles` stands in the configuration, perhaps with an order that names its profiles.
     AuthProfiles {

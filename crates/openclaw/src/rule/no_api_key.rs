@@ -12,8 +12,8 @@ const WORDS: &str = "No API key found for provider \"";
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     if evidence.document.is_some_and(is_keyless) {
-        let told = format!("models.providers.{PROVIDER}.apiKey is missing");
-        return Some(Finding::fact(Detail::NoApiKey { provider: PROVIDER.to_owned() }, told));
+        let message = format!("models.providers.{PROVIDER}.apiKey is missing");
+        return Some(Finding::fact(Detail::NoApiKey { provider: PROVIDER.to_owned() }, message));
     }
     best(evidence.lines.iter().filter_map(|line| {
         let provider = provider(line)?;

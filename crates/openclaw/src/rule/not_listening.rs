@@ -24,7 +24,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
                 return None;
             }
             let listening = look(answer, evidence)?;
-            Some(Finding::fact(Detail::NotListening(listening.clone()), told(&listening)))
+            Some(Finding::fact(Detail::NotListening(listening.clone()), describe_listening(&listening)))
         }
         None => by_log(evidence),
     }
@@ -50,7 +50,7 @@ fn look(answer: &Answer, evidence: &Evidence<'_>) -> Option<Listening> {
     (!right).then(elsewhere)
 }
 
-fn told(listening: &Listening) -> String {
+fn describe_listening(listening: &Listening) -> String {
     match listening {
         Listening::Nobody => "nobody listens on its port".to_owned(),
         Listening::Elsewhere { addresses } => format!("listens on {}", addresses.join(", ")),

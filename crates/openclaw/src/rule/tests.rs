@@ -117,9 +117,9 @@ fn each_rule_finds_its_own_example_and_no_others() {
     for example in EXAMPLES {
         for (form, (lines, proof)) in example.forms().iter().zip(example.proofs).enumerate() {
             let found = found(lines, Some(&good_document()), None);
-            let told: Vec<(Rule, Proof)> = found.iter().map(|(rule, finding)| (*rule, finding.proof)).collect();
+            let found_rules: Vec<(Rule, Proof)> = found.iter().map(|(rule, finding)| (*rule, finding.proof)).collect();
             let own: Vec<(Rule, Proof)> = proof.into_iter().map(|proof| (example.rule, proof)).collect();
-            assert_eq!(told, own, "{}, form {form}: {found:?}", example.rule);
+            assert_eq!(found_rules, own, "{}, form {form}: {found:?}", example.rule);
         }
     }
 }
@@ -137,8 +137,8 @@ fn what_is_found_is_told() {
     assert_eq!(detail(Rule::PortTaken), Detail::PortTaken { address: Some("ws://127.0.0.1:18789".into()) });
     assert_eq!(detail(Rule::RateLimited), Detail::RateLimited { turns: 3, model: Some("rl/fake-429".into()) });
     assert_eq!(detail(Rule::BotChannel), Detail::BotChannel(Channel::Refused));
-    let Detail::UnknownKey { told } = detail(Rule::UnknownKey) else { panic!() };
-    assert!(told.contains("Unrecognized key"), "{told}");
+    let Detail::UnknownKey { message } = detail(Rule::UnknownKey) else { panic!() };
+    assert!(message.contains("Unrecognized key"), "{message}");
 }
 
 #[test]

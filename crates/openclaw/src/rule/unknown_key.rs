@@ -9,8 +9,8 @@ const WORDS: [&str; 3] = ["Unrecognized key: \"", "Unrecognized keys: \"", "must
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     best(evidence.lines.iter().filter(|line| names_keys(line)).map(|line| {
         // What is told begins behind the words about what happened.
-        let told = line.message.split_once("invalid config): ").map_or(line.message.as_str(), |(_, rest)| rest);
-        Finding::by(line, Detail::UnknownKey { told: excerpt(told) })
+        let message = line.message.split_once("invalid config): ").map_or(line.message.as_str(), |(_, rest)| rest);
+        Finding::by(line, Detail::UnknownKey { message: excerpt(message) })
     }))
 }
 

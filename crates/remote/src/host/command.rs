@@ -303,11 +303,11 @@ mod tests {
                 .unwrap()
                 .to_owned()
         };
-        let told = "env 'LC_ALL=C' timeout -k 2.000 10.000 systemctl is-active 'a b'";
-        assert_eq!(line(Actor::Root, "root"), format!("exec {told}"));
-        assert_eq!(line(Actor::Login, "ops"), format!("exec {told}"));
-        assert_eq!(line(Actor::User("ops".into()), "ops"), format!("exec {told}"));
-        assert_eq!(line(Actor::Root, "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {told}"));
+        let command = "env 'LC_ALL=C' timeout -k 2.000 10.000 systemctl is-active 'a b'";
+        assert_eq!(line(Actor::Root, "root"), format!("exec {command}"));
+        assert_eq!(line(Actor::Login, "ops"), format!("exec {command}"));
+        assert_eq!(line(Actor::User("ops".into()), "ops"), format!("exec {command}"));
+        assert_eq!(line(Actor::Root, "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {command}"));
         let theirs = "env 'LC_ALL=C' timeout -k 2.000 10.000 runuser -u i1 -- env systemctl is-active 'a b'";
         assert_eq!(line(Actor::User("i1".into()), "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {theirs}"));
         assert_eq!(line(Actor::User("i1".into()), "root"), format!("exec {theirs}"));
@@ -318,8 +318,11 @@ mod tests {
         };
         let cell = "env 'LC_ALL=C' timeout -k 2 25 systemd-run --quiet --wait --collect --pipe -p 'User=i1' -p 'JoinsNamespaceOf=oc.service' -p 'RuntimeMaxSec=25' \
             -p 'PrivateTmp=yes' -p 'BindPaths=/srv/a%b' --";
-        assert_eq!(line(Actor::Inside(inside.clone()), "root"), format!("exec {cell} {told}"));
-        assert_eq!(line(Actor::Inside(inside.clone()), "ops"), format!("exec env 'LC_ALL=C' sudo -n -- {cell} {told}"));
+        assert_eq!(line(Actor::Inside(inside.clone()), "root"), format!("exec {cell} {command}"));
+        assert_eq!(
+            line(Actor::Inside(inside.clone()), "ops"),
+            format!("exec env 'LC_ALL=C' sudo -n -- {cell} {command}")
+        );
         let script = Command::script("echo \"${1%/*}\"").by(Actor::Inside(inside)).line(&login("root")).unwrap();
         assert!(script.ends_with("sh -c 'echo \"$${1%/*}\"' sh"), "{script}");
     }

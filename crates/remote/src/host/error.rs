@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(base::Error::from(changed).kind, Kind::Conflict);
         let slow = Error::ConnectTimedOut { address: "10.0.0.1:22".into(), limit: Duration::from_secs(5) };
         assert!(slow.is_unreachable());
-        let told = base::Error::from(slow);
-        assert_eq!((told.kind, told.client.contains("10.0.0.1")), (Kind::TimedOut, false));
+        let shown = base::Error::from(slow);
+        assert_eq!((shown.kind, shown.client.contains("10.0.0.1")), (Kind::TimedOut, false));
     }
 }

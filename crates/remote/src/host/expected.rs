@@ -324,8 +324,8 @@ mod tests {
         assert_eq!(expected.check("h1", 22, &good, 1000), Ok(()));
         assert_eq!(expected.check("h1", 22, &good, 1999), Ok(()));
         let refused = |host: &str, presented: &PublicKeyOrCertificate, now: u64, why: &str| {
-            let told = expected.check(host, 22, presented, now).unwrap_err();
-            assert!(told.contains(why) && told.contains(&expected.fingerprint()), "{told}");
+            let message = expected.check(host, 22, presented, now).unwrap_err();
+            assert!(message.contains(why) && message.contains(&expected.fingerprint()), "{message}");
         };
         refused("h1", &good, 999, "not valid yet");
         refused("h1", &good, 2000, "expired");

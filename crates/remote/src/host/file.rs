@@ -252,8 +252,8 @@ impl Host {
             return Ok(None);
         }
         let output = checked(output, path, limit)?;
-        let told = output.stdout.iter().position(|byte| *byte == b'\n').map(|end| output.stdout.split_at(end));
-        let Some((size, bytes)) = told else { return Err(Error::odd("tail", "no size")) };
+        let header = output.stdout.iter().position(|byte| *byte == b'\n').map(|end| output.stdout.split_at(end));
+        let Some((size, bytes)) = header else { return Err(Error::odd("tail", "no size")) };
         let size = String::from_utf8_lossy(size).parse().map_err(|e| Error::odd("tail", e))?;
         Ok(Some(Tail { bytes: bytes[1..].to_vec(), size }))
     }

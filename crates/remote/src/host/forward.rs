@@ -84,11 +84,11 @@ pub(super) async fn open(
         let channel = match timeout(connection.timing.open, channel).await {
             Ok(Ok(channel)) => channel,
             Ok(Err(russh::Error::ChannelOpenFailure(why))) => {
-                let told = match why {
+                let reason = match why {
                     ChannelOpenFailure::ConnectFailed => Error::PortClosed { port },
                     _ => Error::NoForwarding,
                 };
-                return drop(opened.send(Err(Fault::Told(told))));
+                return drop(opened.send(Err(Fault::Told(reason))));
             }
             Ok(Err(_)) => return drop(opened.send(Err(Fault::Lost))),
             Err(_) => {

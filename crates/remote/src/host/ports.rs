@@ -84,7 +84,7 @@ impl Owner {
     }
 
     /// How a person would name it.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let command = self.command.join(" ");
         let command: String = command.chars().filter(|c| !c.is_control()).take(80).collect();
         match &self.unit {
@@ -175,7 +175,7 @@ pub async fn free(host: &Host, port: u16, instance: &Instance<'_>) -> Result<Fre
     host.succeed(&Command::script(END).arg(tries).args(pairs)).await?;
     match may_free(look(host, port).await?, instance) {
         Ok(left) if left.is_empty() => Ok(Freed::Ended(owners)),
-        Ok(left) => Err(Error::odd("a port", format_args!("{} came back", left[0].told()))),
+        Ok(left) => Err(Error::odd("a port", format_args!("{} came back", left[0].describe()))),
         Err((by, verdict)) => Ok(Freed::Held { by, verdict }),
     }
 }

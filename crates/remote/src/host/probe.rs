@@ -132,8 +132,8 @@ impl Probe {
             let stream = ssh::reach(&found, address, timing).await?;
             Ok::<_, Error>((stream.peer_addr().map(|at| at.to_string()).unwrap_or_default(), (stream, found)))
         };
-        let (told, reached) = split(reached.await);
-        self.note(Step::Address, told, began);
+        let (detail, reached) = split(reached.await);
+        self.note(Step::Address, detail, began);
 
         let began = Instant::now();
         let (stream, found) = reached?;
@@ -149,9 +149,9 @@ impl Probe {
             None if address.host_key.is_some() => "as at the first contact".to_owned(),
             None => "seen for the first time, and compared with nothing".to_owned(),
         };
-        let (told, greeted) =
+        let (detail, greeted) =
             split(greeted.map(|(handle, key)| (format!("{} ({known})", key.fingerprint()), (handle, key))));
-        self.note(Step::HostKey, told, began);
+        self.note(Step::HostKey, detail, began);
 
         let began = Instant::now();
         let (handle, host_key) = greeted?;
@@ -159,8 +159,9 @@ impl Probe {
             let key = address.key.load().await?;
             ssh::log_in(handle, host_key, address, key, timing).await
         };
-        let (told, connection) = split(logged_in.await.map(|connection| (format!("as {}", address.user), connection)));
-        self.note(Step::Login, told, began);
+        let (detail, connection) =
+            split(logged_in.await.map(|connection| (format!("as {}", address.user), connection)));
+        self.note(Step::Login, detail, began);
         connection.map(|connection| Host::connected(address, connection))
     }
 
@@ -203,7 +204,7 @@ impl Probe {
 /// What is told of a step, and what the next one needs.
 fn split<T>(found: Result<(String, T)>) -> (Result<String>, Option<T>) {
     match found {
-        Ok((told, value)) => (Ok(told), Some(value)),
+        Ok((detail, value)) => (Ok(detail), Some(value)),
         Err(error) => (Err(error), None),
     }
 }
@@ -249,8 +250,12 @@ fn suits(version: &str) -> Result<String> {
 
 fn enough(available: u64, total: u64) -> Result<String> {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let told = format!("{:.1} of {:.1} GiB", gib(available), gib(total));
-    if available >= ENOUGH_MEMORY { Ok(told) } else { Err(unfit(format_args!("{told}: too little for an assistant"))) }
+    let memory = format!("{:.1} of {:.1} GiB", gib(available), gib(total));
+    if available >= ENOUGH_MEMORY {
+        Ok(memory)
+    } else {
+        Err(unfit(format_args!("{memory}: too little for an assistant")))
+    }
 }
 
 /// Any answer will do: who asks without a key is refused, and that is an answer.

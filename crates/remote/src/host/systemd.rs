@@ -100,7 +100,7 @@ impl State {
         self.active == Active::Failed && self.exit == Some(Exit::Status(REFUSED_CONFIG))
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         match self.exit {
             Some(Exit::Status(status)) => format!("{}, exit status {status}", self.result),
             Some(Exit::Signal(signal)) => format!("{}, signal {signal}", self.result),
@@ -188,7 +188,7 @@ async fn act(host: &Host, unit: &Unit, verb: &str, limit: Duration) -> Result<St
         0 => Ok(state),
         _ if !state.is_loaded => Err(Error::UnitMissing { unit }),
         _ if state.hit_start_limit => Err(Error::StartLimit { unit }),
-        _ if matches!(verb, "start" | "restart") => Err(Error::NotStarted { unit, why: state.told() }),
+        _ if matches!(verb, "start" | "restart") => Err(Error::NotStarted { unit, why: state.describe() }),
         _ => Err(Error::failed("systemctl", &output)),
     }
 }
@@ -273,7 +273,7 @@ mod tests {
         let states = parse(&format!("{FAILED}\n{RUNNING}\n{MISSING}\n{limited}\nStartLimit=lim.service\n")).unwrap();
         let [refused, running, missing, given_up] = states.as_slice() else { panic!("{states:?}") };
         assert!(refused.refused_its_config() && !refused.is_running() && !refused.hit_start_limit);
-        assert_eq!(refused.told(), "exit-code, exit status 78");
+        assert_eq!(refused.describe(), "exit-code, exit status 78");
         assert!(running.is_running() && running.is_enabled);
         assert_eq!((running.main_pid, running.restarts, running.memory), (Some(32), 2, Some(7340032)));
         assert_eq!(running.since.map(|at| at.as_second()), Some(1794720777));

@@ -36,7 +36,7 @@ on_hosts! {
         let Freed::Held { by, verdict } = freed else { panic!("{freed:?}") };
         assert_eq!((verdict, by.user.as_str(), by.unit.as_deref()), (Verdict::Stranger, "root", Some(stranger.as_str())));
         assert_eq!(Some(by.pid), systemd::state(&host, &stranger).await.unwrap().main_pid);
-        assert!(by.told().contains("nginx -m http.server"), "{}", by.told());
+        assert!(by.describe().contains("nginx -m http.server"), "{}", by.describe());
         assert!(systemd::state(&host, &stranger).await.unwrap().is_running());
         super::systemd::remove(&host, &stranger).await;
     }
@@ -84,7 +84,7 @@ on_hosts! {
         let found = ports::look(&host, port).await.unwrap();
         let [owner] = found.owners.as_slice() else { panic!("{found:?}") };
         assert_eq!((owner.command[0].as_str(), found.addresses.as_slice()), (title, ["127.0.0.1".to_owned()].as_slice()));
-        assert!(!owner.told().contains('\n'));
+        assert!(!owner.describe().contains('\n'));
         host.succeed(&Command::new("kill").arg(owner.pid.to_string())).await.unwrap();
     }
 }

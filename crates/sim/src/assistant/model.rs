@@ -46,14 +46,14 @@ impl Model {
         let answer = sender.send_request(request).await.map_err(|e| e.to_string())?;
         let status = answer.status();
         let bytes = answer.into_body().collect().await.map_err(|e| e.to_string())?.to_bytes();
-        let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let text = told["choices"][0]["message"]["content"].as_str();
-        let used = |name: &str| told["usage"][name].as_i64().unwrap_or(0);
+        let reply: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let text = reply["choices"][0]["message"]["content"].as_str();
+        let used = |name: &str| reply["usage"][name].as_i64().unwrap_or(0);
         let (input, output) = (used("prompt_tokens"), used("completion_tokens"));
         // It knows no prices: what it takes a reply to cost is nothing.
         let usage = json!({"input": input, "output": output, "totalTokens": input + output, "cacheRead": 0, "cacheWrite": 0,
             "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
         text.map(|text| (text.to_owned(), usage))
-            .ok_or_else(|| format!("{status} {}", told["error"]["message"].as_str().unwrap_or_default()))
+            .ok_or_else(|| format!("{status} {}", reply["error"]["message"].as_str().unwrap_or_default()))
     }
 }

@@ -65,9 +65,9 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
     };
     answer.unwrap_or_else(|| {
         // A script is known by its first lines.
-        let told: String = words.join(" ").chars().take(200).collect();
+        let text: String = words.join(" ").chars().take(200).collect();
         let why = format!("sh: {}: not found", words.first().copied().unwrap_or_default());
-        machine.lock().unknown.push(told);
+        machine.lock().unknown.push(text);
         Answer::failed(127, &why)
     })
 }

@@ -129,7 +129,7 @@ impl Machine {
                 state.restarts(unit, restarts);
                 state.fail(unit, (1, 1), "exit-code");
             }
-            state.told(unit, Entry::systemd(format!("{unit}: Start request repeated too quickly."), ""));
+            state.record(unit, Entry::systemd(format!("{unit}: Start request repeated too quickly."), ""));
             if let Some(unit) = state.units.get_mut(unit) {
                 (unit.restarts, unit.given_up) = (TRIES, true);
             }

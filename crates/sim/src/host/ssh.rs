@@ -151,7 +151,7 @@ async fn follow(
 ) {
     write.data_bytes(MARK).await.ok();
     let gone = async { while !matches!(read.wait().await, Some(ChannelMsg::Eof | ChannelMsg::Close) | None) {} };
-    let told = async {
+    let stopping = async {
         loop {
             let mut news = std::pin::pin!(machine.news.notified());
             news.as_mut().enable();
@@ -165,7 +165,7 @@ async fn follow(
     };
     tokio::select! {
         () = gone => {}
-        () = told => {}
+        () = stopping => {}
     }
     write.exit_status(0).await.ok();
     write.eof().await.ok();

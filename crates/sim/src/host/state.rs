@@ -146,15 +146,15 @@ impl State {
         Some(gateway)
     }
 
-    pub fn told(&mut self, unit: &str, entry: Entry) {
+    pub fn record(&mut self, unit: &str, entry: Entry) {
         let (number, at) = (self.next(), self.now());
         self.units.entry(unit.to_owned()).or_default().journal.push(Entry { number, at, ..entry });
     }
 
     /// systemd starts it again by itself.
     pub fn restarts(&mut self, unit: &str, restarts: u32) {
-        let told = format!("{unit}: Scheduled restart job, restart counter is at {restarts}.");
-        self.told(unit, Entry::systemd(told, RESTARTED).with("N_RESTARTS", restarts.to_string()));
+        let message = format!("{unit}: Scheduled restart job, restart counter is at {restarts}.");
+        self.record(unit, Entry::systemd(message, RESTARTED).with("N_RESTARTS", restarts.to_string()));
     }
 
     /// A line of a running gateway: in its log file, and on its console.
@@ -173,7 +173,7 @@ impl State {
             });
             self.files.append(&file, format!("{line}\n").as_bytes(), &user);
         }
-        self.told(unit, Entry::said(pid, format!("{time} [{subsystem}] {message}")));
+        self.record(unit, Entry::said(pid, format!("{time} [{subsystem}] {message}")));
     }
 
     /// Starts a unit; false where there is none, or systemd has given it up.
@@ -183,12 +183,12 @@ impl State {
             return true;
         }
         if self.units.get(name).is_some_and(|unit| unit.given_up) {
-            self.told(name, Entry::systemd(format!("{name}: Start request repeated too quickly."), ""));
+            self.record(name, Entry::systemd(format!("{name}: Start request repeated too quickly."), ""));
             return false;
         }
         let pid = self.next() as u32;
         let (started_us, described) = (self.uptime().as_micros() as u64, service.description.clone());
-        self.told(name, Entry::systemd(format!("Started {name} - {described}."), STARTED));
+        self.record(name, Entry::systemd(format!("Started {name} - {described}."), STARTED));
         let config = self.files.file(&service.config_path);
         let wrong = issues(config);
         let document: Value = config.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
@@ -201,9 +201,9 @@ impl State {
                 ),
                 false => format!("Gateway failed to start: Invalid config at {}:", service.config_path),
             };
-            self.told(name, Entry::said(pid, first));
+            self.record(name, Entry::said(pid, first));
             for (path, message) in wrong {
-                self.told(name, Entry::said(pid, format!("{path}: {message}")));
+                self.record(name, Entry::said(pid, format!("{path}: {message}")));
             }
             self.fail(name, (1, 78), "exit-code");
             return true;
@@ -243,8 +243,8 @@ impl State {
     }
 
     fn log_end(&mut self, name: &str) {
-        self.told(name, Entry::systemd(format!("{name}: Deactivated successfully."), ""));
-        self.told(name, Entry::systemd(format!("Stopped {name}."), STOPPED));
+        self.record(name, Entry::systemd(format!("{name}: Deactivated successfully."), ""));
+        self.record(name, Entry::systemd(format!("Stopped {name}."), STOPPED));
         let now = self.now();
         if let Some(unit) = self.units.get_mut(name) {
             (unit.life, unit.exit, unit.result, unit.since) = (Life::Dead, (1, 0), "success", now);
@@ -270,9 +270,9 @@ impl State {
         let (code, status) = if exit.0 == 1 { ("exited", exit.1.to_string()) } else { ("killed", "KILL".to_owned()) };
         let ended = format!("{name}: Main process exited, code={code}, status={status}");
         let ended = Entry::systemd(ended, EXITED).with("COMMAND", "ExecStart").with("EXIT_CODE", code);
-        self.told(name, ended.with("EXIT_STATUS", status));
+        self.record(name, ended.with("EXIT_STATUS", status));
         let failed = Entry::systemd(format!("{name}: Failed with result '{result}'."), FAILED);
-        self.told(name, failed.with("UNIT_RESULT", result));
+        self.record(name, failed.with("UNIT_RESULT", result));
         let now = self.now();
         let unit = self.units.entry(name.to_owned()).or_default();
         (unit.life, unit.exit, unit.result, unit.since) = (Life::Failed, exit, result, now);

@@ -211,7 +211,7 @@ impl Db {
                 On::Postgres(link)
             }
         };
-        Ok(Tx { on, told: vec![], notices: self.notices.clone(), days_pending: self.days_pending.clone() })
+        Ok(Tx { on, announced: vec![], notices: self.notices.clone(), days_pending: self.days_pending.clone() })
     }
 
     /// PostgreSQL's own pool, for listening.
@@ -277,7 +277,7 @@ fn is_busy(error: &dyn sqlx::error::DatabaseError) -> bool {
 pub struct Tx {
     on: On,
     /// What is told to this process once the transaction is committed.
-    told: Vec<Notice>,
+    announced: Vec<Notice>,
     notices: broadcast::Sender<Notice>,
     days_pending: Arc<AtomicBool>,
 }
@@ -349,7 +349,7 @@ impl Tx {
     /// Tells whoever listens, in every process, once this transaction is committed.
     pub async fn notify(&mut self, notice: Notice) -> Result<()> {
         match self.dialect() {
-            Dialect::Sqlite => self.told.push(notice),
+            Dialect::Sqlite => self.announced.push(notice),
             Dialect::Postgres => {
                 self.run("SELECT pg_notify(?, ?)", args![CHANNEL, notice.to_text()]).await?;
             }
@@ -362,7 +362,7 @@ impl Tx {
             On::Sqlite(t) => t.commit().await?,
             On::Postgres(link) => link.commit().await?,
         }
-        for notice in self.told {
+        for notice in self.announced {
             // Nobody listens: nobody needs to know.
             self.notices.send(notice).ok();
         }

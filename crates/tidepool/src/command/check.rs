@@ -33,7 +33,7 @@ enum State {
 struct Row {
     part: &'static str,
     state: State,
-    told: String,
+    detail: String,
 }
 
 /// The table as it grows.
@@ -41,27 +41,27 @@ struct Row {
 struct Table(Vec<Row>);
 
 impl Table {
-    fn good(&mut self, part: &'static str, told: impl Into<String>) {
-        self.0.push(Row { part, state: State::Good, told: told.into() });
+    fn good(&mut self, part: &'static str, detail: impl Into<String>) {
+        self.0.push(Row { part, state: State::Good, detail: detail.into() });
     }
 
-    fn warn(&mut self, part: &'static str, told: impl Into<String>) {
-        self.0.push(Row { part, state: State::Warning, told: told.into() });
+    fn warn(&mut self, part: &'static str, detail: impl Into<String>) {
+        self.0.push(Row { part, state: State::Warning, detail: detail.into() });
     }
 
-    fn bad(&mut self, part: &'static str, told: impl Into<String>) {
-        self.0.push(Row { part, state: State::Bad, told: told.into() });
+    fn bad(&mut self, part: &'static str, detail: impl Into<String>) {
+        self.0.push(Row { part, state: State::Bad, detail: detail.into() });
     }
 
     fn print(&self) -> ExitCode {
         let width = self.0.iter().map(|r| r.part.len()).max().unwrap_or(0);
-        for Row { part, state, told } in &self.0 {
+        for Row { part, state, detail } in &self.0 {
             let word = match state {
                 State::Good => "ok  ",
                 State::Warning => "warn",
                 State::Bad => "FAIL",
             };
-            println!("{part:width$}  {word}  {told}");
+            println!("{part:width$}  {word}  {detail}");
         }
         let failed = self.0.iter().any(|r| matches!(r.state, State::Bad));
         if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -93,20 +93,20 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
     provider("employee SSO", config.employee.oidc.as_ref(), &mut table).await?;
     let newcomers = &config.employee.newcomers;
     if config.employee.oidc.is_some() && newcomers.welcome && newcomers.domains.is_empty() {
-        let told = "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS";
-        table.warn("employee SSO", told);
+        let message = "accounts are made for every e-mail domain: set TIDEPOOL_EMPLOYEE_OIDC_DOMAINS";
+        table.warn("employee SSO", message);
     }
     provider("admin SSO", config.admin.oidc.as_ref(), &mut table).await?;
     let newcomers = &config.admin.newcomers;
     if config.admin.oidc.is_some() && newcomers.welcome && newcomers.domains.is_empty() && newcomers.claim.is_none() {
-        let told = "no administrator is made: set TIDEPOOL_ADMIN_OIDC_DOMAINS or TIDEPOOL_ADMIN_OIDC_CLAIM";
-        table.warn("admin SSO", told);
+        let message = "no administrator is made: set TIDEPOOL_ADMIN_OIDC_DOMAINS or TIDEPOOL_ADMIN_OIDC_CLAIM";
+        table.warn("admin SSO", message);
     }
     if let Some(proxy) = &config.proxy {
         let part = "identity proxy";
         match Jwks::new(proxy.jwks_url.clone(), remote::http::client()?).reachable().await {
             Ok(keys) => table.good(part, format!("{keys} keys")),
-            Err(error) => table.bad(part, crate::told(&error)),
+            Err(error) => table.bad(part, crate::shown(&error)),
         }
         if proxy.audience.is_none() {
             table.warn(part, "its tokens are taken for any audience: set TIDEPOOL_VERIFY_AUDIENCE");
@@ -129,12 +129,12 @@ async fn windows(config: &Config, table: &mut Table) -> Result<()> {
     }
     let (listen, host) = (embed.listen, embed.url.host());
     if embed.origins == Origins::Shared {
-        let told = format!(
+        let message = format!(
             "{listen} as {}: all instances share this origin and its storage; with wildcard DNS and TLS set \
              TIDEPOOL_EMBED_URL=https://*.… (docs/proxy.md)",
             embed.url.origin()
         );
-        table.warn(part, told);
+        table.warn(part, message);
         return Ok(());
     }
     let url = embed.url.join("/").replacen("://", "://tidepool-check.", 1);
@@ -156,13 +156,13 @@ async fn windows(config: &Config, table: &mut Table) -> Result<()> {
             table.good(part, format!("{listen} as {all}, which leads here"));
         }
         Ok(answer) => {
-            let told = format!(
+            let message = format!(
                 "{all} leads somewhere else (status {}), or tidepool does not run yet",
                 answer.status().as_u16()
             );
-            table.warn(part, told);
+            table.warn(part, message);
         }
-        Err(error) => table.warn(part, crate::told(&remote::http::failed(&all, &error))),
+        Err(error) => table.warn(part, crate::shown(&remote::http::failed(&all, &error))),
     }
     Ok(())
 }
@@ -193,9 +193,9 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     match version {
         Some(version) if version == known => table.good("database", format!("{kind}, schema version {version}")),
         Some(version) if version > known => {
-            let told =
+            let message =
                 format!("{kind}, schema version {version} of a newer release, which this one ({known}) can work with");
-            table.good("database", told);
+            table.good("database", message);
         }
         Some(version) => {
             table.warn("database", format!("{kind}, schema version {version}; the next start brings it to {known}"));
@@ -207,11 +207,11 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     }
     clock(&db, table).await?;
     if let Some(days) = store::usage::zone_of_days(&db).await?.filter(|days| days != config.zone.name()) {
-        let told = format!(
+        let message = format!(
             "days are of {days}: with {} they are rebuilt at the next start, once no process has another zone",
             config.zone.name()
         );
-        table.warn("zone", told);
+        table.warn("zone", message);
     }
     match Keys::existing(config)? {
         Some(keys) => {
@@ -220,7 +220,7 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
                 if !key_check::is(&db, key).await? {
                     fit = false;
                     let error = keys.explained(store::Error::OtherKey(key.setting));
-                    table.bad("keys", crate::told(&error));
+                    table.bad("keys", crate::shown(&error));
                 }
             }
             if fit {
@@ -269,14 +269,14 @@ async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) 
         host.close().await;
         contact.map(drop)
     });
-    let told: Vec<Result<()>> = stream::iter(contacts).buffered(AT_ONCE).collect().await;
+    let results: Vec<Result<()>> = stream::iter(contacts).buffered(AT_ONCE).collect().await;
     let names = all.iter().map(|server| format!("{} ({})", server.name, server.host));
-    for (name, told) in names.zip(&told) {
-        if let Err(error) = told {
-            table.bad(part, format!("{name}: {}", crate::told(error)));
+    for (name, results) in names.zip(&results) {
+        if let Err(error) = results {
+            table.bad(part, format!("{name}: {}", crate::shown(error)));
         }
     }
-    match told.iter().filter(|told| told.is_ok()).count() {
+    match results.iter().filter(|results| results.is_ok()).count() {
         0 => {}
         good => table.good(part, format!("{good} of {} answer", all.len())),
     }
@@ -291,8 +291,9 @@ fn providers(settings: &provider::Settings, table: &mut Table) {
     match (named.is_empty(), settings.echo) {
         (false, false) => table.good(part, named.join(", ")),
         (_, true) => {
-            let told = format!("{} echo: models without a provider's key are answered by repeating", named.join(", "));
-            table.warn(part, told.trim_start());
+            let message =
+                format!("{} echo: models without a provider's key are answered by repeating", named.join(", "));
+            table.warn(part, message.trim_start());
         }
         (true, false) => table.warn(part, "none has a key: set TIDEPOOL_PROVIDER_…_KEY"),
     }
@@ -318,12 +319,12 @@ async fn llm_gateway(config: &Config, table: &mut Table) -> Result<()> {
         false => table.bad(part, format!("{} at {}: {}", kind.name, gateway.url, health.detail)),
     }
     if let Some(per_usd) = health.per_usd.filter(|p| *p != base::PerUsd::USUAL) {
-        let told = format!("it counts {} units to the dollar: its rows are scaled to 500000", per_usd.get());
-        table.warn(part, told);
+        let message = format!("it counts {} units to the dollar: its rows are scaled to 500000", per_usd.get());
+        table.warn(part, message);
     }
     match adapter.keys().await {
         Ok(keys) => table.good("gateway keys", format!("the management token works; {} keys", keys.len())),
-        Err(error) => table.bad("gateway keys", crate::told(&error)),
+        Err(error) => table.bad("gateway keys", crate::shown(&error)),
     }
     let part = "gateway log";
     let log = match LogKind::find(kind.name) {
@@ -348,7 +349,7 @@ async fn provider(part: &'static str, config: Option<&sso::Config>, table: &mut 
     };
     match Provider::new(config.clone())?.reachable().await {
         Ok(()) => table.good(part, "the provider answers"),
-        Err(error) => table.bad(part, crate::told(&error)),
+        Err(error) => table.bad(part, crate::shown(&error)),
     }
     Ok(())
 }

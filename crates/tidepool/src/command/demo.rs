@@ -33,11 +33,11 @@ pub async fn run(mut values: Values) -> Result<()> {
     let fleet = Fleet::start().await?;
     sample::company(&opened.app, &fleet).await?;
     let running = Running::start(&config, opened).await?;
-    let mut told = pin!(end.told());
+    let mut stopping = pin!(end.requested());
     println!("three simulated servers are being prepared…");
     tokio::select! {
         settled = fleet.settle(&running.app) => settled?,
-        () = &mut told => {
+        () = &mut stopping => {
             running.stop().await;
             return Ok(());
         }
@@ -55,7 +55,7 @@ pub async fn run(mut values: Values) -> Result<()> {
     println!("API docs        {}", config.admin.public_url.join("/api/v1/docs"));
     println!("The servers are simulated, with twelve assistants. One of them ran out of memory: restart it.");
     println!("Ctrl-C ends the demo and removes its data.");
-    told.await;
+    stopping.await;
     running.stop().await;
     Ok(())
 }

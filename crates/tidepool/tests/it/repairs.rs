@@ -56,7 +56,7 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
     ground.sh("systemctl restart \"openclaw-$1\"", &[&id(7)]).await;
     // Everything before this is read and done with.
     let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
-    assert!(scanned.begun.is_empty() && scanned.told.is_empty(), "{scanned:?}");
+    assert!(scanned.begun.is_empty() && scanned.alerted.is_empty(), "{scanned:?}");
 
     // 1: the provider's key is gone.
     edit(&ground, &id(1), "del c['models']['providers']['tidepool']['apiKey']").await;
@@ -165,7 +165,7 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
 
     // What was read is not read again: a second scan begins nothing, and ends the rate limit.
     let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
-    assert!(scanned.begun.is_empty() && scanned.told.is_empty(), "{scanned:?}");
+    assert!(scanned.begun.is_empty() && scanned.alerted.is_empty(), "{scanned:?}");
     assert_eq!(ground.show(&id(8)).await["health_status"], "healthy");
     // Out of memory stays, although systemd has started it anew; not when somebody did so since.
     let open = async |what: &str| {
@@ -223,7 +223,7 @@ async fn words_of_a_chat_reply_repair_nothing() {
     )
     .await;
     let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
-    assert!(scanned.begun.is_empty() && scanned.told.is_empty(), "{scanned:?}");
+    assert!(scanned.begun.is_empty() && scanned.alerted.is_empty(), "{scanned:?}");
     assert_eq!(ground.config(&id).await, before);
     assert_eq!(ground.main_pid(&id).await, pid);
     ground.end().await;

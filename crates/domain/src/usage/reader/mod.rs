@@ -202,14 +202,14 @@ impl Inner {
             return Ok(worth);
         }
         let health = self.gateway.health().await;
-        let told = match health.per_usd {
+        let per_usd = match health.per_usd {
             Some(worth) => Some(worth),
             None if health.ok && health.detail.is_empty() => Some(PerUsd::USUAL),
             // It does not answer: what it said before still holds.
             None => kept.map(|(worth, _)| worth),
         };
         let why = || Error::new(Kind::Unavailable, "the gateway does not say what its units are worth");
-        let worth = told.ok_or_else(|| why().with_operator(health.detail))?;
+        let worth = per_usd.ok_or_else(|| why().with_operator(health.detail))?;
         *kept = Some((worth, self.clock.instant()));
         Ok(worth)
     }

@@ -52,13 +52,13 @@ pub async fn run(values: &Values) -> Result<()> {
                 }
             }
             let best: Vec<Measured> = best.into_iter().flatten().collect();
-            told(*connections, stream, &best);
+            print(*connections, stream, &best);
         }
     }
     Ok(())
 }
 
-fn told(connections: usize, stream: bool, best: &[Measured]) {
+fn print(connections: usize, stream: bool, best: &[Measured]) {
     let [direct, gateway, rest @ ..] = best else { return };
     let what = if stream { "stream" } else { "whole" };
     let shown = |m: &Measured| format!("{:.0}/s, p50 {}, p99 {}", m.rate, super::millis(m.p50), super::millis(m.p99));

@@ -48,7 +48,7 @@ pub async fn run(values: &Values) -> Result<()> {
 
     let straight = Way::Straight(hosts.straight);
     let floor = talk(open_all(&straight, &seats).await?, &seats, STRAIGHT).await;
-    told("straight", &floor, STRAIGHT, String::new());
+    print("straight", &floor, STRAIGHT, String::new());
 
     let listen = super::start::free_address()?;
     let settings = [("TIDEPOOL_ROLES", "employee".to_owned()), ("TIDEPOOL_EMPLOYEE_LISTEN", listen.clone())];
@@ -65,7 +65,7 @@ pub async fn run(values: &Values) -> Result<()> {
     let added = (percentile(&reached.took, 0.99).as_secs_f64() - percentile(&floor.took, 0.99).as_secs_f64()) * 1e3;
     let share = spent.as_secs_f64() / RELAYED.as_secs_f64() * 100.0;
     let beside = format!("p99 {added:+.2} ms beside straight (goal 2 ms, none dropped); {share:.1} % of a core");
-    told("relay", &reached, RELAYED, beside);
+    print("relay", &reached, RELAYED, beside);
     report(
         "memory of a socket over the relay",
         format!("{each:.1} KiB, {later:.1} after {} s", RELAYED.as_secs()),
@@ -135,7 +135,7 @@ async fn talk(sockets: Vec<Socket>, seats: &[Seat], time: Duration) -> Talked {
     talked
 }
 
-fn told(way: &str, talked: &Talked, time: Duration, beside: String) {
+fn print(way: &str, talked: &Talked, time: Duration, beside: String) {
     let (p50, p99) = (percentile(&talked.took, 0.5), percentile(&talked.took, 0.99));
     report(
         &format!("{IDLE} idle, {TALKING} talking sockets, {way}"),
