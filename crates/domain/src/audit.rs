@@ -1,7 +1,5 @@
 //! The audit log: written inside the transaction of what it records, read, exported, and cleaned.
 
-use std::time::Duration;
-
 use base::csv_cell::formula_safe;
 use base::{Error, Page, Result, Sort, Zone};
 use jiff::SignedDuration;
@@ -168,20 +166,9 @@ pub fn csv_lines(zone: &Zone, entries: &[Entry]) -> Result<Vec<u8>> {
     out.into_inner().map_err(|e| Error::internal(e.error()))
 }
 
-/// Entries that one statement deletes, and the pause in which others get their turn: a first cleaning may find millions.
-const BATCH: i64 = 1000;
-const PAUSE: Duration = Duration::from_millis(10);
-
 /// Deletes what is older than the retention period; answers how much that was.
 pub async fn clean(app: &App) -> Result<u64> {
     let now = app.clock.now();
     let before = now - SignedDuration::from_hours(24 * app.audit_retention_days);
-    let mut gone = 0;
-    loop {
-        match audit::delete_before(&app.db, before, BATCH).await? {
-            0 => return Ok(gone),
-            some => gone += some,
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
+    Ok(audit::delete_before(&app.db, before).await?)
 }

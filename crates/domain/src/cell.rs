@@ -50,6 +50,9 @@ pub async fn confine_all(app: &App, by: &By, ids: &[InstanceId]) -> Result<Vec<T
         return Err(Error::field("instance_ids", format_args!("must name 1 to {MOST_AT_ONCE} instances")));
     }
     let mut tx = app.db.begin().await?;
+    // In the order of their ids, as everybody who holds several.
+    let mut ids: Vec<&InstanceId> = ids.iter().collect();
+    ids.sort_by_key(|id| id.as_str());
     let mut tasks = vec![];
     for id in ids {
         tasks.push(enqueue(app, &mut tx, by, id, Some(true)).await?);

@@ -129,7 +129,7 @@ fn name_of_authority(server: &Server) -> Result<String> {
 
 async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
     let id = ServerId::named(&server.id);
-    if server::pin(&app.db, &id, &key.to_string()).await? {
+    if server::pin(&app.db, server, &key.to_string()).await? {
         let how = match trust(server)? {
             Trust::Compared => "is the expected one, and pinned",
             _ => "was compared with nothing, and is pinned",
@@ -138,7 +138,12 @@ async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
         return audit::record_alone(app, &By::system(), Deed::info(Action::ServerAction, &server.id, &detail)).await;
     }
     // Somebody else was there at the same moment: what they saw counts.
-    let pinned = server::find(&app.db, &id).await?.ok_or(Kind::NotFound)?.host_key.parse::<HostKey>()?;
+    let found = server::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+    if found.host_key.is_empty() {
+        app.hosts.forget(&server.id);
+        return Err(Error::conflict("the server's address was changed at this moment: try again"));
+    }
+    let pinned = found.host_key.parse::<HostKey>()?;
     if pinned == *key {
         return Ok(());
     }

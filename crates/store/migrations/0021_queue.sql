@@ -23,8 +23,9 @@ CREATE UNIQUE INDEX task_coalesced ON task (coalesce_key) WHERE status = 'pendin
 -- Old tasks are deleted, but for those of items that are on an instance.
 CREATE INDEX install_task ON install (task_id);
 
--- A revocation beside a release marked the key of whoever came next. A foreign gateway hears of the correction, since the key is dirty.
-UPDATE gateway_key SET dirty = 1, user_revoked = CASE WHEN EXISTS (SELECT 1 FROM instance i JOIN users u ON u.id = i.assigned_user_id
+-- A revocation beside a release marked the key of whoever came next. A foreign gateway hears of the correction, since the key is
+-- dirty and has changed.
+UPDATE gateway_key SET dirty = 1, updated_at = updated_at + 1, user_revoked = CASE WHEN EXISTS (SELECT 1 FROM instance i JOIN users u ON u.id = i.assigned_user_id
     WHERE i.id = gateway_key.instance_id AND u.status = 'revoked') THEN 1 ELSE 0 END
 WHERE deleted_at IS NULL AND user_revoked <> CASE WHEN EXISTS (SELECT 1 FROM instance i JOIN users u ON u.id = i.assigned_user_id
     WHERE i.id = gateway_key.instance_id AND u.status = 'revoked') THEN 1 ELSE 0 END;

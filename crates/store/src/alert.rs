@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
 use crate::seal::{Place, Sealer};
-use crate::{Conn, Db, Result, Tx, args, record};
+use crate::{Conn, Db, Result, Tx, args, record, retention};
 
 record! {
     #[derive(Clone, Debug)]
@@ -144,6 +144,6 @@ pub async fn unhealthy(tx: &mut Tx) -> Result<i64> {
 
 /// Deletes alerts that were resolved before; and those that are open for so long that nobody means them any more.
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
-    db.run("DELETE FROM alert WHERE resolved_at < ? OR (resolved_at IS NULL AND created_at < ?)", args![before, before])
-        .await
+    let clause = "resolved_at < ? OR (resolved_at IS NULL AND created_at < ?)";
+    retention::delete(db, "alert", clause, args![before, before]).await
 }

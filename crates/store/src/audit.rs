@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
 use crate::search::{Depth, Found, Range};
-use crate::{Conn, Db, Result, args, record, word};
+use crate::{Conn, Db, Result, args, record, retention, word};
 
 word! {
     pub enum Level {
@@ -167,8 +167,6 @@ pub async fn after(db: &Db, filter: &AuditFilter, after: i64, limit: i64) -> Res
 }
 
 /// Deletes entries older than `before`, at most `limit` at once; answers how many went.
-pub async fn delete_before(db: &Db, before: Timestamp, limit: i64) -> Result<u64> {
-    let sql = "DELETE FROM audit_log WHERE id IN \
-        (SELECT id FROM audit_log WHERE created_at < ? ORDER BY created_at, id LIMIT ?)";
-    db.run(sql, args![before, limit]).await
+pub async fn delete_before(db: &Db, before: Timestamp) -> Result<u64> {
+    retention::delete(db, "audit_log", "created_at < ?", args![before]).await
 }

@@ -150,22 +150,30 @@ pub async fn list(db: &Db, text: Option<&str>, sort: Sort, page: Page) -> Result
     conditions.list(db, GatewayKey::COLUMNS, "gateway_key", sort, "id", page).await
 }
 
+/// The source of tasks that are made because the last one did not reach the gateway.
+pub const REMINDER: &str = "reminder";
+
 /// Keys that the gateway has not followed yet, whose change is not a `fresh` one (one of a time to come was written by a clock that was
-/// ahead), and for which no task of this type waits. A task's payload is the key's id between the two parts of `around`.
+/// ahead), and for which no task of this type waits, nor was one given up that `REMINDER` made within `recent`. A task's payload is the key's id
+/// between the two parts of `around`.
 pub async fn overdue(
     db: &Db,
     task: &str,
     around: (&str, &str),
     fresh: RangeInclusive<Timestamp>,
+    recent: RangeInclusive<Timestamp>,
     limit: i64,
 ) -> Result<Vec<GatewayKey>> {
     let sql = format!(
         "{} AND dirty = 1 AND (updated_at < ? OR updated_at > ?) AND NOT EXISTS (SELECT 1 FROM task t WHERE t.type = ? \
-         AND t.payload = ? || gateway_key.id || ? AND t.status IN ('pending', 'processing', 'failed')) \
+         AND t.payload = ? || gateway_key.id || ? AND (t.status IN ('pending', 'processing', 'failed') \
+         OR (t.status = 'dead' AND t.source = ? AND t.created_at BETWEEN ? AND ?))) \
          ORDER BY created_at, id LIMIT ?",
         select()
     );
-    db.all(&sql, args![*fresh.start(), *fresh.end(), task, around.0, around.1, limit]).await
+    let args =
+        args![*fresh.start(), *fresh.end(), task, around.0, around.1, REMINDER, *recent.start(), *recent.end(), limit];
+    db.all(&sql, args).await
 }
 
 record! {

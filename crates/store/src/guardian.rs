@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::conditions::Conditions;
 use crate::db::Record as _;
-use crate::{Db, Result, Tx, args, record, word};
+use crate::{Db, Result, Tx, args, record, retention, word};
 
 word! {
     pub enum Status {
@@ -113,5 +113,5 @@ pub async fn set_check(tx: &mut Tx, check: &Check) -> Result<()> {
 }
 
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
-    db.run("DELETE FROM guardian_event WHERE created_at < ?", args![before]).await
+    retention::delete(db, "guardian_event", "created_at < ?", args![before]).await
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::db::{Record as _, Value};
 use crate::instance::Health;
-use crate::{Db, Result, Tx, args, record};
+use crate::{Db, Result, Tx, args, record, retention};
 
 record! {
     #[derive(Clone, Debug)]
@@ -48,5 +48,5 @@ pub async fn last(db: &Db, instance: &InstanceId, most: usize) -> Result<Vec<Bea
 
 /// Deletes those from before: of instances that nobody checks any more.
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
-    db.run("DELETE FROM heartbeat WHERE created_at < ?", args![before]).await
+    retention::delete(db, "heartbeat", "created_at < ?", args![before]).await
 }

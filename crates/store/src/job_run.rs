@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
 use crate::lease::{Now, Term};
-use crate::{Conn, Db, Error, Result, Tx, args, record, word};
+use crate::{Conn, Db, Error, Result, Tx, args, record, retention, word};
 
 word! {
     pub enum Status {
@@ -137,9 +137,9 @@ pub async fn latest(db: &Db, job: &str) -> Result<Option<JobRun>> {
 
 /// Deletes what ended before; `only` narrows it to one job.
 pub async fn forget(db: &Db, before: Timestamp, only: Option<&str>) -> Result<u64> {
-    let sql = "DELETE FROM job_run WHERE created_at < ? AND status <> 'running' AND (job_name = ? OR ? = '')";
+    let clause = "created_at < ? AND status <> 'running' AND (job_name = ? OR ? = '')";
     let only = only.unwrap_or("");
-    db.run(sql, args![before, only, only]).await
+    retention::delete(db, "job_run", clause, args![before, only, only]).await
 }
 
 record! {

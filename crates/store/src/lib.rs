@@ -46,6 +46,7 @@ pub mod rekey;
 pub mod repair;
 pub mod replica;
 pub mod request_log;
+mod retention;
 pub mod row;
 pub mod seal;
 pub mod search;

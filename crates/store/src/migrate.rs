@@ -45,8 +45,21 @@ const APPLIED: &str = "SELECT v.version AS version, COALESCE(s.oldest, v.version
     LEFT JOIN schema_step s ON s.version = v.version \
     UNION SELECT version, oldest FROM schema_step";
 
+/// How often a migration that stood in the way of a process of an older release, and it in ours, is tried.
+const TRIES: usize = 5;
+
 /// Runs what is missing; returns the versions that were applied. Safe to run by several processes at once.
 pub async fn run(db: &Db) -> Result<Vec<i64>> {
+    for _ in 1..TRIES {
+        match run_once(db).await {
+            Err(error @ Error::Contended(_)) => tracing::warn!(%error, "the migration is tried again"),
+            other => return other,
+        }
+    }
+    run_once(db).await
+}
+
+async fn run_once(db: &Db) -> Result<Vec<i64>> {
     if let Some(done) = applied(db).await? {
         refuse_newer(&done)?;
         if STEPS.iter().all(|(version, ..)| has(&done, *version)) {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
-use crate::{Conn, Db, Error, Result, Tx, args, record, word};
+use crate::{Conn, Db, Error, Result, Tx, args, record, retention, word};
 
 word! {
     pub enum Status {
@@ -149,5 +149,5 @@ pub async fn tallies(db: &Db) -> Result<Vec<Tally>> {
 }
 
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
-    db.run("DELETE FROM repair WHERE created_at < ? AND status <> 'running'", args![before]).await
+    retention::delete(db, "repair", "created_at < ? AND status <> 'running'", args![before]).await
 }

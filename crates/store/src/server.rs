@@ -111,10 +111,11 @@ pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// Pins a server's own key, unless one is pinned already; answers whether it was pinned now.
-pub async fn pin(db: &Db, id: &ServerId, host_key: &str) -> Result<bool> {
-    let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key = ''";
-    Ok(db.run(sql, args![host_key, id.as_str()]).await? == 1)
+/// Pins a server's own key, unless one is pinned already, or its address is another by now; answers whether it was pinned now.
+pub async fn pin(db: &Db, server: &Server, host_key: &str) -> Result<bool> {
+    let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key = '' AND host = ? AND ssh_port = ? AND expected_host_key = ?";
+    let args = args![host_key, &server.id, &server.host, server.ssh_port, &server.expected_host_key];
+    Ok(db.run(sql, args).await? == 1)
 }
 
 /// Keeps the key that a certified server showed last; answers whether it is another than before.

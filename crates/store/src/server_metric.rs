@@ -4,7 +4,7 @@ use base::id::ServerId;
 use jiff::Timestamp;
 
 use crate::db::Record as _;
-use crate::{Conn, Db, Result, args, record};
+use crate::{Conn, Db, Result, args, record, retention};
 
 record! {
     #[derive(Clone, Debug)]
@@ -49,5 +49,5 @@ pub async fn averages(db: &Db, server: &ServerId, from: Timestamp, step_ms: i64)
 }
 
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
-    db.run("DELETE FROM server_metric WHERE created_at < ?", args![before]).await
+    retention::delete(db, "server_metric", "created_at < ?", args![before]).await
 }

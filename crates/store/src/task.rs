@@ -1,6 +1,8 @@
 //! The task queue's table. Every change of a task's state is one statement here that names the state it
 //! comes from, so that no two processes make the same move twice.
 
+use std::ops::RangeInclusive;
+
 use base::id::{InstanceId, TaskId};
 use base::{Listing, Page, Sort};
 use jiff::{SignedDuration, Timestamp};
@@ -8,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::conditions::Conditions;
 use crate::db::{Column, Number, Record as _, Row, Value};
 use crate::lease::{Now, Term};
-use crate::{Conn, Db, Error, Result, Tx, args, record, word};
+use crate::{Conn, Db, Dialect, Error, Result, Tx, args, record, word};
 
 word! {
     pub enum Status {
@@ -125,6 +127,10 @@ pub async fn set_after(tx: &mut Tx, id: &TaskId, after: &str) -> Result<()> {
     tx.run("UPDATE task SET after_id = ? WHERE id = ?", args![after, id.as_str()]).await.map(drop)
 }
 
+pub async fn set_priority(tx: &mut Tx, id: &TaskId, priority: Priority) -> Result<()> {
+    tx.run("UPDATE task SET priority = ? WHERE id = ?", args![priority, id.as_str()]).await.map(drop)
+}
+
 /// The waiting task of a key, held until the transaction ends: no worker begins it before, so it will see what is written here.
 pub async fn lock_waiting(tx: &mut Tx, coalesce_key: &str) -> Result<Option<Task>> {
     let lock = tx.dialect().for_update();
@@ -164,9 +170,9 @@ const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
 #[derive(Clone, Copy, Debug)]
 pub struct Due<'a> {
     pub types: &'a [&'a str],
-    /// None of a lower priority.
-    pub lowest: Priority,
-    /// None of these servers.
+    /// From the highest to the lowest.
+    pub priorities: &'a RangeInclusive<Priority>,
+    /// None of these servers, but for what security asks for.
     pub full: &'a [String],
     pub limit: usize,
 }
@@ -188,12 +194,12 @@ pub async fn lock_due(tx: &mut Tx, asked: Due<'_>, now: Timestamp) -> Result<Vec
         n => format!(" AND (t.priority = 0 OR t.server_id IS NULL OR t.server_id NOT IN ({}))", marks(n)),
     };
     let sql = format!(
-        "SELECT {} FROM task t WHERE t.status IN ('pending', 'failed') AND t.priority <= ? AND {DUE} \
+        "SELECT {} FROM task t WHERE t.status IN ('pending', 'failed') AND t.priority >= ? AND t.priority <= ? AND {DUE} \
          AND t.type IN ({}){has_room} AND {FREE} ORDER BY t.priority, t.next_attempt_at, t.id LIMIT ?{lock}",
         columns(),
         marks(asked.types.len())
     );
-    let mut args = args![asked.lowest, now, now + LONGEST_WAIT];
+    let mut args = args![*asked.priorities.start(), *asked.priorities.end(), now, now + LONGEST_WAIT];
     args.extend(asked.types.iter().map(|t| Value::from(*t)));
     args.extend(asked.full.iter().map(Value::from));
     args.extend(args![asked.limit]);
@@ -291,20 +297,26 @@ pub async fn give_back(tx: &mut Tx, held: &Held, now: Timestamp) -> Result<bool>
     Ok(tx.run(sql, args![now, now, &held.id, &held.worker, held.attempt]).await? == 1)
 }
 
-/// Whether a worker did not renew its lease.
-pub async fn any_abandoned(db: &Db, now: Now) -> Result<bool> {
-    let now = now.sql(db.dialect());
-    let sql = format!("SELECT COUNT(*) AS n FROM task WHERE status = 'processing' AND lease_until < {now}");
+/// A lease that is over; and one that lasts longer than any does, which was written by a clock that was ahead.
+fn over(now: Now, longest: SignedDuration, dialect: Dialect) -> String {
+    let now = now.sql(dialect);
+    format!("(lease_until < {now} OR lease_until > {now} + {})", longest.as_millis())
+}
+
+/// Whether a worker did not renew its lease. None is longer than `longest`.
+pub async fn any_abandoned(db: &Db, now: Now, longest: SignedDuration) -> Result<bool> {
+    let over = over(now, longest, db.dialect());
+    let sql = format!("SELECT COUNT(*) AS n FROM task WHERE status = 'processing' AND {over}");
     let number: Number = Conn::from(db).one(&sql, args![]).await?;
     Ok(number.n > 0)
 }
 
 /// Tasks whose worker did not renew its lease, held until the transaction ends.
-pub async fn lock_abandoned(tx: &mut Tx, now: Now, limit: usize) -> Result<Vec<Task>> {
+pub async fn lock_abandoned(tx: &mut Tx, now: Now, longest: SignedDuration, limit: usize) -> Result<Vec<Task>> {
     let sql = format!(
-        "SELECT {} FROM task WHERE status = 'processing' AND lease_until < {} ORDER BY lease_until LIMIT ?{}",
+        "SELECT {} FROM task WHERE status = 'processing' AND {} ORDER BY lease_until LIMIT ?{}",
         columns(),
-        now.sql(tx.dialect()),
+        over(now, longest, tx.dialect()),
         tx.dialect().skip_locked()
     );
     tx.all(&sql, args![limit]).await
@@ -454,7 +466,9 @@ const NEEDED: &str = "(t.type = 'clean_instance' AND (t.status <> 'done' OR NOT 
 /// Deletes tasks that ended so before that time, with their logs, in small transactions; answers how many.
 pub async fn forget(db: &Db, status: Status, before: Timestamp) -> Result<u64> {
     let some = format!(
-        "SELECT t.id AS id FROM task t WHERE t.status = ? AND t.updated_at < ? AND NOT ({NEEDED}) ORDER BY t.updated_at LIMIT ?"
+        "SELECT t.id AS id FROM task t WHERE t.status = ? AND t.updated_at < ? AND NOT ({NEEDED}) ORDER BY t.updated_at LIMIT ?{}",
+        // Nobody retries one of them while it goes.
+        db.dialect().skip_locked_of("t")
     );
     let mut gone = 0;
     loop {

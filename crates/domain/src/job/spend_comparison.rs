@@ -12,6 +12,9 @@ use crate::App;
 use crate::audit::{self, Action, By, Deed};
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
+    if app.db.days_pending() {
+        return Ok("not compared: the days are being rebuilt for another time zone".into());
+    }
     app.feed.pull().await;
     let corrected = usage::recount(&app.db).await?;
     if corrected > 0 {

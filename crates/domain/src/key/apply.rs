@@ -117,7 +117,7 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
     }
     gateway_key::update(&mut tx, &now).await?;
     if changed {
-        super::follow(app, &mut tx, &now, "changed meanwhile").await?;
+        super::follow(app, &mut tx, &now, Priority::Security, "changed meanwhile").await?;
     }
     tx.notify(Notice::new(Topic::Key, &key.id)).await?;
     tx.commit().await?;
@@ -153,7 +153,7 @@ pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
     }
     gateway_key::update(&mut tx, &now).await?;
     if now.dirty {
-        super::follow(app, &mut tx, &now, "key sync").await?;
+        super::follow(app, &mut tx, &now, Priority::People, "key sync").await?;
     }
     if let Some(instance) = &now.instance_id {
         super::tell_instance(app, &mut tx, instance, "key sync").await?;

@@ -24,7 +24,7 @@ use store::{Tx, gateway_key, instance, usage, user};
 
 use crate::App;
 use crate::audit::{self, Action, By, Deed};
-use crate::task;
+use crate::task::{self, Priority};
 
 /// The name of the platform's own key at the gateway, and what lists show in place of an instance for its calls.
 pub const PLATFORM: &str = "admin-token";
@@ -114,10 +114,11 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Lets the gateway follow our record: told to the embedded one, done by a task with a foreign one.
-async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, source: &str) -> Result<()> {
+/// Lets the gateway follow our record: the embedded one is notified, a foreign one is changed by a task. Of security is what takes an
+/// access away from somebody; quotas and reminders must not stand in its way.
+async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, source: &str) -> Result<()> {
     if !app.llm.embedded {
-        task::enqueue(app, tx, &ApplyKey { key_id: key.id.clone() }, source, None).await?;
+        task::enqueue_at(app, tx, priority, &ApplyKey { key_id: key.id.clone() }, source).await?;
     }
     Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
 }
@@ -135,7 +136,7 @@ async fn tell_instance(app: &App, tx: &mut Tx, instance: &str, source: &str) -> 
 /// A user was revoked, or is active again: the keys of their instances go with them.
 pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -> Result<()> {
     for key in gateway_key::mark_revoked(tx, user, revoked, app.clock.now()).await? {
-        follow(app, tx, &key, "user status").await?;
+        follow(app, tx, &key, Priority::Security, "user status").await?;
     }
     Ok(())
 }
@@ -144,7 +145,7 @@ pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -
 async fn follow_holder(app: &App, tx: &mut Tx, key: &GatewayKey, holder: &Holder, source: &str) -> Result<()> {
     let revoked = holder.status == user::Status::Revoked;
     if gateway_key::set_holder_flags(tx, &key.id, revoked, app.clock.now()).await? {
-        follow(app, tx, key, source).await?;
+        follow(app, tx, key, Priority::Security, source).await?;
     }
     Ok(())
 }
@@ -172,7 +173,7 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
         (key.rotate, key.dirty) = (true, true);
     }
     gateway_key::update(tx, &key).await?;
-    follow(app, tx, &key, source).await
+    follow(app, tx, &key, Priority::Security, source).await
 }
 
 /// The instance is gone for good: its key opens nothing any more, and nobody needs another.
@@ -180,5 +181,5 @@ pub async fn retire(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()>
     let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
     (key.status, key.rotate, key.dirty, key.updated_at) = (Status::Disabled, false, true, app.clock.now());
     gateway_key::update(tx, &key).await?;
-    follow(app, tx, &key, "instance deleted").await
+    follow(app, tx, &key, Priority::Security, "instance deleted").await
 }

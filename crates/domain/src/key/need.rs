@@ -1,7 +1,7 @@
 //! Keys that are made at first need.
 
 use base::id::InstanceId;
-use base::{Error, Result};
+use base::{Error, Kind, Result};
 use store::binding;
 use store::gateway_key::{self, GatewayKey, Status};
 use store::notice::{Notice, Topic};
@@ -77,6 +77,14 @@ pub(super) async fn make(
         Some(instance) => binding::lock_hands(&mut tx, instance).await?,
         None => None,
     };
+    if instance.is_some() && hands.is_none() {
+        // The instance was deleted meanwhile: nobody would ever switch this key off.
+        drop(tx);
+        if turn.is_some() {
+            app.llm.gateway.delete_key(&key.gateway_id).await?;
+        }
+        return Err(Kind::NotFound.into());
+    }
     match gateway_key::insert(&mut tx, &key, &app.sealer.hash(&value)).await {
         Ok(()) => {}
         Err(store::Error::Taken) => {

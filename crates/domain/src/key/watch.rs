@@ -11,7 +11,7 @@ use store::{Tx, binding};
 use tokio::sync::watch;
 
 use crate::App;
-use crate::task::Payload as _;
+use crate::task::{Payload as _, Priority};
 use crate::usage::spent;
 
 /// How often it is looked at.
@@ -45,6 +45,8 @@ pub async fn watch_once(app: &App, leads: &watch::Receiver<bool>) -> bool {
 
 /// A key that the gateway does not follow for so long gets another task: the last one may be dead.
 const OVERDUE: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+/// The next reminder after one that was given up: each of them is an alert.
+const AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 /// Reminders of one look. The next look makes the others.
 const REMINDERS: i64 = 200;
 
@@ -54,11 +56,11 @@ pub async fn remind(app: &App) -> Result<usize> {
     let payload = serde_json::to_string(&payload).map_err(base::Error::internal)?;
     let around = payload.split_once('?').unwrap_or_default();
     let now = app.clock.now();
-    let fresh = now - OVERDUE..=now + OVERDUE;
-    let overdue = gateway_key::overdue(&app.db, super::ApplyKey::TYPE, around, fresh, REMINDERS).await?;
+    let (fresh, recent) = (now - OVERDUE..=now + OVERDUE, now - AGAIN..=now + AGAIN);
+    let overdue = gateway_key::overdue(&app.db, super::ApplyKey::TYPE, around, fresh, recent, REMINDERS).await?;
     for key in &overdue {
         let mut tx = app.db.begin().await?;
-        super::follow(app, &mut tx, key, "reminder").await?;
+        super::follow(app, &mut tx, key, Priority::People, gateway_key::REMINDER).await?;
         tx.commit().await?;
     }
     Ok(overdue.len())
@@ -66,6 +68,10 @@ pub async fn remind(app: &App) -> Result<usize> {
 
 /// Looks once at every key that belongs to somebody; answers how many were switched.
 pub async fn look(app: &App) -> Result<usize> {
+    if app.db.days_pending() {
+        // Today's rows may still stand under another zone's day.
+        return Ok(0);
+    }
     app.feed.pull().await;
     let midnight = app.zone.midnight(app.clock.now());
     let mut spent_up: HashMap<String, bool> = HashMap::new();
@@ -93,7 +99,7 @@ pub async fn look(app: &App) -> Result<usize> {
         }
         (key.quota_spent, key.dirty, key.updated_at) = (over, true, app.clock.now());
         gateway_key::update(&mut tx, &key).await?;
-        super::follow(app, &mut tx, &key, "daily quota").await?;
+        super::follow(app, &mut tx, &key, Priority::People, "daily quota").await?;
         tx.commit().await?;
         switched += 1;
     }

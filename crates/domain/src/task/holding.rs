@@ -32,6 +32,11 @@ impl Holding {
         }
     }
 
+    /// Holds no more what this run was to do: it ended without saying how, and nobody will.
+    pub fn forget(&mut self, run: tokio::task::Id) {
+        self.0.retain(|_, (_, ours)| ours.id() != run);
+    }
+
     pub fn has(&self, held: &Held) -> bool {
         self.0.get(&held.id).is_some_and(|(ours, _)| ours == held)
     }

@@ -37,7 +37,7 @@ pub use of_instance::{
 };
 pub use prepare_server::PrepareServer;
 pub use provision_instance::NOT_MAIN;
-pub use queue::{TaskFilter, cancel, cancel_with, create, enqueue, list, log_of, retry, show};
+pub use queue::{TaskFilter, cancel, cancel_with, create, enqueue, enqueue_at, list, log_of, retry, show};
 pub use store::task::{Status, Task};
 pub use upgrade_instance::UpgradeInstance;
 pub use worker::{MOST_ATTEMPTS, Timing, Worker};

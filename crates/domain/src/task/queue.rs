@@ -11,7 +11,7 @@ use store::task_log::{self, Line};
 use store::{Tx, instance};
 
 use super::TYPES;
-use super::kind::{self, Checked, Payload, TaskType};
+use super::kind::{self, Checked, Payload, Priority, TaskType};
 use crate::App;
 use crate::alert;
 use crate::audit::{self, Action, By, Deed};
@@ -29,6 +29,18 @@ pub async fn enqueue<P: Payload>(
     let wanted = kind::NewTask::of(payload, tx).await?;
     let asked = Asked { source, operator: source, on_behalf_of };
     insert(app, tx, wanted, asked).await
+}
+
+/// The same with another priority than its type's. A waiting task that is joined becomes as urgent.
+pub async fn enqueue_at<P: Payload>(
+    app: &App,
+    tx: &mut Tx,
+    priority: Priority,
+    payload: &P,
+    source: &str,
+) -> Result<TaskId> {
+    let task = kind::NewTask { priority, ..kind::NewTask::of(payload, tx).await? };
+    insert(app, tx, task, Asked { source, operator: source, on_behalf_of: None }).await
 }
 
 /// A task that an administrator asks for by name.
@@ -107,7 +119,12 @@ async fn insert(app: &App, tx: &mut Tx, wanted: kind::NewTask, asked: Asked<'_>)
         if let Some(key) = &record.coalesce_key
             && let Some(waiting) = task::lock_waiting(tx, key).await?
         {
-            return Ok(TaskId::named(waiting.id));
+            let id = TaskId::named(waiting.id);
+            if record.priority < waiting.priority {
+                task::set_priority(tx, &id, record.priority).await?;
+                tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
+            }
+            return Ok(id);
         }
         if task::insert(tx, &record).await? {
             tx.notify(Notice::new(Topic::Task, id.as_str())).await?;

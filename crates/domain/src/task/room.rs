@@ -1,11 +1,13 @@
 //! How many tasks a worker takes: of each priority, so that what is less urgent never has all slots, and of each server, so that one
-//! that is sick, whose tasks take minutes, holds up nobody else.
+//! that is sick, whose tasks take minutes, holds up nobody else. Nor does a gateway that does not answer: tasks of security have slots of
+//! their own and at most half of the others.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use store::task::{Load, Priority};
 
-/// What tasks of security have beside all other slots: they never wait for one.
+/// The slots that tasks of security have for themselves, beside all others.
 const SECURITY: usize = 4;
 
 /// What a worker holds, and what it may still take.
@@ -29,33 +31,44 @@ impl Room {
         held.for_each(|priority| self.held[priority as usize] += 1);
     }
 
-    /// How many tasks of this priority and all lower ones may run together.
+    /// How many tasks of this priority and all lower ones may run together; of security, how many of it alone.
     fn most(&self, priority: Priority) -> usize {
         match priority {
-            Priority::Security => self.slots + SECURITY,
+            Priority::Security => SECURITY + self.slots / 2,
             Priority::People => self.slots,
             Priority::Fleet => self.slots - self.slots / 4,
             Priority::Background => (self.slots / 2).max(1),
         }
     }
 
-    fn has_room(&self, priority: Priority) -> bool {
-        self.left(priority) > 0
-    }
-
+    /// How many tasks of this priority may still be taken. What security holds beyond its own slots, it takes of all others.
     fn left(&self, priority: Priority) -> usize {
+        let security = self.held[Priority::Security as usize];
+        let beyond = security.saturating_sub(SECURITY);
+        let others: usize = self.held[Priority::People as usize..].iter().sum();
+        let free = self.slots.saturating_sub(others + beyond);
+        if priority == Priority::Security {
+            let own = SECURITY.saturating_sub(security);
+            return (own + free).min(self.most(priority).saturating_sub(security));
+        }
         let running: usize = self.held[priority as usize..].iter().sum();
-        self.most(priority).saturating_sub(running)
+        self.most(priority).saturating_sub(running).min(free)
     }
 
-    /// The lowest priority of which one more may run. Those above it have room, too: what a task takes, it takes of them all.
-    pub fn lowest(&self) -> Option<Priority> {
-        Priority::ALL.into_iter().take_while(|priority| self.has_room(*priority)).last()
+    /// The priorities of which one more may run, from the highest to the lowest; `None` when there is no room at all. Those between have
+    /// room, too: what a task takes, it takes of all above it but security.
+    pub fn open(&self) -> Option<RangeInclusive<Priority>> {
+        let others = Priority::ALL.into_iter().skip(1).take_while(|priority| self.left(*priority) > 0).last();
+        match (self.left(Priority::Security) > 0, others) {
+            (true, lowest) => Some(Priority::Security..=lowest.unwrap_or(Priority::Security)),
+            (false, Some(lowest)) => Some(Priority::People..=lowest),
+            (false, None) => None,
+        }
     }
 
     /// How many tasks are worth asking for.
     pub fn limit(&self) -> usize {
-        self.left(Priority::Security)
+        self.left(Priority::Security) + self.left(Priority::People)
     }
 
     /// Says what runs at each of how many servers. A server's share is its part of the slots, but no less than a quarter of them;
@@ -76,7 +89,7 @@ impl Room {
 
     /// Whether one more may run; then it counts.
     pub fn take(&mut self, priority: Priority, server: Option<&str>) -> bool {
-        if self.lowest().is_none_or(|lowest| priority > lowest) {
+        if self.open().is_none_or(|open| !open.contains(&priority)) {
             return false;
         }
         if let Some(server) = server {
@@ -105,12 +118,23 @@ mod tests {
         let mut room = Room::new(16);
         let taken: Vec<usize> = Priority::ALL.into_iter().rev().map(|priority| fill(&mut room, priority)).collect();
         assert_eq!(taken, [8, 4, 4, 4], "background, fleet, people, security");
-        assert_eq!((room.lowest(), room.limit()), (None, 0));
+        assert_eq!((room.open(), room.limit()), (None, 0));
         room.hold([Priority::People; 16].into_iter());
-        assert_eq!(room.lowest(), Some(Priority::Security), "people have every slot, and security its own");
+        let security = Priority::Security..=Priority::Security;
+        assert_eq!(room.open(), Some(security), "people have every slot, and security its own");
         let mut one = Room::new(1);
-        assert_eq!(one.lowest(), Some(Priority::Background), "a single slot is everybody's");
+        assert_eq!(one.open(), Some(Priority::Security..=Priority::Background), "a single slot is everybody's");
         assert_eq!((fill(&mut one, Priority::Background), fill(&mut one, Priority::Security)), (1, 4));
+    }
+
+    #[test]
+    fn security_leaves_slots_for_the_others() {
+        let mut room = Room::new(16);
+        assert_eq!(fill(&mut room, Priority::Security), 12, "its own four, and half of the others");
+        assert_eq!(room.open(), Some(Priority::People..=Priority::Background));
+        assert_eq!((fill(&mut room, Priority::Background), fill(&mut room, Priority::People)), (8, 0));
+        room.hold([Priority::Security; 12].into_iter());
+        assert_eq!(fill(&mut room, Priority::People), 8);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! could not renew in time abandons its tasks before anybody else may take them.
 
 use std::any::Any;
+use std::ops::RangeInclusive;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,6 +65,9 @@ impl Default for Timing {
     }
 }
 
+/// Four times the lease of a worker, or this, is longer than any lease.
+const LONGEST_LEASE: Duration = Duration::from_secs(600);
+
 pub struct Worker {
     app: Arc<App>,
     types: &'static [TaskType],
@@ -119,7 +123,7 @@ impl Worker {
                     vec![]
                 }
             };
-            let busy = !claimed.is_empty() && room.lowest().is_some();
+            let busy = !claimed.is_empty() && room.open().is_some();
             for (task, hold) in claimed {
                 let run = running.spawn(self.start(task, hold.clone(), renewal.clone(), asked));
                 held.add(hold, run);
@@ -137,7 +141,7 @@ impl Worker {
                 _ = tokio::time::sleep(wait) => {}
                 () = noticed(&mut notices) => {}
                 Some(ended) = running.join_next() => {
-                    keep(ended, &mut unwritten);
+                    keep(ended, &mut unwritten, &mut held);
                     self.finished(&mut unwritten, &mut running, &mut held).await;
                 }
                 _ = renew.tick() => self.renew(&mut held, &renewed).await,
@@ -161,7 +165,7 @@ impl Worker {
         while !held.is_empty() {
             tokio::select! {
                 Some(ended) = running.join_next() => {
-                    keep(ended, &mut unwritten);
+                    keep(ended, &mut unwritten, &mut held);
                     self.finished(&mut unwritten, &mut running, &mut held).await;
                 }
                 _ = renew.tick() => self.renew(&mut held, renewed).await,
@@ -203,13 +207,13 @@ impl Worker {
 
     /// Takes as many due tasks as there is room for.
     async fn claim(&self, handled: &[&str], room: &mut Room) -> Result<Vec<(Task, Held)>> {
-        let Some(lowest) = room.lowest().filter(|_| !handled.is_empty()) else { return Ok(vec![]) };
+        let Some(priorities) = room.open().filter(|_| !handled.is_empty()) else { return Ok(vec![]) };
         let (before, limit) = (room.clone(), room.limit());
-        match self.claim_some(handled, room, lowest, limit).await {
+        match self.claim_some(handled, room, &priorities, limit).await {
             // Two workers began two tasks of one instance at one moment: one of them loses and looks again.
             Err(store::Error::Taken) => {
                 *room = before.clone();
-                match self.claim_some(handled, room, lowest, 1).await {
+                match self.claim_some(handled, room, &priorities, 1).await {
                     Err(store::Error::Taken) => {
                         *room = before;
                         Ok(vec![])
@@ -225,12 +229,12 @@ impl Worker {
         &self,
         handled: &[&str],
         room: &mut Room,
-        lowest: Priority,
+        priorities: &RangeInclusive<Priority>,
         limit: usize,
     ) -> store::Result<Vec<(Task, Held)>> {
         let now = self.app.clock.now();
         let mut tx = self.app.db.begin().await?;
-        let asked = |full| task::Due { types: handled, lowest, full, limit };
+        let asked = |full| task::Due { types: handled, priorities, full, limit };
         let mut due = task::lock_due(&mut tx, asked(&[]), now).await?;
         if due.iter().any(|task| task.server_id.is_some()) {
             let servers = server::count(&mut tx).await?;
@@ -260,11 +264,13 @@ impl Worker {
     async fn take_up_abandoned(&self, held: &Holding) -> Result<()> {
         let now = Now::of(&self.app.clock);
         // Looked for without the writer's lock: there is almost never one.
-        if !task::any_abandoned(&self.app.db, now).await? {
+        // One that lasts for longer was written by a clock that was ahead.
+        let longest = signed(LONGEST_LEASE.max(self.timing.lease * 4));
+        if !task::any_abandoned(&self.app.db, now, longest).await? {
             return Ok(());
         }
         let mut tx = self.app.db.begin().await?;
-        for task in task::lock_abandoned(&mut tx, now, 100).await? {
+        for task in task::lock_abandoned(&mut tx, now, longest, 100).await? {
             let worker = task.worker.clone().unwrap_or_default();
             let hold = Held { id: task.id.clone(), worker, attempt: task.attempts, priority: task.priority };
             if held.has(&hold) {
@@ -327,7 +333,7 @@ impl Worker {
     /// now stays held, and is tried again.
     async fn finished(&self, unwritten: &mut Vec<Ended>, running: &mut JoinSet<Ended>, held: &mut Holding) {
         while let Some(ended) = running.try_join_next() {
-            keep(ended, unwritten);
+            keep(ended, unwritten, held);
         }
         let all = std::mem::take(unwritten);
         if self.write(&all).await.is_ok() {
@@ -408,12 +414,15 @@ impl Worker {
 }
 
 /// Puts a task that ended beside the others whose outcome is to be written.
-fn keep(ended: Result<Ended, tokio::task::JoinError>, unwritten: &mut Vec<Ended>) {
+fn keep(ended: Result<Ended, tokio::task::JoinError>, unwritten: &mut Vec<Ended>, held: &mut Holding) {
     match ended {
         Ok(ended) => unwritten.push(ended),
         // Abandoned by us, and no longer ours to say anything about.
         Err(error) if error.is_cancelled() => {}
-        Err(error) => tracing::error!(%error, "a task's keeper ended; its lease will run out"),
+        Err(error) => {
+            tracing::error!(%error, "a task's keeper ended; its lease will run out");
+            held.forget(error.id());
+        }
     }
 }
 

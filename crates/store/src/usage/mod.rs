@@ -248,6 +248,15 @@ pub async fn of_token(
             *groups.entry((group.date, group.model, group.provider)).or_default() += group.sums;
         }
     }
+    let rows = format!(
+        "SELECT MIN(created_at) AS at, model, provider, {ROW_TOTALS} FROM request_log \
+         WHERE token_name = ? AND created_at >= ? AND created_at < ? GROUP BY model, provider"
+    );
+    // What is taken off is read before what it is taken off from: rows that are added meanwhile make it more, never less.
+    let mut less = vec![];
+    for (from, to) in cut.less {
+        less.extend(conn.again().all::<SlotRow>(&rows, args![token, from, to]).await?);
+    }
     let mut parts = vec![];
     for (from, to) in cut.slots {
         let sql = format!(
@@ -256,16 +265,8 @@ pub async fn of_token(
         );
         parts.extend(conn.again().all::<SlotRow>(&sql, args![token, from, to]).await?);
     }
-    let rows = format!(
-        "SELECT MIN(created_at) AS at, model, provider, {ROW_TOTALS} FROM request_log \
-         WHERE token_name = ? AND created_at >= ? AND created_at < ? GROUP BY model, provider"
-    );
     for (from, to) in cut.rows {
         parts.extend(conn.again().all::<SlotRow>(&rows, args![token, from, to]).await?);
-    }
-    let mut less = vec![];
-    for (from, to) in cut.less {
-        less.extend(conn.again().all::<SlotRow>(&rows, args![token, from, to]).await?);
     }
     for (parts, is_more) in [(parts, true), (less, false)] {
         for SlotRow { at, model, provider, sums } in parts {

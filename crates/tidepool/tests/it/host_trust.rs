@@ -153,3 +153,17 @@ on_both! {
         ground.change("moved", json!({"host": "local", "expected_host_key": null})).await;
     }
 }
+
+on_both! {
+    /// A first contact is under way while an administrator gives the server another address.
+    async fn the_key_of_another_address_is_not_pinned(site: Site) {
+        let id = base::id::ServerId::named("s");
+        site.admin.post("/servers", json!({"id": "s", "name": "s", "host": "192.0.2.1"})).token(&site.root).ok().await;
+        let old = store::server::find(&site.app.db, &id).await.unwrap().unwrap();
+        site.admin.patch("/servers/s", json!({"host": "192.0.2.2"})).token(&site.root).ok().await;
+        assert!(!store::server::pin(&site.app.db, &old, "a key").await.unwrap());
+        let new = store::server::find(&site.app.db, &id).await.unwrap().unwrap();
+        assert_eq!((new.host.as_str(), new.host_key.as_str()), ("192.0.2.2", ""));
+        assert!(store::server::pin(&site.app.db, &new, "a key").await.unwrap());
+    }
+}

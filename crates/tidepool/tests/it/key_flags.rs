@@ -101,6 +101,14 @@ on_both! {
         assert!(key.enabled() && key.dirty, "and a foreign gateway hears of it");
     }
 
+    async fn an_instance_that_was_deleted_meanwhile_gets_no_key(site: Site) {
+        site.instances("a", 1).await;
+        site.admin.delete("/assistant-instances/a0").token(&site.root).ok().await;
+        let refused = domain::key::of_instance(&site.app, &InstanceId::named("a0")).await.unwrap_err();
+        assert_eq!(refused.kind, base::Kind::NotFound);
+        assert!(gateway_key::named(&site.app.db, "a0").await.unwrap().is_none());
+    }
+
     async fn users_and_instances_that_change_at_once_never_disagree(site: Site) {
         let user = held(site).await;
         let (other, _) = site.quick_employee("bob@example.com").await;

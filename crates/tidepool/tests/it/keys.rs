@@ -325,6 +325,14 @@ async fn a_change_that_a_gateway_missed_reaches_it_later() {
     site.wait(Duration::from_secs(90));
     assert_eq!(domain::key::remind(&site.app).await.unwrap(), 1);
     assert_eq!(domain::key::remind(&site.app).await.unwrap(), 0, "one is enough");
+    // It is still away: each task that is given up is an alert, so the next comes some minutes later.
+    let tasks = site.admin.get("/tasks?type=apply_key&status=pending").token(&site.root).ok().await;
+    let id = tasks["list"][0]["id"].as_str().unwrap();
+    site.admin.post(&format!("/tasks/{id}/cancel"), json!({})).token(&site.root).ok().await;
+    site.wait(Duration::from_secs(90));
+    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 0, "not at once");
+    site.wait(Duration::from_secs(240));
+    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 1);
     world.work().await;
     assert_eq!(world.tokens("a0").await[0].0, 2, "off at the gateway");
     // A key that is made for a revoked user's instance is born switched off.

@@ -146,6 +146,27 @@ on_both! {
         working.end().await;
     }
 
+    /// A gateway that does not answer holds every task of security; those of people are done all the same.
+    async fn security_that_hangs_holds_up_nobody_else(site: Site) {
+        let gate = base::id::fresh();
+        let mut hung = vec![];
+        for _ in 0..40 {
+            hung.push(enqueue(site, &Urgent { instance_id: None, gate: gate.clone() }).await);
+        }
+        let working = Working::begin(site);
+        testkit::until("it has its own slots and half of the others", async || running(site, "urgent").await == 8).await;
+        for _ in 0..3 {
+            let asked = enqueue(site, &Asked { instance_id: None, gate: String::new() }).await;
+            until(site, &asked, Status::Done).await;
+        }
+        assert_eq!(running(site, "urgent").await, 8);
+        open(&gate);
+        for id in &hung {
+            until(site, id, Status::Done).await;
+        }
+        working.end().await;
+    }
+
     async fn the_more_urgent_begins_first(site: Site) {
         let gate = String::new();
         let slow = enqueue(site, &Slow { instance_id: None, gate: gate.clone() }).await;
@@ -155,7 +176,7 @@ on_both! {
         let urgent = enqueue(site, &Urgent { instance_id: None, gate }).await;
         let mut tx = site.app.db.begin().await.unwrap();
         let types = &["urgent", "asked", "slow"];
-        let due = store::task::Due { types, lowest: Priority::Background, full: &[], limit: 9 };
+        let due = store::task::Due { types, priorities: &(Priority::Security..=Priority::Background), full: &[], limit: 9 };
         let found = store::task::lock_due(&mut tx, due, site.app.clock.now()).await.unwrap();
         let order: Vec<&str> = found.iter().map(|task| task.id.as_str()).collect();
         assert_eq!(order, [urgent.as_str(), asked.as_str(), slow.as_str()]);
@@ -213,6 +234,17 @@ on_both! {
         let new = || site.admin.post("/tasks", json!({"type": "sync_models", "payload": {"instance_id": ids[0]}}));
         let made = new().token(&site.root).ok().await;
         assert_eq!(new().token(&site.root).ok().await["id"], made["id"]);
+    }
+
+    async fn a_task_that_is_joined_becomes_as_urgent_as_whoever_joins(site: Site) {
+        let sync = Sync { instance_id: None, gate: String::new() };
+        let id = enqueue(site, &sync).await;
+        let mut tx = site.app.db.begin().await.unwrap();
+        for priority in [Priority::Security, Priority::Background] {
+            assert_eq!(task::enqueue_at(&site.app, &mut tx, priority, &sync, "test").await.unwrap(), id);
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(task::show(&site.app, &id).await.unwrap().priority, Priority::Security);
     }
 
     async fn a_joined_task_begins_when_whoever_joined_it_is_done(site: Site) {

@@ -188,7 +188,7 @@ on_both! {
         let overdue = async || {
             let around = ("{\"key_id\":\"", "\"}");
             let later = app.clock.now() + jiff::SignedDuration::from_secs(1);
-            store::gateway_key::overdue(db, "apply_key", around, later..=later, 10).await.unwrap().len()
+            store::gateway_key::overdue(db, "apply_key", around, later..=later, later..=later, 10).await.unwrap().len()
         };
         assert_eq!(overdue().await, 2, "it, and the one that was switched off");
         let task = json!({"type": "apply_key", "payload": {"key_id": key.id}});

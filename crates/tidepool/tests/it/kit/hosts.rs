@@ -219,6 +219,21 @@ impl Ground {
         task
     }
 
+    /// Waits until it is done or has failed, where another task of the instance may have to be tried again first: time passes
+    /// while it waits.
+    pub async fn failed_or_done_in_its_turn(&self, id: &TaskId) {
+        until_ok_within(PATIENCE, "the task has ended in its turn", async || {
+            let task = task::show(&self.site.app, id).await.unwrap();
+            match task.status {
+                Status::Done | Status::Failed | Status::Dead => return Ok(()),
+                Status::Pending => self.site.wait(Duration::from_secs(5)),
+                Status::Processing => {}
+            }
+            Err((task.status, self.log(id).await))
+        })
+        .await;
+    }
+
     /// Whether it went well, whichever.
     pub async fn failed_or_done(&self, id: &TaskId) -> bool {
         self.ended(id).await.status == Status::Done

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// No lease is longer.
+const LONGEST: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
 on_both! {
     async fn what_a_stopping_worker_cannot_finish_it_gives_back_without_an_attempt(site: Site) {
         let begun = async |gate: &str| {
@@ -80,7 +83,7 @@ on_both! {
         // The first renewal comes soon after the start, perhaps only now; the next one in twenty minutes.
         testkit::until("its lease looks as if it was over", async || {
             site.wait(Duration::from_secs(2 * 3600));
-            store::task::any_abandoned(&site.app.db, Now::of(&site.app.clock)).await.unwrap()
+            store::task::any_abandoned(&site.app.db, Now::of(&site.app.clock), LONGEST).await.unwrap()
         })
         .await;
         // Another worker's is taken up in the same look.
@@ -127,6 +130,15 @@ on_both! {
         another_look(site).await;
         let taken = task::show(&site.app, &id).await.unwrap();
         assert_eq!((taken.status, taken.attempts, taken.failures), (Status::Processing, 2, 0));
+        working.stop().await;
+    }
+
+    /// A worker died while its clock was ahead: nobody waits until that time has come.
+    async fn a_lease_of_a_clock_that_was_ahead_binds_nobody(site: Site) {
+        let now = site.app.clock.now();
+        let (id, _) = left_behind(site, "x", now + jiff::SignedDuration::from_hours(1)).await;
+        let working = work(site, QUICK);
+        until(site, &id, Status::Failed).await;
         working.stop().await;
     }
 

@@ -152,8 +152,12 @@ const QUICK: Timing = Timing {
 };
 
 /// One probe that is due, whatever its priority.
-const DUE: store::task::Due<'_> =
-    store::task::Due { types: &["probe"], lowest: Priority::Background, full: &[], limit: 1 };
+const DUE: store::task::Due<'_> = store::task::Due {
+    types: &["probe"],
+    priorities: &(Priority::Security..=Priority::Background),
+    full: &[],
+    limit: 1,
+};
 
 /// A worker in the background; stops when it is dropped, or when told.
 struct Working {
