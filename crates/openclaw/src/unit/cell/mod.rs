@@ -10,7 +10,11 @@ use std::net::IpAddr;
 use base::cell::{Effective, Opening, Openings};
 use base::{GatewayPort, Result};
 
-use super::text::{is_ours, path, percent};
+mod text;
+
+pub use text::{Confinement, differ_by_limits, left_out_of, of_text, openings_of, with_ports};
+
+use super::text::{path, percent};
 
 /// What a cell is made from.
 #[derive(Clone, Debug)]
@@ -25,36 +29,6 @@ pub struct Cell {
     pub resolvers: Vec<IpAddr>,
     /// The keys of directives that the server cannot do.
     pub left_out: Vec<String>,
-}
-
-/// What a unit file says of the confinement of its program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confinement {
-    /// Somebody else wrote the unit: it has no cell of ours.
-    Foreign,
-    /// It is ours, from before there were cells, or taken out of its cell.
-    Unconfined,
-    Confined,
-}
-
-impl Confinement {
-    pub fn of(unit: &str) -> Confinement {
-        match (is_ours(unit), is_in(unit)) {
-            (false, _) => Confinement::Foreign,
-            (true, false) => Confinement::Unconfined,
-            (true, true) => Confinement::Confined,
-        }
-    }
-
-    /// The words of the sweep.
-    pub fn parse(word: &str) -> Option<Confinement> {
-        match word {
-            "foreign" => Some(Confinement::Foreign),
-            "unconfined" => Some(Confinement::Unconfined),
-            "confined" => Some(Confinement::Confined),
-            _ => None,
-        }
-    }
 }
 
 /// A line of the cell. `systemd-run -p` takes the same.
@@ -338,59 +312,6 @@ impl Cell {
     }
 }
 
-/// The lines of the cell in a unit's text; none where it has no cell.
-pub fn of_text(unit: &str) -> Vec<&str> {
-    let lines = unit.lines().skip_while(|line| !line.starts_with(MARK)).skip(1);
-    lines.take_while(|line| !line.is_empty() && !line.starts_with('[')).collect()
-}
-
-/// What stands behind the mark in a unit's text.
-fn remarks(unit: &str) -> &str {
-    unit.lines().find_map(|line| line.strip_prefix(MARK)).unwrap_or_default()
-}
-
-/// The keys of what the cell in a unit's text was written without.
-pub fn left_out_of(unit: &str) -> Vec<&str> {
-    let names = remarks(unit).split_once(CANNOT).and_then(|(_, names)| names.strip_suffix('.'));
-    names.map(|names| names.split(", ").collect()).unwrap_or_default()
-}
-
-/// What the cell in a unit's text leaves open.
-pub fn openings_of(unit: &str) -> Openings {
-    let names = remarks(unit).strip_prefix(OPEN).and_then(|rest| rest.split('.').next());
-    names.map(Openings::parse).unwrap_or_default()
-}
-
-/// Whether a unit's text has a cell.
-fn is_in(unit: &str) -> bool {
-    unit.lines().any(|line| line.starts_with(MARK))
-}
-
-/// Whether two texts of a unit differ by limits alone.
-pub fn differ_by_limits(one: &str, other: &str) -> bool {
-    let rest = |text: &str| -> Vec<String> {
-        let is_limit = |line: &&str| LIMITS.iter().any(|name| line.split('=').next() == Some(name));
-        text.lines().filter(|line| !is_limit(line)).map(str::to_owned).collect()
-    };
-    is_in(one) && is_in(other) && one != other && rest(one) == rest(other)
-}
-
-/// A unit's text with the ports denied that are others', beside this one of its own; one without a cell stays as it is.
-pub fn with_ports(unit: &str, port: GatewayPort, others: &[i64]) -> String {
-    const NAME: &str = "SocketBindDeny=";
-    let denied: Vec<String> = denied_ports(port, others).into_iter().map(|value| format!("{NAME}{value}\n")).collect();
-    let mut out = String::with_capacity(unit.len());
-    let mut first = true;
-    for line in unit.split_inclusive('\n') {
-        if !line.starts_with(NAME) {
-            out += line;
-        } else if std::mem::take(&mut first) {
-            out.extend(denied.iter().map(String::as_str));
-        }
-    }
-    out
-}
-
 /// The folder above a home.
 fn folder(home: &str) -> Option<&str> {
     home.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty())
@@ -429,7 +350,7 @@ fn denied_ports(port: GatewayPort, others: &[i64]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn cell() -> Cell {
+    pub(super) fn cell() -> Cell {
         Cell {
             home: "/srv/assistants/1".into(),
             port: GatewayPort::try_from(18_909).unwrap(),
@@ -548,21 +469,5 @@ mod tests {
             text.contains("\nTemporaryFileSystem=/srv/assistants:"),
             "one line of a directive does not take the others along"
         );
-    }
-
-    #[test]
-    fn a_unit_tells_its_cell() {
-        let text = format!("# x\n[Service]\nUser=a\n{}\n[Install]\nWantedBy=b\n", cell().render().unwrap());
-        let lines: Vec<String> = cell().directives().unwrap().iter().map(Directive::line).collect();
-        assert_eq!(of_text(&text), lines);
-        let ours = format!("# Written by tidepool.\n{text}");
-        assert_eq!(Confinement::of(&ours), Confinement::Confined);
-        assert_eq!(Confinement::of("# Written by tidepool.\n[Service]\nUser=a\n"), Confinement::Unconfined);
-        assert_eq!(Confinement::of(&text), Confinement::Foreign);
-        assert!(of_text("[Service]\nUser=a\n").is_empty());
-        let more = text.replace("MemoryMax=2048M", "MemoryMax=4096M");
-        assert!(differ_by_limits(&text, &more) && !differ_by_limits(&text, &text));
-        assert!(!differ_by_limits(&text, &more.replace("PrivateTmp=yes", "PrivateTmp=no")));
-        assert!(!differ_by_limits(&text, "[Service]\nUser=a\n"));
     }
 }
