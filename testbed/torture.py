@@ -52,11 +52,7 @@ def on_postgres(binary: Path, folder: Path, seconds: float, chance: random.Rando
         token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
         people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
 
-        def ports() -> tuple[int, int]:
-            replica = random.choice(site.replicas)
-            return replica.employee, replica.admin
-
-        with Load(ports, token, people, ledger):
+        with Load(site.ports, token, people, ledger):
             over = time.monotonic() + seconds
             while time.monotonic() < over:
                 time.sleep(chance.uniform(0.5, 2.5))
@@ -215,7 +211,7 @@ def with_hosts(binary: Path, folder: Path, seconds: float, chance: random.Random
 
         over = threading.Event()
         looking = threading.Thread(target=look_after)
-        with Load(lambda: (lambda it: (it.employee, it.admin))(random.choice(site.replicas)), token, people, ledger):
+        with Load(site.ports, token, people, ledger):
             looking.start()
             end = time.monotonic() + seconds
             while time.monotonic() < end:

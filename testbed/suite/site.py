@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -164,6 +165,11 @@ class Site:
             replica.start()
         for replica in self.replicas:
             replica.wait()
+
+    def ports(self) -> tuple[int, int]:
+        """The employees' and the administrators' port of one of them."""
+        replica = random.choice(self.replicas)
+        return replica.employee, replica.admin
 
     def login(self, port: int) -> str:
         return call(port, "POST", "/auth/login", body={"email": ADMIN_EMAIL, "password": self.password})["token"]

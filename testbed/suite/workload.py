@@ -40,7 +40,7 @@ class Ledger:
                 self.outcomes[f"{what} answered"] += 1
             elif isinstance(error, Refused) and error.status < 500:
                 self.outcomes[f"{what} refused"] += 1
-                # What people may be told while things break: nothing else is right.
+                # The refusals that people may get while things break.
                 if error.code not in ("4090", "4091", "4092", "4040", "4290"):
                     self.odd.append(f"{what}: {error}")
             else:

@@ -22,7 +22,7 @@ impl Heartbeats {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, at);
     }
 
-    /// Says that the loop was told to end: nobody expects it to beat.
+    /// Says that the loop ends on purpose: nobody expects it to beat any more.
     pub fn end(&self, name: &'static str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }

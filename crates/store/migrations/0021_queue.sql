@@ -6,9 +6,9 @@ ALTER TABLE task ADD COLUMN priority {int} NOT NULL DEFAULT 2;
 ALTER TABLE task ADD COLUMN server_id {text};
 -- What one waiting task is enough for, such as "sync_models_to_instance" of an instance; NULL where each task counts.
 ALTER TABLE task ADD COLUMN coalesce_key {text};
--- The task that it comes after: the end of an alert is told after its beginning.
+-- The task that it comes after: the end of an alert is delivered after its beginning.
 ALTER TABLE task ADD COLUMN after_id {text};
--- The task that tells of an alert's beginning; NULL where nobody is told.
+-- The task that delivers an alert's beginning; NULL where it is not delivered.
 ALTER TABLE alert ADD COLUMN delivery_id {text};
 
 UPDATE task SET server_id = (SELECT i.server_id FROM instance i WHERE i.id = task.instance_id) WHERE instance_id IS NOT NULL;

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// How long a statement may take, and how long an answer of PostgreSQL is waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// After this the database itself ends a statement (PostgreSQL), or a read (SQLite).
+    /// After this the database itself ends a statement, a write and a wait for a lock included (PostgreSQL), or a read (SQLite).
     pub read: Duration,
     /// The same for a text search.
     pub search: Duration,
@@ -65,7 +65,7 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 pub(crate) const PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10s'; \
     SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 
-/// What every connection of a pool is told once connected. The server also looks once a second whether the client of a
+/// The settings of every connection of a pool. The server also looks once a second whether the client of a
 /// running statement is still there; releases before 14 do not know that setting and end it by the time limit alone.
 pub(crate) fn settings(limit: Duration) -> String {
     format!(

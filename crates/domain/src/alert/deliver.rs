@@ -51,7 +51,7 @@ impl Run for DeliverAlert {
             return Ok("the rule has no channel any more".into());
         };
         if self.event == RESOLVED && was_given_up(&context).await? {
-            return Ok("nobody was told of its beginning: nobody is told of its end".into());
+            return Ok("not delivered: the alert itself was never delivered".into());
         }
         let body = json!({
             "event": self.event,

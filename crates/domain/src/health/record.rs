@@ -45,7 +45,7 @@ pub(super) async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Times
             continue;
         }
         let report = look.judge(app, &mut tx, &instance, known, &seen).await?;
-        // That nobody gets there is told once, of the server.
+        // A server that cannot be reached gets one alert of its own, below.
         if !(seen.unreachable && seen.found == Found::Failed) {
             look.follow_up(app, &mut tx, &report).await?;
         }
@@ -151,7 +151,7 @@ impl Look {
         let before = Before { status: instance.health_status, fails: instance.health_fail_count, memory_out };
         let (status, fails) = judge::next(before, &seen.found);
         self.judged.push(Judged { id: instance.id.clone(), status, fails });
-        // What answers again would otherwise be told as the reason why it is unhealthy.
+        // The detail of a check that passed would otherwise stand there as the reason why the instance is unhealthy.
         let detail = if memory_out && seen.found == Found::Passed { MEMORY_OUT } else { &seen.detail };
         let detail: String = detail.chars().take(500).collect();
         let (layer, latency_ms) = (seen.layer.to_owned(), seen.latency_ms);

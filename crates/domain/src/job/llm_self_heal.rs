@@ -29,8 +29,8 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
     let summary = format!("{failing} of {} sub keys fail", checked.len());
     let changed = alert::set_state(&app, Rule::GatewayDown, SUBJECT, most.then_some(summary.as_str())).await?;
     Ok(match (most, changed) {
-        (true, true) => format!("{summary}: somebody was told"),
-        (false, true) => format!("{summary}: that is over"),
+        (true, true) => format!("{summary}; alert raised"),
+        (false, true) => format!("{summary}; alert resolved"),
         _ => summary,
     })
 }

@@ -460,12 +460,12 @@ async fn keys_that_a_gateway_lost_are_told_of_once_and_brought_back() {
     let alerts = async || site.admin.get("/alerts?rule=gateway_down").token(&site.root).ok().await;
     assert_eq!(heal().await, "0 of 2 sub keys fail");
     world.gateway.tables.run("DELETE FROM tokens WHERE name IN (?, ?)", with!["a0", "a1"]).await.unwrap();
-    assert_eq!(heal().await, "2 of 2 sub keys fail: somebody was told");
+    assert_eq!(heal().await, "2 of 2 sub keys fail; alert raised");
     assert_eq!(heal().await, "2 of 2 sub keys fail", "told once");
     let told = alerts().await;
     assert_eq!((&told["total"], &told["list"][0]["subject"]), (&json!(1), &json!("keys")), "{told}");
     world.work().await;
     assert_eq!((world.tokens("a0").await.len(), world.tokens("a1").await.len()), (1, 1), "each is there again, once");
-    assert_eq!(heal().await, "0 of 2 sub keys fail: that is over");
+    assert_eq!(heal().await, "0 of 2 sub keys fail; alert resolved");
     site.check().await;
 }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::kit::{Database, Site, database_before};
 use crate::on_both;
+use crate::queue::{enqueue, until};
 
 /// The gates that are open: a task of a gate runs until the test opens it.
 static OPEN: LazyLock<watch::Sender<HashSet<String>>> = LazyLock::new(|| watch::Sender::new(HashSet::new()));
@@ -86,21 +87,6 @@ impl Working {
         self.0.send(true).unwrap();
         self.1.await.unwrap();
     }
-}
-
-async fn enqueue(site: &Site, payload: &impl Payload) -> TaskId {
-    let mut tx = site.app.db.begin().await.unwrap();
-    let id = task::enqueue(&site.app, &mut tx, payload, "test", None).await.unwrap();
-    tx.commit().await.unwrap();
-    id
-}
-
-async fn until(site: &Site, id: &TaskId, status: Status) -> task::Task {
-    testkit::until_ok(&format!("the task is {status:?}"), async || {
-        let task = task::show(&site.app, id).await.unwrap();
-        if task.status == status { Ok(task) } else { Err(task) }
-    })
-    .await
 }
 
 store::record! { struct Count { n: i64 } }

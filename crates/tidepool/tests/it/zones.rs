@@ -154,5 +154,9 @@ on_both! {
         let late = Replica { started_at: site.app.clock.now(), ..of("c", "Asia/Tokyo") };
         replica::join(db, &late, term(30)).await.unwrap();
         assert!(matches!(replica::join(db, &of("b", "Europe/Berlin"), term(30)).await, Err(store::Error::OtherZone { .. })), "it comes back too late");
+        // One that died while its clock was an hour ahead.
+        replica::leave(db, "c").await.unwrap();
+        replica::join(db, &of("d", "Europe/Berlin"), term(3600)).await.unwrap();
+        replica::join(db, &late, term(30)).await.unwrap();
     }
 }

@@ -178,7 +178,7 @@ impl Working {
     }
 }
 
-async fn enqueue(site: &Site, payload: &impl Payload) -> TaskId {
+pub async fn enqueue(site: &Site, payload: &impl Payload) -> TaskId {
     let mut tx = site.app.db.begin().await.unwrap();
     let id = task::enqueue(&site.app, &mut tx, payload, "test", None).await.unwrap();
     tx.commit().await.unwrap();
@@ -186,7 +186,7 @@ async fn enqueue(site: &Site, payload: &impl Payload) -> TaskId {
 }
 
 /// Waits until the task is in this state.
-async fn until(site: &Site, id: &TaskId, status: Status) -> task::Task {
+pub async fn until(site: &Site, id: &TaskId, status: Status) -> task::Task {
     testkit::until_ok(&format!("the task is {status:?}"), async || {
         let task = task::show(&site.app, id).await.unwrap();
         if task.status == status { Ok(task) } else { Err(task) }
