@@ -28,7 +28,21 @@ export default tseslint.config(
   {
     // Playwright names its fixture callback `use`, which the hooks rule takes for a React hook.
     files: ['e2e/**'],
-    rules: { 'react-hooks/rules-of-hooks': 'off' },
+    rules: {
+      'react-hooks/rules-of-hooks': 'off',
+      // These answer at once, before the page has drawn what an action leads to.
+      'no-restricted-properties': [
+        'error',
+        ...['allInnerTexts', 'allTextContents'].map((property) => ({
+          property,
+          message: 'It does not wait: use textsOf of fixtures.ts, or expect(…).toHaveText.',
+        })),
+        ...['isVisible', 'isHidden', 'isEnabled', 'isDisabled', 'isChecked'].map((property) => ({
+          property,
+          message: 'It does not wait: use expect(…).',
+        })),
+      ],
+    },
   },
   { files: ['**/*.{js,mjs}'], languageOptions: { globals: globals.node } },
   { files: ['shared/public/*.js'], languageOptions: { sourceType: 'script', globals: globals.browser } },

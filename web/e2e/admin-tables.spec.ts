@@ -2,7 +2,7 @@
 // a file of all rows, Ctrl+K to any record; and what a plain administrator is not offered.
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
-import { expect, openPlace, openSignedIn, test } from './fixtures';
+import { expect, openPlace, openSignedIn, test, textsOf } from './fixtures';
 
 const TABLES = [
   '/instances',
@@ -79,7 +79,7 @@ for (const place of TABLES)
     await openSignedIn(page, app, demo, place);
     const heads = page.getByRole('columnheader');
     await expect(heads.nth(2)).toBeVisible();
-    const before = await heads.allInnerTexts();
+    const before = await textsOf(heads);
     await page.getByRole('button', { name: 'Columns' }).click();
     const column = page.getByRole('menuitemcheckbox', { checked: true }).last();
     const name = await column.innerText();
@@ -163,7 +163,7 @@ test('a plain administrator is offered no action of super administrators, on any
       .getByRole('row', { name: new RegExp(key) })
       .getByRole('button', { name: /^Actions/ })
       .click();
-    const names = await page.getByRole('menuitem').allInnerTexts();
+    const names = await textsOf(page.getByRole('menuitem'));
     await page.keyboard.press('Escape');
     return names;
   };

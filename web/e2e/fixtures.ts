@@ -2,7 +2,7 @@
 // on any console error, policy violation or request to another origin.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { test as base, expect, type ConsoleMessage, type Page } from '@playwright/test';
+import { test as base, expect, type ConsoleMessage, type Locator, type Page } from '@playwright/test';
 import type { AxeResults, RunOptions } from 'axe-core';
 import { SERVER_LOG } from './failure-reporter';
 import { Server, type Account } from './server';
@@ -211,6 +211,13 @@ async function expectNoViolations(page: Page, options: RunOptions) {
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
   }, options);
   expect(found, page.url()).toEqual([]);
+}
+
+/** The texts of elements that are drawn together, once they are there. */
+export async function textsOf(elements: Locator): Promise<string[]> {
+  await expect(elements.first()).toBeVisible();
+  // eslint-disable-next-line no-restricted-properties -- the line above waits
+  return elements.allInnerTexts();
 }
 
 /** Nothing sticks out sideways, neither the page nor a text inside its box. */

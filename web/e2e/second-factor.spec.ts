@@ -10,6 +10,7 @@ import {
   expectNoOverflow,
   SIDES,
   test as base,
+  textsOf,
   type AppUnderTest,
   type Side,
 } from './fixtures';
@@ -92,10 +93,8 @@ for (const side of SIDES) {
       await expect(card.getByRole('alert')).toContainText('This is not the code for this key.');
       await card.getByLabel(/Enter the six digits/).fill(codeOf(secret));
       await card.getByRole('button', { name: 'Switch on' }).click();
-      const codes = await card
-        .getByRole('list', { name: 'Your recovery codes' })
-        .getByRole('listitem')
-        .allInnerTexts();
+      const list = card.getByRole('list', { name: 'Your recovery codes' });
+      const codes = await textsOf(list.getByRole('listitem'));
       expect(codes).toHaveLength(10);
       await expectAccessibleInBothThemes(page);
       await card.getByRole('button', { name: 'I have saved them' }).click();
