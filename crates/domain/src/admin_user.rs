@@ -8,7 +8,7 @@ pub use store::admin_user::{AdminUser, Role};
 use store::user::Status;
 
 use crate::App;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::login::{self, Opened};
 use crate::password_reset;
 use crate::throttle::PASSWORD_CHANGE;
@@ -73,7 +73,7 @@ pub(crate) async fn insert(
     })?;
     let sso = if password_hash == SSO_ONLY { ", SSO only" } else { "" };
     let detail = format!("{} created{sso}", role.as_str());
-    audit::record(app, tx, by, Deed::info(Action::UserCreate, email.as_str(), &detail)).await?;
+    audit::record(app, tx, by, AuditEvent::info(Action::UserCreate, email.as_str(), &detail)).await?;
     Ok(admin_user::find(tx, &id).await?.ok_or(Kind::NotFound)?)
 }
 
@@ -114,9 +114,11 @@ pub async fn update(app: &App, by: &By, email: &str, patch: Patch) -> Result<Adm
         true => {
             let reset = password_reset::note(app, &mut tx, by, Audience::Admin, &admin.id).await?;
             let detail = format!("{}; {}", changes.text(), reset.warning());
-            audit::record(app, &mut tx, by, Deed::warn(Action::UserUpdate, &admin.email, &detail)).await?;
+            audit::record(app, &mut tx, by, AuditEvent::warn(Action::UserUpdate, &admin.email, &detail)).await?;
         }
-        false => audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &admin.email, &changes.text())).await?,
+        false => {
+            audit::record(app, &mut tx, by, AuditEvent::info(Action::UserUpdate, &admin.email, &changes.text())).await?
+        }
     }
     tx.commit().await?;
     Ok(admin)
@@ -130,8 +132,8 @@ pub async fn delete(app: &App, by: &By, email: &str) -> Result<AdminUser> {
     admin.deleted_at = Some(app.clock.now());
     refuse_to_lose_the_last(&keepers, &admin)?;
     admin_user::update(&mut tx, &admin).await?;
-    let deed = Deed::warn(Action::UserUpdate, &admin.email, "administrator deleted");
-    audit::record(app, &mut tx, by, deed).await?;
+    let event = AuditEvent::warn(Action::UserUpdate, &admin.email, "administrator deleted");
+    audit::record(app, &mut tx, by, event).await?;
     tx.commit().await?;
     Ok(admin)
 }
@@ -187,13 +189,13 @@ async fn set_password(app: &App, by: &By, email: &str, verified: Option<&str>, h
     admin_user::update(&mut tx, &admin).await?;
     match verified {
         Some(_) => {
-            let deed = Deed::info(Action::UserUpdate, &admin.email, "own password changed");
-            audit::record(app, &mut tx, by, deed).await?;
+            let event = AuditEvent::info(Action::UserUpdate, &admin.email, "own password changed");
+            audit::record(app, &mut tx, by, event).await?;
         }
         None => {
             let reset = password_reset::note(app, &mut tx, by, Audience::Admin, &admin.id).await?;
             let detail = format!("password reset; {}", reset.warning());
-            audit::record(app, &mut tx, by, Deed::warn(Action::UserUpdate, &admin.email, &detail)).await?;
+            audit::record(app, &mut tx, by, AuditEvent::warn(Action::UserUpdate, &admin.email, &detail)).await?;
         }
     }
     tx.commit().await?;

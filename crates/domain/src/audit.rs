@@ -30,7 +30,7 @@ impl By {
         By { operator: SYSTEM.into(), rights: Rights::Platform, ..By::default() }
     }
 
-    /// What an employee does to the own instance: the system's deed, with the employee's name.
+    /// What an employee does to the own instance: recorded as the system's action, with the employee's name.
     pub fn employee(&self, email: &str) -> By {
         By { operator: SYSTEM.into(), on_behalf_of: email.into(), ..self.clone() }
     }
@@ -51,54 +51,54 @@ impl By {
 }
 
 /// What was done. The detail never holds a secret.
-pub struct Deed<'a> {
+pub struct AuditEvent<'a> {
     pub action: Action,
     pub level: Level,
     pub target: &'a str,
     pub detail: &'a str,
 }
 
-impl<'a> Deed<'a> {
-    pub fn info(action: Action, target: &'a str, detail: &'a str) -> Deed<'a> {
-        Deed { action, level: Level::Info, target, detail }
+impl<'a> AuditEvent<'a> {
+    pub fn info(action: Action, target: &'a str, detail: &'a str) -> AuditEvent<'a> {
+        AuditEvent { action, level: Level::Info, target, detail }
     }
 
-    pub fn error(action: Action, target: &'a str, detail: &'a str) -> Deed<'a> {
-        Deed { action, level: Level::Error, target, detail }
+    pub fn error(action: Action, target: &'a str, detail: &'a str) -> AuditEvent<'a> {
+        AuditEvent { action, level: Level::Error, target, detail }
     }
 
-    pub fn warn(action: Action, target: &'a str, detail: &'a str) -> Deed<'a> {
-        Deed { level: Level::Warn, ..Deed::info(action, target, detail) }
+    pub fn warn(action: Action, target: &'a str, detail: &'a str) -> AuditEvent<'a> {
+        AuditEvent { level: Level::Warn, ..AuditEvent::info(action, target, detail) }
     }
 }
 
-/// Records a deed together with the change itself.
-pub async fn record(app: &App, tx: &mut Tx, by: &By, deed: Deed<'_>) -> Result<()> {
-    write(app, tx, by, deed).await
+/// Records an event together with the change itself.
+pub async fn record(app: &App, tx: &mut Tx, by: &By, event: AuditEvent<'_>) -> Result<()> {
+    write(app, tx, by, event).await
 }
 
-/// Records several deeds of one operator at once.
-pub async fn record_all(app: &App, tx: &mut Tx, by: &By, deeds: &[Deed<'_>]) -> Result<()> {
-    let entries: Vec<NewEntry<'_>> = deeds.iter().map(|deed| entry(app, by, deed)).collect();
+/// Records several events of one operator at once.
+pub async fn record_all(app: &App, tx: &mut Tx, by: &By, events: &[AuditEvent<'_>]) -> Result<()> {
+    let entries: Vec<NewEntry<'_>> = events.iter().map(|event| entry(app, by, event)).collect();
     Ok(audit::write_all(tx, &entries).await?)
 }
 
-/// Records a deed that changes nothing else, such as a refused login.
-pub async fn record_alone(app: &App, by: &By, deed: Deed<'_>) -> Result<()> {
-    write(app, &app.db, by, deed).await
+/// Records an event that changes nothing else, such as a refused login.
+pub async fn record_alone(app: &App, by: &By, event: AuditEvent<'_>) -> Result<()> {
+    write(app, &app.db, by, event).await
 }
 
-async fn write(app: &App, conn: impl Into<Conn<'_>>, by: &By, deed: Deed<'_>) -> Result<()> {
-    Ok(audit::write(conn, entry(app, by, &deed)).await?)
+async fn write(app: &App, conn: impl Into<Conn<'_>>, by: &By, event: AuditEvent<'_>) -> Result<()> {
+    Ok(audit::write(conn, entry(app, by, &event)).await?)
 }
 
-fn entry<'a>(app: &App, by: &'a By, deed: &Deed<'a>) -> NewEntry<'a> {
+fn entry<'a>(app: &App, by: &'a By, event: &AuditEvent<'a>) -> NewEntry<'a> {
     NewEntry {
         operator: &by.operator,
-        action: deed.action,
-        level: deed.level,
-        target: deed.target,
-        detail: deed.detail,
+        action: event.action,
+        level: event.level,
+        target: event.target,
+        detail: event.detail,
         ip: &by.ip,
         user_agent: &by.user_agent,
         created_at: app.clock.now(),

@@ -13,7 +13,7 @@ use store::{Tx, profession, server};
 use crate::App;
 use crate::alert::{self, Rule};
 use crate::assistant::cell as on_server;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::health::sweep::{Looked, Member, Post};
 use crate::task::{self, ConfineInstance};
 
@@ -71,11 +71,11 @@ async fn enqueue(app: &App, tx: &mut Tx, by: &By, id: &InstanceId, confined: Opt
         Some(false) => ("asked to run outside of its cell", true),
         None => ("asked to take over the limits of its cell", false),
     };
-    let deed = match is_less_safe {
-        true => Deed::warn(Action::InstanceUpdate, &instance.id, detail),
-        false => Deed::info(Action::InstanceUpdate, &instance.id, detail),
+    let event = match is_less_safe {
+        true => AuditEvent::warn(Action::InstanceUpdate, &instance.id, detail),
+        false => AuditEvent::info(Action::InstanceUpdate, &instance.id, detail),
     };
-    audit::record(app, tx, by, deed).await?;
+    audit::record(app, tx, by, event).await?;
     Ok(task)
 }
 
@@ -108,11 +108,11 @@ pub async fn open(app: &App, by: &By, id: &InstanceId, openings: Openings) -> Re
     if before != openings {
         cell::set_openings(&mut tx, id, &openings).await?;
         let detail = Changes::default().field("openings", &named(&before), &named(&openings)).text();
-        let deed = match openings.is_root() {
-            true => Deed::warn(Action::InstanceUpdate, &instance.id, &detail),
-            false => Deed::info(Action::InstanceUpdate, &instance.id, &detail),
+        let event = match openings.is_root() {
+            true => AuditEvent::warn(Action::InstanceUpdate, &instance.id, &detail),
+            false => AuditEvent::info(Action::InstanceUpdate, &instance.id, &detail),
         };
-        audit::record(app, &mut tx, by, deed).await?;
+        audit::record(app, &mut tx, by, event).await?;
     }
     // Until its next check it would still be offered.
     if openings.is_root() && instance.isolation.is_offered() {
@@ -156,7 +156,7 @@ pub async fn set_limits(app: &App, by: &By, subject: Subject<'_>, limits: Limits
         .field("cpu_percent", &number(before.cpu_percent), &number(limits.cpu_percent))
         .field("tasks", &number(before.tasks), &number(limits.tasks))
         .field("disk_mib", &number(before.disk_mib), &number(limits.disk_mib));
-    audit::record(app, &mut tx, by, Deed::info(action, &target, &changes.text())).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(action, &target, &changes.text())).await?;
     for id in cell::confined_of(&mut tx, subject).await? {
         let payload = ConfineInstance { instance_id: id.as_str().to_owned(), confined: None };
         task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
@@ -207,7 +207,8 @@ async fn note_state(app: &App, instance: &Instance, before: State, state: State)
             }
             _ => format!("its cell is gone from its unit: {}", state.as_str()),
         };
-        audit::record(app, &mut tx, &By::system(), Deed::warn(Action::InstanceUpdate, &instance.id, &detail)).await?;
+        audit::record(app, &mut tx, &By::system(), AuditEvent::warn(Action::InstanceUpdate, &instance.id, &detail))
+            .await?;
     }
     Ok(tx.commit().await?)
 }

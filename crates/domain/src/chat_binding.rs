@@ -8,7 +8,7 @@ use store::chat_binding;
 pub use store::chat_binding::ChatBinding;
 use store::instance::{self, Instance};
 
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::task::{self, ClearWebhook, Context};
 use crate::{App, claim};
 
@@ -105,9 +105,9 @@ pub(crate) async fn create(
         store::Error::Taken => Error::conflict("this bot token is bound to an instance already"),
         other => other.into(),
     })?;
-    task::tell_instance(app, &mut tx, &found, &by.operator).await?;
+    task::enqueue_write_config(app, &mut tx, &found, &by.operator).await?;
     let detail = format!("{} bot {} bound{}", binding.platform, binding.bot_username, on_behalf(by));
-    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
     tx.commit().await?;
     Ok(binding)
 }
@@ -119,10 +119,10 @@ pub async fn delete(app: &App, by: &By, target: Target<'_>, id: &ChatBindingId) 
     let found = target.lock(&mut tx).await?;
     let binding = chat_binding::find(&mut tx, instance, id).await?.ok_or(Kind::NotFound)?;
     // Before the webhook is cleared: a gateway that starts with the old configuration would set it again.
-    task::tell_instance(app, &mut tx, &found, &by.operator).await?;
+    task::enqueue_write_config(app, &mut tx, &found, &by.operator).await?;
     end(app, &mut tx, &binding, true, &by.operator).await?;
     let detail = format!("{} bot {} unbound{}", binding.platform, binding.bot_username, on_behalf(by));
-    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
     Ok(tx.commit().await?)
 }
 

@@ -9,7 +9,7 @@ use store::instance::{self, Idle};
 use store::{Tx, pool, profession, user};
 
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::binding::{Traces, bind, release};
 use crate::session::Employee;
 use crate::task::{self, BootstrapProfessionInstance, InitInstance};
@@ -140,5 +140,5 @@ async fn lock_user(tx: &mut Tx, id: &UserId) -> Result<Holder> {
 
 /// Employees are no operators: their claims are the system's, with their address in the detail.
 async fn audit_claim(app: &App, tx: &mut Tx, target: &str, detail: &str) -> Result<()> {
-    audit::record(app, tx, &By::system(), Deed::info(Action::Claim, target, detail)).await
+    audit::record(app, tx, &By::system(), AuditEvent::info(Action::Claim, target, detail)).await
 }

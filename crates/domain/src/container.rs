@@ -7,7 +7,7 @@ pub use remote::host::docker::Action as Verb;
 use store::container;
 pub use store::container::Container;
 
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::{App, host, server};
 
 /// What is there now.
@@ -41,7 +41,7 @@ pub async fn act(app: &App, by: &By, id: &ServerId, container: &str, verb: Verb)
         Ok(()) => format!("container {name}: {word}"),
         Err(error) => format!("container {name}: {word} failed: {error}"),
     };
-    audit::record_alone(app, by, Deed::info(Action::ServerAction, id.as_str(), &detail)).await?;
+    audit::record_alone(app, by, AuditEvent::info(Action::ServerAction, id.as_str(), &detail)).await?;
     done.map_err(Error::from)
 }
 

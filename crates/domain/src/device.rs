@@ -6,7 +6,7 @@ use base::{Error, Kind, Result};
 use openclaw::frame::{Devices, Request, Scope};
 use store::server;
 
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::health::rpc::Rpc;
 use crate::session::Employee;
 use crate::throttle::SOCKET;
@@ -35,5 +35,5 @@ pub async fn approve(
     }
     rpc.require(|id| Request::device_approve(id, request)).await?;
     let detail = format!("device {} may chat, on behalf of {}", pending.device_id, by.on_behalf_of);
-    audit::record_alone(app, by, Deed::info(Action::InstanceUpdate, instance.as_str(), &detail)).await
+    audit::record_alone(app, by, AuditEvent::info(Action::InstanceUpdate, instance.as_str(), &detail)).await
 }

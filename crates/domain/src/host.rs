@@ -10,7 +10,7 @@ use store::server::{self, Server};
 
 use crate::App;
 use crate::assistant::{cell, install};
-use crate::audit::{self, Action, By, Deed, Level};
+use crate::audit::{self, Action, AuditEvent, By, Level};
 
 /// The host of the machine that the platform itself runs on.
 pub const LOCAL: &str = "local";
@@ -115,7 +115,8 @@ async fn remember(app: &App, server: &Server, key: Option<&HostKey>) -> Result<(
         if store::server::note_host_key(&app.db, &id, &key.to_string()).await? {
             let by = name_of_authority(server)?;
             let detail = format!("its key {} is certified by {by}", key.fingerprint());
-            audit::record_alone(app, &By::system(), Deed::info(Action::ServerAction, &server.id, &detail)).await?;
+            audit::record_alone(app, &By::system(), AuditEvent::info(Action::ServerAction, &server.id, &detail))
+                .await?;
         }
     } else if !is_certified && server.host_key.is_empty() {
         pin(app, server, key).await?;
@@ -135,7 +136,8 @@ async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
             _ => "was compared with nothing, and is pinned",
         };
         let detail = format!("first contact: its key {} {how}", key.fingerprint());
-        return audit::record_alone(app, &By::system(), Deed::info(Action::ServerAction, &server.id, &detail)).await;
+        return audit::record_alone(app, &By::system(), AuditEvent::info(Action::ServerAction, &server.id, &detail))
+            .await;
     }
     // Somebody else was there at the same moment: what they saw counts.
     let found = server::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
@@ -155,7 +157,7 @@ async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
 
 async fn note(app: &App, server: &str, error: &remote::host::Error) -> Result<()> {
     let detail = error.to_string();
-    audit::record_alone(app, &By::system(), Deed::error(Action::ServerAction, server, &detail)).await
+    audit::record_alone(app, &By::system(), AuditEvent::error(Action::ServerAction, server, &detail)).await
 }
 
 /// Tries everything that assistants on the server need, step by step.
@@ -182,7 +184,7 @@ pub async fn test(app: &App, by: &By, id: &ServerId) -> Result<Probe> {
     };
     let changed = probe.reports.iter().any(|r| r.step == probe::Step::HostKey && !r.ok) && probe.host_key.is_some();
     let level = if changed { Level::Error } else { Level::Info };
-    let deed = Deed { action: Action::ServerAction, level, target: id.as_str(), detail: &detail };
-    audit::record_alone(app, by, deed).await?;
+    let event = AuditEvent { action: Action::ServerAction, level, target: id.as_str(), detail: &detail };
+    audit::record_alone(app, by, event).await?;
     Ok(probe)
 }

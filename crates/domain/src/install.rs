@@ -12,7 +12,7 @@ pub use store::install::{Install, Shown, State};
 use store::marketplace::{self, File, Item, Scope};
 use store::{Tx, binding, install, instance, profession};
 
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::session::Employee;
 use crate::task::{self, ApplyMarketplaceItem};
 use crate::{App, claim};
@@ -363,10 +363,10 @@ async fn task_status(tx: &mut Tx, record: &Install) -> Result<task::Status> {
     Ok(task.map_or(task::Status::Done, |t| t.status))
 }
 
-/// Employees are no operators: what they ask for is the system's deed, with their address in the detail.
+/// Employees are no operators: what they ask for is recorded as the system's action, with their address in the detail.
 async fn record_deed(app: &App, tx: &mut Tx, who: &Employee, record: &Install, what: &str) -> Result<()> {
     let detail = format!("marketplace: {what} by {}", who.email);
-    audit::record(app, tx, &By::system(), Deed::info(Action::InstanceUpdate, &record.instance_id, &detail)).await
+    audit::record(app, tx, &By::system(), AuditEvent::info(Action::InstanceUpdate, &record.instance_id, &detail)).await
 }
 
 #[cfg(test)]

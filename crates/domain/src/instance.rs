@@ -11,7 +11,7 @@ use store::user::Status;
 use store::{Tx, pool, server};
 
 use crate::assistant::isolation;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::binding::{Traces, bind, release};
 use crate::permission::Permission;
 use crate::task::{self, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance};
@@ -79,7 +79,8 @@ pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
 /// Somebody is about to be shown its whole token: that is on record before it is seen.
 pub async fn reveal(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     show(app, id).await?;
-    audit::record_alone(app, by, Deed::info(Action::SecretReveal, id.as_str(), "the gateway token was shown")).await
+    audit::record_alone(app, by, AuditEvent::info(Action::SecretReveal, id.as_str(), "the gateway token was shown"))
+        .await
 }
 
 /// The stored configuration with its secrets masked.
@@ -153,7 +154,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
     }
     let detail = format!("on {}, port {}", server.name, record.gateway_port);
-    audit::record(app, &mut tx, by, Deed::info(Action::InstanceCreate, &record.id, &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceCreate, &record.id, &detail)).await?;
     tx.notify(Notice::new(Topic::Instance, &record.id)).await?;
     tx.commit().await?;
     show(app, &id).await
@@ -201,9 +202,9 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
     instance::update(&mut tx, &new).await?;
     // From now on everybody asks at the new port, and the old one may be another's.
     if new.gateway_port != old.gateway_port {
-        task::tell_instance(app, &mut tx, &new, &by.operator).await?;
+        task::enqueue_write_config(app, &mut tx, &new, &by.operator).await?;
     }
-    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, &new.id, &changes.text())).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, &new.id, &changes.text())).await?;
     tx.notify(Notice::new(Topic::Instance, &new.id)).await?;
     tx.commit().await?;
     show(app, id).await
@@ -218,8 +219,8 @@ pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String
     instance.config_json = config_json;
     instance.updated_at = app.clock.now();
     instance::update(&mut tx, &instance).await?;
-    let task = task::tell_instance(app, &mut tx, &instance, &by.operator).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, &instance.id, &changes.text())).await?;
+    let task = task::enqueue_write_config(app, &mut tx, &instance, &by.operator).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, &instance.id, &changes.text())).await?;
     tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
     tx.commit().await?;
     Ok(task)
@@ -240,7 +241,7 @@ async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, w
     instance::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let task = task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
     let detail = format!("{what} asked for");
-    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
     tx.commit().await?;
     Ok(task)
 }
@@ -268,7 +269,7 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     key::retire(app, &mut tx, id).await?;
     let payload = RetireInstance { instance_id: id.as_str().to_owned() };
     task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
-    audit::record(app, &mut tx, by, Deed::warn(Action::InstanceDelete, id.as_str(), "instance deleted")).await?;
+    audit::record(app, &mut tx, by, AuditEvent::warn(Action::InstanceDelete, id.as_str(), "instance deleted")).await?;
     tx.notify(Notice::new(Topic::Instance, id.as_str())).await?;
     Ok(tx.commit().await?)
 }
@@ -317,8 +318,8 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
         }
     };
     // What it does by itself, and its bot, follow whether somebody has it.
-    task::tell_instance(app, &mut tx, &instance, &by.operator).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
+    task::enqueue_write_config(app, &mut tx, &instance, &by.operator).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
     Ok(tx.commit().await?)
 }
 

@@ -8,7 +8,7 @@ use store::seal::Place;
 use store::user::{self, Status, User};
 
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::second_factor::{self, Challenge, FirstFactor};
 use crate::throttle::{LOGIN_ADDRESS, LOGIN_BROWSER, LOGIN_EMAIL, LOGIN_NOTE, LOGIN_PAIR};
 use crate::token::{Audience, Bearer};
@@ -85,7 +85,7 @@ pub async fn admin(
         // Only an account's own name is an operator's: anybody can type "System".
         let known = admin_user::find_by_email(&app.db, email).await.ok().flatten();
         let operator = known.map_or_else(|| UNKNOWN.to_owned(), |admin| admin.email);
-        audit::record_alone(app, &by.named(operator), Deed::warn(Action::Login, email, &detail)).await?;
+        audit::record_alone(app, &by.named(operator), AuditEvent::warn(Action::Login, email, &detail)).await?;
     }
     outcome
 }
@@ -157,8 +157,8 @@ pub async fn open_admin(
     let token = admin_token(app, &account, begun)?;
     let mut tx = app.db.begin().await?;
     admin_user::logged_in(&mut tx, &account.id, app.clock.now()).await?;
-    let deed = Deed::info(Action::Login, &account.email, how);
-    audit::record(app, &mut tx, &by.named(&account.email), deed).await?;
+    let event = AuditEvent::info(Action::Login, &account.email, how);
+    audit::record(app, &mut tx, &by.named(&account.email), event).await?;
     tx.commit().await?;
     Ok(Opened { token, account })
 }

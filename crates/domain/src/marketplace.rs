@@ -12,7 +12,7 @@ use store::marketplace::{self, NewFile};
 pub use store::marketplace::{File, Item, ItemFilter, Kind, Profession, Scope};
 
 use crate::App;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 
 /// Bytes of one file.
 pub const FILE_MAX: usize = 1024 * 1024;
@@ -131,7 +131,7 @@ async fn add(app: &App, by: &By, id: &ItemId, new: New) -> Result<()> {
     marketplace::insert(&mut tx, &item).await?;
     marketplace::replace_files(&mut tx, id, &checked.rows()).await?;
     let detail = format!("marketplace item {} {} created: {}", item.name, item.version, checked.describe());
-    audit::record(app, &mut tx, by, checked.deed(id, &detail)).await?;
+    audit::record(app, &mut tx, by, checked.event(id, &detail)).await?;
     Ok(tx.commit().await?)
 }
 
@@ -167,11 +167,11 @@ pub async fn update(app: &App, by: &By, id: &ItemId, patch: Patch) -> Result<Who
     }
     marketplace::update(&mut tx, &item).await?;
     let detail = format!("marketplace item {}: {}", old.name, changes.text());
-    let deed = match &checked {
-        Some(checked) => checked.deed(id, &detail),
-        None => Deed::info(Action::ConfigChange, id.as_str(), &detail),
+    let event = match &checked {
+        Some(checked) => checked.event(id, &detail),
+        None => AuditEvent::info(Action::ConfigChange, id.as_str(), &detail),
     };
-    audit::record(app, &mut tx, by, deed).await?;
+    audit::record(app, &mut tx, by, event).await?;
     tx.commit().await?;
     show(app, id).await
 }
@@ -187,7 +187,7 @@ pub async fn delete(app: &App, by: &By, id: &ItemId) -> Result<()> {
     }
     marketplace::delete(&mut tx, id, app.clock.now()).await?;
     let detail = format!("marketplace item {} {} deleted", item.name, item.version);
-    audit::record(app, &mut tx, by, Deed::warn(Action::ConfigChange, id.as_str(), &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::warn(Action::ConfigChange, id.as_str(), &detail)).await?;
     Ok(tx.commit().await?)
 }
 
@@ -282,10 +282,10 @@ impl Checked {
     }
 
     /// What looks dangerous is worth a warning in the log, too.
-    fn deed<'a>(&self, id: &'a ItemId, detail: &'a str) -> Deed<'a> {
+    fn event<'a>(&self, id: &'a ItemId, detail: &'a str) -> AuditEvent<'a> {
         match self.finding_count {
-            0 => Deed::info(Action::ConfigChange, id.as_str(), detail),
-            _ => Deed::warn(Action::ConfigChange, id.as_str(), detail),
+            0 => AuditEvent::info(Action::ConfigChange, id.as_str(), detail),
+            _ => AuditEvent::warn(Action::ConfigChange, id.as_str(), detail),
         }
     }
 }

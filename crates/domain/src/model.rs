@@ -9,7 +9,7 @@ use store::notice::{Notice, Topic};
 use store::{Tx, instance};
 
 use crate::App;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::permission::Permission;
 use crate::task::{self, SyncModelsToInstance};
 
@@ -46,7 +46,7 @@ pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Model>
     );
     model::update(&mut tx, &model).await?;
     let target = format!("model {id}");
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &target, &changes.text())).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &target, &changes.text())).await?;
     tx.notify(Notice::new(Topic::Key, "models")).await?;
     tx.commit().await?;
     Ok(model)
@@ -87,7 +87,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
         task_ids.push(task::enqueue(app, &mut tx, &payload, "models sync", None).await?.as_str().to_owned());
     }
     let detail = format!("models synchronised: {added} new, {} instances", ids.len());
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, "models", &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, "models", &detail)).await?;
     tx.notify(Notice::new(Topic::Key, "models")).await?;
     tx.commit().await?;
     Ok(Synced { models: model::all(&app.db).await?, task_ids })

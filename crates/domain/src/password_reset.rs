@@ -7,7 +7,7 @@ pub use store::password_reset::PasswordReset;
 use store::{Tx, second_factor};
 
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::token::Audience;
 
 /// A reset that was noted.
@@ -41,7 +41,7 @@ pub async fn acknowledge(app: &App, by: &By, account: &str, email: &str) -> Resu
     let mut tx = app.db.begin().await?;
     if let Some(reset) = password_reset::acknowledge(&mut tx, account).await? {
         let detail = format!("password reset by {} acknowledged", reset.reset_by);
-        audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, email, &detail)).await?;
+        audit::record(app, &mut tx, by, AuditEvent::info(Action::UserUpdate, email, &detail)).await?;
     }
     Ok(tx.commit().await?)
 }

@@ -10,7 +10,7 @@ use store::{Tx, profession};
 
 use crate::App;
 use crate::assistant::isolation::refusal;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::binding::{self, Traces, release};
 
 pub async fn list(app: &App, filter: PoolFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
@@ -53,7 +53,7 @@ pub async fn add(
     pool::insert(&mut tx, &entry).await?;
     instance::set_pooled(&mut tx, instance_id, true).await?;
     let detail = format!("{} added to the pool of {}", entry.instance_id, profession.name);
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &entry.id, &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &entry.id, &detail)).await?;
     tx.commit().await?;
     show(app, &EntryId::named(entry.id)).await
 }
@@ -91,7 +91,7 @@ pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<
             let detail = format!("status: {} → {}", entry.status.as_str(), status.as_str());
             entry.status = status;
             pool::update(&mut tx, &entry).await?;
-            audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &entry.id, &detail)).await?;
+            audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &entry.id, &detail)).await?;
         }
     }
     tx.commit().await?;
@@ -128,7 +128,7 @@ pub(crate) async fn reclaim(
     entry.allocated_at = None;
     pool::update(tx, &entry).await?;
     release(app, tx, holder, &instance, Traces::Clean, "reclaim").await?;
-    audit::record(app, tx, by, Deed::info(Action::Claim, &entry.instance_id, &how)).await
+    audit::record(app, tx, by, AuditEvent::info(Action::Claim, &entry.instance_id, &how)).await
 }
 
 /// Takes an entry that nobody has out of the pool; the instance stays.
@@ -140,7 +140,7 @@ pub async fn remove(app: &App, by: &By, id: &EntryId) -> Result<()> {
     }
     end(app, &mut tx, &entry).await?;
     let detail = format!("{} taken out of the pool", entry.instance_id);
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &entry.id, &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &entry.id, &detail)).await?;
     Ok(tx.commit().await?)
 }
 

@@ -6,7 +6,7 @@ pub use store::profession::Stocked;
 use store::profession::{self, Profession};
 
 use crate::App;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::marketplace;
 
 pub struct New {
@@ -74,7 +74,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Stocked> {
         other => other.into(),
     })?;
     let detail = format!("profession {} created", record.name);
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &record.code, &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &record.code, &detail)).await?;
     tx.commit().await?;
     show(app, &id).await
 }
@@ -108,7 +108,7 @@ pub async fn update(app: &App, by: &By, id: &ProfessionId, patch: Patch) -> Resu
         .field("is_official", &old.is_official.to_string(), &new.is_official.to_string())
         .field("is_active", &old.is_active.to_string(), &new.is_active.to_string());
     profession::update(&mut tx, &new).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &new.code, &changes.text())).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &new.code, &changes.text())).await?;
     tx.commit().await?;
     show(app, id).await
 }

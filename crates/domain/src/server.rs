@@ -13,7 +13,7 @@ pub use store::server_metric::Metric;
 
 use crate::alert::Rule;
 use crate::assistant::place;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::task::{self, PrepareServer};
 use crate::{App, host};
 
@@ -99,7 +99,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
         Some(expected) => format!("; expected is {}", shown(expected)),
     };
     let detail = format!("server {} ({}) added{known_by}", server.name, server.host);
-    audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, &server.id, &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ServerAction, &server.id, &detail)).await?;
     tx.commit().await?;
     Ok(server)
 }
@@ -186,7 +186,7 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         let subject = subject(id.as_str());
         crate::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
     }
-    audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, &new.id, &changes.text())).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ServerAction, &new.id, &changes.text())).await?;
     tx.commit().await?;
     Ok(new)
 }
@@ -222,7 +222,8 @@ pub async fn prepare(app: &App, by: &By, id: &ServerId) -> Result<TaskId> {
     server::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let payload = PrepareServer { server_id: id.as_str().to_owned() };
     let task = task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::ServerAction, id.as_str(), "preparation asked for")).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ServerAction, id.as_str(), "preparation asked for"))
+        .await?;
     tx.commit().await?;
     Ok(task)
 }
@@ -251,7 +252,7 @@ pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
     let subject = subject(id.as_str());
     crate::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
     let detail = format!("server {} deleted", server.name);
-    audit::record(app, &mut tx, by, Deed::warn(Action::ServerAction, &server.id, &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::warn(Action::ServerAction, &server.id, &detail)).await?;
     tx.commit().await?;
     app.hosts.forget(&server.id);
     Ok(())

@@ -10,7 +10,7 @@ use store::user::{self, NewUser, Status, User};
 
 use crate::App;
 use crate::app::Newcomers;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::login::{self, Outcome};
 use crate::second_factor::FirstFactor;
 use crate::throttle::SSO_ADDRESS;
@@ -69,8 +69,8 @@ async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
                 created_at: app.clock.now(),
             };
             crate::user::insert(&mut tx, new).await?;
-            let deed = Deed::info(Action::UserCreate, email.as_str(), "employee created at first SSO login");
-            audit::record(app, &mut tx, &By::system(), deed).await?;
+            let event = AuditEvent::info(Action::UserCreate, email.as_str(), "employee created at first SSO login");
+            audit::record(app, &mut tx, &By::system(), event).await?;
             user::find(&mut tx, &id).await?.ok_or(Kind::NotFound)?
         }
     };
@@ -110,7 +110,7 @@ pub async fn admin(app: &App, by: &By, identity: Result<Identity>) -> Result<Out
 
 async fn refused(app: &App, by: &By, shown: &str, error: &Error) -> Result<()> {
     let detail = format!("SSO refused: {}", error.client);
-    audit::record_alone(app, by, Deed::warn(Action::Login, shown, &detail)).await
+    audit::record_alone(app, by, AuditEvent::warn(Action::Login, shown, &detail)).await
 }
 
 async fn first_admin_login(app: &App, identity: &Identity) -> Result<AdminUser> {
@@ -141,8 +141,9 @@ async fn first_admin_login(app: &App, identity: &Identity) -> Result<AdminUser> 
                 created_at: app.clock.now(),
             };
             admin_user::insert(&mut tx, new).await?;
-            let deed = Deed::info(Action::UserCreate, email.as_str(), "administrator created at first SSO login");
-            audit::record(app, &mut tx, &By::system(), deed).await?;
+            let event =
+                AuditEvent::info(Action::UserCreate, email.as_str(), "administrator created at first SSO login");
+            audit::record(app, &mut tx, &By::system(), event).await?;
             admin_user::find(&mut tx, &id).await?.ok_or(Kind::NotFound)?
         }
     };

@@ -13,7 +13,7 @@ use store::usage::{Sums, of_token};
 use store::user::{self, NewUser};
 pub use store::user::{Status, User, UserFilter};
 
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::login::{self, Opened};
 use crate::throttle::PASSWORD_CHANGE;
 use crate::token::{self, Audience};
@@ -128,7 +128,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
     let mut tx = app.db.begin().await?;
     insert(&mut tx, record).await?;
     let how = if password_hash.is_some() { "employee created" } else { "employee created, SSO only" };
-    audit::record(app, &mut tx, by, Deed::info(Action::UserCreate, new.email.as_str(), how)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::UserCreate, new.email.as_str(), how)).await?;
     tx.commit().await?;
     find(app, &id).await
 }
@@ -178,9 +178,11 @@ pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<Use
         true => {
             let reset = password_reset::note(app, &mut tx, by, Audience::Employee, &user.id).await?;
             let detail = format!("{}; {}", changes.text(), reset.warning());
-            audit::record(app, &mut tx, by, Deed::warn(Action::UserUpdate, &user.email, &detail)).await?;
+            audit::record(app, &mut tx, by, AuditEvent::warn(Action::UserUpdate, &user.email, &detail)).await?;
         }
-        false => audit::record(app, &mut tx, by, Deed::info(Action::UserUpdate, &user.email, &changes.text())).await?,
+        false => {
+            audit::record(app, &mut tx, by, AuditEvent::info(Action::UserUpdate, &user.email, &changes.text())).await?
+        }
     }
     tx.commit().await?;
     Ok(user)
@@ -194,8 +196,8 @@ pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
     set_status(&mut user, Status::Revoked, app.clock.now());
     user::update(&mut tx, &user).await?;
     follow(app, &mut tx, &old, &user).await?;
-    let deed = Deed::warn(Action::UserUpdate, &user.email, "employee deleted (revoked)");
-    audit::record(app, &mut tx, by, deed).await?;
+    let event = AuditEvent::warn(Action::UserUpdate, &user.email, "employee deleted (revoked)");
+    audit::record(app, &mut tx, by, event).await?;
     tx.commit().await?;
     Ok(())
 }

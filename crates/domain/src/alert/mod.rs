@@ -11,7 +11,7 @@ use store::notice::{Notice, Topic};
 use store::{Tx, word};
 
 use crate::App;
-use crate::audit::{self, Action, By, Changes, Deed};
+use crate::audit::{self, Action, AuditEvent, By, Changes};
 use crate::task;
 pub use deliver::DeliverAlert;
 
@@ -141,7 +141,7 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
         .field("threshold", &number(was.threshold), &number(is.threshold))
         .hidden("channel", !same);
     let target = format!("alert rule {id}");
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, &target, &changes.text())).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &target, &changes.text())).await?;
     tx.commit().await?;
     Ok(Set { signing_secret, ..is })
 }
@@ -259,7 +259,7 @@ pub async fn ack(app: &App, by: &By, id: &str) -> Result<Alert> {
     let alert = stored::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     if stored::ack(&mut tx, id, &by.operator, app.clock.now()).await? {
         let summary = format!("alert acknowledged: {} {}", alert.rule, alert.subject);
-        audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id, &summary)).await?;
+        audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, id, &summary)).await?;
         tx.notify(Notice::new(Topic::Alert, id)).await?;
     }
     tx.commit().await?;

@@ -14,7 +14,7 @@ use store::instance;
 
 use super::{Assistant, cell, debt, install, service, settings};
 use crate::App;
-use crate::audit::{self, Action, Deed};
+use crate::audit::{self, Action, AuditEvent};
 use crate::task::Context;
 
 /// How often an edit is made anew because somebody else wrote meanwhile.
@@ -180,8 +180,8 @@ pub async fn change(
 async fn record(context: &Context, assistant: &Assistant, summary: &str) -> Result<()> {
     let by = context.by();
     let mut tx = context.app.db.begin().await?;
-    let deed = Deed::info(Action::InstanceUpdate, &assistant.instance.id, summary);
-    audit::record(&context.app, &mut tx, &by, deed).await?;
+    let event = AuditEvent::info(Action::InstanceUpdate, &assistant.instance.id, summary);
+    audit::record(&context.app, &mut tx, &by, event).await?;
     store::debt::was_told(&mut tx, &assistant.id()).await?;
     Ok(tx.commit().await?)
 }

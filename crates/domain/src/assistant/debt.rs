@@ -1,5 +1,5 @@
 //! What is owed to an instance, because a task wrote its configuration or stopped it and has not come to the end of that. Noted before
-//! the deed and taken off after it: a worker may go away at any moment, and whoever comes next pays.
+//! the action and taken off after it: a worker may go away at any moment, and whoever comes next pays.
 
 use base::{Error, Result};
 use openclaw::config::needs_restart;

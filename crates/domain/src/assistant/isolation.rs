@@ -17,7 +17,7 @@ use store::{Tx, cell, task};
 use super::place;
 use crate::App;
 use crate::alert::{self, Rule};
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 
 /// What was seen on the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -140,11 +140,11 @@ async fn write(app: &App, id: &InstanceId, isolation: Isolation, runs_as: &str, 
     if isolation != instance.isolation || runs_as != instance.runs_as {
         instance::set_isolation(&mut tx, id, isolation, runs_as).await?;
         let detail = format!("isolation: {} → {}, runs as {runs_as}", instance.isolation.as_str(), isolation.as_str());
-        let deed = match isolation.is_offered() {
-            true => Deed::info(Action::InstanceUpdate, &instance.id, &detail),
-            false => Deed::warn(Action::InstanceUpdate, &instance.id, &detail),
+        let event = match isolation.is_offered() {
+            true => AuditEvent::info(Action::InstanceUpdate, &instance.id, &detail),
+            false => AuditEvent::warn(Action::InstanceUpdate, &instance.id, &detail),
         };
-        audit::record(app, &mut tx, &By::system(), deed).await?;
+        audit::record(app, &mut tx, &By::system(), event).await?;
         tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
     }
     follow_up(app, &mut tx, &instance, entry, isolation, runs_as).await?;
@@ -177,7 +177,7 @@ async fn follow_up(
         entry.status = pool::Status::Maintenance;
         pool::update(tx, &entry).await?;
         let detail = format!("status: idle → maintenance: {why}");
-        audit::record(app, tx, &By::system(), Deed::warn(Action::ConfigChange, &entry.id, &detail)).await?;
+        audit::record(app, tx, &By::system(), AuditEvent::warn(Action::ConfigChange, &entry.id, &detail)).await?;
     }
     let message = format!("{} is in a profession's pool, but {why}", instance.name);
     alert::raise(app, tx, Rule::InstanceNotIsolated, &subject, &message).await.map(drop)

@@ -10,7 +10,7 @@ use remote::host::{systemd, users};
 
 use super::{Assistant, cell, install, settings, unix_user};
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 
 const MOST: usize = 64 * 1024;
 
@@ -88,8 +88,8 @@ pub async fn put_draft(app: &App, assistant: &Assistant, draft: &Draft) -> Resul
     note(app, assistant, Hash::of(draft.text.as_bytes()).as_str()).await?;
     if !draft.weaker_by.is_empty() {
         let detail = format!("its server cannot do {} any more: its cell is without it", draft.weaker_by.join(", "));
-        let deed = Deed::warn(Action::InstanceUpdate, &assistant.instance.id, &detail);
-        audit::record_alone(app, &By::system(), deed).await?;
+        let event = AuditEvent::warn(Action::InstanceUpdate, &assistant.instance.id, &detail);
+        audit::record_alone(app, &By::system(), event).await?;
     }
     cell::record(app, assistant, draft.cell.as_ref()).await?;
     Ok(changed)

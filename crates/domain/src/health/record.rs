@@ -16,7 +16,7 @@ use super::sweep::{Member, Post};
 use super::{Report, Seen};
 use crate::App;
 use crate::alert::{self, Rule};
-use crate::audit::{self, Action, By, Deed, Level};
+use crate::audit::{self, Action, AuditEvent, By, Level};
 use crate::{listener, repair, server};
 
 const MEMORY_OUT: &str = "it answers, but ran out of memory; a restart by hand clears this";
@@ -56,8 +56,8 @@ pub(super) async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Times
     if away && reports.iter().any(|r| r.status == Health::Unhealthy) {
         let message = format!("server {} cannot be reached; {} instances are on it", post.server.name, reports.len());
         if alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject, &message).await? {
-            let deed = Deed::error(Action::ServerAction, &post.server.id, &message);
-            audit::record(app, &mut tx, &By::system(), deed).await?;
+            let event = AuditEvent::error(Action::ServerAction, &post.server.id, &message);
+            audit::record(app, &mut tx, &By::system(), event).await?;
         }
     } else if !away {
         alert::resolve(app, &mut tx, Rule::InstancesUnhealthy, &subject).await?;
@@ -120,13 +120,13 @@ struct Look {
     judged: Vec<Judged>,
     sights: Vec<Sight>,
     beats: Vec<(String, Beat)>,
-    deeds: Vec<(Level, String, String)>,
+    events: Vec<(Level, String, String)>,
 }
 
 impl Look {
     async fn begin(tx: &mut Tx, now: Timestamp) -> Result<Look> {
         let open = alert::open_subjects_in(tx, Rule::InstancesUnhealthy).await?;
-        Ok(Look { now, open, judged: vec![], sights: vec![], beats: vec![], deeds: vec![] })
+        Ok(Look { now, open, judged: vec![], sights: vec![], beats: vec![], events: vec![] })
     }
 
     /// Judges one instance. What hardly ever changes is written at once, the rest together.
@@ -165,11 +165,11 @@ impl Look {
                 _ => Level::Warn,
             };
             let change = format!("{} → {}: {detail}", instance.health_status.as_str(), status.as_str());
-            self.deeds.push((level, instance.id.clone(), change));
+            self.events.push((level, instance.id.clone(), change));
             tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
         } else if matches!(seen.found, Found::Failed | Found::Inactive) && fails <= judge::MOST_FAILURES {
             let again = format!("check failed ({fails} in a row): {detail}");
-            self.deeds.push((Level::Warn, instance.id.clone(), again));
+            self.events.push((Level::Warn, instance.id.clone(), again));
         }
         Ok(Report {
             id: instance.id.clone(),
@@ -216,9 +216,13 @@ impl Look {
         instance_health::judged_all(tx, &self.judged, self.now).await?;
         instance_health::saw_all(tx, &self.sights).await?;
         heartbeat::write_all(tx, &self.beats, self.now - BEATS_KEPT).await?;
-        let deeds = self.deeds.iter();
-        let deeds =
-            deeds.map(|(level, target, detail)| Deed { action: Action::InstanceHealth, level: *level, target, detail });
-        audit::record_all(app, tx, &By::system(), &deeds.collect::<Vec<_>>()).await
+        let events = self.events.iter();
+        let events = events.map(|(level, target, detail)| AuditEvent {
+            action: Action::InstanceHealth,
+            level: *level,
+            target,
+            detail,
+        });
+        audit::record_all(app, tx, &By::system(), &events.collect::<Vec<_>>()).await
     }
 }

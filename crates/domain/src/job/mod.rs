@@ -27,7 +27,7 @@ pub use store::job_run::{JobRun, Status};
 use store::notice::{Notice, Topic};
 
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::guardian::{self, DIMENSIONS};
 pub use run::run_now;
 pub use scheduler::{Scheduler, Timing};
@@ -137,7 +137,7 @@ pub async fn set_paused(app: &App, by: &By, name: &str, paused: bool) -> Result<
     let mut tx = app.db.begin().await?;
     job_run::set_paused(&mut tx, name, paused, app.clock.now()).await?;
     let detail = if paused { "job paused" } else { "job switched on" };
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, name, detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, name, detail)).await?;
     tx.notify(Notice::new(Topic::Job, name)).await?;
     tx.commit().await?;
     state(app, job).await

@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use super::{Job, find};
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
-use crate::held;
+use crate::audit::{self, Action, AuditEvent, By};
+use crate::lease_guard;
 
 /// A run whose process says nothing for so long is given up.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
@@ -89,7 +89,7 @@ pub(super) async fn finish(app: Arc<App>, begun: Begun) {
     let began = Instant::now();
     let (renewed, renewal) = watch::channel(begun.at);
     let ran = tokio::select! {
-        ran = held::work(work(app.clone(), begun.job), renewal, begun.at, HELD) => ran,
+        ran = lease_guard::run(work(app.clone(), begun.job), renewal, begun.at, HELD) => ran,
         () = lost(&app, &begun, &renewed) => None,
     };
     let Some(ran) = ran else {
@@ -151,7 +151,7 @@ pub async fn run_now(app: &Arc<App>, by: &By, name: &str) -> Result<JobRun> {
     job_run::abandon(&app.db, &app.clock).await?;
     let begun = begin(app, job, None, &base::id::fresh()).await?;
     let begun = begun.ok_or_else(|| Error::conflict("a run of this job is going on"))?;
-    audit::record_alone(app, by, Deed::info(Action::ConfigChange, name, "job run by hand")).await?;
+    audit::record_alone(app, by, AuditEvent::info(Action::ConfigChange, name, "job run by hand")).await?;
     let id = begun.id;
     tokio::spawn(finish(app.clone(), begun));
     job_run::find(&app.db, id).await?.ok_or_else(|| Error::internal("a run that was just begun is gone"))

@@ -9,7 +9,7 @@ use store::spend_day::{self, SpendDay};
 use store::{gateway_key, usage};
 
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
     if app.db.days_pending() {
@@ -40,7 +40,7 @@ pub(super) async fn run(app: Arc<App>) -> Result<String> {
         number(balance)
     );
     if drift != 0 {
-        audit::record(&app, &mut tx, &By::system(), Deed::warn(Action::KeySync, "spend", &summary)).await?;
+        audit::record(&app, &mut tx, &By::system(), AuditEvent::warn(Action::KeySync, "spend", &summary)).await?;
     }
     tx.commit().await?;
     Ok(summary)

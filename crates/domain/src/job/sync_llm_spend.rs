@@ -10,7 +10,7 @@ use store::gateway_key;
 use store::user::{self, Status};
 
 use crate::alert::{self, Rule};
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::{App, usage};
 
 pub(super) async fn run(app: Arc<App>) -> Result<String> {
@@ -73,7 +73,7 @@ async fn budget(app: &App, subject: &str, used: i64, limit: i64, percent: f64) -
     if is_near {
         let message = format!("{subject} has used {used} of {limit} ({share:.0} %)");
         if alert::raise(app, &mut tx, Rule::BudgetNearLimit, subject, &message).await? {
-            audit::record(app, &mut tx, &By::system(), Deed::warn(Action::KeySync, subject, &message)).await?;
+            audit::record(app, &mut tx, &By::system(), AuditEvent::warn(Action::KeySync, subject, &message)).await?;
         }
     } else {
         alert::resolve(app, &mut tx, Rule::BudgetNearLimit, subject).await?;

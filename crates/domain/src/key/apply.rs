@@ -10,7 +10,7 @@ use store::{Tx, usage};
 use super::Spent;
 use super::turn::Turn;
 use crate::App;
-use crate::audit::{self, Action, By, Deed, Level};
+use crate::audit::{self, Action, AuditEvent, By, Level};
 use crate::permission::Permission;
 use crate::task::{Context, Payload, Priority, Run};
 
@@ -102,7 +102,7 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
         let sealed = app.sealer.seal(gateway_key::place(&key.id), &value)?;
         gateway_key::set_secret(&mut tx, &key.id, &sealed, &app.sealer.hash(&value), app.clock.now()).await?;
         if let Some(instance) = &key.instance_id {
-            super::tell_instance(app, &mut tx, instance, "key changed").await?;
+            super::enqueue_sync_key(app, &mut tx, instance, "key changed").await?;
         }
     }
     // What was asked for in the meantime is still to be done, whatever became of the task that was made for it.
@@ -156,7 +156,7 @@ pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
         super::follow(app, &mut tx, &now, Priority::People, "key sync").await?;
     }
     if let Some(instance) = &now.instance_id {
-        super::tell_instance(app, &mut tx, instance, "key sync").await?;
+        super::enqueue_sync_key(app, &mut tx, instance, "key sync").await?;
     }
     let (drift, logged) = (now.drift(), now.logged_quota);
     let (level, detail) = match drift {
@@ -166,7 +166,7 @@ pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
     if drift != 0 {
         tracing::warn!(key = now.name, used = now.used_quota, logged, "a key's use and the log disagree");
     }
-    audit::record(app, &mut tx, by, Deed { action: Action::KeySync, level, target: &now.name, detail: &detail })
+    audit::record(app, &mut tx, by, AuditEvent { action: Action::KeySync, level, target: &now.name, detail: &detail })
         .await?;
     tx.commit().await?;
     super::find(app, id).await

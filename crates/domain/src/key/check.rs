@@ -14,7 +14,7 @@ use store::instance::Instance;
 
 use super::ApplyKey;
 use crate::assistant::{Assistant, config};
-use crate::audit::{self, Action, By, Deed, Level};
+use crate::audit::{self, Action, AuditEvent, By, Level};
 use crate::health::sweep;
 use crate::repair::{self, Begun, Repair};
 use crate::task::{self, Context, Payload as _};
@@ -76,8 +76,9 @@ pub async fn note(app: &App, checked: &Checked) -> Result<bool> {
     let changed = gateway_key::set_state(&mut tx, &checked.key.id, word, app.clock.now()).await?;
     if changed && word != "valid" {
         let detail = format!("the gateway says: {word}");
-        let deed = Deed { action: Action::KeySync, level: Level::Error, target: &checked.key.name, detail: &detail };
-        audit::record(app, &mut tx, &By::system(), deed).await?;
+        let event =
+            AuditEvent { action: Action::KeySync, level: Level::Error, target: &checked.key.name, detail: &detail };
+        audit::record(app, &mut tx, &By::system(), event).await?;
     }
     tx.commit().await?;
     Ok(changed)

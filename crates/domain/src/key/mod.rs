@@ -23,7 +23,7 @@ use store::notice::{Notice, Topic};
 use store::{Tx, gateway_key, instance, usage, user};
 
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::task::{self, Priority};
 
 /// The name of the platform's own key at the gateway, and what lists show in place of an instance for its calls.
@@ -109,7 +109,7 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     gateway_key::delete(&mut tx, &key.id, app.clock.now()).await?;
     let subject = format!("key:{}", key.name);
     crate::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::KeyDelete, &key.name, "deleted")).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::KeyDelete, &key.name, "deleted")).await?;
     tx.notify(Notice::new(Topic::Key, &key.id)).await?;
     Ok(tx.commit().await?)
 }
@@ -124,7 +124,7 @@ async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, so
 }
 
 /// Has the key of an instance written to it, where there is something to write to.
-async fn tell_instance(app: &App, tx: &mut Tx, instance: &str, source: &str) -> Result<()> {
+async fn enqueue_sync_key(app: &App, tx: &mut Tx, instance: &str, source: &str) -> Result<()> {
     let found = instance::find(&mut *tx, &InstanceId::named(instance)).await?;
     if found.is_some_and(|instance| instance.is_on_server()) {
         let payload = task::SyncKeyToInstance { instance_id: instance.to_owned() };
@@ -168,7 +168,7 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
         let secret = fresh_value()?;
         let sealed = app.sealer.seal(gateway_key::place(&key.id), &secret)?;
         gateway_key::set_secret(tx, &key.id, &sealed, &app.sealer.hash(&secret), now).await?;
-        tell_instance(app, tx, instance.as_str(), source).await?;
+        enqueue_sync_key(app, tx, instance.as_str(), source).await?;
     } else {
         (key.rotate, key.dirty) = (true, true);
     }

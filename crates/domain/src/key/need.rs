@@ -9,7 +9,7 @@ use store::notice::{Notice, Topic};
 use super::turn::Turn;
 use super::{PLATFORM, fresh_value};
 use crate::App;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 
 /// The key of an instance, made if there is none.
 pub async fn of_instance(app: &App, instance: &InstanceId) -> Result<GatewayKey> {
@@ -103,7 +103,7 @@ pub(super) async fn make(
         Some(quota) => format!("made, quota {quota}"),
         None => "made".to_owned(),
     };
-    audit::record(app, &mut tx, by, Deed::info(Action::KeyCreate, name, &detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::KeyCreate, name, &detail)).await?;
     tx.notify(Notice::new(Topic::Key, &key.id)).await?;
     tx.commit().await?;
     Ok(gateway_key::find(&app.db, &id).await?.unwrap_or(key))

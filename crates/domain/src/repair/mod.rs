@@ -31,7 +31,7 @@ use store::{Tx, binding, repair};
 
 use crate::alert;
 use crate::assistant::Assistant;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::task::{self, Context};
 use crate::{App, claim};
 pub use recover::{AUTO_RECOVERY, recover};
@@ -130,7 +130,7 @@ pub(crate) async fn begin(
     let task = task::enqueue(app, tx, &payload, rule, None).await?;
     repair::set_task(tx, id, task.as_str()).await?;
     let summary = format!("{rule}: {before}; {plan}");
-    audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &summary)).await?;
+    audit::record(app, tx, &By::system(), AuditEvent::warn(Action::InstanceHealth, instance, &summary)).await?;
     tx.notify(Notice::new(Topic::Repair, instance)).await?;
     Ok(Begun::Yes)
 }
@@ -191,15 +191,15 @@ pub(crate) async fn note(app: &App, done: &Done<'_>) -> Result<()> {
 /// What follows from the end of a repair: the alert, the audit entry, and that it is heard.
 async fn conclude(app: &App, tx: &mut Tx, instance: &str, rule: &str, status: Status, after: &str) -> Result<()> {
     let summary = format!("{rule}: {after}");
-    let deed = if status == Status::Success {
+    let event = if status == Status::Success {
         resolve(app, tx, instance, rule).await?;
-        Deed::info(Action::InstanceHealth, instance, &summary)
+        AuditEvent::info(Action::InstanceHealth, instance, &summary)
     } else {
         let message = format!("{instance}: {summary}");
         alert::raise(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule), &message).await?;
-        Deed::warn(Action::InstanceHealth, instance, &summary)
+        AuditEvent::warn(Action::InstanceHealth, instance, &summary)
     };
-    audit::record(app, tx, &By::system(), deed).await?;
+    audit::record(app, tx, &By::system(), event).await?;
     Ok(tx.notify(Notice::new(Topic::Repair, instance)).await?)
 }
 
@@ -221,8 +221,13 @@ async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, 
             created_at: now,
         };
         repair::insert(tx, &new).await?;
-        audit::record(app, tx, &By::system(), Deed::warn(Action::InstanceHealth, instance, &format!("{rule}: {why}")))
-            .await?;
+        audit::record(
+            app,
+            tx,
+            &By::system(),
+            AuditEvent::warn(Action::InstanceHealth, instance, &format!("{rule}: {why}")),
+        )
+        .await?;
         tx.notify(Notice::new(Topic::Repair, instance)).await?;
     }
     let message = format!("{instance}: {rule}: {why}");

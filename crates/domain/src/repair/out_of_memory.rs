@@ -1,7 +1,7 @@
 //! Rule 3: it ran out of memory. Nothing is done by itself: the state says so until it was started anew, and somebody is told.
 
 use base::Result;
-use openclaw::rule::{Finding, Proof as Sureness, Rule};
+use openclaw::rule::{Confidence, Finding, Rule};
 
 use super::{Case, Handler, Proof};
 
@@ -15,7 +15,7 @@ pub(super) const HANDLER: Handler = Handler {
 /// A chat reply can say the words; it cannot make the process abort. Only systemd's own word counts.
 async fn confirm(_: &Case<'_>, finding: Option<&Finding>) -> Result<Proof> {
     Ok(match finding {
-        Some(finding) if finding.proof == Sureness::Fact => Proof::HandsOff(finding.excerpt.clone()),
+        Some(finding) if finding.confidence == Confidence::Fact => Proof::HandsOff(finding.excerpt.clone()),
         _ => Proof::Refuted,
     })
 }

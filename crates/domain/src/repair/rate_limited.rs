@@ -1,7 +1,7 @@
 //! Rule 8: turns end with the model provider's rate limit. The state says so, and somebody is told; no model is changed by itself.
 
 use base::Result;
-use openclaw::rule::{Finding, Proof as Sureness, Rule};
+use openclaw::rule::{Confidence, Finding, Rule};
 
 use super::{Case, Handler, Proof};
 
@@ -15,7 +15,7 @@ pub(super) const HANDLER: Handler = Handler {
 /// Nothing is changed by it, so OpenClaw's own log is proof enough; what a chat reply can print is not.
 async fn confirm(_: &Case<'_>, finding: Option<&Finding>) -> Result<Proof> {
     Ok(match finding {
-        Some(finding) if finding.proof >= Sureness::Logged => Proof::HandsOff(finding.excerpt.clone()),
+        Some(finding) if finding.confidence >= Confidence::Logged => Proof::HandsOff(finding.excerpt.clone()),
         _ => Proof::Refuted,
     })
 }

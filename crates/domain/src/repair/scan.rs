@@ -11,7 +11,7 @@ use base::Result;
 use jiff::Timestamp;
 use openclaw::config::Bind;
 use openclaw::log::Line;
-use openclaw::rule::{Evidence, Expected, Finding, Proof as Sureness, RULES, Rule};
+use openclaw::rule::{Confidence, Evidence, Expected, Finding, RULES, Rule};
 use openclaw::sweep::{Answer, ConfigFile, Limits};
 use store::instance::{self, Health, Instance};
 use store::notice::{Notice, Topic};
@@ -20,7 +20,7 @@ use store::{Tx, chat_binding, instance_health, repair};
 use super::{Begun, Case, HANDLERS, Handler, Proof, begin, open, tell};
 use crate::App;
 use crate::assistant::config;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 use crate::health::sweep::{self, Looked, Member, Post, Since};
 
 /// The journal is read this far back at least, and at most.
@@ -206,7 +206,8 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, ope
         let Some(finding) = detect(&evidence) else { continue };
         // The journal's last minutes are read anew each time: what was found there before is not news.
         let old = |finding: &Finding| {
-            finding.proof != Sureness::Logged && finding.time.is_some_and(|time| time.as_millisecond() <= journal_at)
+            finding.confidence != Confidence::Logged
+                && finding.time.is_some_and(|time| time.as_millisecond() <= journal_at)
         };
         let Some(handler) = HANDLERS.iter().find(|handler| handler.rule == *rule && !old(&finding)) else { continue };
         match confirm(app, member, handler, Some(&finding)).await {
@@ -342,7 +343,7 @@ async fn set_state(app: &App, tx: &mut Tx, instance: &Instance, look: &Look, sca
         status = if look.live { Health::Healthy } else { Health::Unknown };
         super::resolve(app, tx, &instance.id, Rule::RateLimited.as_str()).await?;
         let summary = format!("{} → {}: the rate limit is over", Health::RateLimited.as_str(), status.as_str());
-        audit::record(app, tx, &By::system(), Deed::info(Action::InstanceHealth, &instance.id, &summary)).await?;
+        audit::record(app, tx, &By::system(), AuditEvent::info(Action::InstanceHealth, &instance.id, &summary)).await?;
     }
     if status != instance.health_status {
         instance::set_health(&mut *tx, &instance.id(), status, instance.health_fail_count, app.clock.now()).await?;

@@ -19,7 +19,7 @@ use store::second_factor::{self, SecondFactor};
 use store::user::{self, Status, User};
 
 use crate::App;
-use crate::audit::{self, Action, By, Deed, Level};
+use crate::audit::{self, Action, AuditEvent, By, Level};
 use crate::login::{Opened, address_name};
 use crate::throttle::{LOGIN_ADDRESS, SECOND_FACTOR, SECOND_FACTOR_HOUR};
 use crate::token::{self, Audience, StepClaims};
@@ -139,7 +139,7 @@ impl Account {
         self.is_asked(policy) && policy.required.iter().any(|role| role == self.role)
     }
 
-    /// An employee's own deed is the system's, as everywhere in the audit log.
+    /// An employee's own action is the system's, as everywhere in the audit log.
     fn by(&self, by: &By) -> By {
         match self.side {
             Audience::Employee => by.employee(&self.email),
@@ -212,7 +212,7 @@ pub async fn reset(app: &App, by: &By, side: Audience, email: &str) -> Result<(S
     };
     let had = second_factor::remove(&mut tx, &account.id).await?;
     let detail = if had { "second factor reset" } else { "second factor reset: there was none" };
-    audit::record(app, &mut tx, by, Deed::warn(Action::SecondFactor, &account.email, detail)).await?;
+    audit::record(app, &mut tx, by, AuditEvent::warn(Action::SecondFactor, &account.email, detail)).await?;
     tx.commit().await?;
     Ok((account.email, had))
 }
@@ -261,7 +261,7 @@ async fn refused(app: &App, by: &By, account: &Account, detail: &str) -> Result<
         Audience::Admin => Action::Login,
         Audience::Employee => Action::SecondFactor,
     };
-    audit::record_alone(app, &account.by(by), Deed::warn(action, &account.email, detail)).await?;
+    audit::record_alone(app, &account.by(by), AuditEvent::warn(action, &account.email, detail)).await?;
     // Refusing begins with the next attempt: this one is told that it was wrong.
     for (limit, name) in [(SECOND_FACTOR_HOUR, account.id.clone()), (LOGIN_ADDRESS, address_name(account.side, by))] {
         match limit.hit(app, &name).await {
@@ -273,8 +273,8 @@ async fn refused(app: &App, by: &By, account: &Account, detail: &str) -> Result<
 }
 
 async fn record(app: &App, tx: &mut Tx, by: &By, account: &Account, level: Level, detail: &str) -> Result<()> {
-    let deed = Deed { action: Action::SecondFactor, level, target: &account.email, detail };
-    audit::record(app, tx, &account.by(by), deed).await
+    let event = AuditEvent { action: Action::SecondFactor, level, target: &account.email, detail };
+    audit::record(app, tx, &account.by(by), event).await
 }
 
 async fn replace_recovery_codes(tx: &mut Tx, account: &Account) -> Result<Vec<Secret>> {

@@ -12,7 +12,7 @@ use store::Tx;
 use super::kind::{Context, Payload, Priority, Run};
 use crate::assistant::unit::Confine;
 use crate::assistant::{Assistant, config, install, service, trial, unit, unix_user};
-use crate::audit::{self, Action, Deed, Level};
+use crate::audit::{self, Action, AuditEvent, Level};
 use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,6 +107,6 @@ async fn switch(context: &Context, assistant: &Assistant, version: &Version, dra
 
 async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {
     let by = context.by();
-    let deed = Deed { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
-    audit::record_alone(&context.app, &by, deed).await
+    let event = AuditEvent { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
+    audit::record_alone(&context.app, &by, event).await
 }

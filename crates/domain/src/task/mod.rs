@@ -41,7 +41,7 @@ pub use queue::{TaskFilter, cancel, cancel_with, create, enqueue, enqueue_at, li
 pub use store::task::{Status, Task};
 pub use upgrade_instance::UpgradeInstance;
 pub use worker::{MOST_ATTEMPTS, Timing, Worker};
-pub(crate) use write_config::tell_instance;
+pub(crate) use write_config::enqueue_write_config;
 
 /// Every type there is.
 pub const TYPES: &[TaskType] = &[

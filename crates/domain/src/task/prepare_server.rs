@@ -7,7 +7,7 @@ use store::{Tx, server};
 
 use super::kind::{Context, Payload, Priority, Run};
 use crate::assistant::install;
-use crate::audit::{self, Action, Deed};
+use crate::audit::{self, Action, AuditEvent};
 use crate::host;
 use crate::permission::Permission;
 
@@ -44,7 +44,7 @@ impl Run for PrepareServer {
         let said = install::ensure(app, &server, &host, &app.assistants.version).await?;
         let detail = format!("prepared: {said}");
         let by = context.by();
-        audit::record_alone(app, &by, Deed::info(Action::ServerAction, &server.id, &detail)).await?;
+        audit::record_alone(app, &by, AuditEvent::info(Action::ServerAction, &server.id, &detail)).await?;
         Ok(said.to_string())
     }
 }

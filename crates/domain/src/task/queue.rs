@@ -14,7 +14,7 @@ use super::TYPES;
 use super::kind::{self, Checked, Payload, Priority, TaskType};
 use crate::App;
 use crate::alert;
-use crate::audit::{self, Action, By, Deed};
+use crate::audit::{self, Action, AuditEvent, By};
 
 /// Puts a task into the queue, in the transaction of what makes it necessary. Workers wake when it commits. Where a waiting task of
 /// the same kind is enough, that one is answered; it does not begin before this transaction ends. Whoever enqueues for several
@@ -66,8 +66,13 @@ pub async fn create(app: &App, by: &By, name: &str, payload: Value, source: Opti
     }
     let asked = Asked { source: source.unwrap_or(&by.operator), operator: &by.operator, on_behalf_of: None };
     let id = insert(app, &mut tx, wanted, asked).await?;
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id.as_str(), &format!("task {name} created")))
-        .await?;
+    audit::record(
+        app,
+        &mut tx,
+        by,
+        AuditEvent::info(Action::ConfigChange, id.as_str(), &format!("task {name} created")),
+    )
+    .await?;
     tx.commit().await?;
     show(app, &id).await
 }
@@ -170,8 +175,8 @@ pub async fn retry(app: &App, by: &By, id: &TaskId) -> Result<Task> {
     resolve(app, &mut tx, id).await?;
     let line = format!("retried; last error: {}", old.told);
     task_log::write(&mut tx, id.as_str(), old.attempts, &line, now).await?;
-    let deed = format!("task {} retried", old.r#type);
-    audit::record(app, &mut tx, by, Deed::info(Action::ConfigChange, id.as_str(), &deed)).await?;
+    let event = format!("task {} retried", old.r#type);
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, id.as_str(), &event)).await?;
     tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
     tx.commit().await?;
     show(app, id).await
@@ -186,8 +191,8 @@ pub async fn cancel(app: &App, by: &By, id: &TaskId) -> Result<Task> {
         let message = format!("a task that is {} cannot be cancelled", old.status.as_str());
         return Err(Error::conflict(message));
     }
-    let deed = format!("task {} cancelled", old.r#type);
-    audit::record(app, &mut tx, by, Deed::warn(Action::ConfigChange, id.as_str(), &deed)).await?;
+    let event = format!("task {} cancelled", old.r#type);
+    audit::record(app, &mut tx, by, AuditEvent::warn(Action::ConfigChange, id.as_str(), &event)).await?;
     tx.commit().await?;
     show(app, id).await
 }

@@ -11,7 +11,7 @@ use super::kind::{Context, Payload, Priority, Run};
 use crate::App;
 use crate::assistant::unit::Confine;
 use crate::assistant::{Assistant, archive, config, install, service, trial, unit};
-use crate::audit::{self, Action, Deed, Level};
+use crate::audit::{self, Action, AuditEvent, Level};
 use crate::permission::Permission;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -117,6 +117,6 @@ async fn switch(context: &Context, assistant: &Assistant, target: &Version, draf
 
 async fn tell(context: &Context, assistant: &Assistant, level: Level, detail: &str) -> Result<()> {
     let by = context.by();
-    let deed = Deed { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
-    audit::record_alone(&context.app, &by, deed).await
+    let event = AuditEvent { action: Action::InstanceUpdate, level, target: &assistant.instance.id, detail };
+    audit::record_alone(&context.app, &by, event).await
 }

@@ -27,8 +27,8 @@ use super::queue::subject;
 use super::room::Room;
 use crate::App;
 use crate::alert::{self, DeliverAlert, Rule};
-use crate::audit::{self, Action, By, Deed, Level};
-use crate::held;
+use crate::audit::{self, Action, AuditEvent, By, Level};
+use crate::lease_guard;
 
 /// A task that failed this often is dead.
 pub const MOST_ATTEMPTS: i64 = 5;
@@ -304,7 +304,7 @@ impl Worker {
             };
             // A panic is this attempt's failure and nobody else's. Dropping the work ends it, whatever it does.
             let work = AssertUnwindSafe(work).catch_unwind();
-            match held::work(work, renewal, claimed, lease * 9 / 10).await {
+            match lease_guard::run(work, renewal, claimed, lease * 9 / 10).await {
                 Some(Ok(ended)) => (hold, Outcome::Ran(ended)),
                 Some(Err(panic)) => (hold, Outcome::Ran(Err(Error::internal(panic_text(&*panic))))),
                 None => (hold, Outcome::LeaseLost),
@@ -391,8 +391,8 @@ impl Worker {
             alert::raise(&self.app, tx, Rule::TaskDead, &subject(&task.id), &message).await?;
         }
         let detail = format!("{} attempt {} of {MOST_ATTEMPTS}: {}", task.r#type, hold.attempt, failure.error);
-        let deed = Deed { action: Action::TaskFailed, level: Level::Error, target: &task.id, detail: &detail };
-        audit::record(&self.app, tx, &By::system(), deed).await?;
+        let event = AuditEvent { action: Action::TaskFailed, level: Level::Error, target: &task.id, detail: &detail };
+        audit::record(&self.app, tx, &By::system(), event).await?;
         Ok(tx.notify(Notice::new(Topic::Task, &task.id)).await?)
     }
 

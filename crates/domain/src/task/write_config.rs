@@ -12,7 +12,12 @@ use crate::assistant::{Assistant, config, install, settings};
 use crate::{App, chat_binding};
 
 /// Has the configuration written, where the instance is on its server already.
-pub(crate) async fn tell_instance(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<Option<TaskId>> {
+pub(crate) async fn enqueue_write_config(
+    app: &App,
+    tx: &mut Tx,
+    instance: &Instance,
+    source: &str,
+) -> Result<Option<TaskId>> {
     if !instance.is_on_server() {
         return Ok(None);
     }

@@ -1,5 +1,5 @@
 //! The nine repair rules: how each is recognised, in logs, in the configuration and in a sweep. What is done about a
-//! finding is decided elsewhere, and only after a second look: see `Proof`.
+//! finding is decided elsewhere, and only after a second look: see `Confidence`.
 //!
 //! One file per rule, with its example from a real log.
 
@@ -108,7 +108,7 @@ pub struct Expected {
 /// Something that one rule found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    pub proof: Proof,
+    pub confidence: Confidence,
     pub detail: Detail,
     /// What it was found by, shortened.
     pub excerpt: String,
@@ -118,7 +118,7 @@ pub struct Finding {
 
 /// How sure a finding is. The least of them must not change anything by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Proof {
+pub enum Confidence {
     /// A line of the console. A chat reply can say the same: to be confirmed by something else.
     Hearsay,
     /// OpenClaw's own log file. What it names may be over: to be confirmed by the state of now.
@@ -207,16 +207,16 @@ impl Evidence<'_> {
 
 impl Finding {
     fn by(line: &Line, detail: Detail) -> Finding {
-        let proof = match line.origin {
-            Origin::File => Proof::Logged,
-            Origin::Console => Proof::Hearsay,
-            Origin::System(_) => Proof::Fact,
+        let confidence = match line.origin {
+            Origin::File => Confidence::Logged,
+            Origin::Console => Confidence::Hearsay,
+            Origin::System(_) => Confidence::Fact,
         };
-        Finding { proof, detail, excerpt: excerpt(&line.message), time: line.time }
+        Finding { confidence, detail, excerpt: excerpt(&line.message), time: line.time }
     }
 
     fn fact(detail: Detail, excerpt: impl Into<String>) -> Finding {
-        Finding { proof: Proof::Fact, detail, excerpt: excerpt.into(), time: None }
+        Finding { confidence: Confidence::Fact, detail, excerpt: excerpt.into(), time: None }
     }
 }
 
@@ -230,7 +230,7 @@ fn excerpt(text: &str) -> String {
 
 /// The best proven of several findings; of equals, the last.
 fn best(findings: impl Iterator<Item = Finding>) -> Option<Finding> {
-    findings.max_by_key(|finding| finding.proof)
+    findings.max_by_key(|finding| finding.confidence)
 }
 
 #[cfg(test)]

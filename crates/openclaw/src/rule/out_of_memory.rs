@@ -1,7 +1,7 @@
 //! Rule 3: the gateway ran out of memory. Node says so on the console before it aborts itself; when the kernel ends
 //! it, systemd says so. A process that was merely killed is no case of this rule.
 
-use super::{Detail, Evidence, Finding, Proof};
+use super::{Confidence, Detail, Evidence, Finding};
 use crate::log::{Line, Origin, SystemEvent};
 use crate::unit::Exit;
 
@@ -19,7 +19,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     // A chat reply can say it too; it cannot make the process abort.
     let aborted = evidence.lines.iter().any(|line| line.exit() == Some(Exit::ABORT));
     let finding = Finding::by(said, Detail::OutOfMemory);
-    Some(if aborted { Finding { proof: Proof::Fact, ..finding } } else { finding })
+    Some(if aborted { Finding { confidence: Confidence::Fact, ..finding } } else { finding })
 }
 
 fn says_so(line: &Line) -> bool {

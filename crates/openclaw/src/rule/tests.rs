@@ -1,4 +1,4 @@
-//! Each rule finds its own example and no other's, in every form of log; and what people write in a chat is no proof.
+//! Each rule finds its own example and no other's, in every form of log; and what people write in a chat is no evidence.
 
 use proptest::prelude::*;
 
@@ -13,24 +13,24 @@ struct Example {
     file: &'static str,
     journal: &'static str,
     /// How sure the rule is by each of them; None where that log does not tell it.
-    proofs: [Option<Proof>; 3],
+    confidences: [Option<Confidence>; 3],
 }
 
 macro_rules! example {
-    ($rule:ident, $number:literal, $proofs:expr) => {
+    ($rule:ident, $number:literal, $confidences:expr) => {
         Example {
             rule: Rule::$rule,
             console: include_str!(concat!("../../samples/rules/", $number, ".console.txt")),
             file: include_str!(concat!("../../samples/rules/", $number, ".file.jsonl")),
             journal: include_str!(concat!("../../samples/rules/", $number, ".journal.jsonl")),
-            proofs: $proofs,
+            confidences: $confidences,
         }
     };
 }
 
-const HEARSAY: Option<Proof> = Some(Proof::Hearsay);
-const LOGGED: Option<Proof> = Some(Proof::Logged);
-const FACT: Option<Proof> = Some(Proof::Fact);
+const HEARSAY: Option<Confidence> = Some(Confidence::Hearsay);
+const LOGGED: Option<Confidence> = Some(Confidence::Logged);
+const FACT: Option<Confidence> = Some(Confidence::Fact);
 
 const EXAMPLES: &[Example] = &[
     example!(NoApiKey, "1", [HEARSAY, LOGGED, HEARSAY]),
@@ -41,7 +41,7 @@ const EXAMPLES: &[Example] = &[
         console: include_str!("../../samples/rules/3.console.txt"),
         file: "",
         journal: include_str!("../../samples/rules/3.journal.jsonl"),
-        proofs: [HEARSAY, None, FACT],
+        confidences: [HEARSAY, None, FACT],
     },
     example!(UnknownKey, "4", [HEARSAY, LOGGED, HEARSAY]),
     example!(PortTaken, "6", [HEARSAY, LOGGED, HEARSAY]),
@@ -115,10 +115,12 @@ fn every_rule_is_listed_once_in_order() {
 #[test]
 fn each_rule_finds_its_own_example_and_no_others() {
     for example in EXAMPLES {
-        for (form, (lines, proof)) in example.forms().iter().zip(example.proofs).enumerate() {
+        for (form, (lines, confidence)) in example.forms().iter().zip(example.confidences).enumerate() {
             let found = found(lines, Some(&good_document()), None);
-            let found_rules: Vec<(Rule, Proof)> = found.iter().map(|(rule, finding)| (*rule, finding.proof)).collect();
-            let own: Vec<(Rule, Proof)> = proof.into_iter().map(|proof| (example.rule, proof)).collect();
+            let found_rules: Vec<(Rule, Confidence)> =
+                found.iter().map(|(rule, finding)| (*rule, finding.confidence)).collect();
+            let own: Vec<(Rule, Confidence)> =
+                confidence.into_iter().map(|confidence| (example.rule, confidence)).collect();
             assert_eq!(found_rules, own, "{}, form {form}: {found:?}", example.rule);
         }
     }
@@ -169,7 +171,7 @@ fn a_chat_reply_proves_nothing() {
                 "EXIT_CODE": "exited", "EXIT_STATUS": "1"});
             let lines = vec![Line::from_journal(record.to_string().as_bytes()).unwrap(); 5];
             for (rule, finding) in found(&lines, Some(&good_document()), None) {
-                assert_eq!(finding.proof, Proof::Hearsay, "{rule}: {line}");
+                assert_eq!(finding.confidence, Confidence::Hearsay, "{rule}: {line}");
             }
         }
     }
@@ -218,7 +220,7 @@ fn a_limit_is_found_where_other_models_are_tried() {
     let found = found(&lines, Some(&good_document()), None);
     let [(Rule::RateLimited, finding)] = found.as_slice() else { panic!("{found:?}") };
     let detail = Detail::RateLimited { turns: 3, model: Some("tidepool/gemini-2.5-flash".into()) };
-    assert_eq!((finding.proof, &finding.detail), (Proof::Logged, &detail));
+    assert_eq!((finding.confidence, &finding.detail), (Confidence::Logged, &detail));
     // Two turns are two, whatever they tried.
     let last = lines[8].field("runId").unwrap().to_owned();
     let two: Vec<Line> = lines.into_iter().filter(|line| line.field("runId") != Some(&last)).collect();
@@ -233,7 +235,7 @@ fn a_gateway_of_the_same_state_is_found() {
     {
         let found = found(&file(sample), Some(&good_document()), None);
         let [(Rule::PortTaken, finding)] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((finding.proof, &finding.detail), (Proof::Logged, &Detail::PortTaken { address: None }));
+        assert_eq!((finding.confidence, &finding.detail), (Confidence::Logged, &Detail::PortTaken { address: None }));
     }
 }
 
@@ -247,10 +249,10 @@ fn a_key_that_is_missing_is_found_in_the_configuration_too() {
         let document = Document::parse(&text).unwrap();
         found(&[], Some(&document), None)
             .into_iter()
-            .map(|(_, finding)| (finding.proof, finding.detail))
+            .map(|(_, finding)| (finding.confidence, finding.detail))
             .collect::<Vec<_>>()
     };
-    let missing = vec![(Proof::Fact, Detail::NoApiKey { provider: "tidepool".into() })];
+    let missing = vec![(Confidence::Fact, Detail::NoApiKey { provider: "tidepool".into() })];
     assert_eq!(rules_of(""), missing);
     assert_eq!(rules_of(",apiKey:''"), missing);
     assert_eq!(rules_of(",apiKey:'sk-x'"), []);
@@ -264,8 +266,8 @@ fn memory_is_the_kernels_word_or_an_abort() {
         let answer = Answer { unit: State { result: result.into(), ..State::default() }, ..Answer::default() };
         found(lines, Some(&good_document()), Some((&Server::default(), &answer)))
     };
-    assert_eq!(found_by(&journal(oom), "success")[0].1.proof, Proof::Fact);
-    assert_eq!(found_by(&[], "oom-kill")[0].1.proof, Proof::Fact);
+    assert_eq!(found_by(&journal(oom), "success")[0].1.confidence, Confidence::Fact);
+    assert_eq!(found_by(&[], "oom-kill")[0].1.confidence, Confidence::Fact);
     // Of several times the last counts.
     let at = |us: &str| oom.replacen('{', &format!("{{\"__REALTIME_TIMESTAMP\":\"{us}\","), 1);
     let twice = found_by(&journal(&format!("{}\n{}", at("1000000"), at("9000000"))), "success");
@@ -344,7 +346,7 @@ fn an_active_unit_must_listen_where_it_should() {
         let state = Some((&server, &answer));
         let evidence = Evidence { now: Timestamp::UNIX_EPOCH, lines: &[], document: None, state, expected: &expected };
         not_listening::detect(&evidence).map(|finding| {
-            assert_eq!(finding.proof, Proof::Fact);
+            assert_eq!(finding.confidence, Confidence::Fact);
             finding.detail
         })
     };

@@ -142,7 +142,7 @@ impl Error {
         Error::Failed { command: command.to_owned(), status: output.status, why: output.complaint() }
     }
 
-    /// A command about a file that said no: the reasons that call for different deeds are told apart.
+    /// A command about a file that said no: the reasons that call for different reactions are told apart.
     pub(super) fn about_file(path: &str, command: &str, output: &Output) -> Error {
         let said = String::from_utf8_lossy(&output.stderr);
         let path = path.to_owned();

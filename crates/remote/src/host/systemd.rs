@@ -122,8 +122,8 @@ show() {
 }
 "#;
 
-fn show_after(deed: &str) -> Command {
-    Command::script(&format!("{SHOW}\n{deed}\nstatus=$?\nshow \"$@\"\nexit $status"))
+fn show_after(event: &str) -> Command {
+    Command::script(&format!("{SHOW}\n{event}\nstatus=$?\nshow \"$@\"\nexit $status"))
 }
 
 /// The states of several units, in one round trip.

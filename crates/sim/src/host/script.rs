@@ -30,10 +30,10 @@ impl<'a> Call<'a> {
     }
 }
 
-type Deed = fn(&mut State, &Call<'_>) -> Answer;
+type ScriptFn = fn(&mut State, &Call<'_>) -> Answer;
 
 /// A phrase of each script, and what it does. The first that fits counts.
-const SCRIPTS: &[(&str, Deed)] = &[
+const SCRIPTS: &[(&str, ScriptFn)] = &[
     (".tidepool-new.", write),
     ("exec head -c \"$(($2 + 1))\"", read),
     ("stat -c '%s %n' -- \"$kept\"", kept_versions),
@@ -79,8 +79,8 @@ pub(super) async fn run(
     if text.contains("exec curl -sS -o /dev/null") {
         return Some(reach(args.first().copied().unwrap_or_default()).await);
     }
-    let (_, deed) = SCRIPTS.iter().find(|(phrase, _)| text.contains(phrase))?;
-    Some(deed(&mut machine.lock(), &Call { user: &invocation.user, text, args, stdin }))
+    let (_, script) = SCRIPTS.iter().find(|(phrase, _)| text.contains(phrase))?;
+    Some(script(&mut machine.lock(), &Call { user: &invocation.user, text, args, stdin }))
 }
 
 // ── how the machine is ──
@@ -369,9 +369,9 @@ fn install(state: &mut State, call: &Call<'_>) -> Answer {
 // ── units and ports ──
 
 fn systemctl(state: &mut State, call: &Call<'_>) -> Answer {
-    let deed = call.text.lines().find_map(|line| line.strip_prefix("systemctl ")?.split(' ').next());
+    let verb = call.text.lines().find_map(|line| line.strip_prefix("systemctl ")?.split(' ').next());
     let unit = call.arg(1);
-    let done = match deed {
+    let done = match verb {
         None => true,
         Some("start") => state.start(unit),
         Some("stop") => state.stop(unit),

@@ -96,10 +96,10 @@ impl<'a> Archive<'a> {
     }
 
     /// A script that does something to an entry; or, without a name, to all of it.
-    fn script(&self, deed: &str, name: &str, limit: Duration) -> Result<Command> {
+    fn script(&self, event: &str, name: &str, limit: Duration) -> Result<Command> {
         let name = entry(name)?;
         let seconds = limit.as_secs();
-        let script = format!("{SHELL}{OPEN}most_bytes={} seconds={seconds}\n{PACK}{deed}", self.most);
+        let script = format!("{SHELL}{OPEN}most_bytes={} seconds={seconds}\n{PACK}{event}", self.most);
         let days = self.days.saturating_sub(1).to_string();
         Ok(Command::script(&script).args([self.home, name, &days]).limit(limit))
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use domain::assistant::Defaults;
 use openclaw::log::Line;
-use openclaw::rule::{Detail, Evidence, Expected, Proof, RULES};
+use openclaw::rule::{Confidence, Detail, Evidence, Expected, RULES};
 use serde_json::{Value, json};
 use sim::bot::Platform;
 use tokio::process::Child;
@@ -177,7 +177,7 @@ impl Real {
         let now = jiff::Timestamp::now();
         let evidence = Evidence { now, lines: &lines, document: None, state: None, expected: &expected };
         let found = RULES.iter().filter_map(|(_, detect)| detect(&evidence));
-        found.filter(|finding| finding.proof == Proof::Logged).map(|finding| finding.detail).collect()
+        found.filter(|finding| finding.confidence == Confidence::Logged).map(|finding| finding.detail).collect()
     }
 
     async fn end(self) {

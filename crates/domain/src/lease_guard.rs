@@ -1,4 +1,5 @@
-//! Work under a lease: it goes on only while the lease is surely held, by the clock that no process can be frozen out of.
+//! Runs a future while its lease is valid. The monotonic clock is checked before each poll, so that a process that was frozen does not
+//! go on with work that another process has taken over.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -8,20 +9,18 @@ use std::time::{Duration, Instant};
 use base::Clock;
 use tokio::sync::watch;
 
-/// Does the work until it ends; `None` where the lease was neither `claimed` nor `renewed` within `length`, or nobody is left who
-/// renews. The clock is looked at before each step: a process that was frozen, and wakes when somebody else is at it, takes not
-/// one step more.
-pub(crate) async fn work<W: Future>(
+/// Runs `work` to its end. `None`: the lease was neither `claimed` nor `renewed` within `length`, or its renewer is gone.
+pub(crate) async fn run<W: Future>(
     work: W,
     renewed: watch::Receiver<Instant>,
     claimed: Instant,
     length: Duration,
 ) -> Option<W::Output> {
-    work_by(&Clock::default(), work, renewed, claimed, length).await
+    run_by(&Clock::default(), work, renewed, claimed, length).await
 }
 
-/// The same by any clock.
-async fn work_by<W: Future>(
+/// `run` with a clock that a test can move.
+async fn run_by<W: Future>(
     clock: &Clock,
     work: W,
     mut renewed: watch::Receiver<Instant>,
@@ -32,7 +31,7 @@ async fn work_by<W: Future>(
     let mut until = claimed + length;
     loop {
         let at = *renewed.borrow_and_update();
-        // One that was renewed too late may have been somebody else's by then.
+        // A renewal after the lease was over does not count: another process may have taken the lease in between.
         if at < until {
             until = until.max(at + length);
         }
@@ -44,7 +43,7 @@ async fn work_by<W: Future>(
             biased;
             changed = renewed.changed() => if changed.is_err() { return None },
             ended = step => return ended,
-            // The next step sees whether the lease is over by the clock.
+            // The next poll checks the clock.
             () = tokio::time::sleep(until.saturating_duration_since(clock.instant())) => {}
         }
     }
@@ -81,7 +80,7 @@ mod tests {
             finish.send("two hours later").unwrap();
         };
         let work = async { finished.await.unwrap() };
-        let (ended, ()) = tokio::join!(biased; work_by(&clock, work, renewal, clock.instant(), LENGTH), renew);
+        let (ended, ()) = tokio::join!(biased; run_by(&clock, work, renewal, clock.instant(), LENGTH), renew);
         assert_eq!(ended, Some("two hours later"));
     }
 
@@ -92,20 +91,20 @@ mod tests {
         let (renewed, renewal) = watch::channel(claimed);
         clock.advance(SignedDuration::from_mins(60));
         let ready = || std::future::ready(());
-        assert_eq!(work_by(&clock, ready(), renewal.clone(), claimed, LENGTH).await, None, "it is over");
+        assert_eq!(run_by(&clock, ready(), renewal.clone(), claimed, LENGTH).await, None, "it is over");
         renewed.send_replace(clock.instant());
-        assert_eq!(work_by(&clock, ready(), renewal, claimed, LENGTH).await, None, "renewed when it was over");
+        assert_eq!(run_by(&clock, ready(), renewal, claimed, LENGTH).await, None, "renewed when it was over");
         // Work that nobody wakes ends, too.
         let (_renewed, renewal) = watch::channel(Instant::now());
         let soon = Duration::from_millis(20);
-        assert_eq!(work(std::future::pending::<()>(), renewal, Instant::now(), soon).await, None);
+        assert_eq!(run(std::future::pending::<()>(), renewal, Instant::now(), soon).await, None);
     }
 
     #[tokio::test]
     async fn work_ends_when_nobody_is_left_who_renews() {
         let clock = clock();
         let (renewed, renewal) = watch::channel(clock.instant());
-        let ended = work_by(&clock, std::future::pending::<()>(), renewal, clock.instant(), LENGTH);
+        let ended = run_by(&clock, std::future::pending::<()>(), renewal, clock.instant(), LENGTH);
         let (ended, ()) = tokio::join!(biased; ended, async move { drop(renewed) });
         assert_eq!(ended, None);
     }
@@ -128,7 +127,7 @@ mod tests {
             send.send(()).unwrap();
             clock.advance(SignedDuration::from_mins(61));
         };
-        let (ended, ()) = tokio::join!(biased; work_by(&clock, task, renewal, clock.instant(), LENGTH), frozen);
+        let (ended, ()) = tokio::join!(biased; run_by(&clock, task, renewal, clock.instant(), LENGTH), frozen);
         assert!(ended.is_none());
         assert_eq!(steps.load(Ordering::SeqCst), 1);
     }
