@@ -3,7 +3,9 @@ import { appOf, choose, expect, logIn, SIDES, test } from './fixtures';
 
 for (const side of SIDES) {
   test.describe(side, () => {
-    test('signs in, shows who that is, and signs out', async ({ page, server }) => {
+    test('signs in, shows who that is, and signs out', async ({ page, server, watch }) => {
+      // What was under way when the session ended is refused.
+      watch.allow(/status of 401/);
       const app = await appOf(side, server);
       await page.goto(app.url);
       await expect(page).toHaveURL(`${app.url}/login`);

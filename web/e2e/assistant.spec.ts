@@ -32,12 +32,12 @@ const test = base.extend<object, { house: House }>({
 test('a reply streams over the relay; a reload in the middle picks it up again', async ({ page, house }) => {
   await openAs(page, house.server, house.employee, '/?instance=pearl');
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
-  await say(page, 'count 400');
+  await say(page, 'count 800');
   await expect(replies(page).last()).toContainText(/\bword5\b/);
   await page.reload();
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
   await expect(page.getByRole('button', { name: /^Stop/ })).toBeVisible();
-  await expect(replies(page).last()).toContainText(/\bword400\b/, { timeout: 30_000 });
+  await expect(replies(page).last()).toContainText(/\bword800\b/, { timeout: 30_000 });
   await expect(thread(page).getByRole('article')).toHaveCount(2);
 
   // Both sides are in the server's history, once each.
@@ -65,6 +65,7 @@ test('another assistant: the pane is empty, and the socket to the first is close
   await openAs(page, house.server, house.employee, '/?instance=pearl');
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
   await say(page, 'count 300');
+  await expect(page.getByRole('button', { name: /^Stop/ })).toBeVisible();
   await expect(replies(page).last()).toContainText(/\bword3\b/);
   expect([...open]).toEqual(['pearl']);
   await page

@@ -64,14 +64,17 @@ test('a reload in the middle picks the running reply up; a dropped socket does, 
   relay.chat({ runId, state: 'delta', message: text('one two three') });
   await expect(replies(page).last()).toContainText('one two three');
 
-  // It is said for a second, until the next attempt begins: the page itself looks for it, frame by frame.
+  // It is said for a second, until the next attempt begins: the page itself looks for it, at every change.
   const said = page.evaluate(
     (words) =>
       new Promise<void>((resolve) => {
+        const observer = new MutationObserver(() => look());
         const look = () => {
-          if (document.body.innerText.includes(words)) resolve();
-          else requestAnimationFrame(look);
+          if (!document.body.textContent.includes(words)) return;
+          observer.disconnect();
+          resolve();
         };
+        observer.observe(document.body, { childList: true, subtree: true, characterData: true });
         look();
       }),
     'The assistant is restarting.',

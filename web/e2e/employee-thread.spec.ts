@@ -39,6 +39,9 @@ async function openLong(page: Page, place: Workplace, size = MESSAGES): Promise<
   relay.history = longHistory(size);
   await place.open(page, await place.newEmployee());
   await expect(thread(page).getByText(`Answer ${size - 1}`)).toBeVisible();
+  // The end is looked for until every row's height is known.
+  await expect.poll(() => toEnd(page)).toBeLessThan(5);
+  await settled(page);
   return relay;
 }
 
@@ -70,10 +73,11 @@ const topOf = (page: Page, message: string) =>
 /** The browser moves over several frames, however long each takes. */
 async function settled(page: Page) {
   await thread(page).evaluate(async (element) => {
-    for (let [still, before] = [0, -1]; still < 10;) {
+    for (let [still, before] = [0, '']; still < 10;) {
       await new Promise(requestAnimationFrame);
-      still = element.scrollTop === before ? still + 1 : 0;
-      before = element.scrollTop;
+      const now = `${element.scrollTop} ${element.scrollHeight}`;
+      still = now === before ? still + 1 : 0;
+      before = now;
     }
   });
 }
@@ -110,6 +114,7 @@ test('scrolling back never jumps, although heights are only known when they are 
   page,
   place,
 }) => {
+  test.slow();
   await openLong(page, place);
   const box = await thread(page).boundingBox();
   await page.mouse.move((box?.x ?? 0) + 200, (box?.y ?? 0) + 200);
@@ -339,11 +344,13 @@ test('over the platform: older messages load at the top, say so when they cannot
   await expectAccessible(page);
   const again = page.getByRole('status').getByRole('button', { name: 'Try again' });
   await page.setViewportSize({ width: 375, height: 812 });
+  await settled(page);
   expect((await again.boundingBox())?.height).toBeLessThan(40);
   await page.setViewportSize({ width: 1280, height: 800 });
   broken = false;
   await again.click();
   await expect(page.getByText('Loading older messages…')).toBeInViewport();
+  await settled(page);
   const first = await firstInView(page);
   await expect.poll(() => held).toBe(2);
   release();

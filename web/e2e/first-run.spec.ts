@@ -83,6 +83,8 @@ test('from an empty database to an employee who chats, on a real server', async 
     await instance.getByLabel('Name').fill('Pearl');
     await instance.getByLabel('Id', { exact: true }).fill('pearl');
     await instance.getByLabel('Port', { exact: true }).fill(String(port));
+    await expect(instance.locator('select[name=server_id]')).not.toHaveValue('');
+    await expect(instance.locator('select[name=model]')).not.toHaveValue('');
     await instance.getByRole('button', { name: 'Create' }).click();
     await expect(page.getByRole('dialog', { name: 'Pearl' })).toBeVisible();
 

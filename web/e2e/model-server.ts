@@ -25,8 +25,8 @@ const LONG = MARKDOWN.repeat(Math.ceil(100_000 / MARKDOWN.length));
 const SLOW_WORDS = 400;
 
 export class ModelServer {
-  /** How many streams were ended by the other side. */
-  left = 0;
+  /** What was asked of streams that the other side ended. */
+  left: string[] = [];
   asked: string[] = [];
 
   private constructor(private readonly server: HttpServer) {}
@@ -85,7 +85,7 @@ export class ModelServer {
         );
         response.on('close', () => {
           clearInterval(timer);
-          if (!response.writableEnded) model.left += 1;
+          if (!response.writableEnded) model.left.push(prompt);
         });
       });
     });

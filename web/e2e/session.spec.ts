@@ -31,7 +31,10 @@ for (const side of SIDES) {
       page,
       context,
       server,
+      watch,
     }) => {
+      // What was under way when the session ended is refused.
+      watch.allow(/status of 401/);
       const app = await appOf(side, server);
       await openSignedIn(page, app, server, '/profile');
       const other = await context.newPage();

@@ -124,9 +124,8 @@ async fn a_clients_mistake_is_nobody_elses() {
 async fn nobody_there_is_a_reason_to_go_on() {
     let three = Three::start().await;
     // A port that nobody listens on.
-    let nobody = { tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap() };
     let mut options = Options::with(None, Some(&three.openai), None);
-    options.anthropic = Some(format!("http://{nobody}"));
+    options.anthropic = Some("http://127.0.0.1:1".into());
     let site = Site::start(Database::sqlite(), options).await;
     let client = site.free().await;
     assert_eq!(said(&client.chat(&ask("claude-sonnet-4-6", "x")).await), "of openai");

@@ -142,5 +142,6 @@ async fn while_the_database_is_away_known_keys_go_on_and_nothing_is_lost() {
     let site = corpse.another(Options::echo()).await;
     let rows = site.rows_until(3).await;
     assert_eq!(rows.len(), 3, "the one that was refused for its quota too: {rows:?}");
+    testkit::until("the dead one's folder is gone", async || std::fs::read_dir(&site.root).unwrap().count() == 1).await;
     site.end().await;
 }

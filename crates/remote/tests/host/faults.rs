@@ -54,7 +54,8 @@ on_hosts! {
         }
         let outcome = asked.await.unwrap();
         assert!(matches!(outcome, Err(Error::CommandTimedOut { .. })), "{outcome:?}");
-        assert!(rounds >= 5, "others waited for the dead one: {rounds} rounds");
+        // Who waits for the dead one comes to one round at most.
+        assert!(rounds >= 2, "others waited for the dead one: {rounds} rounds");
     }
 
     async fn callers_of_a_dead_host_do_not_queue_up_for_its_time_out(fleet: Fleet) {

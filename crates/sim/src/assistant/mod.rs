@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Mutex, broadcast, watch};
 use tokio::task::JoinHandle;
 
@@ -42,6 +42,8 @@ pub struct Assistant {
     path: &'static str,
     shared: Arc<Shared>,
     serving: Vec<JoinHandle<()>>,
+    /// Its ports, while it is stopped.
+    reserved: Vec<TcpSocket>,
 }
 
 /// A gateway without listeners: whoever has a stream hands it over. Clones are the same gateway, which lives as long as one of them,
@@ -240,7 +242,7 @@ impl Assistant {
     pub async fn start(options: Options) -> std::io::Result<Assistant> {
         let (address, port, path) = (options.address, options.port, options.path);
         let shared = Arc::new(Shared::new(options));
-        let mut assistant = Assistant { address, port, path, shared, serving: vec![] };
+        let mut assistant = Assistant { address, port, path, shared, serving: vec![], reserved: vec![] };
         assistant.listen().await?;
         Ok(assistant)
     }
@@ -264,7 +266,21 @@ impl Assistant {
             tokio::spawn(async move { axum::serve(listener, gateway).await.unwrap_or_default() }),
             tokio::spawn(async move { axum::serve(webhook, bot).await.unwrap_or_default() }),
         ];
+        self.reserved.clear();
         Ok(())
+    }
+
+    /// Keeps the ports while nobody listens on them: no other program is given one of them by chance.
+    fn reserve(&mut self) {
+        let ports = [self.port, self.port.saturating_add(4)];
+        self.reserved = ports.into_iter().filter_map(|port| self.bound(port).ok()).collect();
+    }
+
+    fn bound(&self, port: u16) -> std::io::Result<TcpSocket> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((self.address, port).into())?;
+        Ok(socket)
     }
 
     /// Ends as on SIGUSR2: what is being said breaks off, everybody is told, and nobody is there.
@@ -274,6 +290,7 @@ impl Assistant {
             serving.abort();
             serving.await.ok();
         }
+        self.reserve();
         self.shared.ending.send_replace(Some("gateway restarting"));
         while self.connections() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;

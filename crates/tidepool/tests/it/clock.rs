@@ -338,7 +338,6 @@ async fn who_is_frozen_in_a_transaction_holds_nobody_up_for_long() {
     store::record! { struct Patience { idle_in_transaction_session_timeout: String } }
     let patience = tx.first::<Patience>("SHOW idle_in_transaction_session_timeout", args![]).await.unwrap().unwrap();
     assert_eq!(patience.idle_in_transaction_session_timeout, "10s", "what every session of ours has");
-    tx.run("SET LOCAL idle_in_transaction_session_timeout = '1s'", args![]).await.unwrap();
     let new = store::job_run::New {
         job_name: "queueWorker",
         slot: Some(When::Seconds(5).slot(&site.app.zone, now)),
@@ -349,6 +348,7 @@ async fn who_is_frozen_in_a_transaction_holds_nobody_up_for_long() {
         created_at: now,
     };
     store::job_run::begin(&mut tx, &new).await.unwrap().unwrap();
+    tx.run("SET LOCAL idle_in_transaction_session_timeout = '1s'", args![]).await.unwrap();
     let scheduler = scheduler(&site.app);
     let looked = tokio::time::timeout(testkit::LIMIT, scheduler.tick()).await;
     assert!(looked.expect("the scheduler waits for the frozen one").unwrap().unwrap() > 0);

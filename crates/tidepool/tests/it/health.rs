@@ -57,6 +57,7 @@ async fn one_sweep_tells_how_everything_is() {
     // Nobody waits for the server that says nothing: how the others are is known before it is given up.
     let others = async {
         let asked = silent.accept().await.unwrap();
+        let since = Instant::now();
         until_ok("the others were looked at", async || {
             let path = format!("/instances/{well}/heartbeat");
             let beats = ground.site.admin.get(&path).token(&ground.site.root).ok().await;
@@ -64,14 +65,15 @@ async fn one_sweep_tells_how_everything_is() {
         })
         .await;
         drop((asked, silent));
-        Instant::now()
+        (Instant::now(), since.elapsed())
     };
     let all = async {
         let checked = check(&ground).await;
         (checked, Instant::now())
     };
-    let (others, (checked, all)) = tokio::join!(others, all);
-    assert!(others < all);
+    let ((others, known_after), (checked, all)) = tokio::join!(others, all);
+    // On a machine so busy that the silent one was given up meanwhile, nothing is known.
+    assert!(others < all || known_after >= remote::host::Timing::default().greet, "{known_after:?}");
     let state = |checked: &Value, id: &str| {
         let one = of(checked, id);
         (

@@ -320,15 +320,16 @@ async fn a_health_check_sees_as_whom_everything_runs() {
         )
         .await;
 
-    let seen = async || {
+    // A look that a busy machine did not come to the end of says nothing.
+    testkit::until_ok("all are seen as they are", async || {
         domain::health::check(&ground.site.app).await.unwrap();
         let mut all = vec![];
         for id in [&own, &changed, &neighbour, &login, &old] {
             all.push(ground.show(id).await["isolation"].as_str().unwrap().to_owned());
         }
-        all
-    };
-    assert_eq!(seen().await, ["shared", "shared", "shared", "shared", "own"]);
+        if all == ["shared", "shared", "shared", "shared", "own"] { Ok(()) } else { Err(all) }
+    })
+    .await;
     ground.site.admin.delete(&format!("/assistant-instances/{neighbour}")).token(&ground.site.root).ok().await;
     let shown = testkit::until_ok_within(Duration::from_secs(60), "nobody else lives there", async || {
         domain::health::check(&ground.site.app).await.unwrap();

@@ -220,13 +220,18 @@ impl Ground {
     }
 
     /// Waits until it is done or has failed, where another task of the instance may have to be tried again first: time passes
-    /// while it waits.
+    /// while it waits and nothing runs. While something does, hours would pass, and the administrator's login with them.
     pub async fn failed_or_done_in_its_turn(&self, id: &TaskId) {
         until_ok_within(PATIENCE, "the task has ended in its turn", async || {
             let task = task::show(&self.site.app, id).await.unwrap();
             match task.status {
                 Status::Done | Status::Failed | Status::Dead => return Ok(()),
-                Status::Pending => self.site.wait(Duration::from_secs(5)),
+                Status::Pending => {
+                    let counts = store::task::counts(&self.site.app.db).await.unwrap();
+                    if counts.iter().all(|count| count.status != Status::Processing) {
+                        self.site.wait(Duration::from_secs(5));
+                    }
+                }
                 Status::Processing => {}
             }
             Err((task.status, self.log(id).await))

@@ -158,6 +158,7 @@ on_both! {
         // The dead worker wakes up after all: it is too late to say anything.
         let mut tx = site.app.db.begin().await.unwrap();
         assert!(!store::task::done(&mut tx, &dead_workers, "late", site.app.clock.now()).await.unwrap());
+        drop(tx);
         working.stop().await;
     }
 }
