@@ -5,7 +5,7 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::AppendHeaders;
 use base::{Email, Error};
-use domain::login;
+use people::login;
 
 use crate::error::ApiError;
 use crate::sso::cookie;

@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use base::{Error, Kind};
-use domain::embed::{self, Origins};
-use domain::relay::Visitor;
+use fleet::embed::{self, Origins};
+use fleet::relay::Visitor;
 
 use crate::error::ApiError;
 use crate::extract::is_trusted_proxy;

@@ -5,10 +5,11 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use domain::permission::Permission;
-use domain::{App, session};
+use fleet::App;
 use futures_util::{Stream, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
+use people::session;
+use queue::permission::Permission;
 
 use crate::extract::bearer;
 

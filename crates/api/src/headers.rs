@@ -4,8 +4,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
-
-use domain::token::Audience;
+use people::token::Audience;
 
 use crate::state::Shared;
 

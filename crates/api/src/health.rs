@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::{Error, Kind};
-use domain::token::Audience;
+use people::token::Audience;
 use serde::Serialize;
 
 use crate::envelope::Data;
@@ -91,7 +91,7 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
         Ok(as_of) => Part::new(false, format!("known until {}", api.app.zone.show(as_of.at))),
         Err(_) => Part::new(false, "no answer".into()),
     };
-    let servers = match tokio::time::timeout(PATIENCE, domain::server::unreachable(&api.app)).await {
+    let servers = match tokio::time::timeout(PATIENCE, fleet::server::unreachable(&api.app)).await {
         Ok(Ok(0)) => Part::new(true, String::new()),
         Ok(Ok(away)) => Part::new(false, format!("{away} cannot be reached")),
         Ok(Err(_)) | Err(_) => Part::new(false, "no answer".into()),

@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::routing::post;
 use base::id::ChatBindingId;
 use base::{Error, Kind, Secret};
-use domain::bot;
+use fleet::bot;
 
 use crate::envelope::Data;
 use crate::extract::{Answer, Path, State, collect};

@@ -32,4 +32,4 @@ pub mod web;
 pub mod words;
 
 pub use public_url::PublicUrl;
-pub use state::Api;
+pub use state::{Api, Assets};

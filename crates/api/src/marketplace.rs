@@ -11,8 +11,8 @@ pub struct ItemProfession {
     name: String,
 }
 
-impl From<domain::marketplace::Profession> for ItemProfession {
-    fn from(profession: domain::marketplace::Profession) -> ItemProfession {
+impl From<fleet::marketplace::Profession> for ItemProfession {
+    fn from(profession: fleet::marketplace::Profession) -> ItemProfession {
         ItemProfession { id: profession.id, name: profession.name }
     }
 }

@@ -2,8 +2,8 @@
 //! the finished document once: envelopes around answers, error answers, security, operation ids.
 
 use axum::Router;
-use domain::permission::Permission;
-use domain::token::Audience;
+use people::token::Audience;
+use queue::permission::Permission;
 use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 

@@ -1,7 +1,7 @@
 //! Shapes of the second factor that both APIs share.
 
 use base::Secret;
-use domain::second_factor::{Challenge, State};
+use people::second_factor::{Challenge, State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -67,8 +67,8 @@ pub struct Enrolment {
     otpauth_uri: String,
 }
 
-impl From<domain::second_factor::Enrolment> for Enrolment {
-    fn from(enrolment: domain::second_factor::Enrolment) -> Enrolment {
+impl From<people::second_factor::Enrolment> for Enrolment {
+    fn from(enrolment: people::second_factor::Enrolment) -> Enrolment {
         Enrolment { secret: enrolment.secret.expose().to_owned(), otpauth_uri: enrolment.uri.expose().to_owned() }
     }
 }
@@ -135,7 +135,7 @@ pub struct PasswordReset {
 }
 
 impl PasswordReset {
-    pub fn new(zone: &base::Zone, reset: domain::password_reset::PasswordReset) -> PasswordReset {
+    pub fn new(zone: &base::Zone, reset: people::password_reset::PasswordReset) -> PasswordReset {
         PasswordReset { by: reset.reset_by, at: zone.show(reset.reset_at) }
     }
 }

@@ -1,7 +1,7 @@
 //! Shapes that both APIs share.
 
 use base::{Secret, Text};
-use domain::chat_binding::ChatBinding;
+use people::chat_binding::ChatBinding;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -98,9 +98,9 @@ pub struct NewChatBinding {
 }
 
 impl NewChatBinding {
-    pub fn checked(self) -> domain::chat_binding::New {
-        let platform = self.platform.as_ref().map_or(domain::chat_binding::DEFAULT_PLATFORM, |p| p.as_str());
-        domain::chat_binding::New {
+    pub fn checked(self) -> people::chat_binding::New {
+        let platform = self.platform.as_ref().map_or(people::chat_binding::DEFAULT_PLATFORM, |p| p.as_str());
+        people::chat_binding::New {
             platform: platform.to_owned(),
             bot_token: self.bot_token.0,
             chat_id: self.chat_id.as_str().to_owned(),
@@ -138,8 +138,8 @@ pub struct BotStatus {
     last_error: Option<String>,
 }
 
-impl From<domain::bot::State> for BotStatus {
-    fn from(state: domain::bot::State) -> BotStatus {
+impl From<fleet::bot::State> for BotStatus {
+    fn from(state: fleet::bot::State) -> BotStatus {
         let mode = match (&state.binding, state.webhook_url.is_empty()) {
             (None, _) => "",
             (Some(_), true) => "polling",
@@ -147,7 +147,7 @@ impl From<domain::bot::State> for BotStatus {
         };
         let (platform, bot_username, is_active) = match &state.binding {
             Some(binding) => (binding.platform.clone(), binding.bot_username.clone(), binding.is_active.into()),
-            None => (domain::chat_binding::DEFAULT_PLATFORM.to_owned(), String::new(), 0),
+            None => (people::chat_binding::DEFAULT_PLATFORM.to_owned(), String::new(), 0),
         };
         BotStatus {
             configured: state.binding.is_some(),

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 use base::{Error, Kind};
 use bytes::Bytes;
-use domain::relay::{self, End, Place, RelayMode, Visitor};
+use fleet::relay::{self, End, Place, RelayMode, Visitor};
 use futures_util::{Sink, SinkExt as _, StreamExt as _};
 use openclaw::frame::MAX_BYTES;
 use remote::assistant::{CloseCode, CloseFrame as OurClose, Message, SocketError, Utf8Bytes};

@@ -6,10 +6,10 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use base::{Error, Kind, Result, Secret};
-use domain::app::Side;
-use domain::audit::By;
-use domain::token::Audience;
 use jiff::{SignedDuration, Timestamp};
+use people::Side;
+use people::token::Audience;
+use queue::audit::By;
 use remote::sso::{Attempt, Identity};
 use serde::{Deserialize, Serialize};
 use store::seal::Place;
@@ -42,7 +42,7 @@ struct Kept {
 /// Sends the browser to the identity provider.
 pub async fn begin(api: &Api, by: &By) -> Result<Response, ApiError> {
     let provider = side(api).sso.as_ref().ok_or(Kind::SsoNotConfigured)?;
-    domain::sso::admit(&api.app, by).await?;
+    people::sso::admit(&api.app, by).await?;
     let (url, attempt) = provider.begin().await?;
     let kept = Kept { attempt, until: api.app.clock.now() + PATIENCE };
     let text = serde_json::to_string(&kept).map_err(Error::internal)?;

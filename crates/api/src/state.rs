@@ -1,13 +1,16 @@
 //! What every handler is handed besides the request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use domain::App;
-use domain::token::Audience;
+use fleet::App;
 use ipnet::IpNet;
+use people::token::Audience;
 
 use crate::PublicUrl;
-use crate::web::Assets;
+
+/// Finds a file of the built web app.
+pub type Assets = fn(&str) -> Option<Cow<'static, [u8]>>;
 
 /// One side of the product: an API and its web app.
 pub struct Api {

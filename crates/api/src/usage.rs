@@ -2,7 +2,7 @@
 
 use base::money::Spend;
 use base::{Error, Result};
-use domain::usage::{AsOf, Day, MAX_DAYS, Sums};
+use llm::usage::{AsOf, Day, MAX_DAYS, Sums};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -9,9 +9,6 @@ use axum::response::{IntoResponse, Response};
 use crate::fallback;
 use crate::state::Shared;
 
-/// Finds a file of the built web app.
-pub type Assets = fn(&str) -> Option<Cow<'static, [u8]>>;
-
 /// Hashed names never change their content.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 

@@ -2,7 +2,7 @@
 //!
 //! The inner hash lets accounts be imported that have only a bare SHA-256: such a value is taken at
 //! login and replaced. Hashing costs tens of milliseconds of one core, so callers keep it off the
-//! threads that answer requests (`domain::hashing`).
+//! threads that answer requests (`people::hashing`).
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};

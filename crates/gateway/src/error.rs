@@ -4,11 +4,8 @@
 use std::time::Duration;
 
 use base::Kind;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use http::{Response, StatusCode};
+use http::StatusCode;
 use serde::Serialize;
-
-use crate::reply::Reply;
 
 #[derive(Debug)]
 pub struct Refusal {
@@ -121,18 +118,6 @@ impl Refusal {
     pub fn body(&self) -> Vec<u8> {
         let error = Told { message: &self.message, r#type: self.kind, param: self.param, code: self.code };
         serde_json::to_vec(&Envelope { error }).unwrap_or_default()
-    }
-
-    pub fn response(&self) -> Response<Reply> {
-        let mut response = Response::new(Reply::full(self.body()));
-        *response.status_mut() = self.status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(wait) = self.retry_after {
-            // Rounded up: a client that comes a moment too early is refused once more.
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
-        }
-        response
     }
 }
 

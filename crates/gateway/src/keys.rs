@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use base::id::{KeyId, UserId};
 use base::{Clock, Secret, Zone};
-use domain::quota::Subject;
 use jiff::Timestamp;
+use llm::quota::Subject;
 use store::gateway_key::{self, Holder, Status};
 use store::notice::{Notice, Topic};
 use store::seal::Sealer;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use domain::App;
-use domain::quota::{Reservation, Subject};
+use llm::App;
+use llm::quota::{Reservation, Subject};
 
 use crate::error::Refusal;
 use crate::keys::Caller;

@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::Gateway;
+use crate::progress::Progress;
 use crate::reply::Reply;
 
 /// The bounds of reading on.
@@ -125,33 +125,6 @@ impl Drop for Slot {
             }
         }
         metrics::gauge!("tidepool_gateway_reading_on").decrement(1.0);
-    }
-}
-
-/// How far a request is, known to its ticket and to whoever notices that its client left.
-#[derive(Debug, Default)]
-pub struct Progress {
-    left: AtomicBool,
-    asked: AtomicBool,
-}
-
-impl Progress {
-    /// Whether the client left.
-    pub fn has_left(&self) -> bool {
-        self.left.load(Ordering::Acquire)
-    }
-
-    pub fn leave(&self) {
-        self.left.store(true, Ordering::Release);
-    }
-
-    /// Whether a provider has the request and may bill it.
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
-    }
-
-    pub fn set_asked(&self, asked: bool) {
-        self.asked.store(asked, Ordering::Release);
     }
 }
 

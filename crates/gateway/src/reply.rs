@@ -6,8 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http_body::{Body, Frame, SizeHint};
 
+use crate::error::Refusal;
 use crate::relay::Relay;
 
 pub enum Reply {
@@ -21,6 +24,20 @@ impl Reply {
     pub fn full(body: impl Into<Bytes>) -> Reply {
         let body = body.into();
         Reply::Whole(if body.is_empty() { VecDeque::new() } else { [body].into() })
+    }
+}
+
+impl Refusal {
+    pub fn response(&self) -> Response<Reply> {
+        let mut response = Response::new(Reply::full(self.body()));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(wait) = self.retry_after {
+            // Rounded up: a client that comes a moment too early is refused once more.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        response
     }
 }
 

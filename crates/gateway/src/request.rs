@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use domain::input::Input;
+use llm::input::Input;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 

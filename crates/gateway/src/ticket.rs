@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use domain::input;
+use llm::input;
 use store::request_log::{ERROR, SUCCESS};
 
 use crate::Gateway;
@@ -16,7 +16,7 @@ use crate::live;
 use crate::log::Record;
 use crate::log::record::shortened;
 use crate::models::Model;
-use crate::read_on::Progress;
+use crate::progress::Progress;
 use crate::request::{Asked, Output};
 use crate::sse::Seen;
 use crate::tokens::Usage;

@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use base::{Clock, Secret, Zone};
-use domain::usage::Feed as _;
-use domain::usage::reader::Reader;
+use llm::usage::Feed as _;
+use llm::usage::reader::Reader;
 use remote::llm::{Kind, Settings};
 use sim::llm::one_api::{self, Options};
 use store::foreign::{LogKind, Position};

@@ -45,6 +45,7 @@ mod read;
 pub mod rekey;
 pub mod repair;
 pub mod replica;
+mod request;
 pub mod request_log;
 mod retention;
 pub mod row;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base::id::ItemId;
 use base::{Error, FilePath, Result};
-use domain::marketplace::{Catalogued, Kind, New, Scope, Upload};
+use fleet::marketplace::{Catalogued, Kind, New, Scope, Upload};
 use rust_embed::RustEmbed;
 
 #[derive(RustEmbed)]
@@ -89,7 +89,7 @@ mod tests {
             for file in &new.files {
                 assert_eq!(base::danger::look(&file.content), vec![], "{id} {}", file.path);
             }
-            domain::marketplace::check(new.files).await.map(drop).unwrap_or_else(|e| panic!("{id}: {e}"));
+            fleet::marketplace::check(new.files).await.map(drop).unwrap_or_else(|e| panic!("{id}: {e}"));
         }
     }
 

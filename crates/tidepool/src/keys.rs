@@ -11,7 +11,7 @@ use store::seal::Sealer;
 use store::{Db, key_check, migrate};
 
 use crate::config::Config;
-use crate::open::{file_error, operator};
+use crate::fault::{file_error, operator};
 
 pub const MASTER: &str = "master_key";
 pub const EMPLOYEE_JWT: &str = "employee_jwt_secret";

@@ -5,32 +5,32 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Clock, Error, Kind, Result};
-use domain::App;
-use domain::app::{IdentityProxy, Side};
-use domain::bot::Bots;
-use domain::embed::Embed;
-use domain::hashing::Hasher;
-use domain::quota::Quotas;
-use domain::relay::Sockets;
-use domain::replica::{self, Replica};
-use domain::token::{Audience, TokenKey};
-use domain::usage::{Feed, Local};
+use base::{Clock, Result};
+use fleet::App;
+use fleet::bot::Bots;
+use fleet::embed::Embed;
+use fleet::relay::Sockets;
 use gateway::log::{Log, Timing};
 use jiff::SignedDuration;
+use llm::quota::Quotas;
+use llm::usage::{Feed, Local};
+use people::hashing::Hasher;
+use people::token::{Audience, TokenKey};
+use people::{IdentityProxy, Side};
+use queue::replica::{self, Replica};
 use remote::bot::Platform;
 use remote::host::Hosts;
 use remote::jwks::Jwks;
 use remote::sso::Provider;
 use remote::webhook::Webhooks;
-use store::key_check;
 use store::lock::InUse;
 use store::seal::Sealer;
-use store::{Db, migrate};
+use store::{Db, key_check, migrate};
 
 use crate::config::{Config, Role, SideConfig};
+use crate::fault::{file_error, operator};
 use crate::keys::{Keys, make_private_folder};
-use crate::{llm, restore};
+use crate::{llm_gateway, restore};
 
 /// An opened installation: its lock is held as long as this lives.
 pub struct Opened {
@@ -78,19 +78,33 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         }
         None => None,
     };
-    let llm = llm::open(&config.gateway, &db, &sealer)?;
+    let llm = llm_gateway::open(&config.gateway, &db, &sealer)?;
     let feed: Arc<dyn Feed> = match (&config.gateway.foreign, &log) {
-        (Some(foreign), _) => llm::reader(foreign, &llm, &db, &config.zone)?,
+        (Some(foreign), _) => llm_gateway::reader(foreign, &llm, &db, &config.zone)?,
         (None, Some(log)) => log.clone(),
         (None, None) => Arc::new(Local(Clock::default())),
     };
     // What was granted of quotas is told from others' by this name.
     let replica = log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned());
-    let app = App {
+    let engine = queue::App {
         db,
         clock: Clock::default(),
         zone: config.zone.clone(),
         sealer,
+        audit_retention_days: config.audit_retention_days,
+        webhooks: Webhooks { allow_private: config.webhook_allow_private },
+    };
+    let gateway = llm::App {
+        engine: Arc::new(engine),
+        llm,
+        quotas: match config.gateway.foreign {
+            None => Quotas::new(replica),
+            Some(_) => Quotas::new(replica).asking_always(),
+        },
+        feed,
+    };
+    let people = people::App {
+        gateway: Arc::new(gateway),
         hasher: Hasher::default(),
         employee: side(&config.employee, Audience::Employee, &keys.employee_jwt.key)?,
         admin: side(&config.admin, Audience::Admin, &keys.admin_jwt.key)?,
@@ -103,17 +117,12 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
             None => None,
         },
         mfa: config.mfa.clone(),
-        audit_retention_days: config.audit_retention_days,
-        llm,
-        quotas: match config.gateway.foreign {
-            None => Quotas::new(replica),
-            Some(_) => Quotas::new(replica).asking_always(),
-        },
-        feed,
+    };
+    let app = App {
+        people: Arc::new(people),
         hosts: Hosts::new(),
         assistants: config.assistants.clone(),
         cells: Default::default(),
-        webhooks: Webhooks { allow_private: config.webhook_allow_private },
         sockets: Sockets::default(),
         embed: Embed {
             enabled: config.embed.enabled,
@@ -165,15 +174,6 @@ pub fn aside(file: &Path) -> PathBuf {
         PathBuf::from(format!("{}.before-{now}{number}", file.display()))
     };
     (0..).map(named).find(|path| !path.exists()).unwrap_or_else(|| named(0))
-}
-
-pub fn file_error(file: &Path, error: std::io::Error) -> Error {
-    Error::internal(format_args!("{}: {error}", file.display()))
-}
-
-/// A store's error as the operator at the command line reads it.
-pub fn operator(error: store::Error) -> Error {
-    Error::from(Kind::Internal).with_operator(error)
 }
 
 fn side(of: &SideConfig, audience: Audience, key: &base::Secret) -> Result<Side> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use base::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::fault::{file_error, operator};
 use crate::keys;
-use crate::open::{file_error, operator};
 
 /// What is renamed, in this order. Each name that something is set aside under is new, so that a step is seen to be done.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use api::state::Api;
 use base::{Error, Result};
-use domain::job::{JOBS, Scheduler, Timing};
-use domain::task::{TYPES, Worker};
-use domain::token::Audience;
-use domain::{App, bootstrap};
+use fleet::App;
+use fleet::registry::{JOBS, TYPES};
 use gateway::Gateway;
 use gateway::log::Log;
+use people::bootstrap;
+use people::token::Audience;
+use queue::job::{Scheduler, Timing};
+use queue::worker::Worker;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,8 +20,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::config::{Config, Role};
-use crate::open::Opened;
-use crate::{open, telemetry, web};
+use crate::open::{self, Opened};
+use crate::{telemetry, web};
 
 /// Requests under way get this long after SIGTERM; the process ends within ten seconds.
 const DRAIN: Duration = Duration::from_secs(8);
@@ -93,7 +95,7 @@ impl Running {
             let (app, mut stopped) = (running.app.clone(), stopped.clone());
             running.tasks.spawn(async move {
                 tokio::select! {
-                    () = replica.keep(&app) => {}
+                    () = replica.keep(&app.engine) => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }
                 if let Err(error) = replica.leave(&app).await {
@@ -102,14 +104,14 @@ impl Running {
             });
         }
         // Before the sides: nobody claims what an older release put into a pool and this one does not offer.
-        domain::assistant::isolation::withdraw(&running.app).await?;
+        fleet::assistant::isolation::withdraw(&running.app).await?;
         // Before the sides: whoever sees them ready finds the gateway there.
         if let Some(log) = log.clone().filter(|_| config.gateway.foreign.is_some()) {
             running.quotas.spawn(keep_quotas(running.app.clone(), log, quotas_stopped));
         } else if let Some(log) = log {
             let settings = &config.gateway;
             let timing = gateway::Timing::default();
-            let gateway = Gateway::open(running.app.clone(), log, &settings.providers, timing).await?;
+            let gateway = Gateway::open(running.app.gateway.clone(), log, &settings.providers, timing).await?;
             let listener = TcpListener::bind(settings.listen).await.map_err(|e| {
                 Error::internal(format_args!("cannot listen on {} for the LLM gateway: {e}", settings.listen))
             })?;
@@ -117,8 +119,8 @@ impl Running {
             running.gateway.spawn(gateway.serve(listener, gateway_stopped));
         }
         let sides = [
-            (Role::Employee, Audience::Employee, &config.employee, web::employee as api::web::Assets),
-            (Role::Admin, Audience::Admin, &config.admin, web::admin as api::web::Assets),
+            (Role::Employee, Audience::Employee, &config.employee, web::employee as api::Assets),
+            (Role::Admin, Audience::Admin, &config.admin, web::admin as api::Assets),
         ];
         for (role, side, of, assets) in sides {
             if !config.runs(role) {
@@ -163,8 +165,8 @@ impl Running {
             let (app, mut stopped) = (running.app.clone(), stopped.clone());
             running.tasks.spawn(async move {
                 tokio::select! {
-                    () = domain::usage::reader::follow(&*app.feed, &app.db.heartbeats) => {}
-                    () = domain::key::watch_quotas(&app, leads) => {}
+                    () = llm::usage::reader::follow(&*app.feed, &app.db.heartbeats) => {}
+                    () = llm::key::watch_quotas(&app, leads) => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }
             });

@@ -1,7 +1,7 @@
 //! Administrators: listed for all of them, managed by super_admins.
 
 use base::{Email, Listing, Secret, Sort, Text};
-use domain::admin_user::{self, AdminUser, New, Patch};
+use people::admin_user::{self, AdminUser, New, Patch};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

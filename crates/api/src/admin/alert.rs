@@ -1,8 +1,8 @@
 //! Alerts and the rules that raise them.
 
 use base::{Listing, Secret, Sort};
-use domain::alert::{self, Alert, Patch, Rule, Set};
-use domain::permission::Permission;
+use queue::alert::{self, Alert, Patch, Rule, Set};
+use queue::permission::Permission;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

@@ -3,7 +3,7 @@
 
 use base::cell::{Effective, Limits, Opening, Openings};
 use base::id::{InstanceId, ProfessionId, ServerId};
-use domain::cell::{self, Subject};
+use fleet::cell::{self, Subject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

@@ -2,8 +2,8 @@
 
 use base::Listing;
 use base::id::{ChatBindingId, InstanceId};
-use domain::bot;
-use domain::chat_binding::{self, Target};
+use fleet::bot;
+use people::chat_binding::{self, Target};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,7 +40,7 @@ async fn create(
     Body(body): Body<NewChatBinding>,
 ) -> Answer<ChatBindingItem> {
     let target = Target { instance: &InstanceId::named(id), holder: None };
-    let made = chat_binding::bind(&api.app, &who.by, target, body.checked()).await?;
+    let made = chat_binding::bind(&api.app, &who.by, target, body.checked(), api.app.bots.webhooks.is_some()).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 

@@ -2,7 +2,7 @@
 
 use base::Error;
 use base::id::ServerId;
-use domain::container::{self, Container, Verb};
+use fleet::container::{self, Container, Verb};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;

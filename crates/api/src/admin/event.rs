@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use domain::event::{self, Event, Listener, Next};
-use domain::permission::Permission;
 use futures_util::stream;
+use queue::event::{self, Event, Listener, Next};
+use queue::permission::Permission;
 use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,7 +46,7 @@ async fn events(_: Admin, api: State, headers: HeaderMap) -> Result<Response, Ap
     let last = text.and_then(|id| id.trim().parse().ok());
     // From before the listening: whoever is cut off before the first event misses nothing.
     let hello = last.unwrap_or_else(|| api.app.clock.now().as_millisecond());
-    let listener = event::listen(&api.app, last).await?;
+    let listener = event::listen(&api.app.engine, last).await?;
     let session = Watched::of(&headers, &api.app, Permission::ReadFleet);
     let begun = Stream { api, listener, session, began: Instant::now(), hello: Some(hello) };
     let pieces = stream::unfold(begun, |mut stream| async move {

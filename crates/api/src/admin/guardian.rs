@@ -1,7 +1,8 @@
 //! The guardian: how its dimensions are, and its events.
 
 use base::Sort;
-use domain::guardian::{self, Event};
+use fleet::guardian::{self, Event};
+use fleet::registry::JOBS;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -62,7 +63,7 @@ pub struct GuardianStats {
 /// How the ten dimensions are, and the latest run of every job.
 #[utoipa::path(get, path = "/guardian/stats", tag = "guardian", responses((status = 200, body = GuardianStats)))]
 async fn stats(_: Admin, api: State) -> Answer<GuardianStats> {
-    let stats = guardian::stats(&api.app).await?;
+    let stats = guardian::stats(&api.app, JOBS).await?;
     let (success, failed) = stats.standings.iter().fold((0, 0), |(s, f), one| (s + one.success, f + one.failed));
     let total = success + failed;
     let today = Today {

@@ -2,9 +2,9 @@
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Error, GatewayPort, Listing, Name, Secret, Sort, Text};
-use domain::instance::{self, Listed, New, Patch};
-use domain::listener;
-use domain::permission::Permission;
+use fleet::instance::{self, Listed, New, Patch};
+use fleet::tenant;
+use queue::permission::Permission;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -87,7 +87,7 @@ pub(super) fn item(api: &Api, listed: Listed) -> Result<InstanceItem, ApiError> 
 
 pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
     let Listed { instance, server_name, assigned_email, cell, home_bytes } = listed;
-    let unproved_address = listener::is_direct(&instance);
+    let unproved_address = tenant::is_direct(&instance);
     InstanceItem {
         id: instance.id,
         name: instance.name,
@@ -367,7 +367,7 @@ pub struct HealthReports {
 /// and the sub key at the LLM gateway. Only where SSH does not get there is the instance asked by its own address, for 5 s.
 #[utoipa::path(get, path = "/instances/health-check", tag = "instances", responses((status = 200, body = HealthReports)))]
 async fn health_check(_: Admin, api: State) -> Answer<HealthReports> {
-    let reports = domain::health::check(&api.app).await?.reports;
+    let reports = fleet::health::check(&api.app).await?.reports;
     let list = reports.into_iter().map(|report| HealthReport {
         id: report.id,
         name: report.name,
@@ -401,7 +401,7 @@ pub struct Heartbeats {
 /// The last 60 checks of an instance (beyond the spec), those of a day at most.
 #[utoipa::path(get, path = "/instances/{id}/heartbeat", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Heartbeats)))]
 async fn heartbeat(_: Admin, api: State, Path(id): Path<String>) -> Answer<Heartbeats> {
-    let beats = domain::health::beats(&api.app, &InstanceId::named(id)).await?;
+    let beats = fleet::health::beats(&api.app, &InstanceId::named(id)).await?;
     let list = beats.into_iter().map(|beat| Heartbeat {
         checked_at: api.zone().show(beat.created_at),
         health_status: beat.status.into(),

@@ -2,9 +2,9 @@
 
 use base::Sort;
 use base::id::InstanceId;
-use domain::audit::By;
-use domain::instance;
-use domain::permission::Permission;
+use fleet::instance;
+use queue::audit::By;
+use queue::permission::Permission;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -101,9 +101,9 @@ pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets
     };
     let entry = instance::pool_entry(&api.app, id).await?;
     let target = Some(id.as_str().to_owned());
-    let about = domain::audit::AuditFilter { target, without_logins: true, ..Default::default() };
+    let about = queue::audit::AuditFilter { target, without_logins: true, ..Default::default() };
     let newest = Sort { column: "id", descending: true };
-    let events = domain::audit::list(&api.app, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
+    let events = queue::audit::list(&api.app, &about, newest, base::Page { offset: 0, limit: 10 }).await?;
     Ok(Data(InstanceDetail {
         instance: shaped(api, listed, token),
         config_json,

@@ -1,7 +1,9 @@
 //! The scheduler's jobs and their runs.
 
 use base::{Listing, Sort};
-use domain::job::{self, JobRun, State as JobState};
+use fleet::App;
+use fleet::registry::JOBS;
+use queue::job::{self, JobRun, State as JobState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -70,7 +72,7 @@ async fn list(_: Admin, api: State, Query(query): Query<JobRunQuery>, paging: Pa
 /// It is the same run as one by the clock. While another run of the job goes on it is refused (409).
 #[utoipa::path(post, path = "/job-runs/{job}/run", tag = "job-runs", params(("job" = String, Path)), responses((status = 200, body = JobRunItem)))]
 async fn run(who: Admin, api: State, Path(name): Path<String>) -> Answer<JobRunItem> {
-    let begun = job::run_now(&api.app, &who.by, &name).await?;
+    let begun = job::run_now(&api.app, JOBS, &who.by, &name).await?;
     Ok(Data(item(&api, begun)))
 }
 
@@ -86,7 +88,7 @@ pub struct JobItem {
     last_run: Option<JobRunItem>,
 }
 
-fn job_item(api: &Api, state: JobState) -> JobItem {
+fn job_item(api: &Api, state: JobState<App>) -> JobItem {
     JobItem {
         name: state.job.name.to_owned(),
         label: state.job.label.to_owned(),
@@ -99,7 +101,8 @@ fn job_item(api: &Api, state: JobState) -> JobItem {
 /// All jobs, with their last runs (beyond the spec).
 #[utoipa::path(get, path = "/jobs", tag = "job-runs", responses((status = 200, body = Listing<JobItem>)))]
 async fn jobs(_: Admin, api: State) -> Answer<Listing<JobItem>> {
-    let list: Vec<JobItem> = job::states(&api.app).await?.into_iter().map(|state| job_item(&api, state)).collect();
+    let list: Vec<JobItem> =
+        job::states(&api.app, JOBS).await?.into_iter().map(|state| job_item(&api, state)).collect();
     let total = list.len() as i64;
     Ok(Data(Listing { list, total }))
 }
@@ -112,6 +115,6 @@ pub struct JobPatch {
 /// Pauses a job, or switches it on (beyond the spec).
 #[utoipa::path(patch, path = "/jobs/{job}", tag = "job-runs", params(("job" = String, Path)), request_body = JobPatch, responses((status = 200, body = JobItem)))]
 async fn pause(who: Admin, api: State, Path(name): Path<String>, Body(body): Body<JobPatch>) -> Answer<JobItem> {
-    let state = job::set_paused(&api.app, &who.by, &name, body.paused).await?;
+    let state = job::set_paused(&api.app, JOBS, &who.by, &name, body.paused).await?;
     Ok(Data(job_item(&api, state)))
 }

@@ -3,8 +3,8 @@
 use base::id::{InstanceId, KeyId};
 use base::money::Spend;
 use base::{Error, Listing, Name, Sort, Text};
-use domain::key::{self, New, Spent};
-use domain::permission::Permission;
+use llm::key::{self, New, Spent};
+use queue::permission::Permission;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

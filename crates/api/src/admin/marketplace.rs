@@ -4,7 +4,7 @@ use axum::extract::DefaultBodyLimit;
 use base::danger::Finding;
 use base::id::ItemId;
 use base::{Error, FilePath, Listing, Name, Sort, Text};
-use domain::marketplace::{self, FIRST_VERSION, Item, New, Patch, Upload, Whole};
+use fleet::marketplace::{self, FIRST_VERSION, Item, New, Patch, Upload, Whole};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

@@ -3,7 +3,7 @@
 use base::id::InstanceId;
 use base::money::Price;
 use base::{Error, Listing, Text};
-use domain::model::{self, Model, Patch};
+use llm::model::{self, Model, Patch};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

@@ -2,8 +2,8 @@
 
 use base::id::{EntryId, InstanceId, ProfessionId, ServerId};
 use base::{Listing, Sort, Text};
-use domain::pool::{self, Listed};
 use jiff::civil::Date;
+use people::pool::{self, Listed};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

@@ -2,7 +2,7 @@
 
 use base::id::ProfessionId;
 use base::{Error, Listing, Name, Sort, Text};
-use domain::profession::{self, New, Patch, Stocked};
+use fleet::profession::{self, New, Patch, Stocked};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

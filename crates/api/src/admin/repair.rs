@@ -1,7 +1,7 @@
 //! What the platform repaired by itself.
 
 use base::Sort;
-use domain::repair::{self, Repair, Tally};
+use fleet::repair::{self, Repair, Tally};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

@@ -1,6 +1,6 @@
 //! The own second factor of an administrator, and the note of a password that somebody else set.
 
-use domain::{password_reset, second_factor};
+use people::{password_reset, second_factor};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -31,7 +31,7 @@ pub struct Enrolled {
 }
 
 impl Enrolled {
-    pub fn new(enrolled: second_factor::Enrolled<domain::admin_user::AdminUser>) -> Enrolled {
+    pub fn new(enrolled: second_factor::Enrolled<people::admin_user::AdminUser>) -> Enrolled {
         Enrolled { opened: LoggedIn::new(enrolled.opened), codes: enrolled.recovery_codes.into() }
     }
 }

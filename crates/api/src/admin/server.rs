@@ -2,8 +2,8 @@
 
 use base::id::ServerId;
 use base::{Error, Kind, Listing, Name, Secret, Sort, Text};
-use domain::host::{self, Trust};
-use domain::server::{self, Metric, New, Patch, Server};
+use fleet::host::{self, Trust};
+use fleet::server::{self, Metric, New, Patch, Server};
 use remote::host::{ExpectedKey, HostKey, KeyProblem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -274,9 +274,9 @@ pub struct ServerDetail {
 async fn detail(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerDetail> {
     let id = ServerId::named(id);
     let server = server::find(&api.app, &id).await?;
-    let query = domain::instance::InstanceFilter { server_id: Some(id.as_str()), ..Default::default() };
+    let query = fleet::instance::InstanceFilter { server_id: Some(id.as_str()), ..Default::default() };
     let sort = Sort { column: "i.gateway_port", descending: false };
-    let found = domain::instance::list(&api.app, query, sort, base::Page::ALL).await?;
+    let found = fleet::instance::list(&api.app, query, sort, base::Page::ALL).await?;
     let instances = found.list.into_iter().map(|i| instance_item(&api, i)).collect::<Result<_, _>>()?;
     let latest = server::latest_metric(&api.app, &id).await?;
     Ok(Data(ServerDetail { server: item(&api, server)?, instances, stats: ServerStats::new(&api, latest) }))
@@ -384,7 +384,7 @@ pub struct Tested {
 /// A first contact pins the server's key. A step that makes the next ones impossible ends it; those are `not tried`.
 #[utoipa::path(post, path = "/servers/{id}/test", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Tested)))]
 async fn test(who: Admin, api: State, Path(id): Path<String>) -> Answer<Tested> {
-    let probe = domain::host::test(&api.app, &who.by, &ServerId::named(id)).await?;
+    let probe = fleet::server::test(&api.app, &who.by, &ServerId::named(id)).await?;
     let steps = probe.reports.into_iter();
     let steps: Vec<TestStep> =
         steps.map(|r| TestStep { step: r.step.as_str(), ok: r.ok, detail: r.detail, ms: r.ms }).collect();

@@ -2,7 +2,9 @@
 
 use base::id::TaskId;
 use base::{Sort, Text};
-use domain::task::{self, Status};
+use fleet::registry::TYPES;
+use queue::task::{self, Status};
+use queue::task_admin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -99,13 +101,13 @@ pub struct TaskQuery {
 async fn found(api: &Api, query: TaskQuery, paging: Paging) -> Answer<Tasks> {
     let newest = Sort { column: "created_at", descending: true };
     let sort = Sort::asked(query.sort.as_deref(), store::task::SORTABLE, newest)?;
-    let filter = task::TaskFilter {
+    let filter = task_admin::TaskFilter {
         q: query.q.as_deref(),
         status: query.status.map(Into::into),
         types: query.r#type.as_deref(),
         instance_id: query.instance_id.as_deref(),
     };
-    let (found, counted) = task::list(&api.app, filter, sort, paging.page(20)?).await?;
+    let (found, counted) = task_admin::list(&api.app, filter, sort, paging.page(20)?).await?;
     let mut counts = Counts::default();
     for count in counted {
         match count.status {
@@ -129,7 +131,7 @@ async fn queue(_: Admin, api: State, Query(query): Query<TaskQuery>, paging: Pag
 /// Another name of POST /tasks/{id}/retry.
 #[utoipa::path(post, path = "/task-queue/{id}/retry", tag = "task-queue", params(("id" = String, Path)), responses((status = 200, body = TaskItem)))]
 async fn queue_retry(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskItem> {
-    let task = task::retry(&api.app, &who.by, &TaskId::named(id)).await?;
+    let task = task_admin::retry(&api.app, TYPES, &who.by, &TaskId::named(id)).await?;
     Ok(Data(item(&api, task)))
 }
 
@@ -158,7 +160,7 @@ pub struct NewTask {
 #[utoipa::path(post, path = "/tasks", tag = "tasks", request_body = NewTask, responses((status = 200, body = TaskItem)))]
 async fn create(who: Admin, api: State, Body(body): Body<NewTask>) -> Answer<TaskItem> {
     let source = body.source.as_ref().map(Text::as_str);
-    let made = task::create(&api.app, &who.by, body.r#type.as_str(), body.payload, source).await?;
+    let made = task_admin::create(&api.app, TYPES, &who.by, body.r#type.as_str(), body.payload, source).await?;
     Ok(Data(item(&api, made)))
 }
 
@@ -181,8 +183,8 @@ pub struct TaskDetail {
 #[utoipa::path(get, path = "/tasks/{id}", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = TaskDetail)))]
 async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<TaskDetail> {
     let id = TaskId::named(id);
-    let task = task::show(&api.app, &id).await?;
-    let lines = task::log_of(&api.app, &id).await?;
+    let task = task_admin::show(&api.app, &id).await?;
+    let lines = task_admin::log_of(&api.app, &id).await?;
     let line = |l: store::task_log::Line| LogLine {
         attempt: l.attempt,
         line: l.line,
@@ -196,7 +198,7 @@ async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<TaskDetail
 /// Any other state is refused (409). The last error stays in the task's log.
 #[utoipa::path(post, path = "/tasks/{id}/retry", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = TaskItem)))]
 async fn retry(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskItem> {
-    let task = task::retry(&api.app, &who.by, &TaskId::named(id)).await?;
+    let task = task_admin::retry(&api.app, TYPES, &who.by, &TaskId::named(id)).await?;
     Ok(Data(item(&api, task)))
 }
 
@@ -205,6 +207,6 @@ async fn retry(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskIte
 /// Any other state is refused (409).
 #[utoipa::path(post, path = "/tasks/{id}/cancel", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = TaskItem)))]
 async fn cancel(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskItem> {
-    let task = task::cancel(&api.app, &who.by, &TaskId::named(id)).await?;
+    let task = task_admin::cancel(&api.app, TYPES, &who.by, &TaskId::named(id)).await?;
     Ok(Data(item(&api, task)))
 }

@@ -3,9 +3,10 @@
 use base::id::KeyId;
 use base::money::Spend;
 use base::{Error, Listing};
-use domain::usage::{self, Grouping, Items, Own, first_day};
 use jiff::Timestamp;
 use jiff::civil::Date;
+use llm::request_log::{self, Items};
+use llm::usage::{self, Grouping, Own, first_day};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -73,7 +74,7 @@ pub struct UserUsage {
 /// An employee's tokens of today and this month, of the instances bound now.
 #[utoipa::path(get, path = "/usage/user/{email}", tag = "usage", params(("email" = String, Path)), responses((status = 200, body = UserUsage)))]
 async fn of_user(_: Admin, api: State, Path(email): Path<String>) -> Answer<UserUsage> {
-    let user = domain::user::find_by_email(&api.app, &email).await?;
+    let user = people::user::find_by_email(&api.app, &email).await?;
     api.app.feed.pull().await;
     let windows = Own::of(&api.app, &user, None).await?.summary(&api.app).await?;
     Ok(Data(UserUsage { today: windows.today.tokens(), month: windows.month.tokens() }))
@@ -240,7 +241,7 @@ pub struct Requests<T> {
     fresh: Freshness,
 }
 
-fn item(api: &Api, item: usage::Item) -> RequestItem {
+fn item(api: &Api, item: request_log::Item) -> RequestItem {
     RequestItem {
         id: item.request.id,
         created_at: api.zone().show(item.request.created_at),
@@ -256,7 +257,7 @@ fn item(api: &Api, item: usage::Item) -> RequestItem {
     }
 }
 
-fn detail(api: &Api, one: usage::Item) -> RequestDetail {
+fn detail(api: &Api, one: request_log::Item) -> RequestDetail {
     RequestDetail {
         request_id: one.request.request_id.clone(),
         gateway_token_name: one.request.token_name.clone(),
@@ -269,12 +270,12 @@ fn detail(api: &Api, one: usage::Item) -> RequestDetail {
 
 async fn found<T>(
     api: &Api,
-    filter: usage::RequestFilter,
+    filter: request_log::RequestFilter,
     page: base::Page,
-    shape: impl Fn(&Api, usage::Item) -> T,
+    shape: impl Fn(&Api, request_log::Item) -> T,
 ) -> Result<Requests<T>, Error> {
     let fresh = Freshness::new(api, api.app.feed.pull().await);
-    let Items { list, total, total_is_minimum, searched_since } = usage::requests(&api.app, filter, page).await?;
+    let Items { list, total, total_is_minimum, searched_since } = request_log::requests(&api.app, filter, page).await?;
     let searched_since = searched_since.map(|at| api.zone().show(at));
     let list = list.into_iter().map(|i| shape(api, i)).collect();
     Ok(Requests { list, total, total_is_minimum, searched_since, fresh })
@@ -318,14 +319,14 @@ async fn llm_logs(
     Query(of): Query<LlmLogsOf>,
     paging: Paging,
 ) -> Answer<Requests<RequestDetail>> {
-    let filter = usage::RequestFilter {
+    let filter = request_log::RequestFilter {
         since: instant(&api, "start", of.start.as_deref(), false)?,
         until: instant(&api, "end", of.end.as_deref(), true)?,
         instance: of.instance_id,
         sub_key: of.sub_key_id.map(KeyId::named),
         model: of.model,
         search_before: of.search_before,
-        ..usage::RequestFilter::default()
+        ..request_log::RequestFilter::default()
     };
     Ok(Data(found(&api, filter, paging.page(50)?, detail).await?))
 }
@@ -353,7 +354,7 @@ pub struct RequestLogsOf {
 
 async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Requests<RequestItem>> {
     let (since, until) = api.zone().range(of.start, of.end);
-    let filter = usage::RequestFilter {
+    let filter = request_log::RequestFilter {
         instance: of.instance,
         model: of.model,
         succeeded: of.status.map(RequestStatus::succeeded),
@@ -361,7 +362,7 @@ async fn by_filter(api: &Api, of: RequestLogsOf, paging: Paging) -> Answer<Reque
         until,
         text: of.q,
         search_before: of.search_before,
-        ..usage::RequestFilter::default()
+        ..request_log::RequestFilter::default()
     };
     Ok(Data(found(api, filter, paging.page(50)?, item).await?))
 }
@@ -406,7 +407,7 @@ pub struct LiveRequest {
 /// Requests that are under way at the embedded gateway (beyond the spec). Foreign gateways have no such list: 404.
 #[utoipa::path(get, path = "/llm-live", tag = "usage", responses((status = 200, body = Listing<LiveRequest>), (status = 404, description = "a foreign gateway has no such list")))]
 async fn live(_: Admin, api: State) -> Answer<Listing<LiveRequest>> {
-    let list = domain::llm::live(&api.app).await?.into_iter().map(|request| LiveRequest {
+    let list = llm::gateway::live(&api.app).await?.into_iter().map(|request| LiveRequest {
         id: request.id,
         gateway_token_name: request.token_name,
         model: request.model,

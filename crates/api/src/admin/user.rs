@@ -2,7 +2,7 @@
 
 use base::id::{InstanceId, UserId};
 use base::{Email, Listing, Quota, Secret, Sort, Text};
-use domain::user::{self, Holding, New, Patch};
+use people::user::{self, Holding, New, Patch};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -205,6 +205,6 @@ async fn assign_instance(
 ) -> Answer<UserItem> {
     let id = UserId::named(id);
     let instance = InstanceId::named(body.instance_id.as_str());
-    domain::instance::assign(&api.app, &who.by, &instance, Some(&id)).await?;
+    fleet::instance::assign(&api.app, &who.by, &instance, Some(&id)).await?;
     Ok(Data(item(&api, user::holding(&api.app, &id).await?)))
 }

@@ -5,7 +5,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse, Response};
 use base::id::InstanceId;
 use base::{Error, Text};
-use domain::chat::{self, Piece, Question, Streaming};
+use fleet::chat::{self, Piece, Question, Streaming};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -2,8 +2,9 @@
 
 use base::Listing;
 use base::id::{ChatBindingId, InstanceId};
-use domain::chat_binding::{self, Target};
-use domain::{bot, claim};
+use fleet::bot;
+use people::chat_binding::{self, Target};
+use people::holder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,7 +25,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(get, path = "/me/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = Listing<ChatBindingItem>)))]
 async fn list(who: Employee, api: State, Path(id): Path<String>) -> Answer<Listing<ChatBindingItem>> {
     let id = InstanceId::named(id);
-    claim::own(&api.app, &who.0.id, &id).await?;
+    holder::own(&api.app, &who.0.id, &id).await?;
     let found = chat_binding::list(&api.app, &id).await?;
     let list = found.into_iter().map(|b| ChatBindingItem::new(&api, b)).collect::<Result<Vec<_>, _>>()?;
     let total = list.len() as i64;
@@ -45,7 +46,7 @@ async fn create(
     let id = InstanceId::named(id);
     let by = caller.0.employee(&who.0.email);
     let target = Target { instance: &id, holder: Some(&who.0.id) };
-    let made = chat_binding::bind(&api.app, &by, target, body.checked()).await?;
+    let made = chat_binding::bind(&api.app, &by, target, body.checked(), api.app.bots.webhooks.is_some()).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 
@@ -88,6 +89,6 @@ async fn configure(
 #[utoipa::path(get, path = "/me/instances/{id}/bot-status", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = BotStatus)))]
 async fn status(who: Employee, api: State, Path(id): Path<String>) -> Answer<BotStatus> {
     let id = InstanceId::named(id);
-    claim::own(&api.app, &who.0.id, &id).await?;
+    holder::own(&api.app, &who.0.id, &id).await?;
     Ok(Data(bot::status(&api.app, &id).await?.into()))
 }

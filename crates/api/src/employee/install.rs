@@ -2,7 +2,7 @@
 
 use base::Listing;
 use base::id::InstallId;
-use domain::install::{self, Shown};
+use fleet::install::{self, Shown};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use base::id::{InstanceId, TaskId};
 use base::money::Spend;
 use base::{Kind, Listing, Text};
-use domain::usage::{Own, Sums, first_day};
-use domain::{claim, task};
+use llm::usage::{Own, Sums, first_day};
+use people::claim;
+use queue::task_admin;
 use serde::{Deserialize, Serialize};
 use store::binding::Held;
 use utoipa::ToSchema;
@@ -206,11 +207,11 @@ pub struct OwnTask {
 #[utoipa::path(get, path = "/me/tasks/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = OwnTask)))]
 async fn show_task(who: Employee, api: State, Path(id): Path<String>) -> Answer<OwnTask> {
     let id = TaskId::named(id);
-    let found = task::show(&api.app, &id).await?;
+    let found = task_admin::show(&api.app, &id).await?;
     if found.user_id.as_deref() != Some(who.0.id.as_str()) {
         return Err(Kind::NotFound.into());
     }
-    let lines = task::log_of(&api.app, &id).await?;
+    let lines = task_admin::log_of(&api.app, &id).await?;
     let step = |l: store::task_log::Line| Step { line: l.line, created_at: api.zone().show(l.created_at) };
     Ok(Data(OwnTask {
         id: found.id,

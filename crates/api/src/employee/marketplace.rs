@@ -3,8 +3,8 @@
 use base::danger::Finding;
 use base::id::{InstanceId, ItemId};
 use base::{Listing, Name, Sort};
-use domain::install;
-use domain::marketplace::{self, Item, Looked};
+use fleet::install;
+use fleet::marketplace::{self, Item, Looked};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

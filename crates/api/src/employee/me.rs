@@ -1,6 +1,6 @@
 //! The employee's own account.
 
-use domain::{password_reset, second_factor, user};
+use people::{password_reset, second_factor, user};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -56,7 +56,7 @@ async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
     let state = second_factor::state(&api.app, &(&user).into()).await?;
     let reset = password_reset::find(&api.app, &user.id).await?;
     let fresh = Freshness::new(api, api.app.feed.pull().await);
-    let used_today = domain::usage::spent(&api.app, &who.0.id, zone.midnight(api.app.clock.now())).await?;
+    let used_today = llm::usage::spent(&api.app, &who.0.id, zone.midnight(api.app.clock.now())).await?;
     Ok(Data(Profile {
         id: user.id,
         email: user.email,
@@ -66,7 +66,7 @@ async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
         quota_daily: user.quota_daily,
         used_today,
         quota_resets_at: zone.show(zone.next_midnight(api.app.clock.now())),
-        instance_count: domain::claim::count(&api.app, &who.0.id).await?,
+        instance_count: people::claim::count(&api.app, &who.0.id).await?,
         has_password: user.password_hash.is_some(),
         second_factor: state.into(),
         password_reset: reset.map(|reset| PasswordReset::new(zone, reset)),

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Text};
-use domain::chat::message::{self, ChatMessage, MessageFilter, Save};
+use fleet::chat::message::{self, ChatMessage, MessageFilter, Save};
 use futures_util::{Stream, StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,8 @@
 
 use base::Listing;
 use base::id::ProfessionId;
-use domain::{claim, profession};
+use fleet::profession;
+use people::claim;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

@@ -2,7 +2,7 @@
 
 use base::Listing;
 use base::id::InstanceId;
-use domain::repair;
+use fleet::repair;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

@@ -2,7 +2,7 @@
 
 use base::id::InstanceId;
 use base::money::Spend;
-use domain::usage::{Own, Windows, first_day};
+use llm::usage::{Own, Windows, first_day};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -179,7 +179,7 @@ async fn month(who: Employee, api: State) -> Answer<LastDays> {
     let first = first_day(&api.app, days);
     let (own, fresh) = own(&api, &who, None).await?;
     let daily = own.days(&api.app, first, false).await?;
-    let mut total = domain::usage::Sums::default();
+    let mut total = llm::usage::Sums::default();
     daily.iter().for_each(|day| total += day.sums);
     let models = own.models(&api.app, first).await?;
     let instances = own.instances(&api.app, first).await?;

@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
-use domain::audit::By;
-use domain::permission::Rights;
 use ipnet::IpNet;
+use queue::audit::By;
+use queue::permission::Rights;
 
 use crate::state::Shared;
 

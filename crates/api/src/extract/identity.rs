@@ -4,9 +4,9 @@ use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use base::{Error, Kind};
-use domain::audit::By;
-use domain::permission::{Permission, Rights};
-use domain::session;
+use people::session;
+use queue::audit::By;
+use queue::permission::{Permission, Rights};
 
 use super::caller::by;
 use crate::error::ApiError;
@@ -16,7 +16,7 @@ use crate::trace::Who;
 /// A logged-in employee.
 pub struct Employee(pub session::Employee);
 
-/// A logged-in administrator who may do what the operation needs, by the table of `domain::permission`.
+/// A logged-in administrator who may do what the operation needs, by the table of `queue::permission`.
 pub struct Admin {
     pub account: session::Admin,
     /// For the audit log.

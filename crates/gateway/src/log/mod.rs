@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::{Clock, Result, Zone};
-use domain::usage::{AsOf, Feed};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use store::Db;
 
+use llm::usage::{AsOf, Feed};
 use loader::{Loader, Of, Progress};
 pub use record::Record;
 use replica::Replica;

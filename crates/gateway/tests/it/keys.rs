@@ -1,8 +1,8 @@
 //! Who may ask: keys that there are not, keys that are switched off, keys while the database is away.
 
 use base::id::UserId;
-use domain::audit::By;
 use jiff::SignedDuration;
+use queue::audit::By;
 use store::gateway_key::Status;
 
 use crate::kit::{Client, Database, Options, Site, ask};
@@ -117,7 +117,7 @@ on_both! {
 }
 
 async fn revoke(site: &Site, user: &UserId) {
-    domain::user::delete(&site.app, &By::system(), user).await.unwrap();
+    people::user::delete(&site.app, &By::system(), user).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

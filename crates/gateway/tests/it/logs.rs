@@ -88,7 +88,7 @@ on_both! {
         assert_eq!(rows.len(), 12);
         assert!(rows.iter().all(|row| row.token_name == instance));
         let midnight = site.app.zone.midnight(site.app.clock.now());
-        assert_eq!(domain::usage::spent(&site.app, &user, midnight).await.unwrap(), 12 * 4);
+        assert_eq!(llm::usage::spent(&site.app, &user, midnight).await.unwrap(), 12 * 4);
         until_ok("its grants are forgotten", async || {
             let sql = "SELECT CAST(COALESCE(SUM(granted), 0) AS BIGINT) AS n FROM quota_grant";
             match site.app.db.first::<store::row::Number>(sql, vec![]).await.unwrap().unwrap().n {
@@ -139,7 +139,7 @@ on_both! {
         let (user, _, key) = site.employee("eve", 1_000_000).await;
         let client = site.client(&key);
         assert_eq!(client.chat(&ask("gpt-4o", "one two three")).await.status, 200);
-        let subject = domain::quota::Subject::user(&site.app, &user, 1_000_000).unwrap().name();
+        let subject = llm::quota::Subject::user(&site.app, &user, 1_000_000).unwrap().name();
         let granted = async || {
             let mut tx = site.app.db.begin().await.unwrap();
             let granted = store::quota_grant::granted(&mut tx, &subject).await.unwrap();

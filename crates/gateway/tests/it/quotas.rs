@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::id::UserId;
-use domain::quota::Subject;
 use jiff::SignedDuration;
+use llm::quota::Subject;
 use testkit::{until, until_ok};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -293,5 +293,5 @@ on_both! {
 async fn used(site: &Site, user: &UserId) -> i64 {
     site.rows().await;
     let midnight = site.app.zone.midnight(site.app.clock.now());
-    domain::usage::spent(&site.app, user, midnight).await.unwrap()
+    llm::usage::spent(&site.app, user, midnight).await.unwrap()
 }

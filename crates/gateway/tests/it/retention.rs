@@ -39,16 +39,16 @@ on_both! {
         let mut tx = site.app.db.begin().await.unwrap();
         request_log::add(&mut tx, &site.app.zone, &requests).await.unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(domain::usage::forget_old(&site.app).await.unwrap(), 2501);
+        assert_eq!(llm::usage::forget_old(&site.app).await.unwrap(), 2501);
         let left = request_log::list(&site.app.db, &Default::default(), Page { offset: 0, limit: 10 }).await.unwrap();
         assert_eq!(left.iter().map(|row| row.created_at).collect::<Vec<_>>(), [now, first]);
         assert_eq!(store::usage::rows_since(&site.app.db).await.unwrap(), first);
         let totals = store::usage::totals(&site.app.db).await.unwrap();
         assert_eq!(totals[0].sums.requests, 2503, "the sums keep what is gone");
-        assert_eq!(domain::usage::forget_old(&site.app).await.unwrap(), 0);
+        assert_eq!(llm::usage::forget_old(&site.app).await.unwrap(), 0);
         // A longer period brings nothing back, and does not claim to.
         clock.advance(SignedDuration::from_hours(-24 * 10));
-        domain::usage::forget_old(&site.app).await.unwrap();
+        llm::usage::forget_old(&site.app).await.unwrap();
         assert_eq!(store::usage::rows_since(&site.app.db).await.unwrap(), first);
         // For the look at the end: the sums are of more rows than there are.
         let mut tx = site.app.db.begin().await.unwrap();

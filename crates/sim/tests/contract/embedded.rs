@@ -3,15 +3,11 @@
 use std::sync::Arc;
 
 use base::{Clock, Secret, Zone};
-use domain::App;
-use domain::app::{Newcomers, Side};
-use domain::hashing::Hasher;
-use domain::llm::Llm;
-use domain::quota::Quotas;
-use domain::token::{Audience, TokenKey};
 use gateway::log::Log;
 use gateway::provider::Settings;
-use jiff::SignedDuration;
+use llm::App;
+use llm::gateway::Llm;
+use llm::quota::Quotas;
 use remote::llm::Gateway;
 use store::seal::Sealer;
 use store::{Db, migrate};
@@ -44,36 +40,13 @@ impl Embedded {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let open = |db: Db| Llm::embedded(db, clock.clone(), sealer.clone(), &url).unwrap();
         let (llm, twin) = (open(db.clone()), open(Db::open(database).await.unwrap()));
-        let side = |audience| Side {
-            tokens: TokenKey::new(&Secret::new(base::id::fresh()), audience, SignedDuration::from_hours(1)),
-            sso: None,
-            newcomers: Newcomers::default(),
-        };
         let gateway = llm.gateway.clone();
+        let engine = queue::App { zone, sealer, ..queue::App::for_tests(db, clock).unwrap() };
         let app = Arc::new(App {
-            db,
-            clock,
-            zone,
-            sealer,
-            hasher: Hasher::default(),
-            employee: side(Audience::Employee),
-            admin: side(Audience::Admin),
-            proxy: None,
-            mfa: Default::default(),
-            audit_retention_days: 90,
             llm,
             quotas: Quotas::new(log.replica()),
             feed: log.clone(),
-            hosts: remote::host::Hosts::new(),
-            assistants: domain::assistant::Defaults::default(),
-            cells: Default::default(),
-            webhooks: remote::webhook::Webhooks::default(),
-            sockets: domain::relay::Sockets::default(),
-            embed: domain::embed::Embed::disabled(),
-            bots: domain::bot::Bots {
-                platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(),
-                webhooks: None,
-            },
+            ..App::for_tests(engine).unwrap()
         });
         let settings = Settings { echo: true, ..Settings::default() };
         let mut timing = gateway::Timing::default();

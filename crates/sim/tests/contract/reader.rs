@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use base::{Clock, Secret, Zone};
-use domain::usage::reader::{Reader, follow};
-use domain::usage::{AsOf, Feed as _};
 use jiff::{SignedDuration, Timestamp};
+use llm::usage::reader::{Reader, follow};
+use llm::usage::{AsOf, Feed as _};
 use remote::llm::Gateway;
 use sim::with;
 use store::foreign::LogKind;

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::db::{Record, Row, Value};
-use crate::request_log::{NewRequest, REFUND, SUCCESS};
+use crate::request::{NewRequest, REFUND, SUCCESS};
 use crate::row::storable;
 use crate::{Conn, Db, Result, Tx, args, record};
 pub use days::{Rebuild, begin_rebuild, make_days, rebuild_some, zone_of_days};

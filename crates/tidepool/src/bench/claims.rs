@@ -28,7 +28,7 @@ pub async fn run(values: &Values) -> Result<()> {
             && let Some(employee) = waiting.next()
         {
             let app = site.opened.app.clone();
-            claims.spawn(async move { domain::claim::instance(&app, &employee, None).await.map(drop) });
+            claims.spawn(async move { people::claim::instance(&app, &employee, None).await.map(drop) });
         }
         let Some(ended) = claims.join_next().await else { break };
         match ended.map_err(Error::internal)? {

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use base::{Error, Page, Result, Sort};
-use domain::admin_user::Role;
-use domain::audit::By;
-use domain::claim;
-use domain::login;
+use people::admin_user::Role;
+use people::{claim, session};
+use queue::audit::By;
 
 use super::site::Site;
 use super::{millis, percentile, report};
@@ -27,16 +26,16 @@ pub async fn run(values: &Values) -> Result<()> {
     let mut employees = site.employees(1).await?;
     let employee = employees.remove(0);
     claim::instance(site.app(), &employee, None).await?;
-    let account = domain::user::find(site.app(), &employee.id).await?;
-    let employee_token = login::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
-    let new = domain::admin_user::New {
+    let account = people::user::find(site.app(), &employee.id).await?;
+    let employee_token = session::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
+    let new = people::admin_user::New {
         email: "bench@example.com".parse()?,
         name: "Bench".into(),
         role: Role::SuperAdmin,
         password: None,
     };
-    let admin = domain::admin_user::create(site.app(), &By::system(), new).await?;
-    let admin_token = login::admin_token(site.app(), &admin, jiff::Timestamp::now())?;
+    let admin = people::admin_user::create(site.app(), &By::system(), new).await?;
+    let admin_token = session::admin_token(site.app(), &admin, jiff::Timestamp::now())?;
 
     let kind = site.kind();
     let (employee_url, admin_url) = (site.config.employee.listen, site.config.admin.listen);

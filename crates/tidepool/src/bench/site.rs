@@ -2,10 +2,11 @@
 
 use base::id::NewInstanceId;
 use base::{Error, Result};
-use domain::App;
-use domain::audit::By;
-use domain::session::{Employee, Token};
-use domain::{instance, server, user};
+use fleet::App;
+use fleet::{instance, server};
+use people::session::{Employee, Token};
+use people::user;
+use queue::audit::By;
 
 use crate::config::{Config, Values};
 use crate::folder::Folder;

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use base::id::InstanceId;
 use base::{Error, Result};
-use domain::task::{self, Context, Payload, Priority, Run, TaskType, Timing, Worker};
+use fleet::App;
+use queue::permission::Permission;
+use queue::task::{self, Context, Payload, Priority, Run, TaskType};
+use queue::worker::{Timing, Worker};
 use serde::{Deserialize, Serialize};
 use store::Tx;
 use tokio::sync::watch;
@@ -13,7 +16,6 @@ use tokio::sync::watch;
 use super::site::Site;
 use super::{millis, percentile, report};
 use crate::config::Values;
-use domain::permission::Permission;
 
 const DRAINED: usize = 5000;
 const TIMED: usize = 500;
@@ -36,8 +38,8 @@ impl Payload for Nothing {
     }
 }
 
-impl Run for Nothing {
-    async fn run(self, _: Context) -> Result<String> {
+impl Run<App> for Nothing {
+    async fn run(self, _: Context<App>) -> Result<String> {
         if let Ok(mut began) = BEGAN.lock() {
             *began = Some(Instant::now());
         }
@@ -45,7 +47,7 @@ impl Run for Nothing {
     }
 }
 
-static TYPES: &[TaskType] = &[TaskType::run_by::<Nothing>()];
+static TYPES: &[TaskType<App>] = &[TaskType::run_by::<Nothing>()];
 
 pub async fn run(values: &Values) -> Result<()> {
     let site = Site::open(values).await?;

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use base::{Clock, Result};
-use domain::admin_user::Role;
-use domain::audit::By;
-use domain::{claim, login};
 use jiff::{SignedDuration, Timestamp};
+use people::admin_user::Role;
+use people::{claim, session};
+use queue::audit::By;
 use store::request_log::{self, NewRequest};
 
 use super::pages::{get, timed};
@@ -37,16 +37,16 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
     site.instances(INSTANCES).await?;
     let employee = site.employees(1).await?.remove(0);
     let claimed = claim::instance(site.app(), &employee, None).await?;
-    let account = domain::user::find(site.app(), &employee.id).await?;
-    let token = login::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
-    let new = domain::admin_user::New {
+    let account = people::user::find(site.app(), &employee.id).await?;
+    let token = session::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
+    let new = people::admin_user::New {
         email: "bench@example.com".parse()?,
         name: "Bench".into(),
         role: Role::SuperAdmin,
         password: None,
     };
-    let admin = domain::admin_user::create(site.app(), &By::system(), new).await?;
-    let admin_token = login::admin_token(site.app(), &admin, jiff::Timestamp::now())?;
+    let admin = people::admin_user::create(site.app(), &By::system(), new).await?;
+    let admin_token = session::admin_token(site.app(), &admin, jiff::Timestamp::now())?;
     let kind = site.kind();
     let (employee_url, admin_url) = (site.config.employee.listen, site.config.admin.listen);
     let Site { opened, config, folder: _kept } = site;
@@ -113,8 +113,8 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
 }
 
 /// The best of three plain sums over the log.
-async fn naively(app: &domain::App) -> Result<Duration> {
-    let since = app.zone.start(domain::usage::first_day(app, 30));
+async fn naively(app: &fleet::App) -> Result<Duration> {
+    let since = app.zone.start(llm::usage::first_day(app, 30));
     let db = app.db.without_limit();
     let mut best = Duration::MAX;
     for _ in 0..3 {

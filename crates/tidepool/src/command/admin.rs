@@ -4,11 +4,11 @@ use std::io::Read as _;
 
 use base::{Email, Error, Kind, Name, Result, Secret};
 use clap::ArgMatches;
-use domain::admin_user::{self, New, Role};
-use domain::audit::By;
-use domain::bootstrap::random_password;
-use domain::second_factor;
-use domain::token::Audience;
+use people::admin_user::{self, New, Role};
+use people::bootstrap::random_password;
+use people::second_factor;
+use people::token::Audience;
+use queue::audit::By;
 
 use crate::config::Config;
 use crate::open;

@@ -9,8 +9,9 @@ use store::backup::Contents;
 use store::{Db, backup, key_check};
 
 use crate::config::Config;
+use crate::fault::{file_error, operator};
 use crate::keys::{self, Keys};
-use crate::open::{self, aside, file_error, make_private, operator};
+use crate::open::{self, aside, make_private};
 use crate::restore::{self, Plan};
 
 const DATABASE: &str = "tidepool.db";

@@ -4,8 +4,8 @@
 use std::process::ExitCode;
 
 use base::{Clock, Error, Page, Result, Sort};
-use domain::embed::Origins;
-use domain::host;
+use fleet::embed::Origins;
+use fleet::host;
 use futures_util::{StreamExt as _, stream};
 use gateway::provider;
 use remote::host::Host;
@@ -17,8 +17,8 @@ use store::seal::Sealer;
 use store::{Db, Dialect, admin_user, key_check, migrate, server};
 
 use crate::config::{Config, Role};
+use crate::fault::operator;
 use crate::keys::Keys;
-use crate::open::operator;
 use crate::restore;
 
 /// Servers that are logged in to at one moment.

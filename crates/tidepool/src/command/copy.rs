@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use store::{Db, copy};
 
 use crate::config::Config;
-use crate::open::operator;
+use crate::fault::operator;
 use crate::restore;
 
 pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {

@@ -12,11 +12,11 @@ use std::process::ExitCode;
 
 use base::{Error, Result};
 use clap::ArgMatches;
-use domain::token::Audience;
+use people::token::Audience;
 
 use crate::config::setting::SETTINGS;
 use crate::config::{Config, Values};
-use crate::{bench, open, serve, telemetry};
+use crate::{bench, fault, open, serve, telemetry};
 
 pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let unknown = || Error::internal("unknown command");
@@ -56,7 +56,7 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
         bench::SIMULATED => bench::simulated().await?,
         "check" => return check::run(&config()?).await,
         "completions" => completions::print(sub)?,
-        "roles" => print!("{}", domain::permission::document()),
+        "roles" => print!("{}", queue::permission::document()),
         "settings" => {
             println!("| Environment variable | File and flag | Default | Meaning |\n|---|---|---|---|");
             for s in SETTINGS {
@@ -71,7 +71,7 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
 async fn migrate(config: &Config) -> Result<()> {
     crate::keys::make_private_folder(&config.data_dir)?;
     let (db, _in_use) = open::open_db(config).await?;
-    let applied = store::migrate::run(&db).await.map_err(open::operator)?;
+    let applied = store::migrate::run(&db).await.map_err(fault::operator)?;
     println!("schema version {}, {} applied now", store::migrate::known(), applied.len());
     Ok(())
 }

@@ -13,8 +13,9 @@ use store::seal::Sealer;
 use store::{Db, key_check, rekey};
 
 use crate::config::Config;
+use crate::fault::{file_error, operator};
 use crate::keys::{self, Key, Keys};
-use crate::open::{aside, file_error, operator};
+use crate::open::aside;
 use crate::restore;
 
 pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {

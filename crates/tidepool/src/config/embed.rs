@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use api::PublicUrl;
 use base::{Error, Result};
-use domain::embed::Origins;
+use fleet::embed::Origins;
 
 use super::{Values, refused, setting};
 

@@ -15,12 +15,12 @@ use api::PublicUrl;
 use base::{Email, Error, Kind as ErrorKind, Result, Secret, Zone};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use domain::app::Newcomers;
-use domain::assistant::Defaults;
-use domain::task::Timing;
 pub use embed::EmbedConfig;
+use fleet::assistant::Defaults;
 pub use gateway::{Foreign, GatewayConfig};
 use ipnet::IpNet;
+use people::Newcomers;
+use queue::worker::Timing;
 use remote::sso;
 use setting::{SETTINGS, Setting};
 
@@ -53,7 +53,7 @@ pub struct Config {
     pub log: String,
     pub log_format: Option<String>,
     pub roles: Vec<Role>,
-    pub mfa: domain::second_factor::Policy,
+    pub mfa: people::second_factor::Policy,
     pub audit_retention_days: i64,
     /// Bytes that unfinished answers of servers and assistants may hold together.
     pub socket_memory: usize,
@@ -199,7 +199,7 @@ impl Values {
             log: self.text("log").unwrap_or("info").to_owned(),
             log_format: self.text("log_format").map(str::to_owned),
             roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
-            mfa: domain::second_factor::Policy {
+            mfa: people::second_factor::Policy {
                 required: self.text("mfa_required").map(kind::list).unwrap_or_default(),
                 after_sso: self.text("mfa_after_sso") == Some("true"),
             },
@@ -294,7 +294,7 @@ impl Values {
         let sums: Vec<String> = sums.filter(|sum| !sum.is_empty()).map(str::to_owned).collect();
         for sum in &sums {
             let problem = |e: Error| refused(&format!("TIDEPOOL_NPM_CHECKSUMS (npm_checksums): {}", e.client));
-            domain::assistant::install::hex_sum(sum).map_err(problem)?;
+            fleet::assistant::install::hex_sum(sum).map_err(problem)?;
         }
         Ok(sums)
     }

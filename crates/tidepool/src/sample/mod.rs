@@ -1,16 +1,17 @@
 //! A company that does not exist, for the demo: people, servers, assistants, professions and their pool.
 
-mod fleet;
+mod servers;
 mod usage;
 
-pub use fleet::Fleet;
+pub use servers::Fleet;
 
 use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, UserId};
 use base::{Result, Secret};
-use domain::admin_user::{self, Role};
-use domain::audit::By;
-use domain::session::{Employee, Token};
-use domain::{App, claim, instance, marketplace, pool, profession, server, user};
+use fleet::{App, instance, marketplace, profession, server};
+use people::admin_user::{self, Role};
+use people::session::{Employee, Token};
+use people::{claim, pool, user};
+use queue::audit::By;
 
 use crate::catalogue;
 
@@ -89,7 +90,7 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<()> {
         people.push(user::create(app, &by, new).await?);
     }
     marketplace::load(app, catalogue::items()?).await?;
-    for (id, name) in fleet::SERVERS {
+    for (id, name) in servers::SERVERS {
         add_server(app, &by, fleet, id, name).await?;
     }
     let mut trades = vec![];

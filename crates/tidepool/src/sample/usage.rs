@@ -2,7 +2,7 @@
 
 use base::money::Price;
 use base::{Page, Result, Sort};
-use domain::App;
+use fleet::App;
 use jiff::civil::Weekday;
 use jiff::{SignedDuration, Span};
 use store::binding;

@@ -37,17 +37,17 @@ on_both! {
         let id = base::id::UserId::named(user["id"].as_str().unwrap());
         // As far as a login gets while the password is compared.
         let begun = site.app.clock.now();
-        let read = domain::user::find(&site.app, &id).await.unwrap();
+        let read = people::user::find(&site.app, &id).await.unwrap();
         let admin_read = store::admin_user::find_by_email(&site.app.db, "root@example.com").await.unwrap().unwrap();
         let change = json!({"password": "another long password"});
         site.admin.patch(&format!("/users/{id}"), change.clone()).token(&site.root).ok().await;
         site.wait(Duration::from_secs(5));
-        let opened = domain::login::open_employee(&site.app, read, begun).unwrap();
+        let opened = people::session::open_employee(&site.app, read, begun).unwrap();
         site.employee.get("/me").token(opened.token.expose()).refused("4010").await;
 
         site.admin.patch("/admin-users/root@example.com", change).token(&site.root).ok().await;
         site.wait(Duration::from_secs(5));
-        let token = domain::login::admin_token(&site.app, &admin_read, begun).unwrap();
+        let token = people::session::admin_token(&site.app, &admin_read, begun).unwrap();
         site.admin.get("/auth/me").token(token.expose()).refused("4010").await;
     }
 
@@ -64,7 +64,7 @@ on_both! {
             claims: Default::default(),
         };
         let app = site.app.clone();
-        let signing_on = tokio::spawn(async move { domain::sso::employee(&app, identity).await });
+        let signing_on = tokio::spawn(async move { people::sso::employee(&app, identity).await });
         site.until_blocked().await;
         held.status = store::user::Status::Revoked;
         held.revoked_at = Some(site.app.clock.now());
@@ -72,7 +72,7 @@ on_both! {
         tx.commit().await.unwrap();
         let refused = signing_on.await.unwrap().err().map(|error| error.kind);
         assert_eq!(refused, Some(base::Kind::AccountRevoked));
-        let now = domain::user::find(&site.app, &id).await.unwrap();
+        let now = people::user::find(&site.app, &id).await.unwrap();
         assert_eq!((now.status, now.revoked_at.is_some()), (store::user::Status::Revoked, true), "nobody undid it");
     }
 
@@ -153,7 +153,7 @@ on_both! {
         site.app.db.run(import, store::args![bare.to_uppercase(), id.as_str()]).await.unwrap();
         site.employee.post("/auth/login", json!({"email": "ada@example.com", "password": bare})).refused("4011").await;
         site.employee_login("ada@example.com").await;
-        let user = domain::user::find(&site.app, &base::id::UserId::named(id.clone())).await.unwrap();
+        let user = people::user::find(&site.app, &base::id::UserId::named(id.clone())).await.unwrap();
         assert!(user.password_hash.unwrap().starts_with("$argon2id$"));
         site.employee_login("ada@example.com").await;
     }

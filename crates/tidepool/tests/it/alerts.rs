@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::Secret;
-use domain::alert::{self, Rule};
-use domain::task::{TYPES, Timing, Worker};
+use fleet::registry::TYPES;
 use futures_util::StreamExt as _;
+use queue::alert::{self, Rule};
+use queue::worker::{Timing, Worker};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -125,9 +125,9 @@ on_both! {
     async fn old_entries_go_after_the_retention_period(site: Site) {
         site.user("ada@example.com").await;
         site.wait(Duration::from_secs(90 * 24 * 3600 - 60));
-        assert_eq!(domain::audit::clean(&site.app).await.unwrap(), 0);
+        assert_eq!(queue::audit::clean(&site.app).await.unwrap(), 0);
         site.wait(Duration::from_secs(120));
-        assert_eq!(domain::audit::clean(&site.app).await.unwrap(), 3);
+        assert_eq!(queue::audit::clean(&site.app).await.unwrap(), 3);
         let root = site.admin_login("root@example.com").await;
         assert_eq!(site.admin.get("/audit-logs").token(&root).ok().await["total"], 1, "the login of just now");
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use base::id::{InstanceId, TaskId};
-use domain::task::Status;
+use queue::task::Status;
 use serde_json::{Value, json};
 use sim::host::Power;
 use store::debt::{Debt, Owed};
@@ -116,7 +116,7 @@ async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     ground.site.wait(Duration::from_secs(60));
     let working = ground.work();
     until_ok("it is tried again", async || {
-        let now = domain::task::show(&ground.site.app, &asked).await.unwrap();
+        let now = queue::task_admin::show(&ground.site.app, &asked).await.unwrap();
         if now.failures > task.failures { Ok(()) } else { Err((now.status, now.failures)) }
     })
     .await;
@@ -267,7 +267,7 @@ async fn a_repair_that_was_broken_off_leaves_nothing_stopped() {
     let ground = Simulated::new().await;
     let unit = ground.provisioned("a").await;
     ground.machine.crash(&unit);
-    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert_eq!(scanned.begun, ["a exit_loop"], "{scanned:?}");
     let task = ground.latest("repair_instance").await;
     ground.broken_off("systemctl start", async || has_stopped(&ground, &task).await).await;
@@ -284,7 +284,7 @@ async fn a_repair_that_failed_after_its_stop_leaves_nothing_stopped() {
     let ground = Simulated::new().await;
     let unit = ground.provisioned("a").await;
     ground.machine.crash(&unit);
-    assert_eq!(domain::repair::scan(&ground.site.app).await.unwrap().begun, ["a exit_loop"]);
+    assert_eq!(fleet::repair::scan(&ground.site.app).await.unwrap().begun, ["a exit_loop"]);
     let task = ground.latest("repair_instance").await;
     ground.machine.hold("doctor");
     let working = ground.work();
@@ -316,7 +316,7 @@ async fn a_repair_of_one_that_is_down_starts_it_although_its_worker_went_away() 
     let mut config = ground.config(HOME);
     config["auth"] = json!({"profiles": {"x": {"provider": "remote", "mode": "api_key"}}});
     ground.machine.write(&format!("{HOME}/.openclaw/openclaw.json"), &config.to_string());
-    assert_eq!(domain::repair::scan(&ground.site.app).await.unwrap().begun, ["a auth_profiles"]);
+    assert_eq!(fleet::repair::scan(&ground.site.app).await.unwrap().begun, ["a auth_profiles"]);
     let task = ground.latest("repair_instance").await;
     ground.machine.stop(&unit);
     ground.broken_off("systemctl start", async || ground.config(HOME)["auth"].is_null()).await;
@@ -352,7 +352,7 @@ async fn a_recovery_that_was_broken_off_leaves_nothing_stopped() {
     store::instance::set_health(&app.db, &id, Health::Unhealthy, 3, app.clock.now()).await.unwrap();
     // A start is a while ago: now it is not waited for any more.
     ground.site.wait(Duration::from_secs(600));
-    assert_eq!(domain::repair::recover(app).await.unwrap().0, ["a"]);
+    assert_eq!(fleet::recovery::recover(app).await.unwrap().0, ["a"]);
     let task = ground.latest("repair_instance").await;
     ground.broken_off("systemctl start", async || has_stopped(&ground, &task).await).await;
     ground.settle().await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::When;
-use domain::App;
-use domain::job::{JOBS, Scheduler, Timing};
+use fleet::App;
+use fleet::registry::JOBS;
 use jiff::SignedDuration;
+use queue::job::{Scheduler, Timing};
 use serde_json::{Value, json};
 use store::args;
 
@@ -19,7 +20,7 @@ async fn runs(site: &Site, of: &str) -> Vec<Value> {
     found["list"].as_array().unwrap().clone()
 }
 
-fn scheduler(app: &Arc<App>) -> Scheduler {
+fn scheduler(app: &Arc<App>) -> Scheduler<App> {
     Scheduler::new(app.clone(), JOBS, Timing::default())
 }
 
@@ -27,41 +28,10 @@ fn scheduler(app: &Arc<App>) -> Scheduler {
 async fn replica(site: &Site) -> Arc<App> {
     let of = &site.app;
     let db = store::Db::open(&site.database_url).await.unwrap();
-    let app = App {
-        llm: domain::llm::Llm::embedded(db.clone(), of.clock.clone(), of.sealer.clone(), "http://127.0.0.1:9").unwrap(),
-        db,
-        clock: of.clock.clone(),
-        zone: of.zone.clone(),
-        sealer: of.sealer.clone(),
-        hasher: Default::default(),
-        employee: domain::app::Side {
-            tokens: key(domain::token::Audience::Employee),
-            sso: None,
-            newcomers: Default::default(),
-        },
-        admin: domain::app::Side {
-            tokens: key(domain::token::Audience::Admin),
-            sso: None,
-            newcomers: Default::default(),
-        },
-        proxy: None,
-        mfa: Default::default(),
-        audit_retention_days: 90,
-        quotas: domain::quota::Quotas::new("other"),
-        feed: Arc::new(domain::usage::Local(of.clock.clone())),
-        hosts: remote::host::Hosts::new(),
-        assistants: Default::default(),
-        cells: Default::default(),
-        webhooks: Default::default(),
-        sockets: Default::default(),
-        embed: domain::embed::Embed::disabled(),
-        bots: domain::bot::Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(), webhooks: None },
-    };
-    Arc::new(app)
-}
-
-fn key(side: domain::token::Audience) -> domain::token::TokenKey {
-    domain::token::TokenKey::new(&base::Secret::new("x".repeat(32)), side, SignedDuration::from_hours(1))
+    let (zone, sealer) = (of.zone.clone(), of.sealer.clone());
+    let engine = queue::App { zone, sealer, ..queue::App::for_tests(db, of.clock.clone()).unwrap() };
+    let people = people::App::for_tests(llm::App::for_tests(engine).unwrap()).unwrap();
+    Arc::new(App::for_tests(people).unwrap())
 }
 
 on_both! {
@@ -118,8 +88,8 @@ on_both! {
         site.app.db.run("UPDATE lease SET holder = 'x', until = ? WHERE name = 'scheduler'", args![far]).await.unwrap();
         let mut tx = site.app.db.begin().await.unwrap();
         for key in ["k1", "k2"] {
-            let payload = domain::key::ApplyKey { key_id: key.into() };
-            domain::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
+            let payload = llm::key::ApplyKey { key_id: key.into() };
+            queue::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
         }
         tx.run("UPDATE task SET status = 'failed', attempts = 1 WHERE payload LIKE '%k1%'", vec![]).await.unwrap();
         tx.commit().await.unwrap();
@@ -132,7 +102,7 @@ on_both! {
             assert!(ran, "{}: {now:?}", job.name);
         }
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let worker = domain::task::Worker::new(site.app.clone(), domain::task::TYPES, domain::task::Timing::default());
+        let worker = queue::worker::Worker::new(site.app.clone(), fleet::registry::TYPES, queue::worker::Timing::default());
         let worker = tokio::spawn(worker.run(stopped));
         testkit::until_ok("both tasks are done", async || {
             let tasks = site.admin.get("/tasks?status=done&type=apply_key").token(&site.root).ok().await;

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use domain::permission::{Permission, Role};
-use domain::token::Audience;
+use people::token::Audience;
+use queue::permission::{Permission, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::assistant::Defaults;
-use domain::job::{JOBS, Scheduler, Timing};
-use domain::task::{TYPES, Timing as Pace, Worker};
+use fleet::App;
+use fleet::assistant::Defaults;
+use fleet::registry::{JOBS, TYPES};
 use jiff::SignedDuration;
+use queue::job::{Scheduler, Timing};
+use queue::worker::{Timing as Pace, Worker};
 use remote::host::file::Hash;
 use serde_json::json;
 use sim::host::{Hosts, Instance, Machine, Power};
@@ -409,7 +411,7 @@ async fn populate(site: &Site, servers: usize) -> (Arc<Vec<Arc<Machine>>>, Hosts
     (machines, hosts)
 }
 
-async fn at_rest(site: &Site, scheduler: &Scheduler) {
+async fn at_rest(site: &Site, scheduler: &Scheduler<App>) {
     scheduler.settled().await;
     let sql = "SELECT COUNT(*) AS n FROM task WHERE status IN ('pending', 'processing')";
     until_ok_within(Duration::from_secs(120), "nothing is to be done", async || {

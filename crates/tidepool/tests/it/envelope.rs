@@ -87,7 +87,7 @@ async fn a_panic_is_an_internal_error_and_the_server_goes_on() {
     let site = Site::start(Database::sqlite()).await;
     let api = Arc::new(api::Api {
         app: site.app.clone(),
-        side: domain::token::Audience::Admin,
+        side: people::token::Audience::Admin,
         version: "test",
         public_url: api::PublicUrl::parse("http://127.0.0.1").unwrap(),
         assets: |_| None,

@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use base::Secret;
-use domain::job::{JOBS, Scheduler};
-use domain::task::{TYPES, Worker};
+use fleet::registry::JOBS;
+use fleet::registry::TYPES;
 use gateway::provider;
+use queue::job::Scheduler;
+use queue::worker::Worker;
 use store::notice::{Notice, Topic};
 use store::{Db, Limits};
 use testkit::Proxy;
@@ -130,7 +132,7 @@ async fn every_loop_lives_on() {
     let gateway = Gateway::Served(provider::Settings { echo: true, ..Default::default() });
     let site = Site::with(database, Options { gateway, limits: SHORT, ..Options::default() }).await;
     let (stop, stopped) = watch::channel(false);
-    let timing = domain::task::Timing { poll: Duration::from_millis(200), ..Default::default() };
+    let timing = queue::worker::Timing { poll: Duration::from_millis(200), ..Default::default() };
     let working = tokio::spawn(Worker::new(site.app.clone(), TYPES, timing).run(stopped.clone()));
     let scheduling = tokio::spawn(Scheduler::new(site.app.clone(), JOBS, Default::default()).run(stopped));
     let beats = &site.app.db.heartbeats;

@@ -1,8 +1,8 @@
 //! The embedded LLM gateway as a part of the product.
 
 use base::Secret;
-use domain::usage::spent;
 use gateway::provider::Settings;
+use llm::usage::spent;
 use serde_json::{Value, json};
 use sim::llm::one_api;
 

@@ -129,7 +129,7 @@ async fn survive(database: Database) {
     let user = UserId::named(user);
     let midnight = site.app.zone.midnight(site.app.clock.now());
     assert_eq!(
-        domain::usage::spent(&site.app, &user, midnight).await.unwrap(),
+        llm::usage::spent(&site.app, &user, midnight).await.unwrap(),
         tokens,
         "the quota knows what the log does"
     );

@@ -7,8 +7,8 @@ use crate::kit::{Site, used_secret};
 use crate::on_both;
 
 async fn run(site: &Site, name: &str) -> String {
-    let dimension = domain::guardian::DIMENSIONS.iter().find(|d| d.name == name).unwrap();
-    domain::guardian::run(site.app.clone(), dimension).await.unwrap()
+    let dimension = fleet::guardian::DIMENSIONS.iter().find(|d| d.name == name).unwrap();
+    fleet::guardian::run(site.app.clone(), dimension).await.unwrap()
 }
 
 async fn events(site: &Site, query: &str) -> Value {

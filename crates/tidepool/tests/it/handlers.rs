@@ -282,12 +282,12 @@ curl -fs -o /dev/null "http://127.0.0.1:$port/" || { echo "the registry does not
 "#;
 
 /// Such a registry, and the settings to install from it.
-async fn registry(host: &remote::host::Host, versions: &str, unit: &str) -> domain::assistant::Defaults {
+async fn registry(host: &remote::host::Host, versions: &str, unit: &str) -> fleet::assistant::Defaults {
     let script = remote::host::Command::script(REGISTRY).args([versions, unit]).limit(2 * testkit::LIMIT);
     let said = host.succeed(&script).await.unwrap().text();
     let mut lines = said.lines().map(str::to_owned);
     let port = lines.next().unwrap();
-    domain::assistant::Defaults {
+    fleet::assistant::Defaults {
         version: versions.split(' ').next().unwrap().parse().unwrap(),
         npm_registry: format!("http://127.0.0.1:{port}/"),
         npm_checksums: lines.collect(),
@@ -326,7 +326,7 @@ async fn a_server_is_prepared_from_the_registry() {
 
     // A release that we do not name is installed as the registry has it, and shown so.
     let other = ground.fleet.clone();
-    let unnamed = domain::assistant::Defaults { version: "2026.7.9".parse().unwrap(), ..assistants.clone() };
+    let unnamed = fleet::assistant::Defaults { version: "2026.7.9".parse().unwrap(), ..assistants.clone() };
     let unnamed = Ground::on(other, "h3", unnamed).await;
     let task = unnamed.run("prepare_server", json!({"server_id": unnamed.server})).await;
     assert_eq!(task.result, "OpenClaw 2026.7.9 (packed), not pinned");
@@ -350,8 +350,8 @@ async fn a_server_is_prepared_from_the_registry() {
     // An archive of Node that nobody knows is not unpacked; a registry on the network without TLS is not asked.
     let known = registry(&host, "2026.8.2", &base::id::fresh()).await;
     let cases = [
-        (domain::assistant::Defaults { npm_checksums: vec![], ..known.clone() }, "is not the one that is known"),
-        (domain::assistant::Defaults { npm_registry: "http://10.255.255.1/".into(), ..known }, "without TLS"),
+        (fleet::assistant::Defaults { npm_checksums: vec![], ..known.clone() }, "is not the one that is known"),
+        (fleet::assistant::Defaults { npm_registry: "http://10.255.255.1/".into(), ..known }, "without TLS"),
     ];
     for (assistants, told) in cases {
         let ground = Ground::on(fleet.clone(), "h3", assistants).await;

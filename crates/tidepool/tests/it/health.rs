@@ -113,10 +113,10 @@ async fn one_sweep_tells_how_everything_is() {
 
     // Auto recovery restarts what failed three times, and looks again.
     ground.wrong(&wedged, json!({})).await;
-    let (begun, left) = domain::repair::recover(&ground.site.app).await.unwrap();
+    let (begun, left) = fleet::recovery::recover(&ground.site.app).await.unwrap();
     assert!(begun.contains(&stopped) && begun.contains(&wedged), "{begun:?} {left:?}");
     assert!(left.contains(&gone) && left.contains(&mute), "nobody gets there: {left:?}");
-    let (again, _) = domain::repair::recover(&ground.site.app).await.unwrap();
+    let (again, _) = fleet::recovery::recover(&ground.site.app).await.unwrap();
     assert!(again.is_empty(), "what is being repaired is not begun again: {again:?}");
     let repairs = settled(&ground).await;
     for id in [&stopped, &wedged] {
@@ -156,7 +156,7 @@ async fn three_restarts_an_hour_and_no_more() {
         check(&ground).await;
     }
     for round in 0..5 {
-        domain::repair::recover(&ground.site.app).await.unwrap();
+        fleet::recovery::recover(&ground.site.app).await.unwrap();
         let repairs = settled(&ground).await;
         let tried = repairs.iter().filter(|r| r["status"] == "failed").count();
         assert_eq!(tried, (round + 1).min(3), "{repairs:?}");
@@ -205,7 +205,7 @@ async fn a_check_says_little_to_the_database_however_many_instances_there_are() 
         site.app.db.run(sql, store::args![server]).await.unwrap();
         let _here = tracing::subscriber::set_default(tracing_subscriber::registry().with(statements.clone()));
         let before = statements.0.load(std::sync::atomic::Ordering::SeqCst);
-        let checked = domain::health::check(&site.app).await.unwrap();
+        let checked = fleet::health::check(&site.app).await.unwrap();
         assert_eq!(checked.reports.len(), instances);
         said.push(statements.0.load(std::sync::atomic::Ordering::SeqCst) - before);
     }

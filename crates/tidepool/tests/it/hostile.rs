@@ -276,7 +276,7 @@ async fn heavy_no_link_leads_root_out_of_a_home_while_tasks_run() {
             // Whether it goes well is the tenant's own affair: what it may not do is to reach beyond its home. A change of its cell that
             // the tenant broke in the middle is tried again before anything else.
             ground.failed_or_done_in_its_turn(&id).await;
-            domain::health::check(&ground.site.app).await.unwrap();
+            fleet::health::check(&ground.site.app).await.unwrap();
         }
     }
     assert_eq!(ground.sh(look, &[&canary]).await, before, "something of root's was reached through a link");

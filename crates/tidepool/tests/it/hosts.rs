@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::health::sweep::{self, Since};
+use fleet::sweep::{self, Since};
 use openclaw::sweep::{ConfigFile, Limits};
 use serde_json::{Value, json};
 
@@ -278,7 +278,7 @@ for n in range(1, 21):
     }
 
     async fn a_server_without_memory_takes_no_more_assistants(ground: Ground) {
-        let assistants = domain::assistant::Defaults { least_memory: 1 << 60, ..Default::default() };
+        let assistants = fleet::assistant::Defaults { least_memory: 1 << 60, ..Default::default() };
         let mut full = Ground::on(ground.fleet.clone(), "h1", assistants).await;
         let id = full.instance(json!({})).await;
         let failed = full.fails("provision_instance", of(&id)).await;

@@ -1,8 +1,9 @@
 //! Items on instances: asked for, brought about, removed; one item is on an instance at most once.
 
 use base::id::{InstallId, TaskId};
-use domain::audit::By;
-use domain::install::{self, Place, Wish};
+use fleet::install::{self, Place, Wish};
+use fleet::registry::TYPES;
+use queue::audit::By;
 use serde_json::{Value, json};
 use store::task::Status;
 
@@ -277,7 +278,7 @@ on_both! {
         let (_, token) = holder(site, "ada@example.com", "a").await;
         let id = item(site, "hello").await;
         let asked = ask(site, &token, &id, "a0").await;
-        let cancel = domain::task::cancel(&site.app, &By::system().named(crate::kit::PASSWORD), &TaskId::named(text(&asked, "task_id"))).await.unwrap();
+        let cancel = queue::task_admin::cancel(&site.app, TYPES, &By::system().named(crate::kit::PASSWORD), &TaskId::named(text(&asked, "task_id"))).await.unwrap();
         assert_eq!(cancel.status, Status::Dead);
         let listed = &installs(site, &token).await[0];
         assert_eq!(text(listed, "state"), "failed");

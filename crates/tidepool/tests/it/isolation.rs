@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::id::InstanceId;
-use domain::assistant::isolation;
+use fleet::assistant::isolation;
 use serde_json::{Value, json};
 use store::instance::Isolation;
 
@@ -322,7 +322,7 @@ async fn a_health_check_sees_as_whom_everything_runs() {
 
     // A look that a busy machine did not come to the end of says nothing.
     testkit::until_ok("all are seen as they are", async || {
-        domain::health::check(&ground.site.app).await.unwrap();
+        fleet::health::check(&ground.site.app).await.unwrap();
         let mut all = vec![];
         for id in [&own, &changed, &neighbour, &login, &old] {
             all.push(ground.show(id).await["isolation"].as_str().unwrap().to_owned());
@@ -332,7 +332,7 @@ async fn a_health_check_sees_as_whom_everything_runs() {
     .await;
     ground.site.admin.delete(&format!("/assistant-instances/{neighbour}")).token(&ground.site.root).ok().await;
     let shown = testkit::until_ok_within(Duration::from_secs(60), "nobody else lives there", async || {
-        domain::health::check(&ground.site.app).await.unwrap();
+        fleet::health::check(&ground.site.app).await.unwrap();
         let shown = ground.show(&own).await;
         if shown["isolation"] == "own" { Ok(shown) } else { Err(shown["isolation"].clone()) }
     })

@@ -78,7 +78,7 @@ on_both! {
         let mut tx = site.begin_patient().await;
         gateway_key::lock_of_instance(&mut tx, &a0).await.unwrap().unwrap();
         let app = site.app.clone();
-        let looking = tokio::spawn(async move { domain::key::look(&app).await });
+        let looking = tokio::spawn(async move { llm::key::look(&app).await });
         site.until_blocked().await;
         let now = site.app.clock.now();
         binding::end(&mut tx, &a0, now).await.unwrap();
@@ -104,7 +104,7 @@ on_both! {
     async fn an_instance_that_was_deleted_meanwhile_gets_no_key(site: Site) {
         site.instances("a", 1).await;
         site.admin.delete("/assistant-instances/a0").token(&site.root).ok().await;
-        let refused = domain::key::of_instance(&site.app, &InstanceId::named("a0")).await.unwrap_err();
+        let refused = llm::key::of_instance(&site.app, &InstanceId::named("a0")).await.unwrap_err();
         assert_eq!(refused.kind, base::Kind::NotFound);
         assert!(gateway_key::named(&site.app.db, "a0").await.unwrap().is_none());
     }

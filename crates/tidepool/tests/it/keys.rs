@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Secret;
-use domain::task::{SyncKeyToInstance, TYPES, TaskType, Timing, Worker};
+use fleet::App;
+use fleet::registry::TYPES;
+use llm::task::SyncKeyToInstance;
+use queue::task::TaskType;
+use queue::worker::{Timing, Worker};
 use remote::llm::{Kind, Settings};
 use serde_json::{Value, json};
 use sim::llm::{Running, one_api};
@@ -119,7 +123,7 @@ on_both! {
         site.admin.delete("/assistant-instances/a0").token(&site.root).ok().await;
         let mut tx = site.app.db.begin().await.unwrap();
         let payload = SyncKeyToInstance { instance_id: "a0".into() };
-        domain::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
+        queue::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
         tx.commit().await.unwrap();
         work(site, &["sync_key_to_instance"]).await;
         for kind in ["sync_models_to_instance", "sync_key_to_instance"] {
@@ -151,7 +155,7 @@ pub async fn try_once(site: &Site, kinds: &[&str]) -> i64 {
 async fn run(site: &Site, kinds: &[&str], again: bool) -> i64 {
     let timing = Timing { poll: Duration::from_millis(10), ..Timing::default() };
     let (stop, stopped) = watch::channel(false);
-    let types: Vec<TaskType> = TYPES.iter().filter(|t| kinds.contains(&t.name)).copied().collect();
+    let types: Vec<TaskType<App>> = TYPES.iter().filter(|t| kinds.contains(&t.name)).copied().collect();
     let working = tokio::spawn(Worker::new(site.app.clone(), types.leak(), timing).run(stopped));
     let count = async |status: &str| {
         let mut count = 0;
@@ -321,18 +325,18 @@ async fn a_change_that_a_gateway_missed_reaches_it_later() {
     let tasks = site.admin.get("/tasks?type=apply_key").token(&site.root).ok().await;
     let id = tasks["list"][0]["id"].as_str().unwrap();
     site.admin.post(&format!("/tasks/{id}/cancel"), json!({})).token(&site.root).ok().await;
-    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 0, "not yet");
+    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 0, "not yet");
     site.wait(Duration::from_secs(90));
-    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 1);
-    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 0, "one is enough");
+    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 0, "one is enough");
     // It is still away: each task that is given up is an alert, so the next comes some minutes later.
     let tasks = site.admin.get("/tasks?type=apply_key&status=pending").token(&site.root).ok().await;
     let id = tasks["list"][0]["id"].as_str().unwrap();
     site.admin.post(&format!("/tasks/{id}/cancel"), json!({})).token(&site.root).ok().await;
     site.wait(Duration::from_secs(90));
-    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 0, "not at once");
+    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 0, "not at once");
     site.wait(Duration::from_secs(240));
-    assert_eq!(domain::key::remind(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::key::remind(&site.app).await.unwrap(), 1);
     world.work().await;
     assert_eq!(world.tokens("a0").await[0].0, 2, "off at the gateway");
     // A key that is made for a revoked user's instance is born switched off.
@@ -395,7 +399,7 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
     site.admin.patch(&format!("/users/{user}"), json!({"quota_daily": 100})).token(&site.root).ok().await;
     site.admin.post("/keys", json!({"instance_id": "a0"})).token(&site.root).ok().await;
     site.wait(Duration::from_secs(1));
-    assert_eq!(domain::key::look(&site.app).await.unwrap(), 0);
+    assert_eq!(llm::key::look(&site.app).await.unwrap(), 0);
     let row = store::request_log::NewRequest {
         request_id: "r1".into(),
         token_name: "a0".into(),
@@ -414,14 +418,14 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
     let mut tx = site.app.db.begin().await.unwrap();
     store::request_log::add(&mut tx, &site.app.zone, &[row]).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(domain::key::look(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::key::look(&site.app).await.unwrap(), 1);
     world.work().await;
     assert_eq!(world.tokens("a0").await[0].0, 2, "the assistant itself cannot spend any more");
     let ask = json!({"instance_id": "a0", "message": "x", "model": "gpt-4o"});
     let refusal = site.employee.post("/me/chat", ask.clone()).token(&token).refused("4291").await;
     assert!(refusal.contains("limit 100 tokens, used 100"), "{refusal}");
     site.wait(Duration::from_secs(24 * 3600));
-    assert_eq!(domain::key::look(&site.app).await.unwrap(), 1);
+    assert_eq!(llm::key::look(&site.app).await.unwrap(), 1);
     let root = site.admin_login("root@example.com").await;
     assert_eq!(site.admin.get("/keys").token(&root).ok().await["list"][0]["quota_spent"], false);
 }

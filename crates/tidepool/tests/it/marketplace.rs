@@ -2,7 +2,8 @@
 
 use base::FilePath;
 use base::id::ItemId;
-use domain::marketplace::{self as market, Catalogued, Kind, Loaded, Scope, Upload};
+use fleet::marketplace as market;
+use fleet::marketplace::{Catalogued, Kind, Loaded, Scope, Upload};
 use serde_json::{Value, json};
 
 use crate::kit::Site;

@@ -190,8 +190,12 @@ impl Real<'_> {
     /// A token of now: revoking ends the older ones for good.
     async fn token(&self, user: usize) -> String {
         let id = base::id::UserId::named(self.users[user].as_str());
-        let user = domain::user::find(&self.site.app, &id).await.unwrap();
-        domain::login::open_employee(&self.site.app, user, self.site.app.clock.now()).unwrap().token.expose().to_owned()
+        let user = people::user::find(&self.site.app, &id).await.unwrap();
+        people::session::open_employee(&self.site.app, user, self.site.app.clock.now())
+            .unwrap()
+            .token
+            .expose()
+            .to_owned()
     }
 
     async fn apply(&mut self, op: &Op) -> String {

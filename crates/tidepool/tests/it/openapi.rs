@@ -1,6 +1,6 @@
 //! The OpenAPI documents: the committed snapshots are what the code says, and what is said is well formed.
 
-use domain::token::Audience;
+use people::token::Audience;
 use serde_json::Value;
 use std::collections::HashSet;
 

@@ -21,7 +21,7 @@ async fn with_the_real_one(name: &str) -> Option<Ground> {
     }
     let gateway_url = model_server(&fleet.host("h4")).await;
     let assistants =
-        domain::assistant::Defaults { gateway_url, start_limit: START, least_memory: 64 << 20, ..Default::default() };
+        fleet::assistant::Defaults { gateway_url, start_limit: START, least_memory: 64 << 20, ..Default::default() };
     Some(Ground::on(fleet, "h4", assistants).await)
 }
 

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use base::Result;
 use base::id::{InstanceId, TaskId};
-use domain::permission::Permission;
-use domain::task::{self, Context, Payload, Priority, Run, Status, TaskType, Timing, Worker};
+use fleet::App;
+use queue::permission::Permission;
+use queue::task::{self, Context, Payload, Priority, Run, Status, TaskType};
+use queue::task_admin;
+use queue::worker::{Timing, Worker};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{Dialect, Tx, args, gateway_key};
@@ -43,8 +46,8 @@ macro_rules! gated {
             }
         }
 
-        impl Run for $name {
-            async fn run(self, _: Context) -> Result<String> {
+        impl Run<App> for $name {
+            async fn run(self, _: Context<App>) -> Result<String> {
                 OPEN.subscribe().wait_for(|open| self.gate.is_empty() || open.contains(&self.gate)).await.unwrap();
                 Ok("done".into())
             }
@@ -59,7 +62,7 @@ gated! {
     Sync "sync" Background true
 }
 
-static TYPES: &[TaskType] = &[
+static TYPES: &[TaskType<App>] = &[
     TaskType::run_by::<Urgent>(),
     TaskType::run_by::<Asked>(),
     TaskType::run_by::<Slow>(),
@@ -230,7 +233,7 @@ on_both! {
             assert_eq!(task::enqueue_at(&site.app, &mut tx, priority, &sync, "test").await.unwrap(), id);
         }
         tx.commit().await.unwrap();
-        assert_eq!(task::show(&site.app, &id).await.unwrap().priority, Priority::Security);
+        assert_eq!(task_admin::show(&site.app, &id).await.unwrap().priority, Priority::Security);
     }
 
     async fn a_joined_task_begins_when_whoever_joined_it_is_done(site: Site) {
@@ -247,7 +250,7 @@ on_both! {
         // A worker that has looked and taken all that it may.
         let marker = enqueue(site, &Slow { instance_id: None, gate: String::new() }).await;
         until(site, &marker, Status::Done).await;
-        assert_eq!(task::show(&site.app, &first).await.unwrap().status, Status::Pending);
+        assert_eq!(task_admin::show(&site.app, &first).await.unwrap().status, Status::Pending);
         tx.commit().await.unwrap();
         until(site, &first, Status::Done).await;
         working.end().await;

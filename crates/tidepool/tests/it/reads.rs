@@ -95,7 +95,7 @@ on_both! {
     async fn a_grant_of_quota_needs_no_second_connection(site: Site) {
         let (app, db) = (&site.app, &site.app.db);
         let (user, _) = site.quick_employee("ada@example.com").await;
-        let subject = domain::quota::Subject::user(app, &UserId::named(&user), 1_000_000).unwrap();
+        let subject = llm::quota::Subject::user(app, &UserId::named(&user), 1_000_000).unwrap();
         let busy: usize = match db.dialect() {
             Dialect::Sqlite => 8,
             // The last one is for the transaction itself.
@@ -126,7 +126,7 @@ on_both! {
         let began = app.clock.now();
         site.wait(Duration::from_secs(1));
         add(site, "since", 7).await;
-        let spent = async || domain::usage::spent(app, &UserId::named(&user), app.zone.midnight(began)).await.unwrap();
+        let spent = async || llm::usage::spent(app, &UserId::named(&user), app.zone.midnight(began)).await.unwrap();
         assert_eq!(spent().await, 7);
         app.db.run("DELETE FROM request_log WHERE created_at >= ?", store::args![began]).await.unwrap();
         assert_eq!(spent().await, 7, "by the sum that is kept");
@@ -174,13 +174,13 @@ on_both! {
             let keys = site.admin.get("/keys?limit=100").token(&site.root).ok().await;
             keys["list"].as_array().unwrap().iter().filter(|key| key["quota_spent"] == true).count()
         };
-        let schedulers = [(); 2].map(|()| domain::job::Scheduler::new(app.clone(), &[], domain::job::Timing::default()));
+        let schedulers = [(); 2].map(|()| queue::job::Scheduler::new(app.clone(), &[], queue::job::Timing::default()));
         for scheduler in &schedulers {
             scheduler.tick().await.unwrap();
         }
-        assert!(!domain::key::watch_once(app, &schedulers[1].leads()).await, "another one leads");
+        assert!(!llm::key::watch_once(app, &schedulers[1].leads()).await, "another one leads");
         assert_eq!(spent().await, 0);
-        assert!(domain::key::watch_once(app, &schedulers[0].leads()).await);
+        assert!(llm::key::watch_once(app, &schedulers[0].leads()).await);
         assert_eq!(spent().await, 1);
         // A key that the gateway does not follow, and for which no task waits.
         let key = store::gateway_key::named(db, "a1").await.unwrap().unwrap();

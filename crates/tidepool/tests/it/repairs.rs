@@ -55,7 +55,7 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
     edit(&ground, &id(7), "c['gateway']['bind']='lan'").await;
     ground.sh("systemctl restart \"openclaw-$1\"", &[&id(7)]).await;
     // Everything before this is read and done with.
-    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert!(scanned.begun.is_empty() && scanned.alerted.is_empty(), "{scanned:?}");
 
     // 1: the provider's key is gone.
@@ -138,7 +138,7 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
     assert!(settled(&ground).await.is_empty());
     assert_eq!(ground.config(&id(4)).await["bogus"], 1);
 
-    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert!(scanned.begun.len() >= 7, "{scanned:?}");
     let repairs = settled(&ground).await;
     for (number, rule) in rules.iter().enumerate() {
@@ -164,7 +164,7 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
     assert_eq!(ground.show(&id(8)).await["health_status"], "rate_limited");
 
     // What was read is not read again: a second scan begins nothing, and ends the rate limit.
-    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert!(scanned.begun.is_empty() && scanned.alerted.is_empty(), "{scanned:?}");
     assert_eq!(ground.show(&id(8)).await["health_status"], "healthy");
     // Out of memory stays, although systemd has started it anew; not when somebody did so since.
@@ -194,7 +194,7 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
 async fn words_of_a_chat_reply_repair_nothing() {
     let Some(mut ground) = Ground::new("repairs::words_of_a_chat_reply_repair_nothing").await else { return };
     let id = ground.provisioned(json!({})).await;
-    domain::repair::scan(&ground.site.app).await.unwrap();
+    fleet::repair::scan(&ground.site.app).await.unwrap();
     let before = ground.config(&id).await;
     let pid = ground.main_pid(&id).await;
     // Log lines that name what is not so.
@@ -222,7 +222,7 @@ async fn words_of_a_chat_reply_repair_nothing() {
         json!({}),
     )
     .await;
-    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert!(scanned.begun.is_empty() && scanned.alerted.is_empty(), "{scanned:?}");
     assert_eq!(ground.config(&id).await, before);
     assert_eq!(ground.main_pid(&id).await, pid);
@@ -236,11 +236,11 @@ async fn what_the_doctor_leaves_is_brought_back_from_our_records() {
         return;
     };
     let id = ground.provisioned(json!({})).await;
-    domain::repair::scan(&ground.site.app).await.unwrap();
+    fleet::repair::scan(&ground.site.app).await.unwrap();
     edit(&ground, &id, "c['gateway'].update(bind='custom',customBindHost='10.99.99.99')").await;
     ground.sh("systemctl restart \"openclaw-$1\"; for i in $(seq 1000); do [ \"$(systemctl show -p NRestarts --value \"openclaw-$1\")\" -ge 3 ] && exit 0; \
         sleep 0.1; done; systemctl status \"openclaw-$1\" >&2; exit 1", &[&id]).await;
-    domain::repair::scan(&ground.site.app).await.unwrap();
+    fleet::repair::scan(&ground.site.app).await.unwrap();
     let repairs = settled(&ground).await;
     let [one] = repairs.as_slice() else { panic!("{repairs:#?}") };
     assert_eq!((one["rule"].as_str(), one["status"].as_str()), (Some("exit_loop"), Some("success")), "{one:#}");
@@ -255,7 +255,7 @@ async fn what_the_doctor_leaves_is_brought_back_from_our_records() {
 async fn what_could_not_be_proved_is_read_again() {
     let Some(mut ground) = Ground::new("repairs::what_could_not_be_proved_is_read_again").await else { return };
     let id = ground.provisioned(json!({})).await;
-    domain::repair::scan(&ground.site.app).await.unwrap();
+    fleet::repair::scan(&ground.site.app).await.unwrap();
     let path = format!("{}/.openclaw/openclaw.json", ground.home(&id).await);
     ground.sh("cp -p \"$1\" \"$1.aside\" && printf '{' >\"$1\"", &[&path]).await;
     let said = "lane task error: lane=main error=\"No API key found for provider \"tidepool\". Auth store: x\"";
@@ -263,11 +263,11 @@ async fn what_could_not_be_proved_is_read_again() {
     let root = ground.site.root.clone();
     let unseen = ground.site.admin.post("/repairs/preview", json!({"instance_id": id})).token(&root).ok().await;
     assert!(unseen["unseen"].to_string().contains("no_api_key: the second look failed"), "{unseen}");
-    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert!(scanned.begun.is_empty(), "{scanned:?}");
     ground.sh("mv \"$1.aside\" \"$1\"", &[&path]).await;
     edit(&ground, &id, "del c['models']['providers']['tidepool']['apiKey']").await;
-    let scanned = domain::repair::scan(&ground.site.app).await.unwrap();
+    let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert!(scanned.begun.iter().any(|one| one.ends_with("no_api_key")), "{scanned:?}");
     let repairs = settled(&ground).await;
     assert!(repairs.iter().all(|one| one["status"] == "success"), "{repairs:?}");

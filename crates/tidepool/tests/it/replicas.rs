@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Secret;
-use domain::job::{JOBS, Timing};
+use fleet::registry::JOBS;
 use jiff::{SignedDuration, Timestamp};
+use queue::job::Timing;
 use serde_json::{Value, json};
 use sim::host::{Hosts, Instance, Machine, Power};
 use store::{Db, args};
@@ -242,7 +243,7 @@ async fn heavy_every_slot_and_every_repair_runs_once() {
         ("TIDEPOOL_TASK_LEASE_SECONDS", "5".into()),
         ("TIDEPOOL_LOG_FORMAT", "json".into()),
         // So that it can be read when they looked for due jobs.
-        ("TIDEPOOL_LOG", "info,domain::job=debug".into()),
+        ("TIDEPOOL_LOG", "info,queue::job=debug".into()),
     ];
     let mut first = Ground::replica(folder.path(), &environment, 0);
     first.ready().await;

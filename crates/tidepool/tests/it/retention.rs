@@ -1,8 +1,10 @@
 //! What ended long ago is deleted, but for what somebody still asks for.
 
 use base::id::TaskId;
-use domain::task::{self, CleanInstance, RestartInstance};
+use fleet::task::RestartInstance;
 use jiff::SignedDuration;
+use people::task::CleanInstance;
+use queue::task;
 use store::{args, task_log};
 
 use crate::kit::Site;

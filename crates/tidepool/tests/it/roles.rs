@@ -190,9 +190,5 @@ async fn an_older_database_has_tasks_of_nobody_postgres() {
 #[test]
 fn the_page_about_roles_is_the_table() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/roles.md");
-    assert_eq!(
-        std::fs::read_to_string(page).unwrap(),
-        domain::permission::document(),
-        "write it with `tidepool roles`"
-    );
+    assert_eq!(std::fs::read_to_string(page).unwrap(), queue::permission::document(), "write it with `tidepool roles`");
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use base::Secret;
-use domain::app::{IdentityProxy, Newcomers};
+use people::{IdentityProxy, Newcomers};
 use remote::jwks::Jwks;
 use remote::sso::Config;
 use reqwest::Url;

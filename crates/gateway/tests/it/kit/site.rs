@@ -7,16 +7,12 @@ use std::time::Duration;
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Clock, Page, Secret, Zone};
-use domain::App;
-use domain::app::{Newcomers, Side};
-use domain::audit::By;
-use domain::hashing::Hasher;
-use domain::quota::Quotas;
-use domain::token::{Audience, TokenKey};
+use fleet::App;
 use gateway::Gateway;
 use gateway::log::Log;
 use gateway::provider::{Access, Settings};
-use jiff::SignedDuration;
+use llm::quota::Quotas;
+use queue::audit::By;
 use store::gateway_key::{self, GatewayKey, Status};
 use store::notice::{Notice, Topic};
 use store::request_log::{self, Asked, Request};
@@ -116,37 +112,10 @@ impl Site {
         let (clock, zone) = (options.clock, Zone::named("Europe/Berlin").unwrap());
         let root = folder.path().join("gateway");
         let log = Log::open(&root, db.clone(), clock.clone(), zone.clone(), options.log).unwrap();
-        let side = |audience| Side {
-            tokens: TokenKey::new(&Secret::new(base::id::fresh()), audience, SignedDuration::from_hours(1)),
-            sso: None,
-            newcomers: Newcomers::default(),
-        };
-        let llm = domain::llm::Llm::embedded(db.clone(), clock.clone(), sealer.clone(), "http://127.0.0.1:9").unwrap();
-        let app = Arc::new(App {
-            db,
-            clock,
-            zone,
-            sealer,
-            hasher: Hasher::default(),
-            employee: side(Audience::Employee),
-            admin: side(Audience::Admin),
-            proxy: None,
-            mfa: Default::default(),
-            audit_retention_days: 90,
-            llm,
-            quotas: Quotas::new(log.replica()),
-            feed: log.clone(),
-            hosts: remote::host::Hosts::new(),
-            assistants: domain::assistant::Defaults::default(),
-            cells: Default::default(),
-            webhooks: remote::webhook::Webhooks::default(),
-            sockets: domain::relay::Sockets::default(),
-            embed: domain::embed::Embed::disabled(),
-            bots: domain::bot::Bots {
-                platform: remote::bot::Platform::new("http://127.0.0.1:9").unwrap(),
-                webhooks: None,
-            },
-        });
+        let engine = queue::App { zone, sealer, ..queue::App::for_tests(db, clock).unwrap() };
+        let of_llm =
+            llm::App { quotas: Quotas::new(log.replica()), feed: log.clone(), ..llm::App::for_tests(engine).unwrap() };
+        let app = Arc::new(App::for_tests(people::App::for_tests(of_llm).unwrap()).unwrap());
         let access = |url: Option<String>| url.map(|url| Access { url, key: Secret::new(PROVIDER_KEY) });
         let providers = Settings {
             anthropic: access(options.anthropic),
@@ -154,7 +123,7 @@ impl Site {
             google: access(options.google),
             echo: options.echo,
         };
-        let gateway = Gateway::open(app.clone(), log.clone(), &providers, options.timing).await.unwrap();
+        let gateway = Gateway::open(app.gateway.clone(), log.clone(), &providers, options.timing).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
@@ -219,15 +188,15 @@ impl Site {
     /// Makes a user with an instance and its key; answers user, instance and key.
     pub async fn employee(&self, name: &str, quota_daily: i64) -> (UserId, String, String) {
         let by = By::system();
-        let new = domain::user::New {
+        let new = people::user::New {
             email: format!("{name}@example.com").parse().unwrap(),
             name: name.into(),
             department: String::new(),
             quota_daily,
             password: None,
         };
-        let user = UserId::named(domain::user::create(&self.app, &by, new).await.unwrap().id);
-        let server = domain::server::New {
+        let user = UserId::named(people::user::create(&self.app, &by, new).await.unwrap().id);
+        let server = fleet::server::New {
             id: Some(format!("server-{name}")),
             name: name.into(),
             host: "192.0.2.1".into(),
@@ -239,9 +208,9 @@ impl Site {
             base_dir: None,
             notes: String::new(),
         };
-        let server = domain::server::create(&self.app, &by, server).await.unwrap().id;
+        let server = fleet::server::create(&self.app, &by, server).await.unwrap().id;
         let id = format!("assistant-{name}");
-        let instance = domain::instance::New {
+        let instance = fleet::instance::New {
             id: NewInstanceId::parse(&id).unwrap(),
             name: name.into(),
             server_id: ServerId::named(server),
@@ -257,8 +226,8 @@ impl Site {
             container_id: String::new(),
             provision: false,
         };
-        domain::instance::create(&self.app, &by, instance).await.unwrap();
-        domain::instance::assign(&self.app, &by, &InstanceId::named(&id), Some(&user)).await.unwrap();
+        fleet::instance::create(&self.app, &by, instance).await.unwrap();
+        fleet::instance::assign(&self.app, &by, &InstanceId::named(&id), Some(&user)).await.unwrap();
         let key = self.key(&id, Some(&id), None).await;
         (user, id, key)
     }

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use base::id::{InstanceId, ServerId, UserId};
 use base::{Error, Result};
-use domain::audit::By;
-use domain::{instance, listener, login, user};
+use fleet::{instance, tenant};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
+use people::{session, user};
+use queue::audit::By;
 
 use super::cost::{cpu, memory};
 use super::serving::Serving;
@@ -41,9 +42,9 @@ pub async fn run(values: &Values) -> Result<()> {
     let seats = seats(&site, hosts.port).await?;
 
     let one = instance::show(site.app(), &InstanceId::named(sweep::instance(0, 0))).await?.instance;
-    let server = domain::server::find(site.app(), &ServerId::named(&one.server_id)).await?;
-    let host = domain::host::reach(site.app(), &server).await?;
-    proof::run("a simulated server", &host, sweep::port(0), &listener::tenant(&one)?).await?;
+    let server = fleet::server::find(site.app(), &ServerId::named(&one.server_id)).await?;
+    let host = fleet::host::reach(site.app(), &server).await?;
+    proof::run("a simulated server", &host, sweep::port(0), &tenant::tenant(&one)?).await?;
     site.app().hosts.close().await;
 
     let straight = Way::Straight(hosts.straight);
@@ -101,7 +102,7 @@ async fn seats(site: &Site, port: u16) -> Result<Vec<Seat>> {
         let id = InstanceId::named(sweep::instance(server, place));
         instance::assign(site.app(), &by, &id, Some(&UserId::named(employee.id.as_str()))).await?;
         let account = user::find(site.app(), &employee.id).await?;
-        let token = login::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
+        let token = session::open_employee(site.app(), account, jiff::Timestamp::now())?.token;
         let talks = number >= idle;
         let sockets = if talks { 1 } else { OF_A_USER.min(IDLE - number * OF_A_USER) };
         seats.extend(vec![Seat { server, place, token, talks }; sockets]);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use base::id::InstanceId;
 use base::{Error, Result, Secret};
-use domain::health;
+use fleet::health;
 use jiff::Timestamp;
 use store::instance::{self as record, Health, Instance, Isolation};
 use store::server::{self, Server};
@@ -112,7 +112,7 @@ fn server_record(number: usize, port: u16, ssh_key: String, now: Timestamp) -> S
         ssh_key: Some(ssh_key),
         expected_host_key: String::new(),
         host_key: String::new(),
-        base_dir: domain::server::BASE_DIR.into(),
+        base_dir: fleet::server::BASE_DIR.into(),
         openclaw_version: String::new(),
         openclaw_pinned: false,
         prepared_at: None,

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use base::{Error, Result};
-use domain::health::sweep::{self, Since};
-use domain::{health, host};
+use fleet::sweep::{self, Since};
+use fleet::{health, host, tenant};
 use openclaw::sweep::{Limits, Mark, Target};
 use remote::host::Command;
 use store::instance;
@@ -86,8 +86,8 @@ pub async fn run(site: &Site) -> Result<()> {
 fn target(member: &sweep::Member) -> Result<Target> {
     let home = &member.instance.home;
     Ok(Target {
-        unit: sweep::unit(&member.instance)?,
-        port: domain::assistant::settings::port(&member.instance)?,
+        unit: tenant::unit(&member.instance)?,
+        port: fleet::assistant::settings::port(&member.instance)?,
         home: home.clone(),
         config_path: format!("{home}/.openclaw/openclaw.json"),
         state_dir: format!("{home}/.openclaw"),

@@ -1,7 +1,7 @@
 //! What a home takes of the disk is counted, whatever its owner hides, and has a limit.
 
 use base::id::InstanceId;
-use domain::assistant::{Assistant, cell as on_server};
+use fleet::assistant::{Assistant, cell as on_server};
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ async fn a_home_that_takes_more_than_its_limit_raises_an_alert() {
     let ground = Simulated::new().await;
     ground.provisioned("a").await;
     let site = &ground.site;
-    domain::health::check(&site.app).await.unwrap();
+    fleet::health::check(&site.app).await.unwrap();
     let shown = site.admin.get("/instances/a").token(&site.root).ok().await;
     assert_eq!(shown["cell"], "confined");
     assert!(shown["home_bytes"].as_i64().unwrap() > 200 << 20, "{shown}");
@@ -27,10 +27,10 @@ async fn a_home_that_takes_more_than_its_limit_raises_an_alert() {
         ground.done(&ground.latest("confine_instance").await).await;
         working.stop().await;
         // It is not counted again at every look.
-        domain::health::check(&site.app).await.unwrap();
+        fleet::health::check(&site.app).await.unwrap();
         let after_a_look = alerts().await;
         site.app.clock.advance(SignedDuration::from_mins(31));
-        domain::health::check(&site.app).await.unwrap();
+        fleet::health::check(&site.app).await.unwrap();
         (after_a_look, alerts().await)
     };
     assert_eq!(limit(100).await, (json!(0), json!(1)));
@@ -45,7 +45,7 @@ async fn a_home_that_cannot_be_counted_raises_an_alert() {
     ground.provisioned("a").await;
     let site = &ground.site;
     let alerts = async || {
-        domain::health::check(&site.app).await.unwrap();
+        fleet::health::check(&site.app).await.unwrap();
         site.admin.get("/alerts?rule=disk_over_limit&open=true").token(&site.root).ok().await["total"].clone()
     };
     assert_eq!(alerts().await, 0);
@@ -76,7 +76,7 @@ async fn a_tenant_hides_nothing_from_the_count() {
     let counted = async |least: i64| {
         ground.site.app.clock.advance(SignedDuration::from_mins(31));
         testkit::until_ok("it is counted", async || {
-            domain::health::check(&ground.site.app).await.unwrap();
+            fleet::health::check(&ground.site.app).await.unwrap();
             let bytes = ground.show(&id).await["home_bytes"].as_i64().unwrap_or(0);
             if bytes > least { Ok(bytes) } else { Err(bytes) }
         })

@@ -4,7 +4,7 @@ mod disk;
 mod taken_back;
 
 use base::id::InstanceId;
-use domain::assistant::{Assistant, cell as on_server};
+use fleet::assistant::{Assistant, cell as on_server};
 use serde_json::{Value, json};
 use store::{Db, migrate};
 
@@ -217,7 +217,7 @@ async fn an_opening_that_could_not_be_closed_counts_until_it_is() {
         site.admin.put("/instances/a/cell/openings", json!({"openings": openings})).token(&site.root).ok().await
     };
     let isolation = async || {
-        domain::health::check(&site.app).await.unwrap();
+        fleet::health::check(&site.app).await.unwrap();
         site.admin.get("/instances/a").token(&site.root).ok().await["isolation"].clone()
     };
     open(json!(["docker"])).await;
@@ -272,7 +272,7 @@ async fn a_unit_that_was_changed_by_hand_is_seen() {
     let unit = ground.provisioned("a").await;
     let site = &ground.site;
     let state = async || {
-        domain::health::check(&site.app).await.unwrap();
+        fleet::health::check(&site.app).await.unwrap();
         site.admin.get("/instances/a").token(&site.root).ok().await["cell"].clone()
     };
     assert_eq!(state().await, "confined");
@@ -299,7 +299,7 @@ async fn a_unit_that_was_changed_by_hand_is_seen() {
 async fn nobody_weakens_a_cell_unseen() {
     let Some(mut ground) = Ground::new("cell::nobody_weakens_a_cell_unseen").await else { return };
     let id = ground.provisioned(json!({})).await;
-    domain::health::check(&ground.site.app).await.unwrap();
+    fleet::health::check(&ground.site.app).await.unwrap();
     assert_eq!(ground.show(&id).await["cell"], "confined");
     let drop_in = r#"
         folder=/etc/systemd/system/openclaw-$1.service.d
@@ -307,7 +307,7 @@ async fn nobody_weakens_a_cell_unseen() {
     // A look that a busy machine did not come to the end of says nothing.
     let becomes = async |state: &str| {
         testkit::until(state, async || {
-            domain::health::check(&ground.site.app).await.unwrap();
+            fleet::health::check(&ground.site.app).await.unwrap();
             ground.show(&id).await["cell"] == state
         })
         .await;

@@ -44,13 +44,13 @@ async fn failed_change(ground: &Simulated) -> base::id::TaskId {
 }
 
 /// Has a task that failed tried once more.
-async fn tried_again(ground: &Simulated, task: &base::id::TaskId) -> domain::task::Task {
-    let before = domain::task::show(&ground.site.app, task).await.unwrap().attempts;
+async fn tried_again(ground: &Simulated, task: &base::id::TaskId) -> queue::task::Task {
+    let before = queue::task_admin::show(&ground.site.app, task).await.unwrap().attempts;
     ground.site.wait(Duration::from_secs(120));
     let working = ground.work();
     let now = testkit::until_ok("it is tried again", async || {
-        let now = domain::task::show(&ground.site.app, task).await.unwrap();
-        let ended = now.status != domain::task::Status::Processing;
+        let now = queue::task_admin::show(&ground.site.app, task).await.unwrap();
+        let ended = now.status != queue::task::Status::Processing;
         if now.attempts > before && ended { Ok(now) } else { Err((now.status, now.attempts)) }
     })
     .await;
@@ -211,7 +211,7 @@ async fn an_assistant_that_does_not_come_up_in_its_cell_is_put_back() {
 /// Looks until a look says so: one that a busy machine did not come to the end of says nothing.
 async fn is_seen(ground: &Ground, id: &str, cell: &str) {
     testkit::until_ok("the cell is seen as it is", async || {
-        domain::health::check(&ground.site.app).await.unwrap();
+        fleet::health::check(&ground.site.app).await.unwrap();
         let seen = ground.show(id).await["cell"].clone();
         if seen == cell { Ok(()) } else { Err(seen) }
     })

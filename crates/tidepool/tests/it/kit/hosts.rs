@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use base::id::TaskId;
-use domain::assistant::Defaults;
-use domain::task::{self, Status, TYPES, Task, Timing, Worker};
+use fleet::assistant::Defaults;
+use fleet::registry::TYPES;
+use queue::task::{Status, Task};
+use queue::task_admin;
+use queue::worker::{Timing, Worker};
 use remote::host::file::{Expect, Write};
 use remote::host::{Address, Command, Host, LoginKey, Target};
 use serde::Deserialize;
@@ -207,7 +210,7 @@ impl Ground {
     /// Waits until so many attempts have failed.
     pub async fn failed_times(&self, id: &TaskId, times: i64) -> Task {
         until_ok_within(PATIENCE, "so many attempts have failed", async || {
-            let task = task::show(&self.site.app, id).await.unwrap();
+            let task = task_admin::show(&self.site.app, id).await.unwrap();
             if task.failures >= times { Ok(task) } else { Err((task.failures, times, self.log(id).await)) }
         })
         .await
@@ -223,7 +226,7 @@ impl Ground {
     /// while it waits and nothing runs. While something does, hours would pass, and the administrator's login with them.
     pub async fn failed_or_done_in_its_turn(&self, id: &TaskId) {
         until_ok_within(PATIENCE, "the task has ended in its turn", async || {
-            let task = task::show(&self.site.app, id).await.unwrap();
+            let task = task_admin::show(&self.site.app, id).await.unwrap();
             match task.status {
                 Status::Done | Status::Failed | Status::Dead => return Ok(()),
                 Status::Pending => {
@@ -246,7 +249,7 @@ impl Ground {
 
     async fn ended(&self, id: &TaskId) -> Task {
         until_ok_within(PATIENCE, "the task has ended", async || {
-            let task = task::show(&self.site.app, id).await.unwrap();
+            let task = task_admin::show(&self.site.app, id).await.unwrap();
             let ended = matches!(task.status, Status::Done | Status::Failed | Status::Dead);
             if ended { Ok(task) } else { Err((task.status, self.log(id).await)) }
         })
@@ -254,7 +257,7 @@ impl Ground {
     }
 
     pub async fn log(&self, id: &TaskId) -> Vec<String> {
-        task::log_of(&self.site.app, id).await.unwrap().into_iter().map(|line| line.line).collect()
+        task_admin::log_of(&self.site.app, id).await.unwrap().into_iter().map(|line| line.line).collect()
     }
 
     /// What a script on the server prints.

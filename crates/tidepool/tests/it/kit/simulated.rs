@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::id::TaskId;
-use domain::assistant::Defaults;
-use domain::task::{self, Status, TYPES, Task, Timing, Worker};
+use fleet::assistant::Defaults;
+use fleet::registry::TYPES;
+use queue::task::{Status, Task};
+use queue::task_admin;
+use queue::worker::{Timing, Worker};
 use serde_json::{Value, json};
 use sim::host::{Hosts, Machine};
 use testkit::{until, until_ok};
@@ -94,7 +97,7 @@ impl Simulated {
 
     pub async fn ended(&self, id: &TaskId) -> Task {
         until_ok("the task has ended", async || {
-            let task = task::show(&self.site.app, id).await.unwrap();
+            let task = task_admin::show(&self.site.app, id).await.unwrap();
             let ended = matches!(task.status, Status::Done | Status::Failed | Status::Dead);
             if ended { Ok(task) } else { Err((task.status, self.log(id).await)) }
         })
@@ -106,7 +109,7 @@ impl Simulated {
     pub async fn over(&self, id: &TaskId) -> Task {
         let mut failures = 0;
         until_ok("the task is over", async || {
-            let task = task::show(&self.site.app, id).await.unwrap();
+            let task = task_admin::show(&self.site.app, id).await.unwrap();
             match task.status {
                 Status::Done | Status::Dead => return Ok(task),
                 Status::Failed if task.failures > failures => {
@@ -127,7 +130,7 @@ impl Simulated {
     }
 
     pub async fn log(&self, id: &TaskId) -> Vec<String> {
-        task::log_of(&self.site.app, id).await.unwrap().into_iter().map(|line| line.line).collect()
+        task_admin::log_of(&self.site.app, id).await.unwrap().into_iter().map(|line| line.line).collect()
     }
 
     /// A worker does everything that is due.

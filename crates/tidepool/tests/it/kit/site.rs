@@ -7,19 +7,19 @@ use std::time::Duration;
 use api::state::Api;
 use api::{PublicUrl, server};
 use base::{Clock, Secret, Zone};
-use domain::App;
-use domain::app::{IdentityProxy, Newcomers, Side};
-use domain::bot::Bots;
-use domain::embed::{Embed, Origins};
-use domain::hashing::Hasher;
-use domain::llm::Llm;
-use domain::quota::Quotas;
-use domain::relay::Sockets;
-use domain::token::{Audience, TokenKey};
-use domain::usage::{Feed, Local};
+use fleet::App;
+use fleet::bot::Bots;
+use fleet::embed::{Embed, Origins};
+use fleet::relay::Sockets;
 use gateway::log::Log;
 use gateway::provider;
 use jiff::{SignedDuration, Timestamp};
+use llm::gateway::Llm;
+use llm::quota::Quotas;
+use llm::usage::{Feed, Local};
+use people::hashing::Hasher;
+use people::token::{Audience, TokenKey};
+use people::{IdentityProxy, Newcomers, Side};
 use remote::bot::Platform;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub struct Options {
     pub employee_newcomers: Option<Newcomers>,
     pub admin_newcomers: Option<Newcomers>,
     pub proxy: Option<IdentityProxy>,
-    pub mfa: domain::second_factor::Policy,
+    pub mfa: people::second_factor::Policy,
     pub zone: Option<&'static str>,
     /// When the site begins; as a rule, now. Its clock stands still until the test moves it.
     pub now: Option<Timestamp>,
@@ -50,7 +50,7 @@ pub struct Options {
     pub metrics_token: Option<&'static str>,
     pub public_path: &'static str,
     pub gateway: Gateway,
-    pub assistants: domain::assistant::Defaults,
+    pub assistants: fleet::assistant::Defaults,
     /// The machine itself may not be a server; many tests have their assistants on it.
     pub no_local_server: bool,
     pub bot_api_url: Option<String>,
@@ -152,11 +152,20 @@ impl Site {
                 llm
             }
         };
-        let app = Arc::new(App {
-            db,
-            clock: clock.clone(),
+        let engine = queue::App {
             zone,
             sealer,
+            webhooks: remote::webhook::Webhooks { allow_private: true },
+            ..queue::App::for_tests(db, clock.clone()).unwrap()
+        };
+        let of_llm = llm::App {
+            engine: Arc::new(engine),
+            llm,
+            quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },
+            feed,
+        };
+        let people = people::App {
+            gateway: Arc::new(of_llm),
             // A busy machine may hash one password in seconds: no login of a test is refused for that.
             hasher: Hasher::default().with_patience(testkit::LIMIT),
             employee: Side {
@@ -171,14 +180,12 @@ impl Site {
             },
             proxy: options.proxy,
             mfa: options.mfa,
-            audit_retention_days: 90,
-            llm,
-            quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },
-            feed,
+        };
+        let app = Arc::new(App {
+            people: Arc::new(people),
             hosts: remote::host::Hosts::new(),
-            assistants: domain::assistant::Defaults { local_server: !options.no_local_server, ..options.assistants },
+            assistants: fleet::assistant::Defaults { local_server: !options.no_local_server, ..options.assistants },
             cells: Default::default(),
-            webhooks: remote::webhook::Webhooks { allow_private: true },
             // A socket that ends with its login or its binding does so by a notice, not by the look that comes without one.
             sockets: Sockets::default().looked_at_every(Duration::from_secs(3600)),
             embed: Embed {
@@ -197,7 +204,7 @@ impl Site {
         let gateway = match served {
             Some((listener, log, providers, url)) => {
                 let timing = gateway::Timing::default();
-                let gateway = gateway::Gateway::open(app.clone(), log, &providers, timing).await.unwrap();
+                let gateway = gateway::Gateway::open(app.gateway.clone(), log, &providers, timing).await.unwrap();
                 tokio::spawn(gateway.serve(listener, stopped.clone()));
                 Some(url)
             }
@@ -233,7 +240,7 @@ impl Site {
         app.db.notices_relayed().await;
         let [employee, admin] = urls.map(Origin::new);
         let root_email = Some(ROOT.parse().unwrap());
-        domain::bootstrap::first_admin(&app, root_email, Some(Secret::new(PASSWORD))).await.unwrap();
+        people::bootstrap::first_admin(&app, root_email, Some(Secret::new(PASSWORD))).await.unwrap();
         let mut site = Site {
             app,
             employee,
@@ -318,16 +325,16 @@ impl Site {
 
     /// An employee without a password's worth of hashing: made in the database, with a token of our own.
     pub async fn quick_employee(&self, email: &str) -> (String, String) {
-        let by = domain::audit::By::system();
-        let new = domain::user::New {
+        let by = queue::audit::By::system();
+        let new = people::user::New {
             email: email.parse().unwrap(),
             name: String::new(),
             department: String::new(),
             quota_daily: 0,
             password: None,
         };
-        let user = domain::user::create(&self.app, &by, new).await.unwrap();
-        let token = domain::login::open_employee(&self.app, user.clone(), self.app.clock.now()).unwrap().token;
+        let user = people::user::create(&self.app, &by, new).await.unwrap();
+        let token = people::session::open_employee(&self.app, user.clone(), self.app.clock.now()).unwrap().token;
         (user.id, token.expose().to_owned())
     }
 

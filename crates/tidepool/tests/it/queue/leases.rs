@@ -1,5 +1,7 @@
 //! Leases of tasks: workers that stop, die, lose their lease or cannot write, and clocks that jump.
 
+use queue::task_admin;
+
 use super::*;
 
 /// No lease is longer.
@@ -19,12 +21,12 @@ on_both! {
         working.stop.send(true).unwrap();
         open(&gate);
         working.ended.await.unwrap();
-        assert_eq!(task::show(&site.app, &id).await.unwrap().status, Status::Done, "there was time for it");
+        assert_eq!(task_admin::show(&site.app, &id).await.unwrap().status, Status::Done, "there was time for it");
         // Without, it is given back.
         let working = work(site, Timing { drain: Duration::ZERO, ..QUICK });
         let id = begun(&self::gate()).await;
         working.stop().await;
-        let back = task::show(&site.app, &id).await.unwrap();
+        let back = task_admin::show(&site.app, &id).await.unwrap();
         assert_eq!((back.status, back.attempts, back.worker), (Status::Pending, 0, None));
     }
 
@@ -47,7 +49,7 @@ on_both! {
         let two = [enqueue(site, &probe(Some("x"))).await, enqueue(site, &probe(Some("y"))).await];
         for id in &two {
             testkit::until_ok("it ends", async || {
-                let log = task::log_of(&site.app, id).await.unwrap();
+                let log = task_admin::log_of(&site.app, id).await.unwrap();
                 if log.iter().any(|line| line.line == "ends") { Ok(()) } else { Err(log) }
             })
             .await;
@@ -58,7 +60,7 @@ on_both! {
             until(site, &other, Status::Done).await;
         }
         for id in &two {
-            assert_eq!(task::show(&site.app, id).await.unwrap().status, Status::Processing, "it cannot be written yet");
+            assert_eq!(task_admin::show(&site.app, id).await.unwrap().status, Status::Processing, "it cannot be written yet");
         }
         let allow = match db.dialect() {
             store::Dialect::Sqlite => "DROP TRIGGER refuse",
@@ -89,7 +91,7 @@ on_both! {
         // Another worker's is taken up in the same look.
         let (other, _) = left_behind(site, "y", site.app.clock.now() - jiff::SignedDuration::from_secs(1)).await;
         until(site, &other, Status::Failed).await;
-        let runs = task::show(&site.app, &id).await.unwrap();
+        let runs = task_admin::show(&site.app, &id).await.unwrap();
         assert_eq!((runs.status, runs.attempts, runs.failures), (Status::Processing, 1, 0), "it is not abandoned");
         open(&gate);
         let done = until(site, &id, Status::Done).await;
@@ -106,9 +108,9 @@ on_both! {
         tx.commit().await.unwrap();
         let (db, later) = (&site.app.db, now + jiff::SignedDuration::from_secs(60));
         store::task::renew(db, "w", [], Term::until(later)).await.unwrap();
-        assert_eq!(task::show(&site.app, &id).await.unwrap().lease_until, Some(now), "lost: somebody else may take it");
+        assert_eq!(task_admin::show(&site.app, &id).await.unwrap().lease_until, Some(now), "lost: somebody else may take it");
         assert_eq!(store::task::renew(db, "w", [&held], Term::until(later)).await.unwrap(), []);
-        assert_eq!(task::show(&site.app, &id).await.unwrap().lease_until, Some(later));
+        assert_eq!(task_admin::show(&site.app, &id).await.unwrap().lease_until, Some(later));
         // What is not its own any more is said to be lost: another attempt, another worker, a task that ended.
         let (older, elsewhere) = (store::task::Held { attempt: 0, ..held.clone() }, store::task::Held { id: "nowhere".into(), ..held.clone() });
         let lost = store::task::renew(db, "w", [&older, &elsewhere], Term::until(later)).await.unwrap();
@@ -128,7 +130,7 @@ on_both! {
         tokio::time::timeout(testkit::LIMIT, ended).await.expect("it works on without its lease");
         // Its worker has room again, and says nothing about a task that is not its own.
         another_look(site).await;
-        let taken = task::show(&site.app, &id).await.unwrap();
+        let taken = task_admin::show(&site.app, &id).await.unwrap();
         assert_eq!((taken.status, taken.attempts, taken.failures), (Status::Processing, 2, 0));
         working.stop().await;
     }
@@ -149,7 +151,7 @@ on_both! {
         let working = work(site, QUICK);
         site.wait(Duration::from_secs(59));
         until(site, &earlier, Status::Failed).await;
-        assert_eq!(task::show(&site.app, &id).await.unwrap().status, Status::Processing, "its lease still runs");
+        assert_eq!(task_admin::show(&site.app, &id).await.unwrap().status, Status::Processing, "its lease still runs");
         site.wait(Duration::from_secs(2));
         let failed = until(site, &id, Status::Failed).await;
         assert_eq!((failed.attempts, failed.failures), (1, 1));

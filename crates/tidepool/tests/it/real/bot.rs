@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use serde_json::{Value, json};
 use sim::bot::Platform;
 use tokio::process::{Child, Command};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use serde_json::json;
 
 use crate::kit::assistant::{START, model_server};
@@ -44,10 +44,10 @@ impl Cost {
             self.memory_mib.push(numbers.next().unwrap() / 1024.0);
         }
         // The first look after a start finds more to do than the later ones.
-        domain::health::check(&ground.site.app).await.unwrap();
+        fleet::health::check(&ground.site.app).await.unwrap();
         for _ in 0..5 {
             let began = Instant::now();
-            domain::health::check(&ground.site.app).await.unwrap();
+            fleet::health::check(&ground.site.app).await.unwrap();
             self.sweep_ms.push(began.elapsed().as_secs_f64() * 1_000.0);
         }
     }

@@ -1,6 +1,6 @@
 //! The hostile tenant in the real OpenClaw: the attacks of testbed/hostile, run by its own shell tool inside of its cell.
 
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use serde_json::json;
 
 use crate::hostile::{Outcome, attacks, variables};

@@ -1,6 +1,6 @@
 //! A neighbour on the port of the real OpenClaw.
 
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use serde_json::json;
 
 use crate::kit::assistant::{START, model_server};

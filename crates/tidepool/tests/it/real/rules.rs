@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use openclaw::log::Line;
 use openclaw::rule::{Confidence, Detail, Evidence, Expected, RULES};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ impl Real {
     async fn scan(&mut self) -> Vec<Value> {
         self.now();
         let began = Instant::now();
-        let scanned = domain::repair::scan(&self.ground.site.app).await.unwrap();
+        let scanned = fleet::repair::scan(&self.ground.site.app).await.unwrap();
         assert!(scanned.away.is_empty(), "{scanned:?}");
         let scan = began.elapsed();
         let new = loop {

@@ -1,6 +1,6 @@
 //! What a holder of the real OpenClaw leaves to the next, and links that its own shell puts in the way of root.
 
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use serde_json::{Value, json};
 
 use crate::hostile::{attacks, variables};
@@ -93,7 +93,7 @@ async fn leads_root_nowhere_by_links() {
     for kind in ["write_config", "sync_models_to_instance", "restart_instance"] {
         let id = ground.enqueue(kind, json!({"instance_id": own})).await;
         ground.failed_or_done(&id).await;
-        domain::health::check(&ground.site.app).await.unwrap();
+        fleet::health::check(&ground.site.app).await.unwrap();
     }
     ground.site.admin.delete(&format!("/assistant-instances/{own}")).token(&ground.site.root).ok().await;
     ground.failed_or_done(&ground.latest("retire_instance").await).await;

@@ -1,7 +1,7 @@
 //! The real OpenClaw at work in its cell: it talks, and uses its shell, its files, a skill with a script and a browser.
 
 use base::id::TaskId;
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use remote::host::Command;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Upgrades of the real OpenClaw in a host: from older releases with the history kept, and one that fails and is taken back.
 
 use base::id::{InstanceId, TaskId};
-use domain::assistant::Defaults;
+use fleet::assistant::Defaults;
 use openclaw::frame::Request;
 use serde_json::{Value, json};
 

@@ -110,7 +110,7 @@ impl AdminToken for Site {
     /// A token of the first super_admin that no change of its second factor has ended.
     async fn admin_token(&self) -> String {
         let root = store::admin_user::find_by_email(&self.app.db, ROOT).await.unwrap().unwrap();
-        domain::login::admin_token(&self.app, &root, self.app.clock.now()).unwrap().expose().to_owned()
+        people::session::admin_token(&self.app, &root, self.app.clock.now()).unwrap().expose().to_owned()
     }
 }
 

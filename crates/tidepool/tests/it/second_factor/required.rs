@@ -1,6 +1,6 @@
 //! Who must have a second factor, and who is asked for it after single sign-on.
 
-use domain::second_factor::Policy;
+use people::second_factor::Policy;
 use serde_json::json;
 
 use super::{ADA, Side, recovery_codes, text};
@@ -83,7 +83,7 @@ async fn after_single_sign_on_the_provider_is_responsible_unless_the_setting_say
         name: None,
         claims: Default::default(),
     };
-    let by = domain::audit::By::default();
+    let by = queue::audit::By::default();
     for after_sso in [false, true] {
         let options = Options {
             mfa: Policy { required: vec!["employee".into(), "admin".into()], after_sso },
@@ -93,25 +93,25 @@ async fn after_single_sign_on_the_provider_is_responsible_unless_the_setting_say
         site.user(ADA).await;
         let new = json!({"email": "plain@example.com", "role": "admin"});
         site.admin.post("/admin-users", new).token(&site.root).ok().await;
-        let employee = domain::sso::employee(&site.app, identity(ADA)).await.unwrap();
-        let admin = domain::sso::admin(&site.app, &by, Ok(identity("plain@example.com"))).await.unwrap();
+        let employee = people::sso::employee(&site.app, identity(ADA)).await.unwrap();
+        let admin = people::sso::admin(&site.app, &by, Ok(identity("plain@example.com"))).await.unwrap();
         match after_sso {
             false => {
-                let domain::login::Outcome::Opened(opened) = employee else { panic!("asked for a second factor") };
+                let people::login::Outcome::Opened(opened) = employee else { panic!("asked for a second factor") };
                 let token = opened.token.expose().to_owned();
                 assert_eq!(
                     site.employee.get("/me").token(&token).ok().await["mfa_required"],
                     true,
                     "by password it is"
                 );
-                let domain::login::Outcome::Opened(opened) = admin else { panic!("asked for a second factor") };
+                let people::login::Outcome::Opened(opened) = admin else { panic!("asked for a second factor") };
                 let token = opened.token.expose().to_owned();
                 let me = site.admin.get("/auth/me").token(&token).ok().await;
                 assert_eq!(me["mfa_required"], false, "an account without a password is the provider's to ask");
                 site.admin.post("/auth/me/mfa", json!({})).token(&token).refused("4090").await;
             }
             true => {
-                let domain::login::Outcome::SecondFactor(challenge) = employee else { panic!("a session") };
+                let people::login::Outcome::SecondFactor(challenge) = employee else { panic!("a session") };
                 let step = challenge.token.expose().to_owned();
                 let begun = site.employee.post("/auth/mfa/enrolment", json!({"mfa_token": step})).ok().await;
                 let secret = text(&begun["secret"]);
@@ -121,7 +121,7 @@ async fn after_single_sign_on_the_provider_is_responsible_unless_the_setting_say
                 let enrolled = site.employee.post("/auth/mfa/enrolment/confirm", confirm).ok().await;
                 recovery_codes(&enrolled);
                 site.employee.get("/me").token(&text(&enrolled["token"])).ok().await;
-                let domain::login::Outcome::SecondFactor(challenge) = admin else { panic!("a session") };
+                let people::login::Outcome::SecondFactor(challenge) = admin else { panic!("a session") };
                 assert!(challenge.enrolment);
             }
         }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use domain::task::{TYPES, Timing, Worker};
+use fleet::registry::TYPES;
+use queue::worker::{Timing, Worker};
 use serde_json::{Value, json};
 use sim::bot::Platform;
 use testkit::until_ok;

@@ -85,7 +85,11 @@ impl<'a> World<'a> {
     async fn token(&self, person: usize) -> String {
         let id = UserId::named(&self.people[person].id);
         let user = store::user::find(&self.site.app.db, &id).await.unwrap().unwrap();
-        domain::login::open_employee(&self.site.app, user, self.site.app.clock.now()).unwrap().token.expose().to_owned()
+        people::session::open_employee(&self.site.app, user, self.site.app.clock.now())
+            .unwrap()
+            .token
+            .expose()
+            .to_owned()
     }
 
     async fn root(&self) -> String {

@@ -1,0 +1,164 @@
+//! What an instance is told: everything that our records say about it, as OpenClaw's configuration has it.
+
+use base::{Error, GatewayPort, Result};
+use llm::key;
+use openclaw::config::{
+    Access, Background, Bind, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram, webhook_port,
+};
+use openclaw::document::{Document, Path};
+use people::chat_binding::DEFAULT_PLATFORM;
+use serde_json::Value;
+use store::instance::Instance;
+use store::{chat_binding, gateway_key, model};
+
+use super::{Assistant, Place};
+use crate::App;
+
+/// Everything of an instance, as our records have it now. A key is made where there is none yet.
+pub async fn of(app: &App, assistant: &Assistant) -> Result<Settings> {
+    let access = access(app, &assistant.instance).await?;
+    with(app, assistant, access).await
+}
+
+/// The same for who only looks: no key is made.
+pub async fn known(app: &App, assistant: &Assistant) -> Result<Settings> {
+    let access = match gateway_key::of_instance(&app.db, &assistant.id()).await? {
+        Some(_) => access(app, &assistant.instance).await?,
+        None => None,
+    };
+    with(app, assistant, access).await
+}
+
+async fn with(app: &App, assistant: &Assistant, access: Option<Access>) -> Result<Settings> {
+    let instance = &assistant.instance;
+    let background = if instance.assigned_user_id.is_some() { Background::On } else { Background::Off };
+    Ok(Settings {
+        gateway: gateway(app, instance, &assistant.place)?,
+        access,
+        background,
+        bot: bot(app, instance).await?,
+    })
+}
+
+fn gateway(app: &App, instance: &Instance, place: &Place) -> Result<Gateway> {
+    Ok(Gateway {
+        port: port(instance)?,
+        bind: Bind::for_url(&instance.gateway_url),
+        token: instance.token(&app.sealer)?,
+        log_file: place.log_file(),
+        origins: app.assistants.origins.clone(),
+    })
+}
+
+pub fn port(instance: &Instance) -> Result<GatewayPort> {
+    GatewayPort::try_from(instance.gateway_port).map_err(Error::internal)
+}
+
+/// The model access; none as long as no model may be used.
+pub async fn access(app: &App, instance: &Instance) -> Result<Option<Access>> {
+    let Some(models) = models(app, instance).await? else { return Ok(None) };
+    let key = key::of_instance(app, &instance.id()).await?.key(&app.sealer)?;
+    let gateway_url = app.assistants.gateway_url.clone();
+    Ok(Some(Access { gateway_url, key, models: models.list, primary: models.primary, fallbacks: models.fallbacks }))
+}
+
+/// The models that may be used, and which of them the instance's agents do.
+pub struct Models {
+    pub list: Vec<Model>,
+    pub primary: String,
+    pub fallbacks: Vec<String>,
+}
+
+/// The instance's own model first; where it has none, or one that may not be used any more, the first of the fallback chain.
+pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
+    let usable: Vec<model::Model> = model::all(&app.db).await?.into_iter().filter(|m| m.enabled).collect();
+    let mut chain: Vec<(i64, &str)> = usable.iter().filter_map(|m| Some((m.chain?, m.id.as_str()))).collect();
+    chain.sort_unstable();
+    let own = usable.iter().map(|m| m.id.as_str()).find(|id| *id == instance.model);
+    let first = || chain.first().map(|(_, id)| *id).or_else(|| usable.first().map(|m| m.id.as_str()));
+    let Some(primary) = own.or_else(first).map(str::to_owned) else { return Ok(None) };
+    let fallbacks = chain.iter().map(|(_, id)| (*id).to_owned()).filter(|id| *id != primary).collect();
+    let entry = |m: &model::Model| Model {
+        id: m.id.clone(),
+        name: m.id.clone(),
+        context_window: None,
+        max_tokens: None,
+        images: false,
+    };
+    Ok(Some(Models { list: usable.iter().map(entry).collect(), primary, fallbacks }))
+}
+
+/// The chat-bot, with whose direct messages it answers. One that was taken off is switched off; where there never was one
+/// of ours, what is there stays.
+async fn bot(app: &App, instance: &Instance) -> Result<Option<Bot>> {
+    let bindings = chat_binding::of_instance(&app.db, &instance.id()).await?;
+    let bound = bindings.into_iter().find(|b| b.is_active && b.platform == DEFAULT_PLATFORM);
+    let Some(binding) = bound else {
+        let had_one = chat_binding::had_any(&app.db, &instance.id(), DEFAULT_PLATFORM).await?;
+        return Ok(had_one.then_some(Bot::Off));
+    };
+    let senders = match binding.chat_id.as_str() {
+        "" => Senders::Pairing,
+        chat => Senders::Only(vec![chat.to_owned()]),
+    };
+    let delivery = match (app.bots.webhook(&binding.id), binding.secret(&app.sealer)?) {
+        (Some(url), Some(secret)) => Delivery::Webhook { url, secret, port: webhook_port(port(instance)?) },
+        _ => Delivery::Polling,
+    };
+    let api_root = app.bots.platform.own_address().map(str::to_owned);
+    Ok(Some(Bot::Telegram(Telegram { token: binding.token(&app.sealer)?, senders, delivery, api_root })))
+}
+
+/// Brings a document of wishes into another: objects key by key, everything else in place of what is there; null takes away.
+pub fn merge(document: &mut Document, wishes: &Value) -> Result<()> {
+    merge_at(document, &Path::root(), wishes)
+}
+
+fn merge_at(document: &mut Document, path: &Path, wish: &Value) -> Result<()> {
+    match wish {
+        Value::Object(map) if !map.is_empty() || path.segments().is_empty() => {
+            if !path.segments().is_empty() && !matches!(document.get(path), Some(Value::Object(_))) {
+                document.set(path, Value::Object(serde_json::Map::new()))?;
+            }
+            map.iter().try_for_each(|(key, wish)| merge_at(document, &path.clone().key(key), wish))
+        }
+        // What OpenClaw wrote about the file itself is its own.
+        _ if path.segments().is_empty() => Ok(()),
+        Value::Null => document.remove(path).map(drop),
+        Value::Object(_) if matches!(document.get(path), Some(Value::Object(_))) => Ok(()),
+        value => document.set(path, value.clone()).map(drop),
+    }
+}
+
+/// What the instance's own record wishes (`config_json`).
+pub fn wishes(instance: &Instance) -> Result<Value> {
+    let mut wishes: Value = serde_json::from_str(&instance.config_json)
+        .map_err(|e| Error::conflict("the stored configuration is no JSON object").with_operator(e))?;
+    // OpenClaw trusts a file by its own `meta`: that is not for anybody to wish.
+    if let Some(map) = wishes.as_object_mut() {
+        map.remove("meta");
+    }
+    Ok(wishes)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn wishes_come_into_a_document_key_by_key() {
+        let mut document = Document::parse("{ /* kept */ a: 1, b: {c: 2, d: [1, 2]}, meta: {x: 1} }").unwrap();
+        let wishes = json!({"b": {"c": null, "d": [3], "e": {"f": {}}}, "g": "$(id)\n'\"", "a": {"h": true}});
+        merge(&mut document, &wishes).unwrap();
+        let expected = json!({"a": {"h": true}, "b": {"d": [3], "e": {"f": {}}}, "g": "$(id)\n'\"", "meta": {"x": 1}});
+        assert_eq!(document.value(), expected);
+        assert!(document.text().contains("/* kept */"));
+        let once = document.text().to_owned();
+        merge(&mut document, &wishes).unwrap();
+        assert_eq!(document.text(), once);
+        merge(&mut document, &json!({})).unwrap();
+        assert_eq!(document.text(), once);
+    }
+}

@@ -1,0 +1,212 @@
+//! The guardian: ten dimensions in which everything must agree, looked at by the clock. Findings are events; what may be
+//! repaired on the spot is. One file per dimension.
+
+mod binding;
+mod bot_token;
+mod gateway;
+mod inst_auth;
+mod inst_logs;
+mod models_check;
+mod port;
+mod process_check;
+mod session;
+mod webchat;
+
+use std::sync::Arc;
+
+use base::{Listing, Page, Result, Sort, When};
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
+use openclaw::Document;
+use openclaw::sweep::{Answer, ConfigFile, Limits};
+use queue::job::Job;
+use serde_json::{Value, json};
+use store::guardian::{self, Check};
+pub use store::guardian::{Event, EventFilter, SORTABLE, State, Status};
+use store::job_run::{self, JobRun};
+use store::notice::{Notice, Topic};
+
+use crate::App;
+use crate::assistant::{Assistant, config};
+use crate::sweep::{self, Looked, Member, Post, Since};
+
+/// One line of the list of dimensions.
+pub struct Dimension {
+    pub name: &'static str,
+    /// For people.
+    pub label: &'static str,
+    pub when: When,
+    check: fn(Arc<App>) -> BoxFuture<'static, Result<Vec<Finding>>>,
+}
+
+/// Every dimension, in the order of the spec, and the tenth.
+pub const DIMENSIONS: &[Dimension] = &[
+    gateway::DIMENSION,
+    inst_auth::DIMENSION,
+    session::DIMENSION,
+    webchat::DIMENSION,
+    port::DIMENSION,
+    inst_logs::DIMENSION,
+    bot_token::DIMENSION,
+    models_check::DIMENSION,
+    process_check::DIMENSION,
+    binding::DIMENSION,
+];
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The instance or server, or what else it is about.
+    pub target: String,
+    pub problem: String,
+    /// What was done about it, and helped; empty where nothing was.
+    pub repaired: String,
+    pub extra: Value,
+}
+
+impl Finding {
+    fn new(target: &str, problem: impl Into<String>) -> Finding {
+        Finding { target: target.to_owned(), problem: problem.into(), repaired: String::new(), extra: json!({}) }
+    }
+}
+
+/// More than this is not written down one by one.
+const MOST: usize = 200;
+
+/// Runs one dimension and writes down what it found; answers that in one line.
+pub async fn run(app: Arc<App>, dimension: &'static Dimension) -> Result<String> {
+    let findings = (dimension.check)(app.clone()).await?;
+    let now = app.clock.now();
+    let event = |target: &str, status, problem: &str, action: &str, extra: &Value| Event {
+        id: 0,
+        dimension: dimension.name.to_owned(),
+        target_id: target.to_owned(),
+        status,
+        problem: problem.chars().take(1000).collect(),
+        action_taken: action.to_owned(),
+        extra: extra.to_string(),
+        created_at: now,
+    };
+    let left = findings.iter().filter(|finding| finding.repaired.is_empty()).count();
+    let mut tx = app.db.begin().await?;
+    if findings.is_empty() {
+        guardian::write(&mut tx, &event("all", Status::Success, "", "", &json!({}))).await?;
+    }
+    for finding in findings.iter().take(MOST) {
+        let mut extra = finding.extra.clone();
+        extra["repaired"] = (!finding.repaired.is_empty()).into();
+        let written = event(&finding.target, Status::Failed, &finding.problem, &finding.repaired, &extra);
+        guardian::write(&mut tx, &written).await?;
+    }
+    let status = match (findings.len(), left) {
+        (0, _) => State::Healthy,
+        (_, 0) => State::Warning,
+        _ => State::Abnormal,
+    };
+    guardian::set_check(&mut tx, &Check { dimension: dimension.name.to_owned(), status, checked_at: now }).await?;
+    tx.notify(Notice::new(Topic::Guardian, dimension.name)).await?;
+    tx.commit().await?;
+    Ok(match findings.first() {
+        None => "nothing found".into(),
+        Some(first) => format!("{} found, {left} left; {}: {}", findings.len(), first.target, first.problem),
+    })
+}
+
+/// How a dimension is, with its events of today.
+pub struct Standing {
+    pub dimension: &'static Dimension,
+    pub state: State,
+    pub success: i64,
+    pub failed: i64,
+    pub checked_at: Option<jiff::Timestamp>,
+}
+
+/// Everything that GET /guardian/stats tells.
+pub struct Stats {
+    pub standings: Vec<Standing>,
+    /// The latest run of every job that ran.
+    pub runs: Vec<(&'static Job<App>, JobRun)>,
+}
+
+pub async fn stats(app: &App, jobs: &'static [Job<App>]) -> Result<Stats> {
+    let counts = guardian::counts(&app.db, app.zone.midnight(app.clock.now())).await?;
+    let checks = guardian::checks(&app.db).await?;
+    let count = |name: &str, status: Status| {
+        counts.iter().filter(|c| c.dimension == name && c.status == status).map(|c| c.n).sum()
+    };
+    let standing = |dimension: &'static Dimension| {
+        let check = checks.iter().find(|check| check.dimension == dimension.name);
+        Standing {
+            dimension,
+            state: check.map_or(State::Unknown, |check| check.status),
+            success: count(dimension.name, Status::Success),
+            failed: count(dimension.name, Status::Failed),
+            checked_at: check.map(|check| check.checked_at),
+        }
+    };
+    let mut runs = vec![];
+    for job in jobs {
+        if let Some(run) = job_run::latest(&app.db, job.name).await? {
+            runs.push((job, run));
+        }
+    }
+    Ok(Stats { standings: DIMENSIONS.iter().map(standing).collect(), runs })
+}
+
+pub async fn events(app: &App, filter: EventFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Event>> {
+    Ok(guardian::list(&app.db, filter, sort, page).await?)
+}
+
+/// Conversations with instances of one server at the same time.
+const TALKS: usize = 8;
+
+/// Looks at every instance that is on its server and that nothing is at work on. A server that is away is a finding of its own
+/// only where it has instances; its instances are left out.
+async fn each_instance<F, R>(app: &Arc<App>, limits: Limits, look: F) -> Result<Vec<Finding>>
+where
+    F: Fn(Arc<App>, Arc<Looked>, Member, Answer) -> R + Copy + Send + Sync,
+    R: Future<Output = Vec<Finding>> + Send,
+{
+    let posts = sweep::fleet(app).await?;
+    let limits = &limits;
+    let found = sweep::everywhere(app, posts, |app, post: Post| async move {
+        if post.instances.iter().all(|member| !member.is_there()) {
+            return vec![];
+        }
+        let looked = match sweep::look(&app, &post, limits, Since::End).await {
+            Ok(looked) => Arc::new(looked),
+            Err(error) => {
+                return vec![Finding::new(&post.server.id, format!("the server cannot be reached: {}", error.client))];
+            }
+        };
+        let mut asks = vec![];
+        for (number, member) in post.instances.iter().enumerate() {
+            if let Some(answer) = looked.of(number).filter(|_| !member.busy) {
+                asks.push(look(app.clone(), looked.clone(), member.clone(), answer.clone()));
+            }
+        }
+        stream::iter(asks).buffer_unordered(TALKS).collect::<Vec<_>>().await.concat()
+    })
+    .await;
+    Ok(found.concat())
+}
+
+/// A look without logs.
+fn brief() -> Limits {
+    crate::health::limits()
+}
+
+/// The configuration of an instance. One that is what we wrote last, to the byte, need not be read.
+async fn document(app: &App, member: &Member, answer: &Answer) -> Result<Option<Document>> {
+    match &answer.config {
+        Some(ConfigFile::Content { sha256, .. }) if *sha256 != member.instance.config_hash => {}
+        _ => return Ok(None),
+    }
+    read(app, member).await
+}
+
+/// The same, whatever we wrote last.
+async fn read(app: &App, member: &Member) -> Result<Option<Document>> {
+    let assistant = Assistant::open(app, &member.instance.id()).await?;
+    Ok(config::read(&assistant).await?.map(|found| found.document))
+}

@@ -1,0 +1,72 @@
+//! Make the instance on its server: home, Unix user, configuration, unit, key, start.
+
+use base::id::{InstanceId, ServerId};
+use base::{Error, Kind, Result};
+use queue::task::Run;
+use remote::host::{metrics, systemd};
+use store::instance::{self, Isolation};
+
+use crate::assistant::isolation::{self, Seen};
+use crate::assistant::{Assistant, config, install, place, service, settings, unit, unix_user};
+use crate::task::{Context, NOT_MAIN, ProvisionInstance};
+use crate::{App, host};
+
+impl Run<App> for ProvisionInstance {
+    async fn run(self, context: Context) -> Result<String> {
+        let app = &context.app;
+        let id = InstanceId::named(&self.instance_id);
+        let instance = instance::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+        if instance.is_main {
+            return Err(Error::conflict(NOT_MAIN));
+        }
+        let server = crate::server::find(app, &ServerId::named(&instance.server_id)).await?;
+        let host = host::connect(app, &server).await?;
+
+        let memory = metrics::collect(&host).await?.memory_available;
+        let mib = |bytes: u64| bytes >> 20;
+        context.log(&format!("{} MiB of memory are free", mib(memory))).await?;
+        if memory < app.assistants.least_memory {
+            let least = mib(app.assistants.least_memory);
+            return Err(Error::conflict(format!(
+                "the server has {} MiB of memory free; an assistant needs {least}",
+                mib(memory)
+            )));
+        }
+
+        let version = match instance.openclaw_version.parse() {
+            Ok(version) => version,
+            Err(_) => install::wanted(app, &server),
+        };
+        let said = install::ensure(app, &server, &host, &version).await?;
+        context.log(&said.to_string()).await?;
+
+        let instance = place::give_home(app, &instance).await?;
+        let assistant = Assistant::of(app, instance).await?;
+        let mut assistant = assistant.ok_or_else(|| Error::internal("an instance without a home"))?;
+        unix_user::make(app, &mut assistant).await?;
+        let runs_as = assistant.place.owner.clone().unwrap_or_default();
+        context.log(&format!("home {} of {runs_as}", assistant.place.home)).await?;
+        let login = assistant.host.user().to_owned();
+        let seen = Seen { login, home_owner: Some(runs_as.clone()), unit_user: Some(runs_as.clone()) };
+        if isolation::record(app, &assistant.instance, &seen).await? == Isolation::Shared {
+            let message =
+                "the home is root's, the login user's or another instance's: the platform makes no instance there";
+            return Err(Error::conflict(message).with_operator(format_args!("{} of {runs_as}", assistant.place.home)));
+        }
+
+        let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
+        let edit = |document: &mut openclaw::Document| {
+            settings::merge(document, &wishes)?;
+            all.apply(document, &version).map(drop)
+        };
+        config::change(&context, &assistant, &version, &edit).await?;
+        instance::set_version(&app.db, &id, &version.to_string()).await?;
+
+        let written = unit::write(app, &assistant, &version).await?;
+        systemd::enable(&assistant.host, &assistant.place.unit).await?;
+        context.log(&format!("unit {} {}", assistant.place.unit, if written { "written" } else { "is there" })).await?;
+        service::restart(&context, &assistant).await?;
+        config::confirm(app, &assistant, &version, &edit).await?;
+        Ok(format!("runs OpenClaw {version} in {}", assistant.place.home))
+    }
+}

@@ -1,0 +1,332 @@
+//! How instances are: looked at over the whole fleet at once (`sweep`), layer by layer, and judged (`judge`).
+//!
+//! The layers: the unit over SSH; /healthz by the server's own loopback; a WebSocket handshake and one RPC; the key at
+//! the LLM gateway. Only where SSH does not get there, /healthz is asked by the instance's own address.
+
+pub mod judge;
+mod record;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::id::InstanceId;
+use base::{Error, Kind, Result};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
+use http_body_util::Full;
+use jiff::{SignedDuration, Timestamp};
+use openclaw::config::Bind;
+use openclaw::frame::{Request, Scope};
+use openclaw::sweep::{Answer, Limits, Server};
+use openclaw::unit::Active;
+use remote::assistant::{Road, send, straight};
+use remote::host::Host;
+use remote::llm::KeyState;
+pub use store::heartbeat::Beat;
+use store::instance::{self, Health, Instance};
+use store::{gateway_key, heartbeat};
+
+use crate::assistant::isolation;
+use crate::rpc::{self, Silence};
+use crate::sweep::{self, Looked, Member, Post, Since};
+use crate::{App, cell, tenant};
+use judge::Found;
+pub use record::{follow_up, write};
+
+/// A gateway takes up to 45 s to start, and has nothing to say until then.
+const STARTING: Duration = Duration::from_secs(90);
+/// The fallback's time.
+const FALLBACK: Duration = Duration::from_secs(5);
+/// Conversations with instances of one server, and questions about keys, at the same time.
+const TALKS: usize = 16;
+
+/// What the console shows of an instance's checks.
+const BEATS: usize = 60;
+
+/// What is looked at: no logs.
+pub(crate) fn limits() -> Limits {
+    Limits { log_bytes: 0, journal: Duration::from_secs(1), instance: Duration::from_secs(15) }
+}
+
+/// What a look at one instance came to.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub found: Found,
+    /// The layer that decided: `ssh`, `service`, `http`, `websocket`, `key`, or `none` where nothing was asked.
+    pub layer: &'static str,
+    pub detail: String,
+    pub latency_ms: Option<i64>,
+    /// When somebody started it, by our clock; none where systemd has started it again by itself since.
+    pub started_at: Option<Timestamp>,
+    /// Its server could not be talked to: that is the server's case, and a restart is not possible.
+    pub unreachable: bool,
+}
+
+impl Seen {
+    pub fn new(found: Found, layer: &'static str, detail: impl Into<String>) -> Seen {
+        Seen { found, layer, detail: detail.into(), latency_ms: None, started_at: None, unreachable: false }
+    }
+
+    /// Whether it works, whatever is to be said of its key.
+    pub fn works(&self) -> bool {
+        matches!(self.found, Found::Passed | Found::KeyUnknown | Found::KeyInvalid)
+    }
+}
+
+/// An instance after a look.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub id: String,
+    pub name: String,
+    pub server_id: String,
+    pub status: Health,
+    pub fails: i64,
+    pub layer: String,
+    pub detail: String,
+    pub latency_ms: Option<i64>,
+}
+
+/// The last checks of an instance, oldest first.
+pub async fn beats(app: &App, id: &InstanceId) -> Result<Vec<Beat>> {
+    instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    let mut beats = heartbeat::last(&app.db, id, BEATS).await?;
+    beats.reverse();
+    Ok(beats)
+}
+
+/// What a look at the fleet came to.
+pub struct Checked {
+    pub reports: Vec<Report>,
+    /// The servers of which nothing could be written down.
+    pub unwritten: Vec<String>,
+}
+
+/// Looks at the whole fleet now, and writes down how everything is. What fails of one server says nothing of the others.
+pub async fn check(app: &Arc<App>) -> Result<Checked> {
+    let posts = sweep::fleet(app).await?;
+    let look = |app: Arc<App>, post: Post| async move { (check_server(&app, &post).await, post.server.id) };
+    let (mut reports, mut unwritten, mut failure) = (vec![], vec![], None);
+    for (reported, server) in sweep::everywhere(app, posts, look).await {
+        match reported {
+            Ok(reported) => reports.extend(reported),
+            Err(error) => {
+                tracing::error!(%error, server, "how a server's instances are was not written down");
+                unwritten.push(server);
+                failure = Some(error);
+            }
+        }
+    }
+    // Nothing at all is no look.
+    if let (true, Some(error)) = (reports.is_empty(), failure) {
+        return Err(error);
+    }
+    reports.sort_by(|a, b| a.id.cmp(&b.id));
+    unwritten.sort();
+    Ok(Checked { reports, unwritten })
+}
+
+async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
+    if post.instances.is_empty() {
+        return Ok(vec![]);
+    }
+    let began = app.clock.now();
+    let looked = sweep::look(app, post, &limits(), Since::End).await;
+    let mut asks: Vec<BoxFuture<'_, Seen>> = vec![];
+    for (number, member) in post.instances.iter().enumerate() {
+        asks.push(match &looked {
+            Ok(looked) => Box::pin(look(app, looked, number, member)),
+            Err(error) => Box::pin(fall_back(app, post, member, error)),
+        });
+    }
+    let seen: Vec<Seen> = stream::iter(asks).buffered(TALKS).collect().await;
+    let reports = record::record(app, post, seen, began).await?;
+    if let Ok(looked) = &looked {
+        isolation::observe(app, &post.server.id, &post.all(), &looked.users(post)).await?;
+        cell::observe(app, post, looked).await?;
+    }
+    Ok(reports)
+}
+
+/// One instance, layer by layer.
+pub async fn look(app: &App, looked: &Looked, number: usize, member: &Member) -> Seen {
+    let seen = layers(app, looked, number, member).await;
+    let started_at = looked
+        .of(number)
+        .filter(|answer| answer.unit.restarts == 0)
+        .and_then(|answer| answer.running_for(&looked.sweep.server))
+        .and_then(|age| app.clock.now().checked_sub(SignedDuration::try_from(age).ok()?).ok());
+    Seen { started_at, ..seen }
+}
+
+async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> Seen {
+    if !member.is_there() {
+        return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
+    }
+    if member.busy {
+        return Seen::new(Found::Starting, "none", "a task is at work on it");
+    }
+    let Some(answer) = looked.of(number) else {
+        return Seen::new(Found::Unknown, "ssh", "the server said nothing about it");
+    };
+    if let Some(seen) = service(answer, &looked.sweep.server) {
+        return seen;
+    }
+    let began = Instant::now();
+    match talk(app, &looked.host, &member.instance).await {
+        Ok(()) => {}
+        Err(Silence::Foreign(error)) => return Seen::new(Found::Failed, "websocket", error.client),
+        Err(Silence::Wedged(error)) => {
+            return Seen::new(Found::Failed, "websocket", format!("alive, but wedged: {}", error.client));
+        }
+        Err(Silence::NoWay(error)) => {
+            return Seen::new(Found::Unknown, "ssh", format!("it could not be asked: {}", error.client));
+        }
+    }
+    let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
+    Seen { latency_ms, ..key(app, &member.instance).await }
+}
+
+/// The unit and its health page; `None` where both are well.
+fn service(answer: &Answer, server: &Server) -> Option<Seen> {
+    let unit = &answer.unit;
+    if !answer.complete && unit.sub.is_empty() {
+        return Some(Seen::new(Found::Unknown, "ssh", "the server's answer about it was cut off"));
+    }
+    if !unit.loaded {
+        return Some(Seen::new(Found::Inactive, "service", "the service is not set up on the server"));
+    }
+    let detail = || format!("the service is {} ({})", unit.sub, unit.result);
+    // One that systemd started again by itself has ended before: that is no start to wait for.
+    let young = unit.restarts == 0 && answer.running_for(server).is_some_and(|age| age < STARTING);
+    match unit.active {
+        Active::Active => {}
+        Active::Inactive | Active::Failed => return Some(Seen::new(Found::Inactive, "service", detail())),
+        Active::Activating if young => return Some(Seen::new(Found::Starting, "service", detail())),
+        Active::Activating | Active::Deactivating | Active::Unknown => {
+            return Some(Seen::new(Found::Failed, "service", detail()));
+        }
+    }
+    if answer.is_live() {
+        return None;
+    }
+    if young {
+        return Some(Seen::new(Found::Starting, "http", "it was started a moment ago"));
+    }
+    let detail = match &answer.healthz {
+        Some(http) => format!("/healthz answers {}", http.status),
+        None => "/healthz does not answer".to_owned(),
+    };
+    let again = match unit.restarts {
+        0 => String::new(),
+        times => format!("; systemd started it again {times} times"),
+    };
+    Some(Seen::new(Found::Failed, "http", detail + &again))
+}
+
+async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Result<(), Silence> {
+    let mut rpc = rpc::Rpc::open(app, host, instance, Scope::LOOK).await?;
+    rpc.require(Request::health).await
+}
+
+/// The last layer: does the instance's sub key open the gateway?
+async fn key(app: &App, instance: &Instance) -> Seen {
+    let key = match gateway_key::of_instance(&app.db, &instance.id()).await {
+        Ok(Some(key)) => key,
+        Ok(None) => return Seen::new(Found::Passed, "websocket", "it has no sub key yet"),
+        Err(error) => return Seen::new(Found::KeyUnknown, "key", error.to_string()),
+    };
+    if !key.enabled() {
+        return Seen::new(Found::Passed, "key", "its sub key is switched off");
+    }
+    let secret = match key.key(&app.sealer) {
+        Ok(secret) => secret,
+        Err(error) => return Seen::new(Found::KeyUnknown, "key", error.to_string()),
+    };
+    match app.llm.gateway.check_key(&secret).await {
+        KeyState::Valid => Seen::new(Found::Passed, "key", "everything answers"),
+        KeyState::Invalid => Seen::new(Found::KeyInvalid, "key", "the LLM gateway does not know its sub key"),
+        KeyState::Denied => Seen::new(Found::KeyInvalid, "key", "the LLM gateway denies its sub key"),
+        KeyState::Exhausted => Seen::new(Found::Passed, "key", "what its sub key may spend is spent"),
+        KeyState::Throttled => Seen::new(Found::KeyUnknown, "key", "the LLM gateway asks us to come again later"),
+        KeyState::Unreachable(why) => {
+            Seen::new(Found::KeyUnknown, "key", format!("the LLM gateway cannot be asked: {why}"))
+        }
+    }
+}
+
+/// Where SSH does not get there: /healthz by the instance's own address, if it has one that is not the server's loopback.
+async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Seen {
+    let away = format!("the server cannot be reached: {}", error.client);
+    if !member.is_there() {
+        return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
+    }
+    let local = post.server.host == crate::host::LOCAL;
+    let began = Instant::now();
+    let asked = tokio::time::timeout(FALLBACK, by_its_address(&member.instance, local)).await;
+    let detail = match asked {
+        Ok(Ok(None)) => away,
+        Ok(Ok(Some(200..300))) => {
+            let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
+            // Where its page answers, its key is asked about as ever.
+            let key = key(app, &member.instance).await;
+            let layer = if key.found == Found::Passed { "http" } else { key.layer };
+            let detail = format!("{away}; /healthz answers; {}", key.detail);
+            return Seen { latency_ms, unreachable: true, ..Seen::new(key.found, layer, detail) };
+        }
+        Ok(Ok(Some(status))) => format!("{away}; /healthz answers {status}"),
+        Ok(Err(_)) | Err(_) => format!("{away}; /healthz does not answer"),
+    };
+    // Neither way gets there, and the first is the server's.
+    Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", detail) }
+}
+
+/// The status of /healthz by the instance's own address; `None` where that is the server's loopback: ours is another.
+async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>> {
+    let road = match Bind::for_url(&instance.gateway_url) {
+        Bind::Lan => straight(&instance.gateway_url).await?,
+        Bind::Loopback if local => {
+            let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
+            let socket = Host::local().forward(port, &tenant::tenant(instance)?).await?;
+            Road::new(Box::new(socket), format!("127.0.0.1:{port}"))
+        }
+        Bind::Loopback => return Ok(None),
+    };
+    let request = http::Request::get("/healthz").body(Full::new(Bytes::new())).map_err(Error::internal)?;
+    Ok(Some(send(road, request).await?.status().as_u16()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openclaw::sweep::Http;
+    use openclaw::unit::State;
+
+    /// A unit whose process is this many seconds old.
+    fn answer(age: u64, restarts: u32, live: bool) -> (Answer, Server) {
+        let unit = State {
+            loaded: true,
+            active: Active::Active,
+            sub: "running".into(),
+            main_pid: Some(7),
+            restarts,
+            started_us: Some((1000 - age) * 1_000_000),
+            ..State::default()
+        };
+        let healthz = live.then(|| Http { status: 200, body: "{\"ok\":true}".into() });
+        let server = Server { uptime_s: Some(1000.0), ..Server::default() };
+        (Answer { complete: true, unit, healthz, ..Answer::default() }, server)
+    }
+
+    #[test]
+    fn a_start_is_waited_for_and_a_crash_loop_is_not() {
+        let found = |age, restarts, live| {
+            let (answer, server) = answer(age, restarts, live);
+            service(&answer, &server).map(|seen| seen.found)
+        };
+        assert_eq!(found(10, 0, false), Some(Found::Starting));
+        assert_eq!(found(10, 1, false), Some(Found::Failed), "systemd has started it again");
+        assert_eq!(found(100, 0, false), Some(Found::Failed));
+        assert_eq!(found(10, 4, true), None, "it answers");
+    }
+}

@@ -1,0 +1,159 @@
+//! The server of a record, as one talks to it: its address, the key that logs in, and by what it is known: a key or an authority that an
+//! administrator expects, or the key that it showed at the first contact.
+
+use base::id::ServerId;
+use base::{Error, Kind, Result};
+use queue::audit::{self, Action, AuditEvent, By};
+use remote::host::{Address, ExpectedKey, Host, HostKey, KeyProblem, LoginKey, Target};
+use store::seal::Sealer;
+use store::server::{self, Server};
+
+use crate::App;
+
+/// The host of the machine that the platform itself runs on.
+pub const LOCAL: &str = "local";
+
+/// Whether there is a key to log in with, where one is needed.
+pub fn has_login(server: &Server) -> bool {
+    server.host == LOCAL || server.ssh_key.is_some() || !server.ssh_key_path.is_empty()
+}
+
+/// Where the server is, and how one gets in.
+pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
+    if server.host == LOCAL {
+        return Ok(Target::Local);
+    }
+    let key = match server.key(sealer)? {
+        Some(key) => LoginKey::Text(key),
+        None if server.ssh_key_path.is_empty() => {
+            return Err(Error::conflict("the server has no SSH key: set ssh_key or ssh_key_path"));
+        }
+        None => LoginKey::File(server.ssh_key_path.clone().into()),
+    };
+    let expected = expected(server)?;
+    let host_key = match server.host_key.as_str() {
+        "" => None,
+        // A new certificate may be for a new key.
+        _ if expected.as_ref().is_some_and(ExpectedKey::is_authority) => None,
+        pinned => Some(pinned.parse::<HostKey>()?),
+    };
+    Ok(Target::Ssh(Address {
+        host: server.host.clone(),
+        port: u16::try_from(server.ssh_port).map_err(Error::internal)?,
+        user: server.ssh_user.clone(),
+        key,
+        expected,
+        host_key,
+    }))
+}
+
+/// What the server must show, as an administrator said.
+pub fn expected(server: &Server) -> Result<Option<ExpectedKey>> {
+    let unreadable =
+        |why: KeyProblem| Error::internal(format_args!("server {}: its expected host key {why}", server.id));
+    match server.expected_host_key.as_str() {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(unreadable),
+    }
+}
+
+/// By what a server is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// It is the machine itself.
+    Local,
+    /// By the key that it showed at the first contact, or will show then, which was compared with nothing.
+    FirstUse,
+    /// By a key that an administrator expects.
+    Compared,
+    /// By certificates of an authority.
+    Certified,
+}
+
+pub fn trust(server: &Server) -> Result<Trust> {
+    Ok(match expected(server)? {
+        _ if server.host == LOCAL => Trust::Local,
+        None => Trust::FirstUse,
+        Some(expected) if expected.is_authority() => Trust::Certified,
+        Some(_) => Trust::Compared,
+    })
+}
+
+/// The server, connected. The first contact pins its key; that it cannot be reached, or shows another key, is written down.
+pub async fn connect(app: &App, server: &Server) -> Result<Host> {
+    let host = app.hosts.host(&server.id, &target(&app.sealer, server)?);
+    match host.contact().await {
+        Ok(key) => {
+            remember(app, server, key.as_ref()).await?;
+            Ok(host)
+        }
+        Err(error) => {
+            if error.is_unreachable() {
+                note(app, &server.id, &error).await?;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// The same for who looks every few minutes: that a server is away is told by what is found about its instances.
+pub async fn reach(app: &App, server: &Server) -> Result<Host> {
+    let host = app.hosts.host(&server.id, &target(&app.sealer, server)?);
+    let key = host.contact().await?;
+    remember(app, server, key.as_ref()).await?;
+    Ok(host)
+}
+
+/// Writes down what a server showed: at the first contact, and where it is certified, whenever it shows another key.
+pub async fn remember(app: &App, server: &Server, key: Option<&HostKey>) -> Result<()> {
+    let Some(key) = key else { return Ok(()) };
+    let is_certified = trust(server)? == Trust::Certified;
+    if is_certified && server.host_key != key.to_string() {
+        let id = ServerId::named(&server.id);
+        if store::server::note_host_key(&app.db, &id, &key.to_string()).await? {
+            let by = name_of_authority(server)?;
+            let detail = format!("its key {} is certified by {by}", key.fingerprint());
+            audit::record_alone(app, &By::system(), AuditEvent::info(Action::ServerAction, &server.id, &detail))
+                .await?;
+        }
+    } else if !is_certified && server.host_key.is_empty() {
+        pin(app, server, key).await?;
+    }
+    Ok(())
+}
+
+fn name_of_authority(server: &Server) -> Result<String> {
+    Ok(expected(server)?.map(|expected| expected.fingerprint()).unwrap_or_default())
+}
+
+async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
+    let id = ServerId::named(&server.id);
+    if server::pin(&app.db, server, &key.to_string()).await? {
+        let how = match trust(server)? {
+            Trust::Compared => "is the expected one, and pinned",
+            _ => "was compared with nothing, and is pinned",
+        };
+        let detail = format!("first contact: its key {} {how}", key.fingerprint());
+        return audit::record_alone(app, &By::system(), AuditEvent::info(Action::ServerAction, &server.id, &detail))
+            .await;
+    }
+    // Somebody else was there at the same moment: what they saw counts.
+    let found = server::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
+    if found.host_key.is_empty() {
+        app.hosts.forget(&server.id);
+        return Err(Error::conflict("the server's address was changed at this moment: try again"));
+    }
+    let pinned = found.host_key.parse::<HostKey>()?;
+    if pinned == *key {
+        return Ok(());
+    }
+    app.hosts.forget(&server.id);
+    let error = remote::host::Error::HostKeyChanged { address: server.host.clone(), pinned, seen: key.clone() };
+    note(app, &server.id, &error).await?;
+    Err(error.into())
+}
+
+async fn note(app: &App, server: &str, error: &remote::host::Error) -> Result<()> {
+    let detail = error.to_string();
+    audit::record_alone(app, &By::system(), AuditEvent::error(Action::ServerAction, server, &detail)).await
+}

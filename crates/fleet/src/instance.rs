@@ -1,0 +1,368 @@
+//! Assistant instances, as administrators manage them.
+
+use base::id::{InstanceId, NewInstanceId, ServerId, TaskId, UserId};
+use base::secret::random_token;
+use base::{Error, GatewayPort, Kind, Listing, Page, Result, Secret, Sort};
+use llm::key;
+use people::binding::{Traces, bind, release};
+use people::holder;
+use people::task::enqueue_write_config;
+use queue::audit::{self, Action, AuditEvent, By, Changes};
+use queue::permission::Permission;
+use queue::task;
+use store::binding::{self, Hands, Origin};
+use store::instance::{self, token_place};
+pub use store::instance::{Health, Instance, InstanceFilter, Isolation, Listed};
+use store::notice::{Notice, Topic};
+use store::user::Status;
+use store::{Tx, pool, server};
+
+use crate::App;
+use crate::task::{NOT_MAIN, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance};
+
+pub struct New {
+    pub id: NewInstanceId,
+    pub name: String,
+    pub server_id: ServerId,
+    pub gateway_port: Option<GatewayPort>,
+    pub gateway_url: Option<String>,
+    pub gateway_token: Option<Secret>,
+    pub model: String,
+    pub config_json: String,
+    pub notes: String,
+    pub is_main: bool,
+    pub home: String,
+    pub unit: String,
+    /// The container that it runs in; empty for a service.
+    pub container_id: String,
+    pub provision: bool,
+}
+
+impl New {
+    /// Whether it says where the instance lives, and so as whom it runs: a super administrator's to say.
+    fn names_a_place(&self) -> bool {
+        self.is_main || !self.home.is_empty() || !self.unit.is_empty() || !self.container_id.is_empty()
+    }
+
+    /// What is known of it before anybody has looked.
+    fn isolation(&self) -> Isolation {
+        if self.is_main {
+            Isolation::Shared
+        } else if !self.container_id.is_empty() {
+            Isolation::Adopted
+        } else if self.home.is_empty() {
+            Isolation::None
+        } else {
+            Isolation::Unknown
+        }
+    }
+}
+
+/// What a PATCH changes; `None` leaves a field as it is.
+#[derive(Default)]
+pub struct Patch {
+    pub name: Option<String>,
+    pub model: Option<String>,
+    pub gateway_port: Option<GatewayPort>,
+    pub gateway_url: Option<String>,
+    pub gateway_token: Option<Secret>,
+    pub config_json: Option<String>,
+    pub notes: Option<String>,
+    pub embed_enabled: Option<bool>,
+}
+
+pub async fn list(app: &App, filter: InstanceFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    Ok(instance::list(&app.db, filter, sort, page).await?)
+}
+
+pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
+    Ok(instance::show(&app.db, id).await?.ok_or(Kind::NotFound)?)
+}
+
+/// Somebody is about to be shown its whole token: that is on record before it is seen.
+pub async fn reveal(app: &App, by: &By, id: &InstanceId) -> Result<()> {
+    show(app, id).await?;
+    audit::record_alone(app, by, AuditEvent::info(Action::SecretReveal, id.as_str(), "the gateway token was shown"))
+        .await
+}
+
+/// The stored configuration with its secrets masked.
+pub fn masked_config(instance: &Instance) -> Result<String> {
+    let stored: serde_json::Value = serde_json::from_str(&instance.config_json).map_err(Error::internal)?;
+    Ok(openclaw::document::mask(&stored).to_string())
+}
+
+pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
+    let id = new.id.id();
+    if new.names_a_place() {
+        by.require(Permission::PlaceInstances)?;
+    }
+    if new.is_main && new.provision {
+        return Err(Error::field("provision", NOT_MAIN));
+    }
+    if id.as_str() == key::PLATFORM || store::gateway_key::named(&app.db, id.as_str()).await?.is_some() {
+        return Err(Error::conflict("a sub key of the LLM gateway has this name"));
+    }
+    // Its id is its token's name at the LLM gateway.
+    let limit = app.llm.gateway.kind().name_limit;
+    if id.as_str().len() > limit {
+        return Err(Error::field("id", format_args!("the LLM gateway takes token names of at most {limit} bytes")));
+    }
+    let isolation = new.isolation();
+    let token = match new.gateway_token {
+        Some(token) => token,
+        None => random_token()?,
+    };
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let server = server::lock(&mut tx, &new.server_id).await?;
+    let server = server.ok_or_else(|| Error::field("server_id", "there is no such server"))?;
+    let port = free_port(&mut tx, &new.server_id, None, new.gateway_port).await?;
+    let record = Instance {
+        gateway_token: app.sealer.seal(token_place(id.as_str()), &token)?,
+        id: id.as_str().to_owned(),
+        server_id: server.id,
+        assigned_user_id: None,
+        pooled: false,
+        name: new.name,
+        gateway_port: port.get(),
+        gateway_url: new.gateway_url.unwrap_or_else(|| loopback_url(port.get())),
+        model: new.model,
+        health_status: Health::Unknown,
+        health_fail_count: 0,
+        total_requests: 0,
+        total_tokens: 0,
+        last_health_at: None,
+        notes: new.notes,
+        config_json: new.config_json,
+        is_main: new.is_main,
+        isolation,
+        container_id: new.container_id,
+        runs_as: String::new(),
+        home: new.home,
+        unit: new.unit,
+        openclaw_version: String::new(),
+        config_hash: String::new(),
+        traces_of: None,
+        embed_enabled: true,
+        created_at: now,
+        updated_at: now,
+    };
+    instance::insert(&mut tx, &record).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("an instance with this id exists, or existed, already"),
+        other => other.into(),
+    })?;
+    if new.provision {
+        let payload = ProvisionInstance { instance_id: record.id.clone() };
+        task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    }
+    let detail = format!("on {}, port {}", server.name, record.gateway_port);
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceCreate, &record.id, &detail)).await?;
+    tx.notify(Notice::new(Topic::Instance, &record.id)).await?;
+    tx.commit().await?;
+    show(app, &id).await
+}
+
+pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result<Listed> {
+    if patch.config_json.is_some() {
+        by.require(Permission::SeeSecrets)?;
+    }
+    let mut tx = app.db.begin().await?;
+    // Ports are given out under the server's lock, which comes before the instance's.
+    if patch.gateway_port.is_some() {
+        let server = instance::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.server_id;
+        server::lock(&mut tx, &ServerId::named(server)).await?;
+    }
+    let old = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut new = old.clone();
+    if let Some(port) = patch.gateway_port {
+        let server = ServerId::named(&old.server_id);
+        new.gateway_port = free_port(&mut tx, &server, Some(id), Some(port)).await?.get();
+        if old.gateway_url == loopback_url(old.gateway_port) {
+            new.gateway_url = loopback_url(new.gateway_port);
+        }
+    }
+    new.name = patch.name.unwrap_or(new.name);
+    new.model = patch.model.unwrap_or(new.model);
+    new.gateway_url = patch.gateway_url.unwrap_or(new.gateway_url);
+    new.config_json = patch.config_json.unwrap_or(new.config_json);
+    new.notes = patch.notes.unwrap_or(new.notes);
+    new.embed_enabled = patch.embed_enabled.unwrap_or(new.embed_enabled);
+    if let Some(token) = &patch.gateway_token {
+        new.gateway_token = app.sealer.seal(token_place(id.as_str()), token)?;
+    }
+    new.updated_at = app.clock.now();
+    let changes = Changes::default()
+        .field("name", &old.name, &new.name)
+        .field("model", &old.model, &new.model)
+        .field("gateway_port", &old.gateway_port.to_string(), &new.gateway_port.to_string())
+        .field("gateway_url", &old.gateway_url, &new.gateway_url)
+        // A configuration may hold keys: that it changed is all the log says.
+        .hidden("config_json", old.config_json != new.config_json)
+        .hidden("gateway_token", patch.gateway_token.is_some())
+        .field("notes", &old.notes, &new.notes)
+        .field("embed_enabled", &old.embed_enabled.to_string(), &new.embed_enabled.to_string());
+    instance::update(&mut tx, &new).await?;
+    // From now on everybody asks at the new port, and the old one may be another's.
+    if new.gateway_port != old.gateway_port {
+        enqueue_write_config(app, &mut tx, &new, &by.operator).await?;
+    }
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, &new.id, &changes.text())).await?;
+    tx.notify(Notice::new(Topic::Instance, &new.id)).await?;
+    tx.commit().await?;
+    show(app, id).await
+}
+
+/// Keeps the wished configuration, and has it written where the instance is on its server already.
+pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String) -> Result<Option<TaskId>> {
+    by.require(Permission::SeeSecrets)?;
+    let mut tx = app.db.begin().await?;
+    let mut instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let changes = Changes::default().hidden("config_json", instance.config_json != config_json);
+    instance.config_json = config_json;
+    instance.updated_at = app.clock.now();
+    instance::update(&mut tx, &instance).await?;
+    let task = enqueue_write_config(app, &mut tx, &instance, &by.operator).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, &instance.id, &changes.text())).await?;
+    tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
+    tx.commit().await?;
+    Ok(task)
+}
+
+/// Has the instance restarted.
+pub async fn restart(app: &App, by: &By, id: &InstanceId) -> Result<TaskId> {
+    ask(app, by, id, RestartInstance { instance_id: id.as_str().to_owned() }, "restart").await
+}
+
+/// Has the instance run another OpenClaw: the one named, or the set one.
+pub async fn upgrade(app: &App, by: &By, id: &InstanceId, version: Option<String>) -> Result<TaskId> {
+    ask(app, by, id, UpgradeInstance { instance_id: id.as_str().to_owned(), version }, "upgrade").await
+}
+
+async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, what: &str) -> Result<TaskId> {
+    let mut tx = app.db.begin().await?;
+    instance::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let task = task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    let detail = format!("{what} asked for");
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
+    tx.commit().await?;
+    Ok(task)
+}
+
+/// Soft delete: binding and entry end, waiting tasks with them, and the host is told.
+pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let Hands { holder, entry, instance } = people::binding::lock(&mut tx, id).await?;
+    match entry {
+        Some(entry) if entry.status == pool::Status::Allocated => {
+            return Err(Error::conflict("an employee claimed this instance from the pool: reclaim it first"));
+        }
+        Some(entry) => people::pool::end(app, &mut tx, &entry).await?,
+        None => {}
+    }
+    if let Some(holder) = &holder {
+        release(app, &mut tx, holder, &instance, Traces::Keep, &by.operator).await?;
+    }
+    store::install::remove_all(&mut tx, id, now).await?;
+    store::task::cancel_all(&mut tx, id, "the instance was deleted", now).await?;
+    people::chat_binding::end_all(app, &mut tx, id, &by.operator).await?;
+    instance::delete(&mut tx, id, now).await?;
+    crate::repair::resolve_all(app, &mut tx, id).await?;
+    key::retire(app, &mut tx, id).await?;
+    let payload = RetireInstance { instance_id: id.as_str().to_owned() };
+    task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    audit::record(app, &mut tx, by, AuditEvent::warn(Action::InstanceDelete, id.as_str(), "instance deleted")).await?;
+    tx.notify(Notice::new(Topic::Instance, id.as_str())).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Gives the instance to a user, or takes it from whoever has it. Repeating it is harmless. One that is not kept apart on its server is
+/// a super administrator's to give.
+pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    // Whoever gets it, or whoever loses it.
+    let (user, holder, instance) = match to {
+        Some(user) => {
+            let user = binding::lock_holder(&mut tx, user).await?.ok_or(Kind::NotFound)?;
+            (Some(user), None, instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?)
+        }
+        None => {
+            let hands = people::binding::lock(&mut tx, id).await?;
+            (None, hands.holder, hands.instance)
+        }
+    };
+    if instance.pooled {
+        return Err(Error::conflict("the instance is in a profession's pool: it can only be claimed"));
+    }
+    let detail = match (&user, &holder) {
+        (Some(user), _) if instance.assigned_user_id.as_ref() == Some(&user.id) => return Ok(()),
+        (None, None) => return Ok(()),
+        (Some(_), _) if instance.assigned_user_id.is_some() => {
+            return Err(Error::conflict("the instance is bound to somebody else"));
+        }
+        (Some(user), _) => {
+            if user.status != Status::Active {
+                return Err(Error::conflict("the account is revoked"));
+            }
+            let why = holder::refusal(instance.isolation, &instance.runs_as);
+            if !why.is_empty() && !by.may(Permission::AssignUnisolated) {
+                return Err(Error::new(Kind::NoAccess, format!("{why}; only a super administrator assigns it")));
+            }
+            bind(app, &mut tx, user, &instance, Origin::Assigned, None).await?;
+            match why.as_str() {
+                "" => format!("assigned to {}", user.email),
+                why => format!("assigned to {}, although {why}", user.email),
+            }
+        }
+        (None, Some(holder)) => {
+            release(app, &mut tx, holder, &instance, Traces::Keep, &by.operator).await?;
+            format!("taken from {}", holder.email)
+        }
+    };
+    // What it does by itself, and its bot, follow whether somebody has it.
+    enqueue_write_config(app, &mut tx, &instance, &by.operator).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
+    Ok(tx.commit().await?)
+}
+
+pub async fn history(app: &App, id: &InstanceId) -> Result<Vec<binding::Binding>> {
+    Ok(binding::history(&app.db, id).await?)
+}
+
+/// Its sub key at the LLM gateway, if it has one yet.
+pub async fn key(app: &App, id: &InstanceId) -> Result<Option<key::GatewayKey>> {
+    Ok(store::gateway_key::of_instance(&app.db, id).await?)
+}
+
+pub async fn pool_entry(app: &App, id: &InstanceId) -> Result<Option<pool::Entry>> {
+    Ok(pool::of_instance(&app.db, id).await?)
+}
+
+/// The address of a gateway that only its own machine can reach.
+fn loopback_url(port: i64) -> String {
+    format!("ws://127.0.0.1:{port}")
+}
+
+/// The requested port when it is free, any free one when none is requested. The caller holds the server's row.
+async fn free_port(
+    tx: &mut Tx,
+    server: &ServerId,
+    but: Option<&InstanceId>,
+    requested: Option<GatewayPort>,
+) -> Result<GatewayPort> {
+    let taken = instance::ports(tx, server, but).await?;
+    let next = GatewayPort::next(&taken);
+    match requested {
+        Some(port) if port.fits(&taken) => Ok(port),
+        Some(port) => {
+            let next = next.map_or_else(|| "none is free".into(), |p| format!("the next free port is {}", p.get()));
+            Err(Error::conflict(format!(
+                "gateway_port {} is less than {} away from another instance of this server; {next}",
+                port.get(),
+                GatewayPort::SPACING
+            )))
+        }
+        None => next.ok_or_else(|| Error::conflict("no port is free on this server")),
+    }
+}

@@ -1,0 +1,23 @@
+//! health_check: one look at the whole fleet.
+
+use std::sync::Arc;
+
+use base::Result;
+use store::instance::Health;
+
+use crate::{App, health};
+
+pub async fn run(app: Arc<App>) -> Result<String> {
+    let health::Checked { reports, unwritten } = health::check(&app).await?;
+    let of = |status: Health| reports.iter().filter(|r| r.status == status).count();
+    let mut summary = format!("{} instances: {} healthy", reports.len(), of(Health::Healthy));
+    for status in [Health::Unhealthy, Health::KeyInvalid, Health::RateLimited, Health::Unknown] {
+        if of(status) > 0 {
+            summary += &format!(", {} {}", of(status), status.as_str());
+        }
+    }
+    if !unwritten.is_empty() {
+        summary += &format!("; not written down: server {}", unwritten.join(", "));
+    }
+    Ok(summary)
+}

@@ -1,0 +1,35 @@
+//! key_balance_alert: tells when what is left to the gateway's account, or to a sub key with a quota, is below a threshold in dollars.
+//! It waits until somebody switches it on.
+
+use std::sync::Arc;
+
+use base::{Page, Result, Sort};
+use queue::alert::{self, Rule};
+use store::gateway_key;
+
+use crate::App;
+
+const PER_USD: f64 = 500_000.0;
+
+pub async fn run(app: Arc<App>) -> Result<String> {
+    let Some(least) = alert::threshold(&app, Rule::KeyBalanceLow).await? else { return Ok("the rule is off".into()) };
+    let mut low = vec![];
+    let balance = app.llm.gateway.balance().await?;
+    let mut look = vec![("gateway".to_owned(), balance.remain)];
+    let sort = Sort { column: "created_at", descending: false };
+    for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
+        // The key of an instance that is gone spends nothing any more.
+        if key.status == gateway_key::Status::Active {
+            look.push((format!("key:{}", key.name), key.quota.map(|quota| quota - key.used())));
+        }
+    }
+    let looked_at = look.iter().map(|(subject, _)| subject.clone()).collect();
+    for (subject, remain) in look {
+        let left = remain.map(|remain| remain as f64 / PER_USD);
+        let trouble = left.filter(|left| *left < least).map(|left| format!("{subject} has ${left:.2} left"));
+        alert::set_state(&app, Rule::KeyBalanceLow, &subject, trouble.as_deref()).await?;
+        low.extend(trouble);
+    }
+    alert::resolve_others(&app, Rule::KeyBalanceLow, &looked_at).await?;
+    Ok(if low.is_empty() { "every balance is above the threshold".into() } else { low.join("; ") })
+}

@@ -1,0 +1,34 @@
+//! llm_self_heal: sub keys that a foreign gateway refuses are brought in line again. When more than half of all fail, somebody is told,
+//! once; and once when that is over.
+
+use std::sync::Arc;
+
+use base::Result;
+use queue::alert::{self, Rule};
+
+use crate::{App, key_check, repair};
+
+/// The alert's subject, beside the gateway itself.
+const SUBJECT: &str = "keys";
+
+pub async fn run(app: Arc<App>) -> Result<String> {
+    let checked = key_check::ask_all(&app).await?;
+    let open = repair::open_alerts(&app).await?;
+    let failing = checked.iter().filter(|one| one.fails()).count();
+    for one in &checked {
+        key_check::note(&app, one).await?;
+        if one.is_refused() {
+            key_check::heal(&app, &one.key).await?;
+        } else if let Some(instance) = one.key.instance_id.as_ref().filter(|_| !one.fails()) {
+            repair::over(&app, &open, instance, repair::SELF_HEAL).await?;
+        }
+    }
+    let most = failing * 2 > checked.len();
+    let summary = format!("{failing} of {} sub keys fail", checked.len());
+    let changed = alert::set_state(&app, Rule::GatewayDown, SUBJECT, most.then_some(summary.as_str())).await?;
+    Ok(match (most, changed) {
+        (true, true) => format!("{summary}; alert raised"),
+        (false, true) => format!("{summary}; alert resolved"),
+        _ => summary,
+    })
+}

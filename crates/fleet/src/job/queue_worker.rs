@@ -1,0 +1,32 @@
+//! queueWorker: workers of every process take tasks up by themselves (`task::worker`). This run records how the queue
+//! is doing, and fails when tasks wait although they are due: then no worker is there.
+
+use std::sync::Arc;
+
+use base::{Error, Result};
+use jiff::SignedDuration;
+use queue::task::TaskType;
+use store::task::{self, Status};
+
+use crate::App;
+
+/// A task that is due for longer than this is not being looked after.
+const LATE: SignedDuration = SignedDuration::from_mins(5);
+
+pub async fn run(app: Arc<App>, types: &[TaskType<App>]) -> Result<String> {
+    let counts = task::counts(&app.db).await?;
+    let of = |status: Status| counts.iter().find(|c| c.status == status).map_or(0, |c| c.n);
+    let summary = format!(
+        "{} pending, {} processing, {} failed, {} dead",
+        of(Status::Pending),
+        of(Status::Processing),
+        of(Status::Failed),
+        of(Status::Dead)
+    );
+    let handled: Vec<&str> = types.iter().map(|t| t.name).collect();
+    let late = task::late(&app.db, &handled, app.clock.now() - LATE).await?;
+    if late > 0 && of(Status::Processing) == 0 {
+        return Err(Error::internal(format_args!("{late} tasks are due for minutes and nobody works: {summary}")));
+    }
+    Ok(summary)
+}

@@ -1,0 +1,84 @@
+//! sync_llm_spend: what was spent today and this month is always the sum over the log since local midnight and the first, so that nothing
+//! need be set back. Here the log is taken in, and budgets are held against it: a key's quota, and a user's day.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use base::id::UserId;
+use base::{Page, Result, Sort};
+use llm::usage;
+use queue::alert::{self, Rule};
+use queue::audit::{self, Action, AuditEvent, By};
+use store::gateway_key;
+use store::user::{self, Status};
+
+use crate::App;
+
+pub async fn run(app: Arc<App>) -> Result<String> {
+    app.feed.pull().await;
+    let now = app.clock.now();
+    let today = app.zone.date(now);
+    let days = store::usage::daily(&app.db, today.first_of_month(), None).await?;
+    let (mut of_today, mut of_month) = (0, 0);
+    for day in &days {
+        of_month += day.sums.quota;
+        if day.date == today.to_string() {
+            of_today += day.sums.quota;
+        }
+    }
+    let near = match alert::threshold(&app, Rule::BudgetNearLimit).await? {
+        Some(percent) => budgets(&app, percent).await?,
+        None => 0,
+    };
+    let dollars = |quota: i64| quota as f64 / 500_000.0;
+    Ok(format!(
+        "today ${:.6}, this month ${:.6}; {near} budgets near their limit",
+        dollars(of_today),
+        dollars(of_month)
+    ))
+}
+
+async fn budgets(app: &App, percent: f64) -> Result<usize> {
+    let mut near = 0;
+    let mut looked_at = HashSet::new();
+    let sort = Sort { column: "created_at", descending: false };
+    for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
+        // The key of an instance that is gone spends nothing any more.
+        let Some(quota) = key.quota.filter(|quota| *quota > 0 && key.status == gateway_key::Status::Active) else {
+            continue;
+        };
+        let subject = format!("key:{}", key.name);
+        near += usize::from(budget(app, &subject, key.used(), quota, percent).await?);
+        looked_at.insert(subject);
+    }
+    let filter = user::UserFilter { status: Some(Status::Active), ..user::UserFilter::default() };
+    let midnight = app.zone.midnight(app.clock.now());
+    for one in user::list(&app.db, filter, Sort { column: "created_at", descending: false }, Page::ALL).await?.list {
+        if one.quota_daily > 0 {
+            let used = usage::spent(app, &UserId::named(&one.id), midnight).await?;
+            let subject = format!("user:{}", one.email);
+            near += usize::from(budget(app, &subject, used, one.quota_daily, percent).await?);
+            looked_at.insert(subject);
+        }
+    }
+    // A budget that was taken away is near no limit.
+    alert::resolve_others(app, Rule::BudgetNearLimit, &looked_at).await?;
+    Ok(near)
+}
+
+/// Raises or ends the alert of one budget; a new one is a warning in the audit log.
+async fn budget(app: &App, subject: &str, used: i64, limit: i64, percent: f64) -> Result<bool> {
+    let share = used as f64 * 100.0 / limit as f64;
+    let is_near = share >= percent;
+    let mut tx = app.db.begin().await?;
+    if is_near {
+        let message = format!("{subject} has used {used} of {limit} ({share:.0} %)");
+        if alert::raise(app, &mut tx, Rule::BudgetNearLimit, subject, &message).await? {
+            audit::record(app, &mut tx, &By::system(), AuditEvent::warn(Action::KeySync, subject, &message)).await?;
+        }
+    } else {
+        alert::resolve(app, &mut tx, Rule::BudgetNearLimit, subject).await?;
+    }
+    tx.commit().await?;
+    Ok(is_near)
+}

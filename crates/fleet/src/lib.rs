@@ -1,0 +1,87 @@
+//! Servers and what runs on them: assistants, their health, their repair, the guardian, the ways to talk to them. It also runs what the
+//! crates below ask for (`handler`) and lists every task type and every job there is (`registry`).
+
+pub mod assistant;
+pub mod bot;
+pub mod cell;
+pub mod chat;
+pub mod container;
+pub mod device;
+pub mod embed;
+pub mod guardian;
+pub mod handler;
+pub mod health;
+pub mod host;
+pub mod install;
+pub mod instance;
+mod job;
+pub mod key_check;
+pub mod listener;
+pub mod marketplace;
+pub mod profession;
+pub mod recovery;
+pub mod registry;
+pub mod relay;
+pub mod repair;
+pub mod rpc;
+pub mod server;
+pub mod sweep;
+pub mod task;
+pub mod tenant;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use remote::host::Hosts;
+
+use bot::Bots;
+use embed::Embed;
+use relay::Sockets;
+
+/// What the functions of this crate are handed.
+pub struct App {
+    pub people: Arc<people::App>,
+    /// The servers that this process talks to.
+    pub hosts: Hosts,
+    pub assistants: assistant::Defaults,
+    /// What the servers can do of a cell, as last tried.
+    pub cells: assistant::cell::Abilities,
+    /// The sockets that this process carries.
+    pub sockets: Sockets,
+    /// The instances' own pages, in a window of ours.
+    pub embed: Embed,
+    pub bots: Bots,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl App {
+    /// With no server, no window and a bot platform that does not answer.
+    pub fn for_tests(people: people::App) -> base::Result<App> {
+        Ok(App {
+            people: Arc::new(people),
+            hosts: Hosts::new(),
+            assistants: assistant::Defaults::default(),
+            cells: assistant::cell::Abilities::default(),
+            sockets: Sockets::default(),
+            embed: Embed::disabled(),
+            bots: Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9")?, webhooks: None },
+        })
+    }
+}
+
+impl Deref for App {
+    type Target = people::App;
+
+    fn deref(&self) -> &people::App {
+        &self.people
+    }
+}
+
+impl<T> AsRef<T> for App
+where
+    people::App: AsRef<T>,
+{
+    fn as_ref(&self) -> &T {
+        (*self.people).as_ref()
+    }
+}

@@ -1,0 +1,143 @@
+//! auto_recovery: an instance that is unhealthy and failed three times in a row is restarted, and looked at again ten seconds
+//! after it answers. Three times an hour at most. One that fails again within half an hour of its restart is told at once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::id::InstanceId;
+use base::{Error, Result};
+use jiff::SignedDuration;
+use queue::alert::{self, Rule};
+use store::instance::{self, Health};
+use store::instance_health;
+use store::repair::{self, Repair};
+
+use crate::assistant::debt::{self, Owed};
+use crate::assistant::{config, health as pages, service};
+use crate::health::judge::{Found, MOST_FAILURES};
+use crate::repair::{AUTO_RECOVERY, Begun, begin, open, subject};
+use crate::sweep::{self, Member, Post, Since};
+use crate::task::Context;
+use crate::{App, health};
+
+/// After a restart it is watched for so long.
+const WATCH: SignedDuration = SignedDuration::from_mins(30);
+/// How long an answer is waited for after a restart.
+const ANSWER: Duration = Duration::from_secs(90);
+
+/// Begins what is to be restarted; answers the instances, and those that are left to people.
+pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
+    repair::abandon(&app.db, app.clock.now()).await?;
+    let (mut begun, mut left) = (vec![], vec![]);
+    for post in sweep::fleet(app).await? {
+        for member in post.instances {
+            let instance = &member.instance;
+            let due = instance.health_status == Health::Unhealthy && instance.health_fail_count >= MOST_FAILURES;
+            if !due || member.busy || !member.is_there() {
+                continue;
+            }
+            match consider(app, &member).await {
+                Ok(true) => begun.push(member.instance.id),
+                Ok(false) => left.push(member.instance.id),
+                Err(error) => tracing::warn!(instance = member.instance.id, %error, "its recovery could not be begun"),
+            }
+        }
+    }
+    Ok((begun, left))
+}
+
+async fn consider(app: &App, member: &Member) -> Result<bool> {
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let Some(instance) = instance::lock(&mut tx, &member.instance.id()).await? else { return Ok(false) };
+    if instance.health_status != Health::Unhealthy || instance.health_fail_count < MOST_FAILURES {
+        return Ok(false);
+    }
+    let known = instance_health::find(&mut tx, &instance.id()).await?;
+    let detail = known.as_ref().map_or(String::new(), |known| known.detail.clone());
+    // A server that is away cannot be asked to restart anything; out of memory is for people.
+    if known.as_ref().is_some_and(|known| known.memory_out_at.is_some() || known.layer == "ssh") {
+        return Ok(false);
+    }
+    let before = format!("{} failures in a row: {detail}", instance.health_fail_count);
+    if let Some(at) = known.and_then(|known| known.restarted_at).filter(|at| now.duration_since(*at) < WATCH) {
+        let minutes = now.duration_since(at).as_mins();
+        let message = format!("{} failed again {minutes} minutes after it was restarted: {detail}", instance.name);
+        alert::raise(app, &mut tx, Rule::InstancesUnhealthy, &subject(&instance.id, AUTO_RECOVERY), &message).await?;
+    }
+    let begun =
+        begin(app, &mut tx, &instance.id, AUTO_RECOVERY, &before, "restart the service, look again after 10 s").await?;
+    tx.commit().await?;
+    Ok(begun == Begun::Yes)
+}
+
+/// Looks; restarts the instance if it is still down, and looks again.
+pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, String)> {
+    let app = &*context.app;
+    let id = InstanceId::named(&of.instance_id);
+    let (assistant, version) = open(app, &id).await?;
+    let seen = look(app, &assistant).await?;
+    if seen.works() {
+        let report = write(app, &id, &seen).await?;
+        return Ok(("nothing".into(), format!("it was over before anything was done: {}", report.detail)));
+    }
+    if seen.found == Found::Unknown {
+        return Err(Error::conflict(format!("nothing was done: {}", seen.detail)));
+    }
+    // A worker before this one may have restarted it, or somebody else did a moment ago: then there is only the second look.
+    let known = instance_health::find(&app.db, &id).await?;
+    let was_restarted = known.and_then(|known| known.restarted_at).is_some_and(|at| at >= of.created_at);
+    let restarted = if was_restarted && debt::of(app, &assistant).await?.owed.is_start() {
+        // It went away in the middle of that.
+        service::take_over(context, &assistant, false).await.map(drop)
+    } else if was_restarted || seen.found == Found::Starting {
+        Ok(())
+    } else {
+        service::state(&assistant).await?;
+        if let Some(found) = config::read(&assistant).await? {
+            config::require_valid(&assistant, &version, &found.document).await?;
+        }
+        // Before it counts as restarted: whoever comes next has to know that it may be down.
+        debt::owe(app, &assistant, Owed::Restart).await?;
+        instance_health::set_restarted(&app.db, &of.instance_id, app.clock.now()).await?;
+        service::restart(context, &assistant).await
+    };
+    // The ten seconds begin when it answers, or when it has had its time.
+    let began = Instant::now();
+    while began.elapsed() < ANSWER.min(app.assistants.start_limit) {
+        if pages::stage(&assistant).await? != pages::Stage::Silent {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    tokio::time::sleep(app.assistants.settle).await;
+    let seen = look(app, &assistant).await?;
+    // Here a start that is not over yet has failed.
+    let found = if seen.found == Found::Starting { Found::Failed } else { seen.found.clone() };
+    let seen = health::Seen { found, ..seen };
+    let report = write(app, &id, &seen).await?;
+    match (seen.works(), restarted) {
+        (true, _) => Ok(("restarted the service".into(), format!("{}: {}", report.status.as_str(), report.detail))),
+        (false, Ok(())) => Err(Error::conflict(format!("looked at again: {}", report.detail))),
+        (false, Err(error)) => Err(error),
+    }
+}
+
+async fn write(app: &App, id: &InstanceId, seen: &health::Seen) -> Result<health::Report> {
+    let mut tx = app.db.begin().await?;
+    let instance = instance::lock(&mut tx, id).await?.ok_or(base::Kind::NotFound)?;
+    let report = health::write(app, &mut tx, &instance, seen, app.clock.now()).await?;
+    health::follow_up(app, &mut tx, &report).await?;
+    tx.commit().await?;
+    Ok(report)
+}
+
+/// The same look as every five minutes, at one instance.
+async fn look(app: &App, assistant: &crate::assistant::Assistant) -> Result<health::Seen> {
+    let instance = instance::find(&app.db, &assistant.id()).await?.ok_or(base::Kind::NotFound)?;
+    let known = instance_health::find(&app.db, &assistant.id()).await?;
+    let post =
+        Post { server: assistant.server.clone(), instances: vec![Member { instance, known, cell: None, busy: false }] };
+    let looked = sweep::look(app, &post, &health::limits(), Since::End).await?;
+    Ok(health::look(app, &looked, 0, &post.instances[0]).await)
+}

@@ -1,0 +1,88 @@
+//! Every task type and every job there is. To add one: its file in `handler` or `job`, and a line here.
+
+use std::time::Duration;
+
+use base::When;
+use llm::key::ApplyKey;
+use llm::task::{SyncKeyToInstance, SyncModelsToInstance};
+use people::task::{BootstrapProfessionInstance, CleanInstance, ClearWebhook, InitInstance, WriteConfig};
+use queue::alert::DeliverAlert;
+use queue::task::TaskType;
+
+use crate::App;
+use crate::guardian::{self, DIMENSIONS};
+use crate::job::{
+    auto_recovery, health_check, key_balance_alert, key_validity_check, llm_self_heal, log_scan, queue_worker,
+    retention, server_metrics, spend_comparison, sync_llm_spend, token_usage_sync,
+};
+use crate::task::{
+    ApplyMarketplaceItem, ConfineInstance, PrepareServer, ProvisionInstance, RepairInstance, RestartInstance,
+    RetireInstance, UpgradeInstance,
+};
+
+pub type Job = queue::job::Job<App>;
+
+pub static TYPES: &[TaskType<App>] = &[
+    TaskType::run_by::<InitInstance>(),
+    TaskType::run_by::<BootstrapProfessionInstance>(),
+    TaskType::run_by::<ApplyMarketplaceItem>(),
+    TaskType::run_by::<SyncModelsToInstance>().also_named("sync_models"),
+    TaskType::run_by::<SyncKeyToInstance>(),
+    TaskType::run_by::<ProvisionInstance>(),
+    TaskType::run_by::<RetireInstance>(),
+    TaskType::run_by::<CleanInstance>(),
+    TaskType::run_by::<PrepareServer>(),
+    TaskType::run_by::<RestartInstance>(),
+    TaskType::run_by::<WriteConfig>(),
+    TaskType::run_by::<UpgradeInstance>(),
+    TaskType::run_by::<ConfineInstance>(),
+    TaskType::run_by::<ApplyKey>(),
+    TaskType::run_by::<DeliverAlert>(),
+    TaskType::run_by::<RepairInstance>(),
+    TaskType::run_by::<ClearWebhook>(),
+];
+
+/// A dimension of the guardian, as a job.
+macro_rules! guard {
+    ($number:literal) => {
+        Job::new(DIMENSIONS[$number].name, DIMENSIONS[$number].label, DIMENSIONS[$number].when, |app| {
+            Box::pin(guardian::run(app, &DIMENSIONS[$number]))
+        })
+    };
+}
+
+/// Those of the spec, and the guardian's dimensions.
+pub static JOBS: &[Job] = &[
+    Job {
+        limit: Duration::from_secs(60),
+        ..Job::new("queueWorker", "Task queue", When::Seconds(5), |app| Box::pin(queue_worker::run(app, TYPES)))
+    },
+    Job::new("health_check", "Health check", When::minutes(5), |app| Box::pin(health_check::run(app))),
+    Job::new("auto_recovery", "Auto recovery", When::minutes(10), |app| Box::pin(auto_recovery::run(app))),
+    Job::new("log_scan", "Log scan", When::minutes(5), |app| Box::pin(log_scan::run(app))),
+    Job::new("server_metrics", "Server metrics", When::minutes(5), |app| Box::pin(server_metrics::run(app))),
+    Job::new("token_usage_sync", "Token usage", When::minutes(15), |app| Box::pin(token_usage_sync::run(app))),
+    Job::new("key_validity_check", "Key validity", When::minutes(30), |app| Box::pin(key_validity_check::run(app))),
+    Job {
+        paused: true,
+        ..Job::new("key_balance_alert", "Key balance", When::hourly(0), |app| Box::pin(key_balance_alert::run(app)))
+    },
+    Job::new("llm_self_heal", "LLM self-heal", When::minutes(5), |app| Box::pin(llm_self_heal::run(app))),
+    Job::new("sync_llm_spend", "LLM spend", When::minutes(10), |app| Box::pin(sync_llm_spend::run(app))),
+    Job::new("spend_comparison", "Spend comparison", When::Daily { hour: 3, minute: 20 }, |app| {
+        Box::pin(spend_comparison::run(app))
+    }),
+    Job::new("audit_cleanup", "Audit cleanup", When::Daily { hour: 0, minute: 10 }, |app| {
+        Box::pin(retention::run(app))
+    }),
+    guard!(0),
+    guard!(1),
+    guard!(2),
+    guard!(3),
+    guard!(4),
+    guard!(5),
+    guard!(6),
+    guard!(7),
+    guard!(8),
+    guard!(9),
+];

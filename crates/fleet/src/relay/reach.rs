@@ -1,0 +1,102 @@
+//! The way to an instance: over its server's connection, or straight to its gateway_url where there is no such way. Either is handed out
+//! only after its server was asked who answers there, as far as that server can be asked.
+
+use std::time::Duration;
+
+use base::id::ServerId;
+use base::{Error, Kind, Result};
+use openclaw::config::webhook_port;
+use remote::assistant::{Road, Way, straight};
+use remote::host::{self, Accepted, Host};
+use store::instance::Instance;
+use store::server::{self, Server};
+use url::Url;
+
+use crate::assistant::settings;
+use crate::{App, listener, tenant};
+
+/// What of an instance is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    Gateway,
+    /// Where it takes the bot platform's messages. Never reached but over the server's connection.
+    Webhook,
+}
+
+pub async fn reach(app: &App, instance: &Instance, port: Port) -> Result<Road> {
+    let number = match port {
+        Port::Gateway => instance.gateway_port,
+        Port::Webhook => webhook_port(settings::port(instance)?),
+    };
+    let number = u16::try_from(number).map_err(Error::internal)?;
+    let server = server::find(&app.db, &ServerId::named(&instance.server_id)).await?.ok_or(Kind::NotFound)?;
+    match over_server(app, &server, instance, port, number).await {
+        Ok(way) => Ok(Road::new(way, format!("127.0.0.1:{number}"))),
+        Err(error) if port == Port::Gateway && tenant::is_direct(instance) && is_no_way(&server, &error) => {
+            tracing::debug!(%error, instance = instance.id, "not over its server: straight to its gateway_url");
+            let road = straight(&instance.gateway_url).await?;
+            require_no_foreigner(app, &server, instance).await?;
+            Ok(road)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether what answers at the instance's own address is the instance cannot be proved: it may be on any machine. But a neighbour on its
+/// server who has the instance's port at another address than loopback must not get the connection this way.
+async fn require_no_foreigner(app: &App, server: &Server, instance: &Instance) -> Result<()> {
+    let port = Url::parse(&instance.gateway_url).ok().and_then(|url| url.port_or_known_default());
+    let Some(port) = port.filter(|port| i64::from(*port) == instance.gateway_port) else { return Ok(()) };
+    let Ok(host) = connect(app, server).await else { return Ok(()) };
+    match host.prove(port, &tenant::tenant(instance)?, Accepted::Anywhere).await {
+        Ok(()) => Ok(()),
+        // Nobody on the server has the port: the address is another machine's.
+        Err(host::Error::PortClosed { .. }) => Ok(()),
+        // A server that is away cannot be asked. One that is there and does not say may be kept from it by the neighbour.
+        Err(error) if error.is_unreachable() => Ok(()),
+        Err(error) => {
+            listener::note(app, instance, &error).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Whether there is no way over the server at all. One that shows another key than it should is refused, and not gone around.
+fn is_no_way(server: &Server, error: &Error) -> bool {
+    !crate::host::has_login(server) || matches!(error.kind, Kind::Unavailable | Kind::TimedOut)
+}
+
+async fn connect(app: &App, server: &Server) -> Result<Host> {
+    let target = crate::host::target(&app.sealer, server)?;
+    match target {
+        // The first contact pins the server's key.
+        host::Target::Ssh(_) if server.host_key.is_empty() => crate::host::connect(app, server).await,
+        // Browsers come back again and again: that a server is away is written down by those who look after servers.
+        _ => Ok(app.hosts.host(&server.id, &target)),
+    }
+}
+
+async fn over_server(app: &App, server: &Server, instance: &Instance, port: Port, number: u16) -> Result<Box<dyn Way>> {
+    let host = connect(app, server).await?;
+    let tenant = tenant::tenant(instance)?;
+    let forwarded = match port {
+        Port::Gateway => host.forward_for_long(number, &tenant).await,
+        Port::Webhook => host.forward(number, &tenant).await,
+    };
+    match forwarded {
+        Ok(socket) => {
+            listener::proved(app, instance).await?;
+            Ok(Box::new(socket))
+        }
+        Err(error @ host::Error::Foreign { .. }) => {
+            listener::note(app, instance, &error).await;
+            Err(error.into())
+        }
+        Err(host::Error::PortClosed { .. }) => Err(Error::new(Kind::Unavailable, "the instance does not answer")),
+        Err(error @ host::Error::Busy) => {
+            let full = Error::new(Kind::TooManyRequests, "the instance's server has too many connections");
+            Err(full.with_operator(error).retry_after(Duration::from_secs(5)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}

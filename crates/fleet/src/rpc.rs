@@ -1,0 +1,151 @@
+//! A conversation with an instance's gateway over its server's connection: a bound port and a green page are no proof
+//! that it works, a handshake and an answer are. The token is shown to nobody but the instance's own gateway.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use base::{Error, Kind};
+use futures_util::{SinkExt as _, StreamExt as _};
+use openclaw::frame::{MAX_BEFORE_HELLO, Request, Said, Scope, accepted, connect, payload};
+use remote::assistant::{Message, Road, Socket, SocketError, Utf8Bytes, is_out_of_memory, upgrade};
+use remote::host::{Error as HostError, Forwarded, Host};
+use serde::de::DeserializeOwned;
+use store::instance::Instance;
+use tokio::time::timeout;
+
+use crate::{App, listener, tenant};
+
+const LIMIT: Duration = Duration::from_secs(5);
+/// Until there is a socket, and the server has said whose it is.
+const WAY: Duration = Duration::from_secs(10);
+
+/// The longest answer that is read: a list of all sessions has some hundred kilobytes.
+const LONGEST: usize = 4 << 20;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Silence {
+    /// Nobody got as far as the gateway: that says nothing of it.
+    NoWay(Error),
+    /// The gateway is not there, or does not answer as it must.
+    Wedged(Error),
+    /// Something else holds its port, and was told nothing.
+    Foreign(Error),
+}
+
+impl From<Error> for Silence {
+    fn from(error: Error) -> Silence {
+        Silence::Wedged(error)
+    }
+}
+
+impl From<Silence> for Error {
+    fn from(silence: Silence) -> Error {
+        match silence {
+            Silence::NoWay(error) | Silence::Wedged(error) | Silence::Foreign(error) => error,
+        }
+    }
+}
+
+type Heard<T> = std::result::Result<T, Silence>;
+
+pub struct Rpc {
+    socket: Socket,
+    next: u32,
+}
+
+impl Rpc {
+    /// Shakes hands, within five seconds from when the gateway was reached.
+    pub async fn open(app: &App, host: &Host, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
+        let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
+        let token = instance.token(&app.sealer).map_err(Error::from)?;
+        let road = Road::new(Box::new(way(app, host, instance, port).await?), format!("127.0.0.1:{port}"));
+        let opened = async {
+            let road = road.at_first(MAX_BEFORE_HELLO);
+            let mut rpc = Rpc { socket: upgrade(road, None, LONGEST).await.map_err(odd)?, next: 1 };
+            // The challenge comes first; what it asks for is for browsers.
+            rpc.heard(|said| matches!(said, Said::Event(event) if event == "connect.challenge")).await?;
+            rpc.socket.send(Message::text(connect("1", &token, scopes).expose())).await.map_err(odd)?;
+            accepted(&rpc.answer("1").await?)?;
+            Ok::<_, Silence>(rpc)
+        };
+        timeout(LIMIT, opened).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// One question and what its answer carries, within five seconds.
+    pub async fn call<T: DeserializeOwned>(&mut self, make: impl FnOnce(String) -> Request) -> Heard<T> {
+        Ok(payload(&self.ask(make).await?)?)
+    }
+
+    /// One question to which a yes is answer enough.
+    pub async fn require(&mut self, make: impl FnOnce(String) -> Request) -> Heard<()> {
+        Ok(accepted(&self.ask(make).await?)?)
+    }
+
+    async fn ask(&mut self, make: impl FnOnce(String) -> Request) -> Heard<Utf8Bytes> {
+        self.next += 1;
+        let id = self.next.to_string();
+        let text = make(id.clone()).to_text();
+        // Whatever else it says meanwhile is in it.
+        self.socket.get_ref().meter().allow(2 * LONGEST);
+        let asked = async {
+            self.socket.send(Message::text(text)).await.map_err(odd)?;
+            self.answer(&id).await
+        };
+        timeout(LIMIT, asked).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn answer(&mut self, id: &str) -> Heard<Utf8Bytes> {
+        self.heard(|said| matches!(said, Said::Response(of) if of == id)).await
+    }
+
+    /// The next text that is waited for.
+    async fn heard(&mut self, is_it: impl Fn(&Said<'_>) -> bool) -> Heard<Utf8Bytes> {
+        loop {
+            let other = match self.socket.next().await {
+                Some(Ok(Message::Text(text))) if is_it(&Said::parse(&text)?) => return Ok(text),
+                Some(Ok(Message::Close(_))) | None => {
+                    return Err(Error::new(Kind::Gateway, "the gateway closed the connection").into());
+                }
+                Some(Ok(other)) => other,
+                Some(Err(error)) => return Err(odd(error)),
+            };
+            self.socket.get_ref().meter().left_out(&other);
+        }
+    }
+}
+
+/// The way to the gateway's port, over its server's connection.
+async fn way(app: &App, host: &Host, instance: &Instance, port: u16) -> Heard<Forwarded> {
+    let tenant = tenant::tenant(instance)?;
+    match timeout(WAY, host.forward(port, &tenant)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error @ HostError::Foreign { .. })) => {
+            listener::note(app, instance, &error).await;
+            Err(Silence::Foreign(error.into()))
+        }
+        Ok(Err(error @ HostError::PortClosed { .. })) => Err(Silence::Wedged(error.into())),
+        Ok(Err(error)) => Err(Silence::NoWay(error.into())),
+        Err(_) => Err(Silence::NoWay(Error::new(Kind::TimedOut, "the server has no connection left for it"))),
+    }
+}
+
+fn odd(error: SocketError) -> Silence {
+    match error {
+        // That others send too much says nothing of this one.
+        error if is_out_of_memory(&error) => {
+            Silence::NoWay(Error::new(Kind::Unavailable, "too much is under way at present").with_operator(error))
+        }
+        // So ends a tunnel whose server's connection was lost; a gateway that goes away ends it properly.
+        SocketError::Io(lost) if lost.kind() == ErrorKind::ConnectionReset => {
+            Silence::NoWay(Error::new(Kind::Unavailable, "the connection to its server was lost").with_operator(lost))
+        }
+        other => Silence::Wedged(
+            Error::new(Kind::Gateway, "the gateway's WebSocket does not answer as it should").with_operator(other),
+        ),
+    }
+}
+
+fn late() -> Silence {
+    Silence::Wedged(Error::new(Kind::TimedOut, "the gateway is alive but does not answer within 5 s"))
+}

@@ -1,0 +1,187 @@
+//! One look at all instances of a server, in one round trip; and over the fleet, all servers at once. A server that is
+//! away costs the others nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Page, Result, Sort};
+use futures_util::{StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+use openclaw::sweep::{self, Limits, Mark, Sweep, Target};
+use remote::host::{Command, Host, home};
+use store::cell::{self, Cell};
+use store::instance::{self, Instance};
+use store::instance_health::{self, InstanceHealth};
+use store::server::{self, Server};
+use store::task;
+
+use crate::assistant::{isolation, settings};
+use crate::{App, host, tenant};
+
+/// Servers at the same time.
+const AT_ONCE: usize = 64;
+/// A server has this long for all its instances, eight at a time.
+const SERVER: Duration = Duration::from_secs(120);
+/// Counting what a home takes means to look at every file in it: not more often than this.
+const MEASURED: SignedDuration = SignedDuration::from_mins(30);
+
+/// The instances of a server that is looked after.
+pub struct Post {
+    pub server: Server,
+    pub instances: Vec<Member>,
+}
+
+/// An instance with what is known from before.
+#[derive(Clone)]
+pub struct Member {
+    pub instance: Instance,
+    pub known: Option<InstanceHealth>,
+    pub cell: Option<Cell>,
+    /// A task is at work on it, or about to be.
+    pub busy: bool,
+}
+
+impl Member {
+    /// Whether it was ever brought to its server.
+    pub fn is_there(&self) -> bool {
+        self.instance.is_on_server()
+    }
+
+    pub fn mark(&self) -> Mark {
+        self.known.as_ref().map_or_else(Mark::default, |known| Mark {
+            inode: known.log_inode as u64,
+            offset: u64::try_from(known.log_offset).unwrap_or(0),
+        })
+    }
+}
+
+/// Every active server with its instances.
+pub async fn fleet(app: &App) -> Result<Vec<Post>> {
+    let sort = Sort { column: "id", descending: false };
+    let servers = server::list(&app.db, None, Some("active"), sort, Page::ALL).await?.list;
+    let mut known: HashMap<String, InstanceHealth> =
+        instance_health::all(&app.db).await?.into_iter().map(|h| (h.instance_id.clone(), h)).collect();
+    let mut cells: HashMap<String, Cell> =
+        cell::all_live(&app.db).await?.into_iter().map(|cell| (cell.instance_id.clone(), cell)).collect();
+    let busy: HashSet<String> = task::busy_instances(&app.db).await?.into_iter().collect();
+    let mut by_server: HashMap<String, Vec<Member>> = HashMap::new();
+    for instance in instance::all_live(&app.db).await? {
+        let member = Member {
+            known: known.remove(&instance.id),
+            cell: cells.remove(&instance.id),
+            busy: busy.contains(&instance.id),
+            instance,
+        };
+        by_server.entry(member.instance.server_id.clone()).or_default().push(member);
+    }
+    let post = |server: Server| Post { instances: by_server.remove(&server.id).unwrap_or_default(), server };
+    Ok(servers.into_iter().map(post).collect())
+}
+
+/// Does something for every server, all at once.
+pub async fn everywhere<T: Send, F, R>(app: &Arc<App>, posts: Vec<Post>, each: F) -> Vec<T>
+where
+    F: Fn(Arc<App>, Post) -> R + Copy + Send,
+    R: Future<Output = T> + Send,
+{
+    stream::iter(posts).map(|post| each(app.clone(), post)).buffer_unordered(AT_ONCE).collect().await
+}
+
+/// Where the reading of the instances' logs begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Where the last scan ended.
+    Scan,
+    /// As far before its end as the limits allow: for who does not care what a scan has read.
+    End,
+}
+
+/// What a server said of its instances, in their order; `None` where one was not asked about, or said nothing.
+pub struct Looked {
+    pub host: Host,
+    pub sweep: Sweep,
+    /// For each instance of the post, its number in the sweep.
+    places: Vec<Option<usize>>,
+}
+
+impl Post {
+    /// Its instances, as the records have them.
+    pub fn all(&self) -> Vec<Instance> {
+        self.instances.iter().map(|member| member.instance.clone()).collect()
+    }
+}
+
+impl Looked {
+    /// As whom the instances run that no task is at work on, by their number.
+    pub fn users(&self, post: &Post) -> Vec<(usize, isolation::Seen)> {
+        let idle = post.instances.iter().enumerate().filter(|(_, member)| !member.busy);
+        let seen = |answer: &sweep::Answer| isolation::Seen {
+            login: self.host.user().to_owned(),
+            home_owner: answer.home_owner.clone(),
+            unit_user: answer.unit.user.clone(),
+        };
+        idle.filter_map(|(number, _)| {
+            self.of(number).filter(|answer| answer.complete).map(|answer| (number, seen(answer)))
+        })
+        .collect()
+    }
+
+    pub fn of(&self, number: usize) -> Option<&sweep::Answer> {
+        let place = (*self.places.get(number)?)?;
+        self.sweep.instances.get(place)?.as_ref()
+    }
+}
+
+/// Asks a server about all its instances.
+pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Result<Looked> {
+    let host = host::reach(app, &post.server).await?;
+    let (mut targets, mut places) = (vec![], vec![]);
+    let mut own_home: Option<String> = None;
+    for member in &post.instances {
+        if !member.is_there() {
+            places.push(None);
+            continue;
+        }
+        if member.instance.home.is_empty() && own_home.is_none() {
+            own_home = Some(host.home().await?);
+        }
+        match target(member, own_home.as_deref(), since, app.clock.now()) {
+            Ok(target) => {
+                places.push(Some(targets.len()));
+                targets.push(target);
+            }
+            // A record that no unit or path can be made of says nothing about its neighbours.
+            Err(error) => {
+                tracing::warn!(instance = member.instance.id, %error, "it cannot be looked at");
+                places.push(None);
+            }
+        }
+    }
+    let script = sweep::script(&targets, &[&post.server.base_dir], limits, home::SHELL)?;
+    let command = Command::new("sh").arg("-s").stdin(script).keep(limits.output_bytes(targets.len())).limit(SERVER);
+    let output = host.run(&command).await?;
+    Ok(Looked { sweep: sweep::parse(&output.stdout, &targets), host, places })
+}
+
+fn target(member: &Member, own_home: Option<&str>, since: Since, now: Timestamp) -> Result<Target> {
+    let instance = &member.instance;
+    let home = if instance.home.is_empty() { own_home.unwrap_or("/root") } else { &instance.home };
+    let home = home.trim_end_matches('/');
+    Ok(Target {
+        unit: tenant::unit(instance)?,
+        port: settings::port(instance)?,
+        home: home.to_owned(),
+        config_path: format!("{home}/.openclaw/openclaw.json"),
+        state_dir: format!("{home}/.openclaw"),
+        log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),
+        mark: match since {
+            Since::Scan => member.mark(),
+            Since::End => Mark::default(),
+        },
+        measure: member
+            .cell
+            .as_ref()
+            .is_none_or(|cell| cell.measured_at.is_none_or(|at| now.duration_since(at).abs() >= MEASURED)),
+    })
+}

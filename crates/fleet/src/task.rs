@@ -1,0 +1,149 @@
+//! What is asked of servers and instances: the payloads of this crate's tasks. `handler` has who runs them, and those of the crates
+//! below; `registry` lists all.
+
+use base::id::{InstallId, InstanceId, ServerId};
+use base::{Error, Result};
+use openclaw::Version;
+use openclaw::version::Support;
+use queue::permission::Permission;
+use queue::task::{Payload, Priority};
+use serde::{Deserialize, Serialize};
+use store::{Tx, install, server};
+
+use crate::App;
+
+/// Why the main instance is not made by the platform.
+pub const NOT_MAIN: &str = "the main instance would run as the login user: the platform does not make it";
+
+/// What a running task of this crate is handed.
+pub type Context = queue::task::Context<App>;
+
+queue::of_instance! {
+    /// Make the instance on its server: home, configuration, unit, key, start.
+    ProvisionInstance = "provision_instance" {} for ManageInstances at Fleet;
+    /// Take the instance off its server.
+    RetireInstance = "retire_instance" {} for ManageInstances at Fleet;
+    /// Stop the instance, free its port, start it.
+    RestartInstance = "restart_instance" {} for ManageInstances at People;
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApplyMarketplaceItem {
+    pub install_id: String,
+}
+
+impl Payload for ApplyMarketplaceItem {
+    const TYPE: &'static str = "apply_marketplace_item";
+    const PRIORITY: Priority = Priority::People;
+
+    async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(instance_of(tx, &InstallId::named(&self.install_id)).await?))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageMarketplace
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConfineInstance {
+    pub instance_id: String,
+    /// Out of its cell, where it is false; as it is, with the limits of now, where it is omitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confined: Option<bool>,
+}
+
+impl Payload for ConfineInstance {
+    const TYPE: &'static str = "confine_instance";
+    const PRIORITY: Priority = Priority::Fleet;
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        if self.confined == Some(false) { Permission::OpenCells } else { Permission::ManageInstances }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PrepareServer {
+    pub server_id: String,
+}
+
+impl Payload for PrepareServer {
+    const TYPE: &'static str = "prepare_server";
+    const PRIORITY: Priority = Priority::Fleet;
+
+    async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
+        let found = server::find(&mut *tx, &ServerId::named(&self.server_id)).await?;
+        found.ok_or_else(|| Error::field("payload.server_id", "there is no such server"))?;
+        Ok(None)
+    }
+
+    fn server(&self) -> Option<ServerId> {
+        Some(ServerId::named(&self.server_id))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageServers
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UpgradeInstance {
+    pub instance_id: String,
+    /// The set one when omitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+impl Payload for UpgradeInstance {
+    const TYPE: &'static str = "upgrade_instance";
+    const PRIORITY: Priority = Priority::Fleet;
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        if let Some(version) = &self.version {
+            parse_version(version)?;
+        }
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageInstances
+    }
+}
+
+pub(crate) fn parse_version(version: &str) -> Result<Version> {
+    let version: Version = version.parse().map_err(|why: String| Error::field("version", why))?;
+    if version.support() == Support::TooOld {
+        return Err(Error::field("version", format_args!("must be {} or later", Version::OLDEST)));
+    }
+    Ok(version)
+}
+
+/// A repair that was begun must be done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RepairInstance {
+    pub instance_id: String,
+    pub repair_id: i64,
+}
+
+impl Payload for RepairInstance {
+    const TYPE: &'static str = "repair_instance";
+    const PRIORITY: Priority = Priority::Fleet;
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManageInstances
+    }
+}
+
+/// The instance that an install is for.
+pub(crate) async fn instance_of(tx: &mut Tx, id: &InstallId) -> Result<InstanceId> {
+    let record = install::find(tx, id).await?;
+    Ok(record.ok_or_else(|| Error::field("payload.install_id", "there is no such install"))?.instance_id())
+}

@@ -1,0 +1,27 @@
+//! Whose process may answer on an instance's ports, by its record alone.
+
+use base::Result;
+use openclaw::config::Bind;
+use openclaw::unit::Name;
+use remote::host::Tenant;
+use remote::host::systemd::Unit;
+use store::instance::Instance;
+
+/// The name of the instance's unit.
+pub fn unit(instance: &Instance) -> Result<Name> {
+    if instance.unit.is_empty() { Name::of_instance(&instance.id()) } else { Name::parse(&instance.unit) }
+}
+
+/// Whose sockets may answer on the instance's ports.
+pub fn tenant(instance: &Instance) -> Result<Tenant> {
+    if !instance.container_id.is_empty() {
+        return Ok(Tenant::Container { id: instance.container_id.clone() });
+    }
+    let unit = Unit::parse(unit(instance)?.as_str())?;
+    Ok(Tenant::Service { home: instance.home.clone(), unit })
+}
+
+/// Whether the instance may be dialled at an address of its own, where no server can be asked who answers.
+pub fn is_direct(instance: &Instance) -> bool {
+    Bind::for_url(&instance.gateway_url) == Bind::Lan
+}

@@ -1,0 +1,348 @@
+//! What the input of a request may cost, before any provider has said so.
+//!
+//! Text is a token for every two bytes of the body. Images, documents and recordings are not text: providers bill them by
+//! picture, page and second, so their base64 is left out and these numbers stand in. Each is the most that the provider's
+//! own rule gives:
+//!
+//! | | tokens |
+//! |---|---|
+//! | image, Anthropic | 5,000 (28-pixel patches, at most 4,784) |
+//! | image, OpenAI | 11,000 (32-pixel patches, at most 10,000 and their factor; tiles: at most 1,445) |
+//! | image, `gpt-4o-mini` | 48,500 (2,833 and 5,667 for each of 8 tiles) |
+//! | image, Google | 2,500 (at most 2,240) |
+//! | page of a document | an image and 3,000 of text |
+//! | second of sound | 32 |
+//! | second of film | 300 |
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{self, GeneralPurpose, GeneralPurposeConfig};
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use store::model::ProviderKind;
+
+const PAGE_TEXT: i64 = 3_000;
+const SOUND_SECOND: i64 = 32;
+const FILM_SECOND: i64 = 300;
+/// Bytes of a second, where the file does not say: 16 kbit/s of speech, 128 kbit/s of film.
+const SOUND_RATE: u64 = 2_000;
+const FILM_RATE: u64 = 16_000;
+/// Bytes of a page of a document whose pages cannot be seen from outside.
+const PAGE_BYTES: usize = 32 * 1024;
+/// Pages of a document that is not part of the request but named in it.
+const UNSEEN_PAGES: i64 = 20;
+
+/// The estimate wherever no count is known: a token for every two bytes, begun ones included. English has about four bytes to
+/// a token, Chinese about three, single letters and digits between blanks two: it errs upwards.
+pub fn text_tokens(bytes: usize) -> i64 {
+    i64::try_from(bytes.div_ceil(2)).unwrap_or(i64::MAX)
+}
+
+/// What a request asks a model to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Input {
+    /// Bytes of the body without images, documents and recordings.
+    text: usize,
+    images: i64,
+    pages: i64,
+    sound_seconds: i64,
+    film_seconds: i64,
+}
+
+impl Input {
+    pub fn of(body: &[u8]) -> Input {
+        let mut input = Input { text: body.len(), ..Input::default() };
+        // Most bodies are text, and are not read a second time.
+        if MEDIA.iter().any(|word| memmem::find(body, word).is_some())
+            && let Ok(body) = serde_json::from_slice::<Body<'_>>(body)
+        {
+            let contents = body.messages.iter().filter_map(|message| message.content);
+            for content in contents.filter(|content| content.get().starts_with('[')) {
+                let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+                parts.iter().for_each(|part| input.take(part.get()));
+            }
+        }
+        input
+    }
+
+    /// The most that a model may bill for it.
+    pub fn tokens(&self, kind: ProviderKind, model: &str) -> i64 {
+        let image = image(kind, model);
+        let media = [
+            (self.images, image),
+            (self.pages, image + PAGE_TEXT),
+            (self.sound_seconds, SOUND_SECOND),
+            (self.film_seconds, FILM_SECOND),
+        ];
+        let media = media.into_iter().fold(0i64, |sum, (count, each)| sum.saturating_add(count.saturating_mul(each)));
+        text_tokens(self.text).saturating_add(media)
+    }
+
+    /// Takes a part of a message that is no text out of the text.
+    fn take(&mut self, part: &str) {
+        // What cannot be read stays text: that is more, or the provider refuses it.
+        let Ok(part) = serde_json::from_str::<Part<'_>>(part) else { return };
+        let (field, media) = match &*part.kind {
+            "image_url" | "input_image" => (part.image_url, Media::Image),
+            "video_url" => (part.video_url, Media::Film),
+            "input_audio" => (part.input_audio, Media::Sound),
+            "file" | "input_file" => (part.file, Media::Document),
+            _ => return,
+        };
+        let Some(field) = field else { return };
+        let Ok(data) = serde_json::from_str::<Data<'_>>(field.get()) else { return };
+        let text = match data {
+            Data::Text(text) | Data::Field(Field { text: Some(text) }) => text,
+            Data::Field(Field { text: None }) => Cow::Borrowed(""),
+        };
+        self.count(media, &text);
+    }
+
+    fn count(&mut self, media: Media, text: &str) {
+        let (kind, base64) = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+            Some((kind, base64)) => (kind, base64),
+            // An address, an id, or base64 without a word about its kind.
+            None if media != Media::Image && text.len() > 1_000 => ("", text),
+            None => return self.unseen(media),
+        };
+        self.text = self.text.saturating_sub(base64.len());
+        let media = match kind.split(['/', ';']).next().unwrap_or_default() {
+            "image" => Media::Image,
+            "audio" => Media::Sound,
+            "video" => Media::Film,
+            "text" => return self.text += base64.len() / 4 * 3,
+            _ => media,
+        };
+        match media {
+            Media::Image => self.images += 1,
+            Media::Document => self.pages += pages(base64),
+            Media::Sound => self.sound_seconds += seconds(base64.len(), sound_rate(base64)),
+            Media::Film => self.film_seconds += seconds(base64.len(), FILM_RATE),
+        }
+    }
+
+    /// Named in the request, and fetched by the provider.
+    fn unseen(&mut self, media: Media) {
+        match media {
+            Media::Image => self.images += 1,
+            Media::Document => self.pages += UNSEEN_PAGES,
+            Media::Sound => self.sound_seconds += 600,
+            Media::Film => self.film_seconds += 600,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Media {
+    Image,
+    Document,
+    Sound,
+    Film,
+}
+
+/// What a body with more than text has in it. An escaped letter may hide any of these words.
+const MEDIA: [&[u8]; 7] = [
+    b"\"image_url\"",
+    b"\"input_image\"",
+    b"\"video_url\"",
+    b"\"input_audio\"",
+    b"\"file\"",
+    b"\"input_file\"",
+    b"\\u00",
+];
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow, default)]
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    image_url: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    video_url: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    input_audio: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    file: Option<&'a RawValue>,
+}
+
+/// Where the data of a part stands.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    Text(#[serde(borrow)] Cow<'a, str>),
+    Field(#[serde(borrow)] Field<'a>),
+}
+
+#[derive(Deserialize)]
+struct Field<'a> {
+    #[serde(borrow, default, alias = "url", alias = "data", alias = "file_data", alias = "file_url")]
+    text: Option<Cow<'a, str>>,
+}
+
+fn image(kind: ProviderKind, model: &str) -> i64 {
+    match kind {
+        ProviderKind::Openai if model.starts_with("gpt-4o-mini") => 48_500,
+        ProviderKind::Openai => 11_000,
+        ProviderKind::Google => 2_500,
+        ProviderKind::Anthropic | ProviderKind::Echo => 5_000,
+    }
+}
+
+/// As lenient as providers are about the end.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// The pages of a document: those that a PDF shows, or as many as its size speaks for.
+fn pages(base64: &str) -> i64 {
+    let bytes = BASE64.decode(base64).unwrap_or_default();
+    let shown = memmem::find_iter(&bytes, b"/Type").filter(|at| {
+        let kind = bytes[at + 5..].trim_ascii_start();
+        kind.strip_prefix(b"/Page").is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
+    });
+    let by_size = (base64.len() / 4 * 3).div_ceil(PAGE_BYTES).max(1);
+    shown.count().max(by_size) as i64
+}
+
+fn seconds(base64: usize, rate: u64) -> i64 {
+    (base64 as u64 / 4 * 3).div_ceil(rate.max(1)) as i64
+}
+
+/// Bytes of a second of sound: a WAV file says so, of all else the lowest usual rate is taken.
+fn sound_rate(base64: &str) -> u64 {
+    let head = base64.get(..64).and_then(|head| general_purpose::STANDARD.decode(head).ok()).unwrap_or_default();
+    if !head.starts_with(b"RIFF") || head.get(8..16) != Some(b"WAVEfmt ") {
+        return SOUND_RATE;
+    }
+    // What the header says a second has is not believed: players go by channels, samples and their size.
+    let number = |at: usize, size: usize| {
+        head.get(at..at + size).map_or(0, |bytes| bytes.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte)))
+    };
+    let (channels, samples, bits) = (number(22, 2), number(24, 4), number(34, 2));
+    match channels.saturating_mul(samples).saturating_mul(bits) / 8 {
+        0 => SOUND_RATE,
+        // No recording for people has more: 192 kHz, 24 bits, two channels.
+        rate => rate.min(1_152_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(parts: serde_json::Value) -> (Input, usize) {
+        let body = json!({"model": "a", "messages": [{"role": "user", "content": parts}]}).to_string();
+        (Input::of(body.as_bytes()), body.len())
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        general_purpose::STANDARD.encode(bytes)
+    }
+
+    #[test]
+    fn text_is_two_bytes_a_token() {
+        assert_eq!([0, 4, 5].map(text_tokens), [0, 2, 3]);
+        let (input, length) = of(json!("hello"));
+        assert_eq!(input.tokens(ProviderKind::Openai, "gpt-4o"), (length as i64 + 1) / 2);
+        // The words alone make nothing an image, wherever they stand.
+        let text = json!([{"type": "text", "text": "an \"image_url\": data:image/png;base64,AAAA"}]);
+        let (input, length) = of(text);
+        assert_eq!(input, Input { text: length, ..Input::default() });
+        let parts =
+            json!([{"type": "text", "image_url": {"url": format!("data:image/png;base64,{}", "A".repeat(9_000))}}]);
+        let (input, length) = of(parts);
+        assert_eq!(input.text, length, "the provider reads it as text, or refuses it");
+    }
+
+    #[test]
+    fn an_image_is_a_number_of_its_provider_however_large_it_is() {
+        for data in [base64(&[7; 30]), base64(&[7; 3_000_000])] {
+            let (input, length) =
+                of(json!([{"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}}]));
+            assert_eq!(input, Input { text: length - data.len(), images: 1, ..Input::default() });
+        }
+        let url = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "high"}});
+        let (input, length) = of(json!([url, url]));
+        assert_eq!(input, Input { text: length, images: 2, ..Input::default() });
+        let text = (length as i64 + 1) / 2;
+        assert_eq!(input.tokens(ProviderKind::Anthropic, "claude-opus-4-6"), text + 2 * 5_000);
+        assert_eq!(input.tokens(ProviderKind::Openai, "gpt-4o"), text + 2 * 11_000);
+        assert_eq!(input.tokens(ProviderKind::Openai, "gpt-4o-mini"), text + 2 * 48_500);
+        assert_eq!(input.tokens(ProviderKind::Google, "gemini-2.5-pro"), text + 2 * 2_500);
+    }
+
+    #[test]
+    fn escaped_words_hide_no_image() {
+        let body = r#"{"model":"a","messages":[{"content":[{"type":"im\u0061ge_url","im\u0061ge_url":{"url":"https://a/b"}}]}]}"#;
+        assert_eq!(Input::of(body.as_bytes()).images, 1);
+    }
+
+    #[test]
+    fn a_document_is_its_pages() {
+        let file = |bytes: &[u8]| {
+            let data = format!("data:application/pdf;base64,{}", base64(bytes));
+            of(json!([{"type": "file", "file": {"filename": "a.pdf", "file_data": data}}])).0
+        };
+        let page = b"<< /Type /Page >> << /Type/Pages >>\n".as_slice();
+        assert_eq!(file(&page.repeat(12)).pages, 12);
+        assert_eq!(file(&[9; 100]).pages, 1);
+        assert_eq!(file(&[9; 100_000]).pages, 4, "by its size, where no page is to be seen");
+        assert!(file(&[9; 100_000]).text < 300, "not by its base64");
+        assert_eq!(of(json!([{"type": "file", "file": {"file_id": "file-1"}}])).0.pages, UNSEEN_PAGES);
+        // A text is text.
+        let data = format!("data:text/plain;base64,{}", base64(&[b'a'; 3_000]));
+        let (input, length) = of(json!([{"type": "file", "file": {"file_data": data}}]));
+        assert_eq!(
+            input,
+            Input { text: length - 1_000, ..Input::default() },
+            "3,000 bytes of text are 4,000 of base64"
+        );
+    }
+
+    #[test]
+    fn sound_is_seconds() {
+        let sound = |bytes: &[u8], format: &str| {
+            of(json!([{"type": "input_audio", "input_audio": {"data": base64(bytes), "format": format}}])).0
+        };
+        let mut wav = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+        wav.extend(24_000u32.to_le_bytes());
+        // A rate that would make ten seconds one.
+        wav.extend(480_000u32.to_le_bytes());
+        wav.extend([2, 0, 16, 0]);
+        wav.resize(480_000, 0);
+        assert_eq!(sound(&wav, "wav").sound_seconds, 10);
+        assert_eq!(sound(&[3; 60_000], "mp3").sound_seconds, 30);
+        assert!(sound(&[3; 60_000], "mp3").text < 300, "not by its base64");
+    }
+
+    #[test]
+    fn what_no_provider_would_take_is_text() {
+        for body in [
+            r#"{"messages":"image_url"}"#,
+            r#"{"messages":[{"content":[{"type":"image_url"}]}]}"#,
+            r#"{"messages":[{"content":[{"type":"image_url","type":"text","image_url":{"url":"data:,"}}]}]}"#,
+            r#"{"messages":[{"content":[7,"image_url",{"type":"image_url","image_url":7}]}]}"#,
+        ] {
+            assert_eq!(Input::of(body.as_bytes()), Input { text: body.len(), ..Input::default() }, "{body}");
+        }
+    }
+}

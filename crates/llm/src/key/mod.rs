@@ -1,0 +1,184 @@
+//! Sub keys of the LLM gateway: one per instance, made at first need, and some with a name of their own.
+//!
+//! Our record says what should be; with a foreign gateway a task makes it so. The embedded gateway reads the record itself.
+
+mod apply;
+mod embedded;
+mod need;
+mod turn;
+mod watch;
+
+use base::id::{InstanceId, KeyId, UserId};
+use base::secret::random_token;
+use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
+use queue::audit::{self, Action, AuditEvent, By};
+use queue::task::{self, Priority};
+use store::binding::Holder;
+pub use store::gateway_key::{GatewayKey, Status};
+use store::notice::{Notice, Topic};
+use store::{Tx, gateway_key, instance, usage, user};
+
+use crate::App;
+use crate::task::SyncKeyToInstance;
+pub use apply::{ApplyKey, agree, sync};
+pub use embedded::Embedded;
+pub use need::{of_instance, platform};
+pub use watch::{look, remind, watch_once, watch_quotas};
+
+/// The name of the platform's own key at the gateway, and what lists show in place of an instance for its calls.
+pub const PLATFORM: &str = "admin-token";
+pub const PLATFORM_MARK: &str = "admin token";
+
+/// A key with what was spent on it.
+pub struct Spent {
+    pub key: GatewayKey,
+    /// Quota units since local midnight, and since the first of the month.
+    pub today: i64,
+    pub month: i64,
+}
+
+/// A new key's value. Foreign gateways split keys at `-`, so ours has none.
+fn fresh_value() -> Result<Secret> {
+    let random = random_token()?.expose().replace(['-', '_'], "x");
+    Ok(Secret::new(format!("sk-{random}")))
+}
+
+pub async fn list(app: &App, text: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Spent>> {
+    let listed = gateway_key::list(&app.db, text, sort, page).await?;
+    let mut list = vec![];
+    for key in listed.list {
+        list.push(spent(app, key).await?);
+    }
+    Ok(Listing { list, total: listed.total })
+}
+
+pub async fn find(app: &App, id: &KeyId) -> Result<Spent> {
+    let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    spent(app, key).await
+}
+
+async fn spent(app: &App, key: GatewayKey) -> Result<Spent> {
+    let today = app.zone.date(app.clock.now());
+    let days = usage::daily(&app.db, today.first_of_month(), Some(&key.name)).await?;
+    let sum = |since: jiff::civil::Date| {
+        let since = since.to_string();
+        days.iter().filter(|day| day.date >= since).map(|day| day.sums.quota).sum()
+    };
+    Ok(Spent { today: sum(today), month: sum(today.first_of_month()), key })
+}
+
+/// What an administrator asks for.
+pub struct New {
+    pub instance_id: Option<InstanceId>,
+    pub name: Option<String>,
+    pub quota: Option<i64>,
+}
+
+/// Makes a key by hand: of an instance, or with a name of its own.
+pub async fn create(app: &App, by: &By, new: New) -> Result<Spent> {
+    let name = match (&new.instance_id, &new.name) {
+        (Some(id), None) => id.as_str().to_owned(),
+        (None, Some(name)) if name != PLATFORM && instance::like(&app.db, name, true).await?.is_empty() => name.clone(),
+        (None, Some(_)) => return Err(Error::field("name", "is an instance's or the platform's own")),
+        (Some(_), Some(_)) => return Err(Error::field("name", "an instance's key has the instance's id for a name")),
+        (None, None) => return Err(Error::field("instance_id", "is missing, and so is name")),
+    };
+    app.llm.gateway.kind().check_name(&name)?;
+    if let Some(id) = &new.instance_id {
+        instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    }
+    if gateway_key::named(&app.db, &name).await?.is_some() {
+        return Err(Error::conflict("there is a key of this name"));
+    }
+    let key = need::make(app, by, &name, new.instance_id.as_ref(), new.quota).await?;
+    spent(app, key).await
+}
+
+/// Deletes a key, at the gateway first.
+pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
+    let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    // Whoever changes it for another is waited for: the other one goes, too.
+    let _turn = turn::Turn::at_foreign(app, &key.name).await?;
+    let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
+    if !app.llm.embedded && !key.gateway_id.is_empty() {
+        app.llm.gateway.delete_key(&key.gateway_id).await?;
+    }
+    let mut tx = app.db.begin().await?;
+    gateway_key::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    gateway_key::delete(&mut tx, &key.id, app.clock.now()).await?;
+    let subject = format!("key:{}", key.name);
+    queue::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::KeyDelete, &key.name, "deleted")).await?;
+    tx.notify(Notice::new(Topic::Key, &key.id)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Lets the gateway follow our record: the embedded one is notified, a foreign one is changed by a task. Of security is what takes an
+/// access away from somebody; quotas and reminders must not stand in its way.
+async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, source: &str) -> Result<()> {
+    if !app.llm.embedded {
+        task::enqueue_at(app, tx, priority, &ApplyKey { key_id: key.id.clone() }, source).await?;
+    }
+    Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
+}
+
+/// Has the key of an instance written to it, where there is something to write to.
+async fn enqueue_sync_key(app: &App, tx: &mut Tx, instance: &str, source: &str) -> Result<()> {
+    let found = instance::find(&mut *tx, &InstanceId::named(instance)).await?;
+    if found.is_some_and(|instance| instance.is_on_server()) {
+        let payload = SyncKeyToInstance { instance_id: instance.to_owned() };
+        task::enqueue(app, tx, &payload, source, None).await?;
+    }
+    Ok(())
+}
+
+/// A user was revoked, or is active again: the keys of their instances go with them.
+pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -> Result<()> {
+    for key in gateway_key::mark_revoked(tx, user, revoked, app.clock.now()).await? {
+        follow(app, tx, &key, Priority::Security, "user status").await?;
+    }
+    Ok(())
+}
+
+/// Somebody has the key's instance from now on, or a key is made for whoever has it: its flags are theirs.
+async fn follow_holder(app: &App, tx: &mut Tx, key: &GatewayKey, holder: &Holder, source: &str) -> Result<()> {
+    let revoked = holder.status == user::Status::Revoked;
+    if gateway_key::set_holder_flags(tx, &key.id, revoked, app.clock.now()).await? {
+        follow(app, tx, key, Priority::Security, source).await?;
+    }
+    Ok(())
+}
+
+/// The same for the key of an instance that is given to somebody, where it has one.
+pub async fn bound(app: &App, tx: &mut Tx, instance: &InstanceId, holder: &Holder) -> Result<()> {
+    match gateway_key::lock_of_instance(tx, instance).await? {
+        Some(key) => follow_holder(app, tx, &key, holder, "instance bound").await,
+        None => Ok(()),
+    }
+}
+
+/// The instance goes to somebody else, or to nobody: whoever knew its key knows it no more.
+pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
+    let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
+    let now = app.clock.now();
+    // What held for whoever had it does not hold for the next.
+    (key.user_revoked, key.quota_spent, key.updated_at) = (false, false, now);
+    if app.llm.embedded {
+        let secret = fresh_value()?;
+        let sealed = app.sealer.seal(gateway_key::place(&key.id), &secret)?;
+        gateway_key::set_secret(tx, &key.id, &sealed, &app.sealer.hash(&secret), now).await?;
+        enqueue_sync_key(app, tx, instance.as_str(), source).await?;
+    } else {
+        (key.rotate, key.dirty) = (true, true);
+    }
+    gateway_key::update(tx, &key).await?;
+    follow(app, tx, &key, Priority::Security, source).await
+}
+
+/// The instance is gone for good: its key opens nothing any more, and nobody needs another.
+pub async fn retire(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
+    (key.status, key.rotate, key.dirty, key.updated_at) = (Status::Disabled, false, true, app.clock.now());
+    gateway_key::update(tx, &key).await?;
+    follow(app, tx, &key, Priority::Security, "instance deleted").await
+}

@@ -1,0 +1,114 @@
+//! Keys that are made at first need.
+
+use base::id::InstanceId;
+use base::{Error, Kind, Result};
+use queue::audit::{self, Action, AuditEvent, By};
+use store::binding;
+use store::gateway_key::{self, GatewayKey, Status};
+use store::notice::{Notice, Topic};
+
+use super::turn::Turn;
+use super::{PLATFORM, fresh_value};
+use crate::App;
+
+/// The key of an instance, made if there is none.
+pub async fn of_instance(app: &App, instance: &InstanceId) -> Result<GatewayKey> {
+    match gateway_key::of_instance(&app.db, instance).await? {
+        Some(key) => Ok(key),
+        None => make(app, &By::system(), instance.as_str(), Some(instance), None).await,
+    }
+}
+
+/// The platform's own key, made if there is none.
+pub async fn platform(app: &App) -> Result<GatewayKey> {
+    match gateway_key::named(&app.db, PLATFORM).await? {
+        Some(key) => Ok(key),
+        None => make(app, &By::system(), PLATFORM, None, None).await,
+    }
+}
+
+/// Makes a key at the gateway and keeps it. However many try at once, one key is left, and all get that one.
+pub(super) async fn make(
+    app: &App,
+    by: &By,
+    name: &str,
+    instance: Option<&InstanceId>,
+    quota: Option<i64>,
+) -> Result<GatewayKey> {
+    let now = app.clock.now();
+    let same = |key: &GatewayKey| key.instance_id.as_deref() == instance.map(InstanceId::as_str);
+    // Until the record is there: whoever comes next finds it.
+    let turn = Turn::at_foreign(app, name).await?;
+    let (gateway_id, value, used_quota) = match &turn {
+        None => (String::new(), fresh_value()?, 0),
+        Some(turn) => {
+            if let Some(made) = gateway_key::named(&app.db, name).await? {
+                return Some(made).filter(same).ok_or_else(another);
+            }
+            let before = gateway_key::ever_named(&app.db, name).await?.to_string();
+            let (made, value) = turn.make(app, name, &before, quota).await?;
+            (made.gateway_id, value, made.used_quota)
+        }
+    };
+    let id = base::id::KeyId::fresh();
+    let key = GatewayKey {
+        id: id.as_str().to_owned(),
+        instance_id: instance.map(|i| i.as_str().to_owned()),
+        name: name.to_owned(),
+        gateway_id,
+        secret: app.sealer.seal(gateway_key::place(id.as_str()), &value)?,
+        status: Status::Active,
+        user_revoked: false,
+        quota_spent: false,
+        quota,
+        used_quota,
+        logged_quota: 0,
+        carried_quota: 0,
+        quota_from: 0,
+        dirty: false,
+        rotate: false,
+        last_checked_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut tx = app.db.begin().await?;
+    // The user before the key: a revocation at this moment either sees the key, or is seen here.
+    let hands = match instance {
+        Some(instance) => binding::lock_hands(&mut tx, instance).await?,
+        None => None,
+    };
+    if instance.is_some() && hands.is_none() {
+        // The instance was deleted meanwhile: nobody would ever switch this key off.
+        drop(tx);
+        if turn.is_some() {
+            app.llm.gateway.delete_key(&key.gateway_id).await?;
+        }
+        return Err(Kind::NotFound.into());
+    }
+    match gateway_key::insert(&mut tx, &key, &app.sealer.hash(&value)).await {
+        Ok(()) => {}
+        Err(store::Error::Taken) => {
+            // Somebody else was quicker. (PostgreSQL needs the failed transaction out of the way.)
+            drop(tx);
+            let made = gateway_key::named(&app.db, name).await?;
+            return made.filter(same).ok_or_else(another);
+        }
+        Err(other) => return Err(other.into()),
+    }
+    gateway_key::set_logged(&mut tx, &key.id).await?;
+    if let Some(holder) = hands.and_then(|hands| hands.holder) {
+        super::follow_holder(app, &mut tx, &key, &holder, "user status").await?;
+    }
+    let detail = match quota {
+        Some(quota) => format!("made, quota {quota}"),
+        None => "made".to_owned(),
+    };
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::KeyCreate, name, &detail)).await?;
+    tx.notify(Notice::new(Topic::Key, &key.id)).await?;
+    tx.commit().await?;
+    Ok(gateway_key::find(&app.db, &id).await?.unwrap_or(key))
+}
+
+fn another() -> Error {
+    Error::conflict("the name is another key's")
+}

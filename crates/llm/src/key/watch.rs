@@ -1,0 +1,114 @@
+//! With a foreign gateway, an instance's own spending is stopped by its key: off when its user's day is spent, on
+//! again at midnight.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use base::Result;
+use base::id::{InstanceId, KeyId, UserId};
+use queue::task::{Payload as _, Priority};
+use store::gateway_key::{self, GatewayKey};
+use store::{Tx, binding};
+use tokio::sync::watch;
+
+use crate::App;
+use crate::usage::spent;
+
+/// How often it is looked at.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Watches for as long as it runs, while this process leads: one of all replicas is enough. The embedded gateway refuses by
+/// itself and needs no watching.
+pub async fn watch_quotas(app: &App, leads: watch::Receiver<bool>) {
+    if app.llm.embedded {
+        return std::future::pending().await;
+    }
+    loop {
+        tokio::time::sleep(EVERY).await;
+        watch_once(app, &leads).await;
+    }
+}
+
+/// One round of it; false where another process leads.
+pub async fn watch_once(app: &App, leads: &watch::Receiver<bool>) -> bool {
+    if !*leads.borrow() {
+        return false;
+    }
+    if let Err(error) = look(app).await {
+        tracing::warn!(%error, "quotas could not be compared");
+    }
+    if let Err(error) = remind(app).await {
+        tracing::warn!(%error, "keys could not be looked through");
+    }
+    true
+}
+
+/// A key that the gateway does not follow for so long gets another task: the last one may be dead.
+const OVERDUE: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+/// The next reminder after one that was given up: each of them is an alert.
+const AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+/// Reminders of one look. The next look makes the others.
+const REMINDERS: i64 = 200;
+
+/// Sees to it that every change reaches the gateway, however long that was away; answers how many tasks were made.
+pub async fn remind(app: &App) -> Result<usize> {
+    let payload = super::ApplyKey { key_id: "?".into() };
+    let payload = serde_json::to_string(&payload).map_err(base::Error::internal)?;
+    let around = payload.split_once('?').unwrap_or_default();
+    let now = app.clock.now();
+    let (fresh, recent) = (now - OVERDUE..=now + OVERDUE, now - AGAIN..=now + AGAIN);
+    let overdue = gateway_key::overdue(&app.db, super::ApplyKey::TYPE, around, fresh, recent, REMINDERS).await?;
+    for key in &overdue {
+        let mut tx = app.db.begin().await?;
+        super::follow(app, &mut tx, key, Priority::People, gateway_key::REMINDER).await?;
+        tx.commit().await?;
+    }
+    Ok(overdue.len())
+}
+
+/// Looks once at every key that belongs to somebody; answers how many were switched.
+pub async fn look(app: &App) -> Result<usize> {
+    if app.db.days_pending() {
+        // Today's rows may still stand under another zone's day.
+        return Ok(0);
+    }
+    app.feed.pull().await;
+    let midnight = app.zone.midnight(app.clock.now());
+    let mut spent_up: HashMap<String, bool> = HashMap::new();
+    let mut switched = 0;
+    for day in gateway_key::spent_days(&app.db, &app.zone.date(midnight).to_string(), midnight).await? {
+        let over = match spent_up.get(&day.user_id) {
+            Some(over) => *over,
+            None => {
+                let limit = day.quota_daily;
+                let mut over = limit > 0 && day.at_most >= limit;
+                if over && day.is_partial {
+                    over = spent(app, &UserId::named(&day.user_id), midnight).await? >= limit;
+                }
+                spent_up.insert(day.user_id.clone(), over);
+                over
+            }
+        };
+        if day.quota_spent == over {
+            continue;
+        }
+        let mut tx = app.db.begin().await?;
+        let Some(mut key) = gateway_key::lock(&mut tx, &KeyId::named(&day.key_id)).await? else { continue };
+        if key.quota_spent == over || !is_held_by(&mut tx, &key, &day.user_id).await? {
+            continue;
+        }
+        (key.quota_spent, key.dirty, key.updated_at) = (over, true, app.clock.now());
+        gateway_key::update(&mut tx, &key).await?;
+        super::follow(app, &mut tx, &key, Priority::People, "daily quota").await?;
+        tx.commit().await?;
+        switched += 1;
+    }
+    Ok(switched)
+}
+
+/// Whether this user still has the instance of a key. Whoever else got it meanwhile has a day of their own.
+async fn is_held_by(tx: &mut Tx, key: &GatewayKey, user: &str) -> Result<bool> {
+    let Some(instance) = &key.instance_id else { return Ok(false) };
+    let binding = binding::live(tx, &InstanceId::named(instance)).await?;
+    Ok(binding.is_some_and(|binding| binding.user_id == user))
+}

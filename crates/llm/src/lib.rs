@@ -1,0 +1,59 @@
+//! The LLM gateway's side of the product: its sub keys, the models, quotas, and what was used and what it cost. Nothing here knows a
+//! server or an assistant; what has to be written to one is a task (`task`) that somebody above runs.
+
+pub mod gateway;
+pub mod input;
+pub mod key;
+pub mod model;
+pub mod quota;
+pub mod request_log;
+pub mod task;
+pub mod usage;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use gateway::Llm;
+use quota::Quotas;
+use usage::Feed;
+
+/// What the functions of this crate are handed.
+pub struct App {
+    pub engine: Arc<queue::App>,
+    /// What this process holds of quotas.
+    pub quotas: Quotas,
+    /// The LLM gateway.
+    pub llm: Llm,
+    /// Brings the gateway's log into ours.
+    pub feed: Arc<dyn Feed>,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl App {
+    /// With our own gateway, which nobody serves.
+    pub fn for_tests(engine: queue::App) -> base::Result<App> {
+        let llm = Llm::embedded(engine.db.clone(), engine.clock.clone(), engine.sealer.clone(), "http://127.0.0.1:9")?;
+        let feed = Arc::new(usage::Local(engine.clock.clone()));
+        Ok(App { engine: Arc::new(engine), quotas: Quotas::new("tests"), llm, feed })
+    }
+}
+
+impl Deref for App {
+    type Target = queue::App;
+
+    fn deref(&self) -> &queue::App {
+        &self.engine
+    }
+}
+
+impl AsRef<queue::App> for App {
+    fn as_ref(&self) -> &queue::App {
+        self
+    }
+}
+
+impl AsRef<App> for App {
+    fn as_ref(&self) -> &App {
+        self
+    }
+}

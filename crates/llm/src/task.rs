@@ -1,0 +1,8 @@
+//! What instances are to be told of keys and models: tasks that whoever knows servers runs.
+
+queue::of_instance! {
+    /// Copy the model list into the instance's configuration.
+    SyncModelsToInstance = "sync_models_to_instance" {} for ManageInstances at Background, coalesces;
+    /// Write the instance's sub key into its configuration.
+    SyncKeyToInstance = "sync_key_to_instance" {} for ManageInstances at People, coalesces;
+}

@@ -1,0 +1,29 @@
+//! What was used and what it cost: sums of the LLM gateway's request log, and nothing else.
+//!
+//! The log says what was used by which instance; the bindings say whose instance it is. An instance's use is its
+//! user's since the end of the last binding to anybody else.
+
+mod feed;
+mod own;
+pub mod reader;
+mod retention;
+mod spent;
+mod stats;
+
+pub use store::usage::Sums;
+
+pub use feed::{AsOf, Feed, Local};
+pub use own::{Day, Own, Window, Windows};
+pub use retention::forget_old;
+pub use spent::spent;
+pub(crate) use spent::spent_in;
+pub use stats::{Grouping, Stat, TokenDay, days, department, stats};
+
+/// The longest time that can be asked for in days.
+pub const MAX_DAYS: i64 = 366;
+
+/// The first of the last so many local days, today included.
+pub fn first_day(app: &crate::App, days: i64) -> jiff::civil::Date {
+    let back = jiff::Span::new().days(days.clamp(1, MAX_DAYS) - 1);
+    app.zone.date(app.clock.now()).saturating_sub(back)
+}

@@ -1,0 +1,169 @@
+//! Chat-bot bindings of an instance. A bot's token belongs to one instance only, and an instance has one bot of a platform.
+
+use base::id::{ChatBindingId, InstanceId, UserId};
+use base::{Error, Kind, Result, Secret};
+use jiff::SignedDuration;
+use queue::audit::{self, Action, AuditEvent, By};
+use queue::task;
+pub use store::chat_binding::ChatBinding;
+use store::instance::{self, Instance};
+use store::{Tx, chat_binding};
+
+use crate::task::{ClearWebhook, enqueue_write_config};
+use crate::{App, holder};
+
+/// The platform when none is named.
+pub const DEFAULT_PLATFORM: &str = "telegram";
+
+/// A binding ends in the transaction in which the task is made; a clock may be asked twice in it.
+const TOGETHER: SignedDuration = SignedDuration::from_secs(60);
+
+/// The instance whose bots are to change, and who asks: an employee has a say while they hold it, and that may end at any moment.
+/// Administrators name no holder.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    pub instance: &'a InstanceId,
+    pub holder: Option<&'a UserId>,
+}
+
+impl Target<'_> {
+    pub async fn find(self, app: &App) -> Result<Instance> {
+        self.admit(instance::find(&app.db, self.instance).await?)
+    }
+
+    /// The instance, held: whoever has it now has it until the change is made.
+    async fn lock(self, tx: &mut Tx) -> Result<Instance> {
+        self.admit(instance::lock(tx, self.instance).await?)
+    }
+
+    fn admit(self, found: Option<Instance>) -> Result<Instance> {
+        match self.holder {
+            Some(user) => holder::held_by(user, found),
+            None => Ok(found.ok_or(Kind::NotFound)?),
+        }
+    }
+}
+
+pub struct New {
+    pub platform: String,
+    pub bot_token: Secret,
+    pub chat_id: String,
+    pub bot_username: String,
+}
+
+pub async fn list(app: &App, instance: &InstanceId) -> Result<Vec<ChatBinding>> {
+    instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
+    Ok(chat_binding::of_instance(&app.db, instance).await?)
+}
+
+/// Binds a bot as it is named, without asking the platform: the instance's gateway announces itself there.
+/// `by_webhook` says whether the platform calls us for it.
+pub async fn bind(app: &App, by: &By, target: Target<'_>, new: New, by_webhook: bool) -> Result<ChatBinding> {
+    let id = ChatBindingId::fresh();
+    let secret = match by_webhook && new.platform == DEFAULT_PLATFORM {
+        true => Some(base::secret::random_token()?),
+        false => None,
+    };
+    create(app, by, target, new, &id, secret, false).await
+}
+
+/// Writes the binding, and has the instance told. With `replace`, the instance's other bot of the platform ends; without,
+/// it is refused where there is one.
+pub async fn create(
+    app: &App,
+    by: &By,
+    target: Target<'_>,
+    new: New,
+    id: &ChatBindingId,
+    secret: Option<Secret>,
+    replace: bool,
+) -> Result<ChatBinding> {
+    let instance = target.instance;
+    let mut tx = app.db.begin().await?;
+    let found = target.lock(&mut tx).await?;
+    let hash = app.sealer.hash(&new.bot_token);
+    for old in chat_binding::live(&mut tx, instance).await?.into_iter().filter(|b| b.platform == new.platform) {
+        if !replace {
+            return Err(Error::conflict("the instance has a bot of this platform already: take it off first"));
+        }
+        // The same bot goes on under its new binding: nothing of it is to be cleared.
+        let same = app.sealer.hash(&old.token(&app.sealer)?) == hash;
+        end(app, &mut tx, &old, !same, &by.operator).await?;
+    }
+    let secret = secret.map(|s| app.sealer.seal(chat_binding::secret_place(id.as_str()), &s)).transpose()?;
+    let binding = ChatBinding {
+        bot_token: app.sealer.seal(chat_binding::token_place(id.as_str()), &new.bot_token)?,
+        id: id.as_str().to_owned(),
+        instance_id: instance.as_str().to_owned(),
+        platform: new.platform,
+        chat_id: new.chat_id,
+        bot_username: new.bot_username,
+        is_active: true,
+        webhook_secret: secret,
+        created_at: app.clock.now(),
+    };
+    chat_binding::insert(&mut tx, &binding, &hash).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("this bot token is bound to an instance already"),
+        other => other.into(),
+    })?;
+    enqueue_write_config(app, &mut tx, &found, &by.operator).await?;
+    let detail = format!("{} bot {} bound{}", binding.platform, binding.bot_username, on_behalf(by));
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
+    tx.commit().await?;
+    Ok(binding)
+}
+
+/// Takes a bot off: its webhook at the platform and its part of the instance's configuration are cleared by tasks.
+pub async fn delete(app: &App, by: &By, target: Target<'_>, id: &ChatBindingId) -> Result<()> {
+    let instance = target.instance;
+    let mut tx = app.db.begin().await?;
+    let found = target.lock(&mut tx).await?;
+    let binding = chat_binding::find(&mut tx, instance, id).await?.ok_or(Kind::NotFound)?;
+    // Before the webhook is cleared: a gateway that starts with the old configuration would set it again.
+    enqueue_write_config(app, &mut tx, &found, &by.operator).await?;
+    end(app, &mut tx, &binding, true, &by.operator).await?;
+    let detail = format!("{} bot {} unbound{}", binding.platform, binding.bot_username, on_behalf(by));
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Ends all bots of an instance: they are not the next user's. Its configuration is the caller's to see to.
+pub async fn end_all(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
+    for binding in chat_binding::live(tx, instance).await? {
+        end(app, tx, &binding, true, source).await?;
+    }
+    Ok(())
+}
+
+/// Nobody has the instance: its bots answer nobody until the same user has it again. Its configuration is the caller's to see to.
+pub async fn silence_all(tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    Ok(chat_binding::set_active(tx, instance, false).await?)
+}
+
+pub async fn wake_all(tx: &mut Tx, instance: &InstanceId) -> Result<()> {
+    Ok(chat_binding::set_active(tx, instance, true).await?)
+}
+
+async fn end(app: &App, tx: &mut Tx, binding: &ChatBinding, clear: bool, source: &str) -> Result<()> {
+    chat_binding::delete(tx, &ChatBindingId::named(&binding.id), app.clock.now()).await?;
+    if clear && binding.platform == DEFAULT_PLATFORM && binding.webhook_secret.is_some() {
+        task::enqueue(app, tx, &ClearWebhook { binding_id: binding.id.clone() }, source, None).await?;
+    }
+    Ok(())
+}
+
+/// Clears webhooks once more, after a task that took a bot out of the instance's configuration: a gateway that started between
+/// the first clearing and this has set them again. Looks at what ended together with the task's making.
+pub async fn clear_again(app: &App, made: &task::Task, instance: &str) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    for binding in chat_binding::ended_since(&mut tx, &InstanceId::named(instance), made.created_at - TOGETHER).await? {
+        let payload = ClearWebhook { binding_id: binding.id };
+        task::enqueue(app, &mut tx, &payload, &made.r#type, None).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+/// Employees act through the system: who it was stands in the detail.
+fn on_behalf(by: &By) -> String {
+    if by.on_behalf_of.is_empty() { String::new() } else { format!(" by {}", by.on_behalf_of) }
+}

@@ -1,0 +1,135 @@
+//! What employees do with instances: see them, claim an idle one, claim one of a profession, give one back.
+//!
+//! Rows are always held in the order user, pool entry, instance, so that no two claims wait for each other.
+
+use base::id::{InstanceId, ProfessionId, TaskId, UserId};
+use base::{Error, Kind, Listing, Page, Result};
+use queue::audit::{self, Action, AuditEvent, By};
+use queue::task;
+use store::binding::{self, Held, Holder, Origin};
+use store::instance::{self, Idle};
+use store::{Tx, pool, profession, user};
+
+use crate::App;
+use crate::binding::{Traces, bind, release};
+use crate::session::Employee;
+use crate::task::{BootstrapProfessionInstance, InitInstance};
+
+/// A user's instances, the first bound first.
+pub async fn held(app: &App, user: &UserId) -> Result<Vec<Held>> {
+    Ok(binding::held(&app.db, user).await?)
+}
+
+pub async fn count(app: &App, user: &UserId) -> Result<i64> {
+    Ok(binding::count_of(&app.db, user).await?)
+}
+
+pub async fn available(app: &App, page: Page) -> Result<Listing<Idle>> {
+    Ok(instance::idle(&app.db, page).await?)
+}
+
+/// What a claim answers: read before it is committed, so that nothing can fail afterwards.
+pub struct Claimed {
+    pub held: Held,
+    pub entry_id: Option<String>,
+    pub task_id: TaskId,
+}
+
+/// Claims the named instance, or the healthiest idle one. One instance per employee.
+pub async fn instance(app: &App, who: &Employee, wanted: Option<&InstanceId>) -> Result<Claimed> {
+    let mut tx = app.db.begin().await?;
+    let holder = lock_user(&mut tx, &who.id).await?;
+    if binding::count_of(&mut tx, &who.id).await? > 0 {
+        return Err(Kind::AlreadyHolds.into());
+    }
+    let found = match wanted {
+        Some(id) => {
+            let found = instance::lock(&mut tx, id).await?;
+            found.filter(|i| i.assigned_user_id.is_none() && !i.pooled && i.isolation.is_offered())
+        }
+        None => instance::lock_idle(&mut tx).await?,
+    };
+    let found = found.ok_or(Kind::NoIdleInstance)?;
+    bind(app, &mut tx, &holder, &found, Origin::Claimed, None).await?;
+    let payload = InitInstance { instance_id: found.id.clone(), user_id: who.id.as_str().to_owned() };
+    let task_id = task::enqueue(app, &mut tx, &payload, "claim", Some(&who.id)).await?;
+    audit_claim(app, &mut tx, &found.id, &format!("claimed by {}", who.email)).await?;
+    let held = held_one(app, &mut tx, &found.id()).await?;
+    tx.commit().await?;
+    Ok(Claimed { held, entry_id: None, task_id })
+}
+
+/// Claims an entry of a profession's pool. One entry per employee and profession.
+pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<Claimed> {
+    let mut tx = app.db.begin().await?;
+    let holder = lock_user(&mut tx, &who.id).await?;
+    let profession = profession::find(&mut tx, id).await?.filter(|p| p.is_active).ok_or(Kind::NotFound)?;
+    if pool::held_by(&mut tx, id, &who.id).await? {
+        return Err(Error::new(Kind::AlreadyHolds, "you already hold an instance of this profession"));
+    }
+    let mut entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
+    let instance_id = InstanceId::named(&entry.instance_id);
+    // The pool was read with the instance as it was then: what a health check has withdrawn since is not given to anybody.
+    let instance = instance::lock(&mut tx, &instance_id).await?;
+    let instance = instance.filter(|i| i.isolation.is_offered()).ok_or(Kind::NoIdleInstance)?;
+    entry.status = pool::Status::Allocated;
+    entry.allocated_user_id = Some(who.id.as_str().to_owned());
+    entry.allocated_at = Some(app.clock.now());
+    pool::update(&mut tx, &entry).await?;
+    bind(app, &mut tx, &holder, &instance, Origin::Profession, Some(id)).await?;
+    let payload = BootstrapProfessionInstance {
+        entry_id: entry.id.clone(),
+        instance_id: entry.instance_id.clone(),
+        user_id: who.id.as_str().to_owned(),
+    };
+    let task_id = task::enqueue(app, &mut tx, &payload, "profession claim", Some(&who.id)).await?;
+    let detail = format!("{} claimed by {}", profession.name, who.email);
+    audit_claim(app, &mut tx, &entry.instance_id, &detail).await?;
+    let held = held_one(app, &mut tx, &instance_id).await?;
+    tx.commit().await?;
+    Ok(Claimed { held, entry_id: Some(entry.id), task_id })
+}
+
+/// Gives a claimed instance back. One of a pool is reclaimed; an assigned one is the administrators' to take.
+pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let holder = lock_user(&mut tx, &who.id).await?;
+    // The entry before the instance: the order in which everybody holds them.
+    if let Some(entry) = pool::of_instance(&mut tx, id).await?
+        && let Some(entry) = pool::lock(&mut tx, &base::id::EntryId::named(entry.id)).await?
+        && entry.allocated_user_id.as_deref() == Some(who.id.as_str())
+    {
+        let how = format!("given back by {}", who.email);
+        crate::pool::reclaim(app, &mut tx, &By::system(), &holder, entry, &how).await?;
+        return Ok(tx.commit().await?);
+    }
+    let instance = instance::lock(&mut tx, id).await?;
+    let instance = instance.filter(|i| i.assigned_user_id.as_deref() == Some(who.id.as_str())).ok_or(Kind::NotFound)?;
+    let live = binding::live(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    if live.origin == Origin::Assigned {
+        return Err(Error::conflict("an administrator assigned this instance; ask one to take it back"));
+    }
+    release(app, &mut tx, &holder, &instance, Traces::Clean, "give back").await?;
+    audit_claim(app, &mut tx, id.as_str(), &format!("given back by {}", who.email)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// An instance as the one who has just claimed it sees it, its token included: one that cannot be opened is found out now.
+async fn held_one(app: &App, tx: &mut Tx, id: &InstanceId) -> Result<Held> {
+    let held = binding::held_one(tx, id).await?;
+    let held = held.ok_or_else(|| Error::internal("what was just claimed is not there"))?;
+    held.instance.token(&app.sealer)?;
+    Ok(held)
+}
+
+/// The user's row, held: two claims of one user at one moment come one after the other.
+async fn lock_user(tx: &mut Tx, id: &UserId) -> Result<Holder> {
+    // Revoked between the look at the token and here: as if it had been before.
+    let found = binding::lock_holder(tx, id).await?;
+    Ok(found.filter(|user| user.status == user::Status::Active).ok_or(Kind::Unauthorized)?)
+}
+
+/// Employees are no operators: their claims are the system's, with their address in the detail.
+async fn audit_claim(app: &App, tx: &mut Tx, target: &str, detail: &str) -> Result<()> {
+    audit::record(app, tx, &By::system(), AuditEvent::info(Action::Claim, target, detail)).await
+}

@@ -1,0 +1,155 @@
+//! The profession pool, as administrators keep it.
+
+use base::id::{EntryId, InstanceId, ProfessionId, ServerId};
+use base::{Error, Kind, Listing, Page, Result, Sort};
+use queue::audit::{self, Action, AuditEvent, By};
+use store::binding::{Hands, Holder};
+use store::instance::{self, Instance};
+use store::pool::{self, Entry};
+pub use store::pool::{Listed, PoolFilter, Status};
+use store::{Tx, profession};
+
+use crate::App;
+use crate::binding::{self, Traces, release};
+use crate::holder::refusal;
+
+pub async fn list(app: &App, filter: PoolFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
+    Ok(pool::list(&app.db, filter, sort, page).await?)
+}
+
+/// Puts an instance that nobody has into a profession's pool.
+pub async fn add(
+    app: &App,
+    by: &By,
+    profession_id: &ProfessionId,
+    instance_id: &InstanceId,
+    server_id: Option<&ServerId>,
+) -> Result<Listed> {
+    let mut tx = app.db.begin().await?;
+    let profession = profession::find(&mut tx, profession_id).await?;
+    let profession = profession.ok_or_else(|| Error::field("profession_id", "there is no such profession"))?;
+    let instance = instance::lock(&mut tx, instance_id).await?;
+    let instance = instance.ok_or_else(|| Error::field("instance_id", "there is no such instance"))?;
+    if server_id.is_some_and(|s| s.as_str() != instance.server_id) {
+        return Err(Error::field("server_id", "is not the server of this instance"));
+    }
+    if instance.pooled {
+        return Err(Error::conflict("the instance is in a pool already"));
+    }
+    if instance.assigned_user_id.is_some() {
+        return Err(Error::conflict("the instance is bound to an employee"));
+    }
+    require_offered(&instance)?;
+    let entry = Entry {
+        id: EntryId::fresh().as_str().to_owned(),
+        profession_id: profession.id,
+        instance_id: instance.id.clone(),
+        server_id: instance.server_id.clone(),
+        status: Status::Idle,
+        allocated_user_id: None,
+        allocated_at: None,
+        created_at: app.clock.now(),
+    };
+    pool::insert(&mut tx, &entry).await?;
+    instance::set_pooled(&mut tx, instance_id, true).await?;
+    let detail = format!("{} added to the pool of {}", entry.instance_id, profession.name);
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &entry.id, &detail)).await?;
+    tx.commit().await?;
+    show(app, &EntryId::named(entry.id)).await
+}
+
+/// What an administrator's change of status means.
+enum Move {
+    Status(Status),
+    Reclaim,
+}
+
+/// The one place that says which changes of status there are.
+fn movement(from: Status, to: Status) -> Result<Move> {
+    match (from, to) {
+        (Status::Idle, Status::Maintenance) => Ok(Move::Status(Status::Maintenance)),
+        (Status::Maintenance, Status::Idle) => Ok(Move::Status(Status::Idle)),
+        (Status::Allocated, Status::Idle) => Ok(Move::Reclaim),
+        (from, to) => Err(Error::conflict(format!("an entry cannot go from {} to {}", from.as_str(), to.as_str()))),
+    }
+}
+
+pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<Listed> {
+    let mut tx = app.db.begin().await?;
+    let instance = pool::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.instance_id;
+    let Hands { holder, entry, instance } = binding::lock(&mut tx, &InstanceId::named(instance)).await?;
+    let mut entry = entry.filter(|entry| entry.id == id.as_str()).ok_or(Kind::NotFound)?;
+    match movement(entry.status, to)? {
+        Move::Reclaim => {
+            let holder = holder.ok_or_else(|| Error::internal("an allocated entry of an instance that nobody has"))?;
+            reclaim(app, &mut tx, by, &holder, entry, "reclaimed").await?
+        }
+        Move::Status(status) => {
+            if status == Status::Idle {
+                require_offered(&instance)?;
+            }
+            let detail = format!("status: {} → {}", entry.status.as_str(), status.as_str());
+            entry.status = status;
+            pool::update(&mut tx, &entry).await?;
+            audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &entry.id, &detail)).await?;
+        }
+    }
+    tx.commit().await?;
+    show(app, id).await
+}
+
+/// Refuses what a pool must not offer.
+fn require_offered(instance: &Instance) -> Result<()> {
+    match instance.isolation.is_offered() {
+        true => Ok(()),
+        false => Err(Error::conflict(format!(
+            "{}; only a super administrator assigns it",
+            refusal(instance.isolation, &instance.runs_as)
+        ))),
+    }
+}
+
+/// Takes an allocated entry back: idle at once, its binding ended, its token changed, its cleaning enqueued.
+/// Whoever claims it next waits in the bootstrap task until the cleaning is done.
+pub(crate) async fn reclaim(
+    app: &App,
+    tx: &mut Tx,
+    by: &By,
+    holder: &Holder,
+    mut entry: Entry,
+    how: &str,
+) -> Result<()> {
+    let instance = instance::lock(tx, &InstanceId::named(&entry.instance_id)).await?.ok_or(Kind::NotFound)?;
+    let profession = profession::find(&mut *tx, &ProfessionId::named(&entry.profession_id)).await?;
+    let how = format!("{} {how}, was with {}", profession.map(|p| p.name).unwrap_or_default(), holder.email);
+    // What is not kept apart on its server is offered to nobody again.
+    entry.status = if instance.isolation.is_withdrawn() { Status::Maintenance } else { Status::Idle };
+    entry.allocated_user_id = None;
+    entry.allocated_at = None;
+    pool::update(tx, &entry).await?;
+    release(app, tx, holder, &instance, Traces::Clean, "reclaim").await?;
+    audit::record(app, tx, by, AuditEvent::info(Action::Claim, &entry.instance_id, &how)).await
+}
+
+/// Takes an entry that nobody has out of the pool; the instance stays.
+pub async fn remove(app: &App, by: &By, id: &EntryId) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let entry = pool::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    if entry.status == Status::Allocated {
+        return Err(Error::conflict("an employee has this entry: reclaim it first"));
+    }
+    end(app, &mut tx, &entry).await?;
+    let detail = format!("{} taken out of the pool", entry.instance_id);
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &entry.id, &detail)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Ends an entry together with what makes it unnecessary.
+pub async fn end(app: &App, tx: &mut Tx, entry: &Entry) -> Result<()> {
+    pool::delete(tx, &EntryId::named(&entry.id), app.clock.now()).await?;
+    Ok(instance::set_pooled(tx, &InstanceId::named(&entry.instance_id), false).await?)
+}
+
+async fn show(app: &App, id: &EntryId) -> Result<Listed> {
+    Ok(pool::show(&app.db, id).await?.ok_or(Kind::NotFound)?)
+}

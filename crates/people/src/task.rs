@@ -1,0 +1,68 @@
+//! What is to be done on an instance when it changes hands: tasks that whoever knows servers runs.
+
+use base::Result;
+use base::id::{InstanceId, TaskId};
+use queue::permission::Permission;
+use queue::task::{Payload, Priority, enqueue};
+use serde::{Deserialize, Serialize};
+use store::Tx;
+use store::instance::Instance;
+
+use crate::App;
+
+queue::of_instance! {
+    /// An employee claimed the instance: write its configuration and guide, start it.
+    InitInstance = "init_instance" { user_id } for ManagePeople at People;
+    /// Remove the traces of whoever had the instance; nothing else of the instance runs before.
+    CleanInstance = "clean_instance" {} for ManageInstances at People;
+    /// Bring the stored configuration into the one on the server.
+    WriteConfig = "write_config" {} for ManageInstances at People, coalesces;
+}
+
+/// Has the configuration written, where the instance is on its server already.
+pub async fn enqueue_write_config(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<Option<TaskId>> {
+    if !instance.is_on_server() {
+        return Ok(None);
+    }
+    enqueue(app, tx, &WriteConfig { instance_id: instance.id.clone() }, source, None).await.map(Some)
+}
+
+/// An employee claimed an instance of a profession's pool: make it theirs, with the profession's role pack on it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BootstrapProfessionInstance {
+    pub entry_id: String,
+    pub instance_id: String,
+    pub user_id: String,
+}
+
+impl Payload for BootstrapProfessionInstance {
+    const TYPE: &'static str = "bootstrap_profession_instance";
+    const PRIORITY: Priority = Priority::People;
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(InstanceId::named(&self.instance_id)))
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManagePools
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClearWebhook {
+    pub binding_id: String,
+}
+
+impl Payload for ClearWebhook {
+    const TYPE: &'static str = "clear_webhook";
+    const PRIORITY: Priority = Priority::Security;
+
+    /// About the platform alone: it waits for no server.
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(None)
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::ManagePeople
+    }
+}

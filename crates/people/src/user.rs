@@ -1,0 +1,260 @@
+//! Employees: made, changed and revoked by administrators; their own profile and password.
+
+use std::collections::HashMap;
+
+use base::id::UserId;
+use base::money::{Estimate, Price};
+use base::{Email, Error, Kind, Listing, Page, Result, Secret, Sort, password};
+use jiff::civil::Date;
+use llm::key;
+use queue::audit::{self, Action, AuditEvent, By, Changes};
+use queue::throttle::PASSWORD_CHANGE;
+use store::binding::{self, HolderStay};
+use store::notice::{Notice, Topic};
+use store::usage::{Sums, of_token};
+use store::user::{self, NewUser};
+pub use store::user::{Status, User, UserFilter};
+
+use crate::session::{self, Opened};
+use crate::token::{self, Audience};
+use crate::{App, password_reset};
+
+pub struct New {
+    pub email: Email,
+    pub name: String,
+    pub department: String,
+    pub quota_daily: i64,
+    pub password: Option<Secret>,
+}
+
+/// What a PATCH changes; `None` leaves a field as it is.
+#[derive(Default)]
+pub struct Patch {
+    pub name: Option<String>,
+    pub department: Option<String>,
+    pub status: Option<Status>,
+    pub quota_daily: Option<i64>,
+    pub password: Option<Secret>,
+    /// The next sign-on with the account's verified e-mail ties it to that identity.
+    pub forget_identity: bool,
+}
+
+/// An employee with what the instances come to that they have and had.
+pub struct Holding {
+    pub user: User,
+    /// The first bound instance.
+    pub first: Option<HolderStay>,
+    pub total_tokens: i64,
+    pub total_requests: i64,
+    pub est_cost_usd: f64,
+}
+
+pub async fn list(app: &App, filter: UserFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Holding>> {
+    let found = user::list(&app.db, filter, sort, page).await?;
+    let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
+    // A whole list asks for everybody's; naming each would be more than a statement takes.
+    let among = (page != Page::ALL).then_some(ids.as_slice());
+    let mut of: HashMap<String, Vec<HolderStay>> = HashMap::new();
+    for stay in binding::stays(&app.db, among).await? {
+        of.entry(stay.user_id.clone()).or_default().push(stay);
+    }
+    let mut list = vec![];
+    for user in found.list {
+        let stays = of.remove(&user.id).unwrap_or_default();
+        list.push(hold(app, user, stays).await?);
+    }
+    Ok(Listing { list, total: found.total })
+}
+
+pub async fn holding(app: &App, id: &UserId) -> Result<Holding> {
+    let user = find(app, id).await?;
+    let stays = binding::stays(&app.db, Some(std::slice::from_ref(&user.id))).await?;
+    hold(app, user, stays).await
+}
+
+/// A user with what was asked of instances while they were theirs, given-back ones included.
+async fn hold(app: &App, user: User, stays: Vec<HolderStay>) -> Result<Holding> {
+    let mut holding = Holding { user, first: None, total_tokens: 0, total_requests: 0, est_cost_usd: 0.0 };
+    let mut estimate = Estimate::default();
+    for held in stays {
+        let (tokens, requests) = match held.is_whole() {
+            true => (held.total_tokens, held.total_requests),
+            false => {
+                let instance = &held.stay.instance_id;
+                let groups = of_token(&app.db, &app.zone, instance, held.span(), Some(Date::MAX)).await?;
+                let sum = |of: fn(&Sums) -> i64| groups.iter().map(|group| of(&group.sums)).sum::<i64>();
+                (sum(Sums::tokens), sum(|sums| sums.requests))
+            }
+        };
+        holding.total_tokens += tokens;
+        holding.total_requests += requests;
+        estimate.add(tokens, Price::of(&held.instance_model));
+        if holding.first.is_none() && held.stay.ended_at.is_none() {
+            holding.first = Some(held);
+        }
+    }
+    holding.est_cost_usd = estimate.usd();
+    Ok(holding)
+}
+
+pub async fn find(app: &App, id: &UserId) -> Result<User> {
+    Ok(user::find(&app.db, id).await?.ok_or(Kind::NotFound)?)
+}
+
+pub async fn find_by_email(app: &App, email: &str) -> Result<UserId> {
+    let user = user::find_by_email(&app.db, email).await?.ok_or(Kind::NotFound)?;
+    Ok(UserId::named(user.id))
+}
+
+pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
+    let password_hash = match new.password {
+        Some(password) => {
+            password::check("password", &password)?;
+            Some(app.hasher.hash(password).await?)
+        }
+        None => None,
+    };
+    let id = UserId::fresh();
+    let record = NewUser {
+        id: &id,
+        email: &new.email,
+        name: &new.name,
+        department: &new.department,
+        quota_daily: new.quota_daily,
+        password_hash: password_hash.as_deref(),
+        idp_id: None,
+        created_at: app.clock.now(),
+    };
+    let mut tx = app.db.begin().await?;
+    insert(&mut tx, record).await?;
+    let how = if password_hash.is_some() { "employee created" } else { "employee created, SSO only" };
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::UserCreate, new.email.as_str(), how)).await?;
+    tx.commit().await?;
+    find(app, &id).await
+}
+
+pub(crate) async fn insert(tx: &mut store::Tx, new: NewUser<'_>) -> Result<()> {
+    user::insert(tx, new).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("an account with this e-mail exists already"),
+        other => other.into(),
+    })
+}
+
+pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<User> {
+    let password_hash = match patch.password {
+        Some(password) => {
+            password::check("password", &password)?;
+            Some(app.hasher.hash(password).await?)
+        }
+        None => None,
+    };
+    let now = app.clock.now();
+    let mut tx = app.db.begin().await?;
+    let old = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut user = old.clone();
+    user.name = patch.name.unwrap_or(user.name);
+    user.department = patch.department.unwrap_or(user.department);
+    user.quota_daily = patch.quota_daily.unwrap_or(user.quota_daily);
+    if let Some(status) = patch.status {
+        set_status(&mut user, status, now);
+    }
+    if let Some(hash) = &password_hash {
+        user.password_hash = Some(hash.clone());
+        user.tokens_from = token::end_all(user.tokens_from, now);
+    }
+    if patch.forget_identity && user.idp_id.take().is_some() {
+        user.tokens_from = token::end_all(user.tokens_from, now);
+    }
+    let changes = Changes::default()
+        .field("name", &old.name, &user.name)
+        .field("department", &old.department, &user.department)
+        .field("status", old.status.as_str(), user.status.as_str())
+        .field("quota_daily", &old.quota_daily.to_string(), &user.quota_daily.to_string())
+        .hidden("password", password_hash.is_some())
+        .hidden("identity", old.idp_id != user.idp_id);
+    user::update(&mut tx, &user).await?;
+    follow(app, &mut tx, &old, &user).await?;
+    match password_hash.is_some() {
+        true => {
+            let reset = password_reset::note(app, &mut tx, by, Audience::Employee, &user.id).await?;
+            let detail = format!("{}; {}", changes.text(), reset.warning());
+            audit::record(app, &mut tx, by, AuditEvent::warn(Action::UserUpdate, &user.email, &detail)).await?;
+        }
+        false => {
+            audit::record(app, &mut tx, by, AuditEvent::info(Action::UserUpdate, &user.email, &changes.text())).await?
+        }
+    }
+    tx.commit().await?;
+    Ok(user)
+}
+
+/// Soft delete: the account stays listed, as revoked.
+pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let old = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let mut user = old.clone();
+    set_status(&mut user, Status::Revoked, app.clock.now());
+    user::update(&mut tx, &user).await?;
+    follow(app, &mut tx, &old, &user).await?;
+    let event = AuditEvent::warn(Action::UserUpdate, &user.email, "employee deleted (revoked)");
+    audit::record(app, &mut tx, by, event).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// What follows from a changed account: its instances' keys go on or off with it, and the gateway hears of a new quota.
+async fn follow(app: &App, tx: &mut store::Tx, old: &User, new: &User) -> Result<()> {
+    let id = UserId::named(&new.id);
+    if old.status != new.status || old.tokens_from != new.tokens_from {
+        tx.notify(Notice::new(Topic::User, id.as_str())).await?;
+    }
+    if old.status != new.status {
+        key::follow_user(app, tx, &id, new.status == Status::Revoked).await?;
+    }
+    if old.quota_daily != new.quota_daily || old.status != new.status {
+        tx.notify(Notice::new(Topic::Key, id.as_str())).await?;
+    }
+    Ok(())
+}
+
+/// The one place where an account's status changes. Tokens of a revoked account stay dead when it comes back.
+fn set_status(user: &mut User, status: Status, now: jiff::Timestamp) {
+    match status {
+        Status::Revoked if user.status != Status::Revoked || user.revoked_at.is_none() => {
+            user.revoked_at = Some(now);
+            user.tokens_from = token::end_all(user.tokens_from, now);
+        }
+        Status::Revoked => {}
+        Status::Active => user.revoked_at = None,
+    }
+    user.status = status;
+}
+
+/// An employee changes the own password; every token but the answered one ends.
+pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -> Result<Opened<User>> {
+    password::check("new", &new)?;
+    PASSWORD_CHANGE.check(app, id.as_str()).await?;
+    let stored = find(app, id).await?.password_hash;
+    let stored = stored.ok_or_else(|| Error::conflict("this account has no password: it signs in through SSO"))?;
+    if app.hasher.verify(Some(stored.clone()), old, id.as_str()).await? == password::Verdict::Wrong {
+        PASSWORD_CHANGE.hit(app, id.as_str()).await?;
+        return Err(Error::field("old", "is not the current password"));
+    }
+    // Many tries at one moment all pass the first look: a right one among too many wrong ones is none.
+    PASSWORD_CHANGE.check(app, id.as_str()).await?;
+    let hash = app.hasher.hash(new).await?;
+    let mut tx = app.db.begin().await?;
+    let mut user = user::lock(&mut tx, id).await?.ok_or(Kind::Unauthorized)?;
+    // Changed or revoked since it was compared: somebody else was quicker.
+    if user.password_hash.as_ref() != Some(&stored) || user.status != Status::Active {
+        return Err(Kind::Unauthorized.into());
+    }
+    let now = app.clock.now();
+    user.password_hash = Some(hash);
+    user.tokens_from = token::end_all(user.tokens_from, now);
+    user::update(&mut tx, &user).await?;
+    tx.notify(Notice::new(Topic::User, id.as_str())).await?;
+    tx.commit().await?;
+    PASSWORD_CHANGE.clear(app, id.as_str()).await?;
+    session::open_employee(app, user, now)
+}

@@ -1,0 +1,104 @@
+//! Putting tasks into the queue.
+
+use base::id::{TaskId, UserId};
+use base::{Error, Result};
+use store::Tx;
+use store::notice::{Notice, Topic};
+use store::task::{self, Status, Task};
+
+use super::kind::{self, Payload, Priority};
+use crate::App;
+
+/// Puts a task into the queue, in the transaction of what makes it necessary. Workers wake when it commits. Where a waiting task of
+/// the same kind is enough, that one is answered; it does not begin before this transaction ends. Whoever enqueues for several
+/// instances does so in the order of their ids: two transactions that wait for each other's tasks would otherwise never end.
+pub async fn enqueue<P: Payload>(
+    app: &App,
+    tx: &mut Tx,
+    payload: &P,
+    source: &str,
+    on_behalf_of: Option<&UserId>,
+) -> Result<TaskId> {
+    let wanted = kind::NewTask::of(payload, tx).await?;
+    let asked = Asked { source, operator: source, on_behalf_of };
+    insert(app, tx, wanted, asked).await
+}
+
+/// The same with another priority than its type's. A waiting task that is joined becomes as urgent.
+pub async fn enqueue_at<P: Payload>(
+    app: &App,
+    tx: &mut Tx,
+    priority: Priority,
+    payload: &P,
+    source: &str,
+) -> Result<TaskId> {
+    let task = kind::NewTask { priority, ..kind::NewTask::of(payload, tx).await? };
+    insert(app, tx, task, Asked { source, operator: source, on_behalf_of: None }).await
+}
+
+/// Who wants a task.
+pub(crate) struct Asked<'a> {
+    /// A label.
+    pub source: &'a str,
+    /// As the audit log names them.
+    pub operator: &'a str,
+    pub on_behalf_of: Option<&'a UserId>,
+}
+
+/// A payload that is longer than this, which only POST /tasks can give, is no key of an index.
+const LONGEST_KEY: usize = 300;
+/// How often a waiting task may begin at the very moment at which it is looked for.
+const MOST_LOOKS: usize = 10;
+
+pub(crate) async fn insert(app: &App, tx: &mut Tx, wanted: kind::NewTask, asked: Asked<'_>) -> Result<TaskId> {
+    let kind::NewTask { name, priority, coalesces, payload, instance, server } = wanted;
+    let coalesce_key = (coalesces && payload.len() <= LONGEST_KEY).then(|| format!("{name} {payload}"));
+    let id = TaskId::fresh();
+    let now = app.clock.now();
+    let record = Task {
+        id: id.as_str().to_owned(),
+        r#type: name.to_owned(),
+        payload,
+        status: Status::Pending,
+        attempts: 0,
+        failures: 0,
+        error: String::new(),
+        told: String::new(),
+        result: String::new(),
+        source: asked.source.to_owned(),
+        operator: asked.operator.to_owned(),
+        instance_id: instance.map(|i| i.as_str().to_owned()),
+        server_id: server.map(|s| s.as_str().to_owned()),
+        priority,
+        coalesce_key,
+        after_id: None,
+        user_id: asked.on_behalf_of.map(|u| u.as_str().to_owned()),
+        worker: None,
+        lease_until: None,
+        next_attempt_at: now,
+        created_at: now,
+        updated_at: now,
+    };
+    for _ in 0..MOST_LOOKS {
+        if let Some(key) = &record.coalesce_key
+            && let Some(waiting) = task::lock_waiting(tx, key).await?
+        {
+            let id = TaskId::named(waiting.id);
+            if record.priority < waiting.priority {
+                task::set_priority(tx, &id, record.priority).await?;
+                tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
+            }
+            return Ok(id);
+        }
+        if task::insert(tx, &record).await? {
+            tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
+            return Ok(id);
+        }
+    }
+    Err(Error::internal(format_args!("a task {name} could neither be made nor joined")))
+}
+
+/// What an alert about a task is about.
+pub(crate) fn subject(id: &str) -> String {
+    format!("task:{id}")
+}

@@ -1,0 +1,152 @@
+//! What a type of task is: its name, the shape of its payload, and who runs it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use base::id::{InstanceId, ServerId};
+use base::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+pub use store::task::Priority;
+use store::task::{Held, Task};
+use store::{Tx, task_log};
+
+use crate::App;
+use crate::audit::By;
+use crate::permission::Permission;
+
+/// A task's payload: an object of ids, never of secrets.
+pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
+    const TYPE: &'static str;
+
+    /// Whom it is for: the one place that says so.
+    const PRIORITY: Priority;
+
+    /// Whether a waiting task does for whoever asks for the same again: it reads what is to be done when it begins.
+    const COALESCES: bool = false;
+
+    /// The instance it is about: no two tasks of one instance run at the same time.
+    fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
+
+    /// The server it works on, where it is about no instance.
+    fn server(&self) -> Option<ServerId> {
+        None
+    }
+
+    /// What whoever asks for it by name must be allowed to do.
+    fn permission(&self) -> Permission;
+}
+
+/// A payload that can be run, by whoever has an `A`.
+pub trait Run<A>: Payload {
+    /// Does the work; run twice, the result is the same. Answers what was done.
+    fn run(self, context: Context<A>) -> impl Future<Output = Result<String>> + Send;
+}
+
+/// What a running task is handed.
+pub struct Context<A> {
+    pub app: Arc<A>,
+    pub task: Task,
+    pub held: Held,
+}
+
+impl<A: AsRef<App>> Context<A> {
+    /// What the task does is done by the platform, in the name of whoever asked for it.
+    pub fn by(&self) -> By {
+        By::system().named(&self.task.operator)
+    }
+
+    /// Writes a step into the task's log.
+    pub async fn log(&self, line: &str) -> Result<()> {
+        let app: &App = (*self.app).as_ref();
+        Ok(task_log::write(&app.db, &self.task.id, self.held.attempt, line, app.clock.now()).await?)
+    }
+}
+
+type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// A payload that was read: what is kept of it, and what it is about.
+pub(crate) struct Checked {
+    pub wanted: NewTask,
+    pub permission: Permission,
+}
+
+/// A task that is to be made.
+pub(crate) struct NewTask {
+    pub name: &'static str,
+    pub priority: Priority,
+    pub coalesces: bool,
+    pub payload: String,
+    pub instance: Option<InstanceId>,
+    pub server: Option<ServerId>,
+}
+
+impl NewTask {
+    pub async fn of<P: Payload>(payload: &P, tx: &mut Tx) -> Result<NewTask> {
+        Ok(NewTask {
+            name: P::TYPE,
+            priority: P::PRIORITY,
+            coalesces: P::COALESCES,
+            // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
+            payload: serde_json::to_string(payload).map_err(Error::internal)?,
+            instance: payload.instance(tx).await?,
+            server: payload.server(),
+        })
+    }
+}
+
+/// One line of the list of types.
+pub struct TaskType<A: 'static> {
+    pub name: &'static str,
+    pub other_name: Option<&'static str>,
+    /// Reads a payload.
+    pub(crate) check: for<'a> fn(Value, &'a mut Tx) -> Eventually<'a, Checked>,
+    /// What a kept payload needs.
+    pub(crate) permission: fn(Value) -> Result<Permission>,
+    pub(crate) run: fn(Value, Context<A>) -> Eventually<'static, String>,
+}
+
+impl<A: Send + Sync> TaskType<A> {
+    pub const fn run_by<R: Run<A>>() -> TaskType<A> {
+        TaskType { name: R::TYPE, other_name: None, check: check::<R>, permission: permission::<R>, run: run::<A, R> }
+    }
+
+    pub const fn also_named(self, other: &'static str) -> TaskType<A> {
+        TaskType { other_name: Some(other), ..self }
+    }
+}
+
+impl<A> Clone for TaskType<A> {
+    fn clone(&self) -> TaskType<A> {
+        *self
+    }
+}
+
+impl<A> Copy for TaskType<A> {}
+
+impl<A> TaskType<A> {
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.other_name == Some(name)
+    }
+}
+
+fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
+    Box::pin(async move {
+        let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
+        Ok(Checked { wanted: NewTask::of(&payload, tx).await?, permission: payload.permission() })
+    })
+}
+
+fn permission<P: Payload>(payload: Value) -> Result<Permission> {
+    let payload: P = serde_json::from_value(payload).map_err(Error::internal)?;
+    Ok(payload.permission())
+}
+
+fn run<A: Send + Sync + 'static, R: Run<A>>(payload: Value, context: Context<A>) -> Eventually<'static, String> {
+    Box::pin(async move {
+        let payload: R = serde_json::from_value(payload).map_err(Error::internal)?;
+        payload.run(context).await
+    })
+}

@@ -1,0 +1,28 @@
+//! Task types whose payload is an instance: `{instance_id}`, some with more.
+
+/// Declares payloads: `Name = "type_name" { other, fields } for Permission at Priority, coalesces`, the last part where it is so.
+#[macro_export]
+macro_rules! of_instance {
+    ($($(#[$meta:meta])* $name:ident = $type:literal { $($field:ident),* } for $permission:ident at $priority:ident$(, $coalesces:ident)?;)*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+        pub struct $name {
+            pub instance_id: String,
+            $(pub $field: String,)*
+        }
+
+        impl $crate::task::Payload for $name {
+            const TYPE: &'static str = $type;
+            const PRIORITY: $crate::task::Priority = $crate::task::Priority::$priority;
+            $(const COALESCES: bool = stringify!($coalesces).len() > 0;)?
+
+            async fn instance(&self, _: &mut store::Tx) -> base::Result<Option<base::id::InstanceId>> {
+                Ok(Some(base::id::InstanceId::named(&self.instance_id)))
+            }
+
+            fn permission(&self) -> $crate::permission::Permission {
+                $crate::permission::Permission::$permission
+            }
+        }
+    )*};
+}

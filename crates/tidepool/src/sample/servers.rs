@@ -1,0 +1,73 @@
+//! The demo's servers: simulated in this very process, each behind an sshd of its own on a loopback socket. The platform does not know
+//! the difference: its real handlers bring the assistants there, look after them and repair them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::{Error, Result, Secret};
+use fleet::{App, health, repair};
+use queue::task::Status;
+use remote::host::ExpectedKey;
+use sim::host::{Hosts, Machine};
+
+/// id, name; four assistants on each.
+pub const SERVERS: &[(&str, &str)] = &[("fra-1", "Frankfurt 1"), ("fra-2", "Frankfurt 2"), ("lis-1", "Lisbon 1")];
+/// The one that is not well, and where it is: it ran out of memory, which is left to people.
+const ILL: (&str, &str) = ("lis-1", "openclaw-lis-1-d.service");
+
+/// What bringing all assistants to their servers may take; the demo shows what there is after that.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+pub struct Fleet {
+    servers: Vec<(Arc<Machine>, Hosts)>,
+    pub key: Secret,
+}
+
+impl Fleet {
+    pub async fn start() -> Result<Fleet> {
+        let mut servers = vec![];
+        for (id, _) in SERVERS {
+            let machine = Machine::new(id);
+            servers.push((machine.clone(), Hosts::of(machine).await.map_err(Error::internal)?));
+        }
+        Ok(Fleet { servers, key: Secret::new(sim::host::login_key().map_err(Error::internal)?) })
+    }
+
+    /// The port on which a server's sshd listens.
+    pub fn port(&self, id: &str) -> Result<u16> {
+        let found = self.servers.iter().find(|(machine, _)| machine.name == id);
+        found.map(|(_, hosts)| hosts.address.port()).ok_or_else(|| Error::internal("no such server"))
+    }
+
+    /// By what a server is to be known: each in another way, so that the console shows all three.
+    pub fn expected(&self, id: &str) -> Result<Option<ExpectedKey>> {
+        let found = self.servers.iter().find(|(machine, _)| machine.name == id);
+        let text = match (id, found) {
+            ("fra-2", Some((_, hosts))) => &hosts.host_key,
+            ("lis-1", Some((_, hosts))) => &hosts.authority,
+            _ => return Ok(None),
+        };
+        text.parse().map(Some).map_err(Error::internal)
+    }
+
+    /// Waits until the assistants are on their servers, lets something happen to one of them, and has the platform look at all.
+    pub async fn settle(&self, app: &Arc<App>) -> Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE && is_busy(app).await? {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        if let Some((machine, _)) = self.servers.iter().find(|(machine, _)| machine.name == ILL.0) {
+            machine.run_out_of_memory(ILL.1);
+        }
+        // When a process was started is known to the tenth of a second: what is found must have come after.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        repair::scan(app).await?;
+        health::check(app).await?;
+        Ok(())
+    }
+}
+
+async fn is_busy(app: &App) -> Result<bool> {
+    let counts = store::task::counts(&app.db).await?;
+    Ok(counts.iter().any(|c| c.n > 0 && matches!(c.status, Status::Pending | Status::Processing | Status::Failed)))
+}
