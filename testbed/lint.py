@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """lint.py     checks that no other linter makes: scripts parse, no path of one machine, no open end without an issue, images and
-ports of packaging/ are what they should be, no two schemas of an API share a name.
+ports of packaging/ are what they should be, no two schemas of an API share a name, modules import each other in no circle, names are
+the glossary's, commit subjects are short.
 
 Files of more than 500 lines are listed as a warning. Looks at what git knows or would add. Python 3.11, no packages.
 """
@@ -13,8 +14,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+sys.dont_write_bytecode = True  # no __pycache__ in the clone
+
+from suite import circles, glossary
+
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 500
+LONG_SUBJECT = 72
+# The commit that subjects are looked at from.
+SUBJECTS_SINCE = "a94aeb5"
 # Generated or legal text that nobody reads line by line.
 EXEMPT = re.compile(r"(^LICENSE|\.lock|package-lock\.json|^openapi/.*\.json|\.svg)$")
 # Written in pieces, so that this file does not find itself.
@@ -90,8 +98,18 @@ def shared_schemas() -> Iterator[str]:
                 places[name] = path
 
 
+def long_subjects() -> Iterator[str]:
+    """Commits since the rule began. A clone without that history is not asked."""
+    listed = subprocess.run(["git", "log", "--format=%h %s", f"{SUBJECTS_SINCE}..HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    for line in listed.stdout.splitlines() if listed.returncode == 0 else []:
+        commit, subject = line.split(" ", 1)
+        if len(subject) > LONG_SUBJECT:
+            yield f"commit {commit}: its subject has {len(subject)} characters, more than {LONG_SUBJECT}"
+
+
 def main() -> int:
-    errors, long = [*bad_packaging(), *shared_schemas()], []
+    errors = [*bad_packaging(), *shared_schemas(), *circles.problems(ROOT), *glossary.problems(ROOT), *long_subjects()]
+    long = []
     for path in files():
         try:
             text = path.read_text(encoding="utf-8")

@@ -111,8 +111,8 @@ pub enum WantedStatus {
 }
 
 impl From<WantedStatus> for store::pool::Status {
-    fn from(wanted: WantedStatus) -> store::pool::Status {
-        match wanted {
+    fn from(requested: WantedStatus) -> store::pool::Status {
+        match requested {
             WantedStatus::Idle => store::pool::Status::Idle,
             WantedStatus::Maintenance => store::pool::Status::Maintenance,
         }

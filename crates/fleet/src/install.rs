@@ -188,8 +188,8 @@ pub async fn ask(app: &App, who: &Employee, item: &ItemId, instance: &InstanceId
     let status = task_status(&mut tx, &record).await?;
     settle(app, &mut record, status);
     let same = record.item_version == item.version && record.item_revision == item.revision;
-    let wanted = matches!(record.state, State::Pending | State::Installing | State::Installed);
-    if same && wanted {
+    let current = matches!(record.state, State::Pending | State::Installing | State::Installed);
+    if same && current {
         return Ok(record);
     }
     let on_its_way = record.state == State::Pending;
@@ -267,9 +267,9 @@ pub async fn started(app: &App, tx: &mut Tx, id: &InstallId) -> Result<Wish> {
     // Deleted from the marketplace meanwhile: it was asked for while it was there.
     let item = marketplace::find_even_deleted(&mut *tx, &record.item_id()).await?.ok_or(Kind::NotFound)?;
     let files = marketplace::files(&mut *tx, &record.item_id()).await?;
-    let wanted: BTreeSet<Place> = files.iter().map(Place::of).collect();
-    let stale = known.difference(&wanted).cloned().collect();
-    record.files = write_places(&known.union(&wanted).cloned().collect())?;
+    let current: BTreeSet<Place> = files.iter().map(Place::of).collect();
+    let stale = known.difference(&current).cloned().collect();
+    record.files = write_places(&known.union(&current).cloned().collect())?;
     record.item_version = item.version.clone();
     record.item_revision = item.revision;
     install::update(tx, &record).await?;

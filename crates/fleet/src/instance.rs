@@ -10,7 +10,7 @@ use people::task::enqueue_write_config;
 use queue::audit::{self, Action, AuditEvent, By, Changes};
 use queue::permission::Permission;
 use queue::task;
-use store::binding::{self, Hands, Origin};
+use store::binding::{self, LockedInstance, Origin};
 use store::instance::{self, token_place};
 pub use store::instance::{Health, Instance, InstanceFilter, Isolation, Listed};
 use store::notice::{Notice, Topic};
@@ -253,7 +253,7 @@ async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, w
 pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
-    let Hands { holder, entry, instance } = people::binding::lock(&mut tx, id).await?;
+    let LockedInstance { holder, entry, instance } = people::binding::lock(&mut tx, id).await?;
     match entry {
         Some(entry) if entry.status == pool::Status::Allocated => {
             return Err(Error::conflict("an employee claimed this instance from the pool: reclaim it first"));
@@ -288,8 +288,8 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
             (Some(user), None, instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?)
         }
         None => {
-            let hands = people::binding::lock(&mut tx, id).await?;
-            (None, hands.holder, hands.instance)
+            let locked = people::binding::lock(&mut tx, id).await?;
+            (None, locked.holder, locked.instance)
         }
     };
     if instance.pooled {

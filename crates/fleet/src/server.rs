@@ -273,7 +273,7 @@ pub async fn metrics(app: &App, id: &ServerId, hours: i64) -> Result<Vec<Metric>
 /// Tries everything that assistants on the server need, step by step.
 pub async fn test(app: &App, by: &By, id: &ServerId) -> Result<Probe> {
     let server = find(app, id).await?;
-    let version = program::wanted(app, &server);
+    let version = program::desired_version(app, &server);
     let wants = Wants {
         node: program::node(),
         openclaw: program::program(&version),

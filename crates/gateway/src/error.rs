@@ -116,18 +116,18 @@ impl Refusal {
     }
 
     pub fn body(&self) -> Vec<u8> {
-        let error = Told { message: &self.message, r#type: self.kind, param: self.param, code: self.code };
+        let error = ErrorObject { message: &self.message, r#type: self.kind, param: self.param, code: self.code };
         serde_json::to_vec(&Envelope { error }).unwrap_or_default()
     }
 }
 
 #[derive(Serialize)]
 struct Envelope<'a> {
-    error: Told<'a>,
+    error: ErrorObject<'a>,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ErrorObject<'a> {
     message: &'a str,
     r#type: &'a str,
     param: Option<&'a str>,

@@ -258,7 +258,7 @@ async fn words(response: Response<Answer>) -> String {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ErrorBody {
     error: Message,
 }
 
@@ -269,9 +269,9 @@ struct Message {
 
 /// The message of an error in OpenAI's shape. Some providers put a list around it.
 pub fn message(body: &[u8]) -> String {
-    let one = || serde_json::from_slice::<Told>(body).ok();
-    let listed = || serde_json::from_slice::<Vec<Told>>(body).ok().and_then(|mut all| all.pop());
-    one().or_else(listed).map(|told| shortened(&told.error.message).to_owned()).unwrap_or_default()
+    let one = || serde_json::from_slice::<ErrorBody>(body).ok();
+    let listed = || serde_json::from_slice::<Vec<ErrorBody>>(body).ok().and_then(|mut all| all.pop());
+    one().or_else(listed).map(|parsed| shortened(&parsed.error.message).to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

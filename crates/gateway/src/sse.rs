@@ -8,7 +8,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::tokens::{self, Told, Usage};
+use crate::tokens::{self, ReportedUsage, Usage};
 
 /// An event that is longer is passed on unread.
 const MOST_EVENT: usize = 4 * 1024 * 1024;
@@ -45,7 +45,7 @@ pub struct Reader {
 
 #[derive(Deserialize)]
 struct Chunk {
-    usage: Option<Told>,
+    usage: Option<ReportedUsage>,
     choices: Option<Vec<Choice>>,
     error: Option<IgnoredAny>,
 }

@@ -22,13 +22,13 @@ impl Usage {
 
 /// `usage` as the providers' OpenAI-compatible endpoints give it.
 #[derive(Debug, Deserialize)]
-pub struct Told {
+pub struct ReportedUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
 }
 
-impl Told {
+impl ReportedUsage {
     /// The usage, when it makes sense. Some providers leave thinking out of the completion and in the total: it is paid for.
     pub fn usage(&self) -> Option<Usage> {
         let prompt = self.prompt_tokens?;
@@ -44,7 +44,7 @@ impl Told {
 /// An answer that is no stream.
 #[derive(Deserialize)]
 struct Answer {
-    usage: Option<Told>,
+    usage: Option<ReportedUsage>,
 }
 
 /// The usage in the body of an answer that is no stream.

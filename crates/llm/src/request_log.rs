@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use base::id::KeyId;
 use base::{Kind, Page, Result};
 use jiff::Timestamp;
-use store::binding::{self, Of, Tenure};
+use store::binding::{self, Of, UsagePeriod};
 use store::request_log::{self, Asked, Request, Text};
 use store::{gateway_key, instance, usage};
 
@@ -118,8 +118,9 @@ async fn items(app: &App, list: Vec<Request>) -> Result<Vec<Item>> {
     tokens.dedup();
     let names: HashMap<String, String> =
         instance::names(&app.db, &tokens).await?.into_iter().map(|n| (n.id, n.name)).collect();
-    let tenures = binding::tenures(&app.db, Of::Instances(&tokens)).await?;
-    let tenures: HashMap<String, Tenure> = tenures.into_iter().map(|t| (t.instance_id.clone(), t)).collect();
+    let usage_periods = binding::usage_periods(&app.db, Of::Instances(&tokens)).await?;
+    let usage_periods: HashMap<String, UsagePeriod> =
+        usage_periods.into_iter().map(|t| (t.instance_id.clone(), t)).collect();
     let item = |request: Request| {
         let token = &request.token_name;
         let instance_name = match names.get(token) {
@@ -127,8 +128,8 @@ async fn items(app: &App, list: Vec<Request>) -> Result<Vec<Item>> {
             None if token == key::PLATFORM => key::PLATFORM_MARK.to_owned(),
             None => token.clone(),
         };
-        let tenure = tenures.get(token).filter(|tenure| tenure.has(request.created_at));
-        Item { instance_name, user_email: tenure.map(|t| t.email.clone()).unwrap_or_default(), request }
+        let period = usage_periods.get(token).filter(|period| period.has(request.created_at));
+        Item { instance_name, user_email: period.map(|t| t.email.clone()).unwrap_or_default(), request }
     };
     Ok(list.into_iter().map(item).collect())
 }

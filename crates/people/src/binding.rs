@@ -7,7 +7,7 @@ use base::{Error, Kind, Result};
 use llm::key;
 use queue::task;
 use store::Tx;
-use store::binding::{self, Hands, Holder, Origin};
+use store::binding::{self, Holder, LockedInstance, Origin};
 use store::instance::{self, Instance, token_place};
 use store::notice::{Notice, Topic};
 
@@ -15,10 +15,10 @@ use crate::task::CleanInstance;
 use crate::{App, chat_binding};
 
 /// Locks an instance with whoever has it and its pool entry.
-pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Hands> {
+pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<LockedInstance> {
     let changing = || Error::conflict("the instance is changing hands at this very moment; try again");
-    match binding::lock_hands(tx, id).await {
-        Ok(hands) => Ok(hands.ok_or(Kind::NotFound)?),
+    match binding::lock_with_holder(tx, id).await {
+        Ok(locked) => Ok(locked.ok_or(Kind::NotFound)?),
         Err(store::Error::Taken) => Err(changing()),
         Err(other) => Err(other.into()),
     }

@@ -36,13 +36,13 @@ pub struct Claimed {
 }
 
 /// Claims the named instance, or the healthiest idle one. One instance per employee.
-pub async fn instance(app: &App, who: &Employee, wanted: Option<&InstanceId>) -> Result<Claimed> {
+pub async fn instance(app: &App, who: &Employee, chosen: Option<&InstanceId>) -> Result<Claimed> {
     let mut tx = app.db.begin().await?;
     let holder = lock_user(&mut tx, &who.id).await?;
     if binding::count_of(&mut tx, &who.id).await? > 0 {
         return Err(Kind::AlreadyHolds.into());
     }
-    let found = match wanted {
+    let found = match chosen {
         Some(id) => {
             let found = instance::lock(&mut tx, id).await?;
             found.filter(|i| i.assigned_user_id.is_none() && !i.pooled && i.isolation.is_offered())

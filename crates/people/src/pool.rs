@@ -3,7 +3,7 @@
 use base::id::{EntryId, InstanceId, ProfessionId, ServerId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
 use queue::audit::{self, Action, AuditEvent, By};
-use store::binding::{Hands, Holder};
+use store::binding::{Holder, LockedInstance};
 use store::instance::{self, Instance};
 use store::pool::{self, Entry};
 pub use store::pool::{Listed, PoolFilter, Status};
@@ -77,7 +77,7 @@ fn movement(from: Status, to: Status) -> Result<Move> {
 pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<Listed> {
     let mut tx = app.db.begin().await?;
     let instance = pool::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.instance_id;
-    let Hands { holder, entry, instance } = binding::lock(&mut tx, &InstanceId::named(instance)).await?;
+    let LockedInstance { holder, entry, instance } = binding::lock(&mut tx, &InstanceId::named(instance)).await?;
     let mut entry = entry.filter(|entry| entry.id == id.as_str()).ok_or(Kind::NotFound)?;
     match movement(entry.status, to)? {
         Move::Reclaim => {

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use llm::key;
 use queue::audit::{self, Action, AuditEvent, By, Changes};
 use queue::throttle::PASSWORD_CHANGE;
-use store::binding::{self, HolderStay};
+use store::binding::{self, HolderPeriod};
 use store::notice::{Notice, Topic};
 use store::usage::{Sums, of_token};
 use store::user::{self, NewUser};
@@ -43,7 +43,7 @@ pub struct Patch {
 pub struct Holding {
     pub user: User,
     /// The first bound instance.
-    pub first: Option<HolderStay>,
+    pub first: Option<HolderPeriod>,
     pub total_tokens: i64,
     pub total_requests: i64,
     pub est_cost_usd: f64,
@@ -54,33 +54,33 @@ pub async fn list(app: &App, filter: UserFilter<'_>, sort: Sort, page: Page) -> 
     let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
     // A whole list asks for everybody's; naming each would be more than a statement takes.
     let among = (page != Page::ALL).then_some(ids.as_slice());
-    let mut of: HashMap<String, Vec<HolderStay>> = HashMap::new();
-    for stay in binding::stays(&app.db, among).await? {
-        of.entry(stay.user_id.clone()).or_default().push(stay);
+    let mut of: HashMap<String, Vec<HolderPeriod>> = HashMap::new();
+    for period in binding::holder_periods(&app.db, among).await? {
+        of.entry(period.user_id.clone()).or_default().push(period);
     }
     let mut list = vec![];
     for user in found.list {
-        let stays = of.remove(&user.id).unwrap_or_default();
-        list.push(hold(app, user, stays).await?);
+        let holder_periods = of.remove(&user.id).unwrap_or_default();
+        list.push(hold(app, user, holder_periods).await?);
     }
     Ok(Listing { list, total: found.total })
 }
 
 pub async fn holding(app: &App, id: &UserId) -> Result<Holding> {
     let user = find(app, id).await?;
-    let stays = binding::stays(&app.db, Some(std::slice::from_ref(&user.id))).await?;
-    hold(app, user, stays).await
+    let holder_periods = binding::holder_periods(&app.db, Some(std::slice::from_ref(&user.id))).await?;
+    hold(app, user, holder_periods).await
 }
 
 /// A user with what was asked of instances while they were theirs, given-back ones included.
-async fn hold(app: &App, user: User, stays: Vec<HolderStay>) -> Result<Holding> {
+async fn hold(app: &App, user: User, holder_periods: Vec<HolderPeriod>) -> Result<Holding> {
     let mut holding = Holding { user, first: None, total_tokens: 0, total_requests: 0, est_cost_usd: 0.0 };
     let mut estimate = Estimate::default();
-    for held in stays {
+    for held in holder_periods {
         let (tokens, requests) = match held.is_whole() {
             true => (held.total_tokens, held.total_requests),
             false => {
-                let instance = &held.stay.instance_id;
+                let instance = &held.period.instance_id;
                 let groups = of_token(&app.db, &app.zone, instance, held.span(), Some(Date::MAX)).await?;
                 let sum = |of: fn(&Sums) -> i64| groups.iter().map(|group| of(&group.sums)).sum::<i64>();
                 (sum(Sums::tokens), sum(|sums| sums.requests))
@@ -89,7 +89,7 @@ async fn hold(app: &App, user: User, stays: Vec<HolderStay>) -> Result<Holding> 
         holding.total_tokens += tokens;
         holding.total_requests += requests;
         estimate.add(tokens, Price::of(&held.instance_model));
-        if holding.first.is_none() && held.stay.ended_at.is_none() {
+        if holding.first.is_none() && held.period.ended_at.is_none() {
             holding.first = Some(held);
         }
     }

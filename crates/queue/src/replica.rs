@@ -29,13 +29,13 @@ pub struct Replica {
 /// Joins the others. Refused where one of them has another zone. Where the days are of another, they are to be rebuilt: `keep` does.
 pub async fn join(app: &App, version: &'static str) -> store::Result<Replica> {
     let replica = Replica { name: base::id::fresh(), version, started_at: app.clock.now() };
-    replica.stay(app).await?;
+    replica.announce(app).await?;
     usage::begin_rebuild(&app.db, &app.zone).await?;
     Ok(replica)
 }
 
 impl Replica {
-    async fn stay(&self, app: &App) -> store::Result<()> {
+    async fn announce(&self, app: &App) -> store::Result<()> {
         let Replica { name, version, started_at } = self;
         let row = replica::Replica { name, zone: app.zone.name(), version, started_at: *started_at };
         replica::join(&app.db, &row, Term::of(&app.clock, LEASE)).await
@@ -60,7 +60,7 @@ impl Replica {
 
     /// One that was frozen may find its place free, and the days of another zone: it must be started with that.
     async fn agree(&self, app: &App) -> store::Result<()> {
-        self.stay(app).await?;
+        self.announce(app).await?;
         match usage::zone_of_days(&app.db).await? {
             Some(theirs) if theirs != app.zone.name() => {
                 Err(store::Error::OtherZone { ours: app.zone.name().to_owned(), theirs })

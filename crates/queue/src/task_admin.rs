@@ -34,15 +34,15 @@ pub async fn create<A>(
         return Err(Error::field("payload", "must not contain a NUL character"));
     }
     let mut tx = app.db.begin().await?;
-    let Checked { wanted, permission } = check(payload, &mut tx).await?;
+    let Checked { new, permission } = check(payload, &mut tx).await?;
     by.require(permission)?;
-    if let Some(id) = &wanted.instance
+    if let Some(id) = &new.instance
         && instance::find(&mut tx, id).await?.is_none()
     {
         return Err(Error::field("payload.instance_id", "there is no such instance"));
     }
     let asked = Asked { source: source.unwrap_or(&by.operator), operator: &by.operator, on_behalf_of: None };
-    let id = insert(app, &mut tx, wanted, asked).await?;
+    let id = insert(app, &mut tx, new, asked).await?;
     audit::record(
         app,
         &mut tx,
@@ -88,7 +88,7 @@ pub async fn retry<A>(app: &App, types: &[TaskType<A>], by: &By, id: &TaskId) ->
         Err(other) => return Err(other.into()),
     }
     resolve(app, &mut tx, id).await?;
-    let line = format!("retried; last error: {}", old.told);
+    let line = format!("retried; last error: {}", old.client_message);
     task_log::write(&mut tx, id.as_str(), old.attempts, &line, now).await?;
     let event = format!("task {} retried", old.r#type);
     audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, id.as_str(), &event)).await?;

@@ -57,7 +57,7 @@ pub async fn lock_holder(tx: &mut Tx, id: &UserId) -> Result<Option<Holder>> {
 
 /// An instance with whoever has it and its pool entry, all held until the transaction ends.
 #[derive(Debug)]
-pub struct Hands {
+pub struct LockedInstance {
     pub holder: Option<Holder>,
     pub entry: Option<Entry>,
     pub instance: Instance,
@@ -68,7 +68,7 @@ const MOST_CHANGES: usize = 5;
 
 /// Locks an instance together with its holder and its pool entry, in the order of everybody: user, entry, instance. Who has it is
 /// known only when its row is locked, so it is read before and compared afterwards. Fails with `Taken` when it changed each time.
-pub async fn lock_hands(tx: &mut Tx, id: &InstanceId) -> Result<Option<Hands>> {
+pub async fn lock_with_holder(tx: &mut Tx, id: &InstanceId) -> Result<Option<LockedInstance>> {
     for _ in 0..MOST_CHANGES {
         tx.run("SAVEPOINT hands", args![]).await?;
         let Some(seen) = instance::find(&mut *tx, id).await? else { return Ok(None) };
@@ -82,7 +82,7 @@ pub async fn lock_hands(tx: &mut Tx, id: &InstanceId) -> Result<Option<Hands>> {
         };
         let Some(instance) = instance::lock(tx, id).await? else { return Ok(None) };
         if instance.assigned_user_id == seen.assigned_user_id && instance.pooled == entry.is_some() {
-            return Ok(Some(Hands { holder, entry, instance }));
+            return Ok(Some(LockedInstance { holder, entry, instance }));
         }
         // Locking another user now, with the instance held, could wait for somebody who waits for the instance.
         tx.run("ROLLBACK TO SAVEPOINT hands", args![]).await?;
@@ -183,7 +183,7 @@ pub async fn held_one(tx: &mut Tx, instance: &InstanceId) -> Result<Option<Held>
 
 /// A user's stay on an instance, with what a list of users shows of it.
 #[derive(Clone, Debug)]
-pub struct HolderStay {
+pub struct HolderPeriod {
     pub user_id: String,
     pub instance_name: String,
     pub instance_model: String,
@@ -192,39 +192,39 @@ pub struct HolderStay {
     pub total_requests: i64,
     /// Nobody had the instance before: what was asked of it before the stay began is this user's too.
     pub is_first: bool,
-    pub stay: Stay,
+    pub period: BindingPeriod,
 }
 
-impl Record for HolderStay {
+impl Record for HolderPeriod {
     const COLUMNS: &'static str = "b.*";
-    fn from_row(row: &Row) -> Result<HolderStay> {
-        Ok(HolderStay {
+    fn from_row(row: &Row) -> Result<HolderPeriod> {
+        Ok(HolderPeriod {
             user_id: row.get("user_id")?,
             instance_name: row.get("instance_name")?,
             instance_model: row.get("instance_model")?,
             total_tokens: row.get("total_tokens")?,
             total_requests: row.get("total_requests")?,
             is_first: row.get("is_first")?,
-            stay: Stay::from_row(row)?,
+            period: BindingPeriod::from_row(row)?,
         })
     }
 }
 
-impl HolderStay {
+impl HolderPeriod {
     /// The rows that are the user's.
     pub fn span(&self) -> Span {
-        let span = self.stay.span(Timestamp::UNIX_EPOCH);
+        let span = self.period.span(Timestamp::UNIX_EPOCH);
         if self.is_first { Span { from: None, also: None, ..span } } else { span }
     }
 
     /// Whether the instance was nobody else's ever.
     pub fn is_whole(&self) -> bool {
-        self.is_first && self.stay.ended_at.is_none()
+        self.is_first && self.period.ended_at.is_none()
     }
 }
 
 /// The stays of these users (of all, when none are named), those that ended included, the first bound first.
-pub async fn stays(db: &Db, users: Option<&[String]>) -> Result<Vec<HolderStay>> {
+pub async fn holder_periods(db: &Db, users: Option<&[String]>) -> Result<Vec<HolderPeriod>> {
     let (among, args) = match users {
         Some([]) => return Ok(vec![]),
         Some(users) => {
@@ -247,7 +247,7 @@ record! {
     /// A live binding, and since when the instance's use is its user's: since the end of the last binding to
     /// anybody else, or since ever.
     #[derive(Clone, Debug)]
-    pub struct Tenure {
+    pub struct UsagePeriod {
         pub user_id: String,
         pub email: String,
         pub department: String,
@@ -259,7 +259,7 @@ record! {
     }
 }
 
-impl Tenure {
+impl UsagePeriod {
     /// The time of rows that belong to it although they seem to be of before: of a gateway that logs whole seconds, those of the
     /// second in which it began. Of two bindings that began within one second it is the later one's.
     pub fn also(&self) -> Option<Timestamp> {
@@ -289,7 +289,7 @@ pub enum Of<'a> {
 }
 
 /// Tenures, the first bound first.
-pub async fn tenures(db: &Db, of: Of<'_>) -> Result<Vec<Tenure>> {
+pub async fn usage_periods(db: &Db, of: Of<'_>) -> Result<Vec<UsagePeriod>> {
     let (clause, args) = match of {
         Of::All => (String::new(), args![]),
         Of::User(user) => (" AND b.user_id = ?".into(), args![user.as_str()]),
@@ -327,7 +327,7 @@ pub(crate) fn used_by(user: &str) -> String {
 record! {
     /// A binding, ended or not, as the time in which requests were its user's.
     #[derive(Clone, Debug)]
-    pub struct Stay {
+    pub struct BindingPeriod {
         pub instance_id: String,
         pub created_at: Timestamp,
         pub ended_at: Option<Timestamp>,
@@ -341,7 +341,7 @@ const STAY: &str = "b.instance_id AS instance_id, b.created_at AS created_at, b.
     CAST(CASE WHEN EXISTS (SELECT 1 FROM binding n WHERE n.instance_id = b.instance_id AND n.id <> b.id \
     AND n.created_at >= b.ended_at AND n.created_at / 1000 = b.ended_at / 1000) THEN 1 ELSE 0 END AS BIGINT) AS followed";
 
-impl Stay {
+impl BindingPeriod {
     /// Its rows from an instant on. Of a gateway that logs whole seconds, those of the second in which it began are its, and
     /// those of the second in which it ended unless another began in it: so each row is one stay's.
     pub fn span(&self, from: Timestamp) -> Span {
@@ -356,7 +356,7 @@ impl Stay {
 }
 
 /// A user's bindings that lasted into what came after `since`, ended ones included.
-pub async fn lasting(conn: impl Into<Conn<'_>>, user: &UserId, since: Timestamp) -> Result<Vec<Stay>> {
+pub async fn lasting(conn: impl Into<Conn<'_>>, user: &UserId, since: Timestamp) -> Result<Vec<BindingPeriod>> {
     let sql = format!(
         "SELECT {STAY} FROM binding b WHERE b.user_id = ? AND (b.ended_at IS NULL OR b.ended_at > ?) \
          ORDER BY b.created_at, b.id"

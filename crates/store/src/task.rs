@@ -64,7 +64,7 @@ record! {
         pub attempts: i64,
         pub failures: i64,
         pub error: String,
-        pub told: String,
+        pub client_message: String,
         pub result: String,
         /// A label.
         pub source: String,
@@ -492,7 +492,7 @@ pub async fn count_of(tx: &mut Tx, kind: &str, payload: &str, source: &str, sinc
     Ok(number.n)
 }
 
-/// `r#type` is Rust's spelling; the column is `type`.
+/// `r#type` is Rust's spelling; the column is `type`. That of the client's message has an older name.
 fn columns() -> String {
-    Task::COLUMNS.replace("r#", "")
+    Task::COLUMNS.replace("r#", "").replace("client_message", "told AS client_message")
 }

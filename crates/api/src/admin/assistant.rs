@@ -38,7 +38,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct LogsWanted {
+pub struct LogsQuery {
     /// 1 to 2000; 200 when omitted.
     #[param(minimum = 1, maximum = 2000)]
     lines: Option<i64>,
@@ -66,7 +66,7 @@ fn line(api: &Api, line: Line) -> JournalLine {
 ///
 /// The instance's own token, key and bot token are masked. With `follow`, each event's data is one line as JSON; it ends after an
 /// hour at the latest, when the token does, or with an event `error` that carries the envelope.
-#[utoipa::path(get, path = "/instances/{id}/logs", tag = "instances", params(("id" = String, Path), LogsWanted), responses(
+#[utoipa::path(get, path = "/instances/{id}/logs", tag = "instances", params(("id" = String, Path), LogsQuery), responses(
     (status = 200, description = "the lines, or with `follow` an event stream", content(
         (JournalLines = "application/json"),
         (String = "text/event-stream"),
@@ -78,15 +78,15 @@ async fn read_logs(
     _: Admin,
     api: State,
     Path(id): Path<String>,
-    Query(wanted): Query<LogsWanted>,
+    Query(query): Query<LogsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let lines = match wanted.lines.unwrap_or(200) {
+    let lines = match query.lines.unwrap_or(200) {
         lines @ 1..=2000 => lines as usize,
         _ => return Err(Error::field("lines", "must be from 1 to 2000").into()),
     };
     let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
-    if wanted.follow == Some(true) {
+    if query.follow == Some(true) {
         let following = logs::follow(&api.app, &assistant, lines).await?;
         let session = Watched::of(&headers, &api.app, Permission::ReadLogs);
         return Ok(events(api, session, following));

@@ -53,7 +53,7 @@ pub struct UserItem {
 
 fn item(api: &Api, Holding { user, first, total_tokens, total_requests, est_cost_usd }: Holding) -> UserItem {
     let (instance_id, instance_name, instance_model) = match first {
-        Some(first) => (Some(first.stay.instance_id), Some(first.instance_name), Some(first.instance_model)),
+        Some(first) => (Some(first.period.instance_id), Some(first.instance_name), Some(first.instance_model)),
         None => (None, None, None),
     };
     UserItem {

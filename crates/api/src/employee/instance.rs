@@ -168,8 +168,8 @@ pub(super) async fn claimed(api: &Api, who: &Employee, held: Held) -> Result<Own
 /// idle, or the named one is not: 409, 4092.
 #[utoipa::path(post, path = "/me/instances/claim", tag = "instances", request_body = Claim, responses((status = 200, body = Claimed)))]
 async fn claim(who: Employee, api: State, Body(body): Body<Claim>) -> Answer<Claimed> {
-    let wanted = body.instance_id.map(|id| InstanceId::named(id.as_str()));
-    let made = claim::instance(&api.app, &who.0, wanted.as_ref()).await?;
+    let chosen = body.instance_id.map(|id| InstanceId::named(id.as_str()));
+    let made = claim::instance(&api.app, &who.0, chosen.as_ref()).await?;
     let instance = claimed(&api, &who, made.held).await?;
     Ok(Data(Claimed { instance, task_id: made.task_id.as_str().to_owned() }))
 }
@@ -218,7 +218,7 @@ async fn show_task(who: Employee, api: State, Path(id): Path<String>) -> Answer<
         r#type: found.r#type,
         status: found.status.into(),
         attempts: found.attempts,
-        error: found.told,
+        error: found.client_message,
         steps: lines.into_iter().map(step).collect(),
         created_at: api.zone().show(found.created_at),
         updated_at: api.zone().show(found.updated_at),

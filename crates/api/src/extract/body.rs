@@ -111,8 +111,8 @@ impl Collected {
     /// The first bytes are free: who sends little is not refused for those who send much.
     fn take_room(&mut self) -> Result<(), Error> {
         let units = |permit: &Option<SemaphorePermit<'_>>| permit.as_ref().map_or(0, SemaphorePermit::num_permits);
-        let wanted = self.bytes.capacity().saturating_sub(FREE).div_ceil(UNIT);
-        let more = u32::try_from(wanted.saturating_sub(units(&self.room))).map_err(Error::internal)?;
+        let needed = self.bytes.capacity().saturating_sub(FREE).div_ceil(UNIT);
+        let more = u32::try_from(needed.saturating_sub(units(&self.room))).map_err(Error::internal)?;
         if more == 0 {
             return Ok(());
         }

@@ -55,7 +55,7 @@ pub fn path() -> String {
 }
 
 /// The version that a server has, or shall have.
-pub fn wanted(app: &App, server: &Server) -> Version {
+pub fn desired_version(app: &App, server: &Server) -> Version {
     server.openclaw_version.parse().unwrap_or_else(|_| app.assistants.version.clone())
 }
 
@@ -69,7 +69,7 @@ pub async fn of_instance(app: &App, assistant: &Assistant) -> Result<Version> {
             instance::set_version(&app.db, &assistant.id(), &version.to_string()).await?;
             Ok(version)
         }
-        None => Ok(wanted(app, &assistant.server)),
+        None => Ok(desired_version(app, &assistant.server)),
     }
 }
 

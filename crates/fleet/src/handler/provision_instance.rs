@@ -35,7 +35,7 @@ impl Run<App> for ProvisionInstance {
 
         let version = match instance.openclaw_version.parse() {
             Ok(version) => version,
-            Err(_) => install::wanted(app, &server),
+            Err(_) => install::desired_version(app, &server),
         };
         let said = install::ensure(app, &server, &host, &version).await?;
         context.log(&said.to_string()).await?;

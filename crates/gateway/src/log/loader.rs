@@ -208,10 +208,10 @@ fn read_piece(path: &Path, from: u64, to: u64) -> std::io::Result<record::Piece>
     let file = File::open(path)?;
     let mut size = PIECE;
     loop {
-        let wanted = usize::try_from(to - from).unwrap_or(usize::MAX).min(size);
-        let mut bytes = vec![0; wanted];
+        let length = usize::try_from(to - from).unwrap_or(usize::MAX).min(size);
+        let mut bytes = vec![0; length];
         let mut got = 0;
-        while got < wanted {
+        while got < length {
             match file.read_at(&mut bytes[got..], from + got as u64) {
                 Ok(0) => break,
                 Ok(n) => got += n,

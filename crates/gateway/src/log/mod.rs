@@ -155,11 +155,11 @@ impl Log {
 
     /// Loads everything that was appended before the call.
     pub async fn load(&self) -> Result<()> {
-        let wanted = self.appended.load(Ordering::Acquire);
+        let target = self.appended.load(Ordering::Acquire);
         let mut reading = self.reading.lock().await;
-        if self.loaded.load(Ordering::Acquire) >= wanted && reading.len() == 1 {
+        if self.loaded.load(Ordering::Acquire) >= target && reading.len() == 1 {
             // Somebody else did, while we waited.
-            self.note_loaded(wanted);
+            self.note_loaded(target);
             return Ok(());
         }
         let appended = {
@@ -252,8 +252,8 @@ impl Feed for Log {
     /// What was appended before the call is in the database when it returns, or the answer is stale.
     fn pull(&self) -> BoxFuture<'_, AsOf> {
         Box::pin(async {
-            let wanted = self.appended.load(Ordering::Acquire);
-            if self.loaded.load(Ordering::Acquire) >= wanted {
+            let target = self.appended.load(Ordering::Acquire);
+            if self.loaded.load(Ordering::Acquire) >= target {
                 return AsOf { at: self.clock.now(), stale: false };
             }
             match tokio::time::timeout(self.timing.patience, self.load()).await {

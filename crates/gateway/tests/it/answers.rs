@@ -97,16 +97,16 @@ async fn models_are_those_that_somebody_answers_for() {
     assert_eq!((list["object"].as_str(), ids), (Some("list"), vec!["gpt-4o", "gpt-4o-mini"]));
     assert_eq!(client.get("/v1/models/gpt-4o").await.json()["owned_by"], "openai");
     client.get("/v1/models/claude-opus-4-6").await.refused(404, "model_not_found");
-    let told = client.chat(&ask("claude-opus-4-6", "x")).await.refused(404, "model_not_found");
-    assert!(told.contains("claude-opus-4-6") && told.contains("key"), "{told}");
+    let refusal = client.chat(&ask("claude-opus-4-6", "x")).await.refused(404, "model_not_found");
+    assert!(refusal.contains("claude-opus-4-6") && refusal.contains("key"), "{refusal}");
     let mut tx = site.app.db.begin().await.unwrap();
     let mut model = store::model::find(&mut tx, "gpt-4o").await.unwrap().unwrap();
     model.enabled = false;
     store::model::update(&mut tx, &model).await.unwrap();
     tx.commit().await.unwrap();
     until("what is switched off is not answered", async || client.chat(&ask("gpt-4o", "x")).await.status != 200).await;
-    let told = client.chat(&ask("gpt-4o", "x")).await.refused(404, "model_not_found");
-    assert!(told.contains("switched off"), "{told}");
+    let refusal = client.chat(&ask("gpt-4o", "x")).await.refused(404, "model_not_found");
+    assert!(refusal.contains("switched off"), "{refusal}");
     site.end().await;
 }
 
@@ -122,11 +122,11 @@ async fn paths_methods_and_bodies_are_refused_by_name() {
     for body in ["", "[]", "{\"model\":", "{\"messages\":[]}", "{\"model\":1}", "{\"model\":\"a\",\"model\":\"b\"}"] {
         client.chat_bytes(body.as_bytes()).await.refused(400, "invalid_request");
     }
-    let told = client.chat(&ask("gpt-5", "x")).await.refused(404, "model_not_found");
-    assert_eq!(told, "the model `gpt-5` does not exist");
+    let refusal = client.chat(&ask("gpt-5", "x")).await.refused(404, "model_not_found");
+    assert_eq!(refusal, "the model `gpt-5` does not exist");
     let large = format!("{{\"model\":\"gpt-4o\",\"x\":\"{}\"}}", "y".repeat(8 * 1024 * 1024));
-    let told = client.chat_bytes(large.as_bytes()).await.refused(413, "payload_too_large");
-    assert!(told.contains("8 MiB"), "{told}");
+    let refusal = client.chat_bytes(large.as_bytes()).await.refused(413, "payload_too_large");
+    assert!(refusal.contains("8 MiB"), "{refusal}");
     // Refused before it is read, and still told why.
     site.client("sk-nothing").chat_bytes(large.as_bytes()).await.refused(401, "invalid_api_key");
     let just = format!("{{\"model\":\"gpt-4o\",\"x\":\"{}\"}}", "y".repeat(8 * 1024 * 1024 - 100));
@@ -164,8 +164,8 @@ async fn a_provider_that_refuses_our_key_is_no_fault_of_the_clients() {
     let body = r#"{"error":{"message":"Incorrect API key provided: a-key-******ider","code":"invalid_api_key"}}"#;
     let (_openai, site, client) = with_openai(Act::Json(401, vec![], body.into())).await;
     let reply = client.chat(&ask("gpt-4o", "x")).await;
-    let told = reply.refused(502, "provider_error");
-    assert!(told.contains("refused the gateway's key (401)") && !told.contains("a-key"), "{told}");
+    let refusal = reply.refused(502, "provider_error");
+    assert!(refusal.contains("refused the gateway's key (401)") && !refusal.contains("a-key"), "{refusal}");
     assert!(!site.rows().await[0].error_message.contains("a-key"));
     site.end().await;
 }
@@ -198,8 +198,8 @@ async fn an_answer_that_breaks_off_is_a_failure_and_nobody_else_is_asked() {
     let anthropic = Provider::start(Act::CutJson("{\"half\":".into())).await;
     let openai = Provider::start(answer("ok", 1, 1)).await;
     let site = Site::start(Database::sqlite(), Options::with(Some(&anthropic), Some(&openai), None)).await;
-    let told = site.free().await.chat(&ask("claude-opus-4-6", "x")).await.refused(502, "provider_error");
-    assert!(told.contains("broke off"), "{told}");
+    let refusal = site.free().await.chat(&ask("claude-opus-4-6", "x")).await.refused(502, "provider_error");
+    assert!(refusal.contains("broke off"), "{refusal}");
     assert_eq!((anthropic.count(), openai.count()), (1, 0), "an answer had begun");
     let row = &site.rows().await[0];
     assert_eq!((row.r#type, row.provider.as_str()), (ERROR, "anthropic"));
@@ -235,8 +235,8 @@ async fn whoever_is_slow_is_not_waited_for_for_ever() {
     let short = Duration::from_millis(200);
     let site = Site::start(Database::sqlite(), options(&|timing| timing.answer = short)).await;
     let client = site.free().await;
-    let told = client.chat(&ask("gpt-4o", "x")).await.refused(504, "provider_timeout");
-    assert!(told.contains("openai did not begin to answer in time"), "{told}");
+    let refusal = client.chat(&ask("gpt-4o", "x")).await.refused(504, "provider_timeout");
+    assert!(refusal.contains("openai did not begin to answer in time"), "{refusal}");
     openai.left(1).await;
     // A body that does not come.
     let bodies = site.another(options(&|timing| timing.body = short)).await;
@@ -327,8 +327,8 @@ async fn echo_repeats_what_was_said() {
     let parts = json!({"model": "gpt-4o", "messages": [{"role": "system", "content": "be kind"},
         {"role": "user", "content": [{"type": "text", "text": "parts of"}, {"type": "image_url"}, {"type": "text", "text": "it"}]}]});
     assert_eq!(client.chat(&parts).await.json()["choices"][0]["message"]["content"], "parts of it");
-    let told = client.chat(&ask("gpt-4o-mini", "/fail 500 now")).await.refused(502, "provider_error");
-    assert!(told.contains("gpt-4o-mini at echo answered 500"), "{told}");
+    let refusal = client.chat(&ask("gpt-4o-mini", "/fail 500 now")).await.refused(502, "provider_error");
+    assert!(refusal.contains("gpt-4o-mini at echo answered 500"), "{refusal}");
     assert_eq!(client.chat(&ask("gpt-4o-mini", "/fail 418 now")).await.status, 418);
     let began = Instant::now();
     assert_eq!(

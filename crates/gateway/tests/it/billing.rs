@@ -282,8 +282,8 @@ async fn hidden_thinking_that_was_asked_for_is_counted_in_the_middle_of_a_stream
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_provider_said_about_the_input_counts_more_than_an_estimate() {
     // Some tell their usage so far with every word.
-    let told = r#"data: {"choices":[{"index":0,"delta":{"content":"abcdef"}}],"usage":{"prompt_tokens":777,"completion_tokens":1,"total_tokens":778}}"#;
-    let openai = Provider::start(Act::SilentStream(vec![format!("{told}\n\n").into_bytes()])).await;
+    let message = r#"data: {"choices":[{"index":0,"delta":{"content":"abcdef"}}],"usage":{"prompt_tokens":777,"completion_tokens":1,"total_tokens":778}}"#;
+    let openai = Provider::start(Act::SilentStream(vec![format!("{message}\n\n").into_bytes()])).await;
     let site = Site::start(Database::sqlite(), Options::with(None, Some(&openai), None)).await;
     let mut stream = site.free().await.open(&streamed("hello")).await;
     stream.until("abcdef").await;

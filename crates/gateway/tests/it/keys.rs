@@ -13,9 +13,9 @@ async fn status(client: &Client) -> u16 {
 }
 
 /// Waits until a key is answered so, while the clock stands still.
-async fn becomes(client: &Client, wanted: u16) {
-    testkit::until_ok(&format!("the key is answered {wanted}"), async || match status(client).await {
-        status if status == wanted => Ok(()),
+async fn becomes(client: &Client, expected: u16) {
+    testkit::until_ok(&format!("the key is answered {expected}"), async || match status(client).await {
+        status if status == expected => Ok(()),
         status => Err(status),
     })
     .await;
@@ -57,8 +57,8 @@ on_both! {
         site.change("free", true, |key| key.status = Status::Disabled).await;
         // No time passes on the gateway's clock: the notice alone does it.
         becomes(&client, 401).await;
-        let told = client.chat(&ask("gpt-4o", "x")).await.refused(401, "invalid_api_key");
-        assert!(told.contains("administrator"), "{told}");
+        let message = client.chat(&ask("gpt-4o", "x")).await.refused(401, "invalid_api_key");
+        assert!(message.contains("administrator"), "{message}");
         // Without a notice it is what was read last, for a second.
         site.change("free", false, |key| key.status = Status::Active).await;
         assert_eq!(status(&client).await, 401);
@@ -110,8 +110,8 @@ on_both! {
         assert_eq!(status(&client).await, 200);
         revoke(&site, &user).await;
         site.app.clock.advance(HARD);
-        let told = client.chat(&ask("gpt-4o", "x")).await.refused(401, "invalid_api_key");
-        assert!(told.contains("revoked"), "{told}");
+        let message = client.chat(&ask("gpt-4o", "x")).await.refused(401, "invalid_api_key");
+        assert!(message.contains("revoked"), "{message}");
         site
     }
 }

@@ -253,8 +253,8 @@ async fn a_full_disk_refuses_before_the_first_byte_and_recovers_by_itself() {
     }
     assert_eq!(client.chat(&ask("gpt-4o", "x")).await.status, 200);
     assert_eq!(site.rows().await.len(), 1);
-    let told = client.chat(&ask("gpt-4o", "x")).await.refused(503, "unavailable");
-    assert!(told.contains("request log cannot be written"), "{told}");
+    let message = client.chat(&ask("gpt-4o", "x")).await.refused(503, "unavailable");
+    assert!(message.contains("request log cannot be written"), "{message}");
     assert_eq!(openai.count(), 2, "it was answered, and could not be written down");
     client.chat(&ask("gpt-4o", "x")).await.refused(503, "unavailable");
     assert_eq!(openai.count(), 2, "not asked while nothing can be written");

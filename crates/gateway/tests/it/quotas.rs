@@ -57,8 +57,8 @@ on_both! {
         assert_eq!(answered(&replies), 1, "one may cross the limit, no more");
         assert_eq!(openai.count(), 2);
         let refused = replies.iter().find(|reply| reply.status == 429).unwrap();
-        let told = refused.refused(429, "insufficient_quota");
-        assert!(told.starts_with("daily quota used up: limit 10000 tokens, used ") && told.contains("resets at"), "{told}");
+        let message = refused.refused(429, "insufficient_quota");
+        assert!(message.starts_with("daily quota used up: limit 10000 tokens, used ") && message.contains("resets at"), "{message}");
         let wait: i64 = refused.header("retry-after").unwrap().parse().unwrap();
         assert_eq!(wait, 11 * 3600, "until Berlin's next midnight");
         // What the one left over of its estimate lies beyond the limit.
@@ -150,8 +150,8 @@ on_both! {
         }
         assert_eq!(status, [200, 200, 200, 429, 429], "1,250, 2,500, 3,750");
         let reply = client.chat(&ask("gpt-4o", "hello")).await;
-        let told = reply.refused(429, "insufficient_quota");
-        assert_eq!(told, "the key's quota is used up: limit 3000 units, used 3750");
+        let message = reply.refused(429, "insufficient_quota");
+        assert_eq!(message, "the key's quota is used up: limit 3000 units, used 3750");
         assert_eq!(reply.header("retry-after"), None, "it does not come back by itself");
         site.rows().await;
         let key = store::gateway_key::named(&site.app.db, "named").await.unwrap().unwrap();
@@ -188,8 +188,8 @@ on_both! {
         let client = site.client(&key);
         assert_eq!(client.chat(&ask("gpt-4o", "hello")).await.status, 200);
         let reply = client.chat(&ask("gpt-4o", "hello")).await;
-        let told = reply.refused(429, "insufficient_quota");
-        assert!(told.ends_with("used 1000, resets at 2026-11-16T00:00:00.000+01:00"), "{told}");
+        let message = reply.refused(429, "insufficient_quota");
+        assert!(message.ends_with("used 1000, resets at 2026-11-16T00:00:00.000+01:00"), "{message}");
         assert_eq!(reply.header("retry-after").as_deref(), Some("39600"), "eleven hours");
         site.rows().await;
         site.app.clock.advance(SignedDuration::from_hours(11));

@@ -73,11 +73,11 @@ pub(super) async fn make(
     };
     let mut tx = app.db.begin().await?;
     // The user before the key: a revocation at this moment either sees the key, or is seen here.
-    let hands = match instance {
-        Some(instance) => binding::lock_hands(&mut tx, instance).await?,
+    let locked = match instance {
+        Some(instance) => binding::lock_with_holder(&mut tx, instance).await?,
         None => None,
     };
-    if instance.is_some() && hands.is_none() {
+    if instance.is_some() && locked.is_none() {
         // The instance was deleted meanwhile: nobody would ever switch this key off.
         drop(tx);
         if turn.is_some() {
@@ -96,7 +96,7 @@ pub(super) async fn make(
         Err(other) => return Err(other.into()),
     }
     gateway_key::set_logged(&mut tx, &key.id).await?;
-    if let Some(holder) = hands.and_then(|hands| hands.holder) {
+    if let Some(holder) = locked.and_then(|locked| locked.holder) {
         super::follow_holder(app, &mut tx, &key, &holder, "user status").await?;
     }
     let detail = match quota {

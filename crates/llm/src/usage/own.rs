@@ -6,7 +6,7 @@ use base::id::{InstanceId, UserId};
 use base::{Error, Kind, Page, Result};
 use jiff::Timestamp;
 use jiff::civil::Date;
-use store::binding::{self, Of, Tenure};
+use store::binding::{self, Of, UsagePeriod};
 use store::request_log::{self, Request};
 use store::usage::{self, Group, Sums};
 
@@ -17,7 +17,7 @@ const FARTHEST: i64 = 10_000;
 
 /// Instances and since when their use counts.
 pub struct Own {
-    tenures: Vec<Tenure>,
+    usage_periods: Vec<UsagePeriod>,
 }
 
 /// The windows of a summary.
@@ -47,19 +47,19 @@ pub struct Day {
 impl Own {
     /// A user's instances; or the one that is named, which must be theirs.
     pub async fn of(app: &App, user: &UserId, instance: Option<&InstanceId>) -> Result<Own> {
-        let mut tenures = binding::tenures(&app.db, Of::User(user)).await?;
+        let mut usage_periods = binding::usage_periods(&app.db, Of::User(user)).await?;
         if let Some(instance) = instance {
-            tenures.retain(|t| t.instance_id == instance.as_str());
-            if tenures.is_empty() {
+            usage_periods.retain(|t| t.instance_id == instance.as_str());
+            if usage_periods.is_empty() {
                 return Err(Kind::NotFound.into());
             }
         }
-        Ok(Own { tenures })
+        Ok(Own { usage_periods })
     }
 
     /// The instances of everybody in a department.
     pub async fn of_department(app: &App, department: &str) -> Result<Own> {
-        Ok(Own { tenures: binding::tenures(&app.db, Of::Department(department)).await? })
+        Ok(Own { usage_periods: binding::usage_periods(&app.db, Of::Department(department)).await? })
     }
 
     /// Sums by day, model and provider, for each instance. Days before `together` come as one.
@@ -68,12 +68,12 @@ impl Own {
         app: &App,
         from: Option<Date>,
         together: Option<Date>,
-    ) -> Result<Vec<(&Tenure, Vec<Group>)>> {
+    ) -> Result<Vec<(&UsagePeriod, Vec<Group>)>> {
         let from = from.map(|date| app.zone.start(date));
         let mut all = vec![];
-        for tenure in &self.tenures {
-            let span = tenure.span(from);
-            all.push((tenure, usage::of_token(&app.db, &app.zone, &tenure.instance_id, span, together).await?));
+        for period in &self.usage_periods {
+            let span = period.span(from);
+            all.push((period, usage::of_token(&app.db, &app.zone, &period.instance_id, span, together).await?));
         }
         Ok(all)
     }
@@ -140,29 +140,30 @@ impl Own {
             groups.into_iter().for_each(|group| sums += group.sums);
             sums
         };
-        let one = |(t, groups): (&Tenure, Vec<Group>)| (t.instance_id.clone(), t.instance_name.clone(), total(groups));
+        let one =
+            |(t, groups): (&UsagePeriod, Vec<Group>)| (t.instance_id.clone(), t.instance_name.clone(), total(groups));
         Ok(groups.into_iter().map(one).collect())
     }
 
     /// One page of single requests, newest first, and how many there are; only those that succeeded, or did not, where that is asked.
     pub async fn requests(&self, app: &App, succeeded: Option<bool>, page: Page) -> Result<(Vec<Request>, i64)> {
         let kept = usage::rows_since(&app.db).await?;
-        if self.tenures.len() > 1 && page.offset > FARTHEST {
+        if self.usage_periods.len() > 1 && page.offset > FARTHEST {
             return Err(Error::field("page", "is too far: name an instance_id to go further back"));
         }
         // Each instance's newest, as many as could stand on the page, then the newest of all.
         let each = Page { offset: 0, limit: page.offset.saturating_add(page.limit) };
         let (mut rows, mut total) = (vec![], 0);
-        for tenure in &self.tenures {
-            let id = InstanceId::named(&tenure.instance_id);
-            let each = if self.tenures.len() == 1 { page } else { each };
-            let span = tenure.span(Some(kept));
+        for period in &self.usage_periods {
+            let id = InstanceId::named(&period.instance_id);
+            let each = if self.usage_periods.len() == 1 { page } else { each };
+            let span = period.span(Some(kept));
             rows.extend(request_log::of_instance(&app.db, &id, span, succeeded, each).await?);
-            for group in usage::of_token(&app.db, &app.zone, &tenure.instance_id, span, Some(Date::MAX)).await? {
+            for group in usage::of_token(&app.db, &app.zone, &period.instance_id, span, Some(Date::MAX)).await? {
                 total += group.sums.rows(succeeded);
             }
         }
-        if self.tenures.len() > 1 {
+        if self.usage_periods.len() > 1 {
             rows.sort_by_key(|row| std::cmp::Reverse((row.created_at, row.id)));
             let skip = usize::try_from(page.offset).unwrap_or(usize::MAX);
             rows = rows.into_iter().skip(skip).take(page.limit as usize).collect();

@@ -60,20 +60,20 @@ pub async fn stats(app: &App, grouping: Grouping, first: Date) -> Result<Vec<Sta
 }
 
 /// Gives each instance's use to whoever has it, from when on it is theirs; the rest is nobody's.
-async fn by_holder(app: &App, first: Date, name: impl Fn(&binding::Tenure) -> &String) -> Result<Vec<Keyed>> {
+async fn by_holder(app: &App, first: Date, name: impl Fn(&binding::UsagePeriod) -> &String) -> Result<Vec<Keyed>> {
     let mut rest: HashMap<String, Sums> = HashMap::new();
     for keyed in usage::since(&app.db, first, By::Token).await? {
         rest.insert(keyed.key, keyed.sums);
     }
     let start = app.zone.start(first);
     let mut groups: BTreeMap<String, Sums> = BTreeMap::new();
-    for tenure in binding::tenures(&app.db, Of::All).await? {
-        let Some(all) = rest.get_mut(&tenure.instance_id) else { continue };
-        let theirs = match tenure.since {
+    for period in binding::usage_periods(&app.db, Of::All).await? {
+        let Some(all) = rest.get_mut(&period.instance_id) else { continue };
+        let theirs = match period.since {
             Some(since) if since > start => {
                 let mut sums = Sums::default();
                 for group in
-                    usage::of_token(&app.db, &app.zone, &tenure.instance_id, tenure.span(Some(start)), Some(Date::MAX))
+                    usage::of_token(&app.db, &app.zone, &period.instance_id, period.span(Some(start)), Some(Date::MAX))
                         .await?
                 {
                     sums += group.sums;
@@ -83,7 +83,7 @@ async fn by_holder(app: &App, first: Date, name: impl Fn(&binding::Tenure) -> &S
             _ => *all,
         };
         *all -= theirs;
-        *groups.entry(name(&tenure).clone()).or_default() += theirs;
+        *groups.entry(name(&period).clone()).or_default() += theirs;
     }
     for sums in rest.into_values() {
         *groups.entry(String::new()).or_default() += sums;

@@ -151,10 +151,10 @@ impl Reader<'_> {
         ParseError::at(self.text, self.at, what)
     }
 
-    fn unexpected(&self, wanted: &str) -> ParseError {
+    fn unexpected(&self, expected: &str) -> ParseError {
         match self.peek() {
-            Some(c) => self.problem(format!("expected {wanted}, found {c:?}")),
-            None => self.problem(format!("expected {wanted}, found the end of the file")),
+            Some(c) => self.problem(format!("expected {expected}, found {c:?}")),
+            None => self.problem(format!("expected {expected}, found the end of the file")),
         }
     }
 

@@ -94,8 +94,8 @@ pub fn with_port(text: &str, port: GatewayPort) -> Option<String> {
     let start = text.lines().find(|line| line.starts_with("ExecStart="))?;
     let (before, rest) = start.rsplit_once(OPTION)?;
     let (is, after) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
-    let wanted = port.get().to_string();
-    (is != wanted).then(|| text.replacen(start, &format!("{before}{OPTION}{wanted}{after}"), 1))
+    let desired = port.get().to_string();
+    (is != desired).then(|| text.replacen(start, &format!("{before}{OPTION}{desired}{after}"), 1))
 }
 
 fn refused(field: &str, why: &str) -> Error {

@@ -19,9 +19,9 @@ pub async fn enqueue<P: Payload>(
     source: &str,
     on_behalf_of: Option<&UserId>,
 ) -> Result<TaskId> {
-    let wanted = kind::NewTask::of(payload, tx).await?;
+    let new = kind::NewTask::of(payload, tx).await?;
     let asked = Asked { source, operator: source, on_behalf_of };
-    insert(app, tx, wanted, asked).await
+    insert(app, tx, new, asked).await
 }
 
 /// The same with another priority than its type's. A waiting task that is joined becomes as urgent.
@@ -50,8 +50,8 @@ const LONGEST_KEY: usize = 300;
 /// How often a waiting task may begin at the very moment at which it is looked for.
 const MOST_LOOKS: usize = 10;
 
-pub(crate) async fn insert(app: &App, tx: &mut Tx, wanted: kind::NewTask, asked: Asked<'_>) -> Result<TaskId> {
-    let kind::NewTask { name, priority, coalesces, payload, instance, server } = wanted;
+pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: Asked<'_>) -> Result<TaskId> {
+    let kind::NewTask { name, priority, coalesces, payload, instance, server } = new;
     let coalesce_key = (coalesces && payload.len() <= LONGEST_KEY).then(|| format!("{name} {payload}"));
     let id = TaskId::fresh();
     let now = app.clock.now();
@@ -63,7 +63,7 @@ pub(crate) async fn insert(app: &App, tx: &mut Tx, wanted: kind::NewTask, asked:
         attempts: 0,
         failures: 0,
         error: String::new(),
-        told: String::new(),
+        client_message: String::new(),
         result: String::new(),
         source: asked.source.to_owned(),
         operator: asked.operator.to_owned(),

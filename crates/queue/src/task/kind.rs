@@ -69,7 +69,7 @@ type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A payload that was read: what is kept of it, and what it is about.
 pub(crate) struct Checked {
-    pub wanted: NewTask,
+    pub new: NewTask,
     pub permission: Permission,
 }
 
@@ -135,7 +135,7 @@ impl<A> TaskType<A> {
 fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
     Box::pin(async move {
         let payload: P = serde_json::from_value(payload).map_err(|e| Error::field("payload", e))?;
-        Ok(Checked { wanted: NewTask::of(&payload, tx).await?, permission: payload.permission() })
+        Ok(Checked { new: NewTask::of(&payload, tx).await?, permission: payload.permission() })
     })
 }
 

@@ -88,7 +88,7 @@ pub(super) async fn open(
                     ChannelOpenFailure::ConnectFailed => Error::PortClosed { port },
                     _ => Error::NoForwarding,
                 };
-                return drop(opened.send(Err(Fault::Told(reason))));
+                return drop(opened.send(Err(Fault::Failed(reason))));
             }
             Ok(Err(_)) => return drop(opened.send(Err(Fault::Lost))),
             Err(_) => {

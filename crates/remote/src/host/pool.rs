@@ -309,7 +309,7 @@ impl Link {
             }
             match work(connection.clone(), permit).await {
                 Ok(done) => return Ok(done),
-                Err(Fault::Told(error)) => return Err(error),
+                Err(Fault::Failed(error)) => return Err(error),
                 Err(Fault::Full) if Instant::now() >= last => return Err(Error::Busy),
                 Err(Fault::Full) => sleep(AGAIN).await,
                 Err(Fault::Lost) => {

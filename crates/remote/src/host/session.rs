@@ -28,7 +28,7 @@ pub(super) enum Fault {
     Full,
     /// The connection is of no use any more. The server was asked to do nothing.
     Lost,
-    Told(Error),
+    Failed(Error),
 }
 
 /// Runs a command to its end.
@@ -45,7 +45,7 @@ pub(super) async fn run(
         drop(permit);
         answer.send(outcome).ok();
     });
-    wait.await.unwrap_or_else(|_| Err(Fault::Told(command.cut_off())))
+    wait.await.unwrap_or_else(|_| Err(Fault::Failed(command.cut_off())))
 }
 
 /// Starts a command whose output is read line by line, for as long as somebody reads it.
@@ -130,7 +130,7 @@ impl Job {
         }
         // From here on it may have been done.
         if write.exec(true, self.line.as_bytes()).await.is_err() {
-            return Err(Fault::Told(self.command.cut_off()));
+            return Err(Fault::Failed(self.command.cut_off()));
         }
         Ok((read, write))
     }
@@ -168,7 +168,7 @@ impl Job {
             // The server would have ended it long ago, if it had heard us.
             connection.retire();
         }
-        outcome.map_err(Fault::Told)
+        outcome.map_err(Fault::Failed)
     }
 
     /// Hears the command out. Ends with its end, or when the server must have ended it.

@@ -16,14 +16,14 @@ on_hosts! {
         for login in ["root", "ops"] {
             let host = fleet.host_as("h3", login);
             let part = |key: &str, of: &[&str]| Part { key: key.into(), lines: lines(of) };
-            let wanted = [
+            let expected = [
                 part("PrivateTmp", &["PrivateTmp=yes"]),
                 part("NoSuchDirective", &["NoSuchDirective=yes"]),
                 part("SystemCallFilter", &["SystemCallFilter=@system-service", "SystemCallFilter=~@mount"]),
                 part("BindPaths=/no/such/folder", &["BindPaths=/no/such/folder"]),
                 part("CapabilityBoundingSet", &["CapabilityBoundingSet="]),
             ];
-            let able = cell::ability(&host, &wanted).await.unwrap();
+            let able = cell::ability(&host, &expected).await.unwrap();
             let names: Vec<&str> = able.refused.iter().map(|(name, _)| name.as_str()).collect();
             assert_eq!(names, ["NoSuchDirective", "BindPaths=/no/such/folder"], "{able:?}");
             assert_eq!(able.broken, None);
@@ -36,7 +36,7 @@ on_hosts! {
         let alone = fleet.alone();
         let host = fleet.host("h2");
         let part = |key: &str, of: &[&str]| Part { key: key.into(), lines: lines(of) };
-        let wanted = [
+        let expected = [
             part("PrivateTmp", &["PrivateTmp=yes"]),
             part("NoNewPrivileges", &["NoNewPrivileges=yes"]),
             part("NoSuchDirective", &["NoSuchDirective=yes"]),
@@ -46,11 +46,11 @@ on_hosts! {
             printf '#!/bin/sh\ncase $* in *NoNewPrivileges*PrivateTmp*|*PrivateTmp*NoNewPrivileges*) ;; *NoNewPrivileges*) %s\n{ echo "Failed to start transient service unit: Message recipient disconnected from message bus without replying" >&2; exit 1; } ;; esac\nexec /usr/bin/systemd-run "$@"\n' "$1" >/usr/local/bin/systemd-run
             chmod 755 /usr/local/bin/systemd-run; rm -f /run/disturbed"#;
         host.succeed(&sh(stand_in).arg("[ -e /run/disturbed ] || { : >/run/disturbed; false; } ||")).await.unwrap();
-        let able = cell::ability(&host, &wanted).await;
+        let able = cell::ability(&host, &expected).await;
         host.succeed(&sh(stand_in).arg("")).await.unwrap();
-        let unable = cell::ability(&host, &wanted).await;
+        let unable = cell::ability(&host, &expected).await;
         host.succeed(&sh("printf '#!/bin/sh\nexit 1\n' >/usr/local/bin/systemd-run")).await.unwrap();
-        let broken = cell::ability(&host, &wanted).await;
+        let broken = cell::ability(&host, &expected).await;
         host.succeed(&sh("rm -f /usr/local/bin/systemd-run /run/disturbed")).await.unwrap();
         let names = |able: &cell::Ability| able.refused.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(able.as_ref().unwrap()), ["NoSuchDirective"], "{able:?}");
@@ -64,18 +64,18 @@ on_hosts! {
     async fn what_has_no_effect_is_not_taken_for_a_cell(fleet: Fleet) {
         let alone = fleet.alone();
         let host = fleet.host("h2");
-        let wanted = ["NoNewPrivileges=yes", "PrivateUsers=yes", "CapabilityBoundingSet=", "SystemCallFilter=@system-service"]
+        let expected = ["NoNewPrivileges=yes", "PrivateUsers=yes", "CapabilityBoundingSet=", "SystemCallFilter=@system-service"]
             .map(|line| Part { key: line.split('=').next().unwrap().into(), lines: lines(&[line]) });
-        let holds = cell::ability(&host, &wanted).await;
+        let holds = cell::ability(&host, &expected).await;
         // One that passes directives over, as systemd does with some where the kernel cannot do them.
         let stand_in = r#"
             printf '#!/bin/bash\nall=(); for word; do case $word in PrivateUsers=*) word=PrivateTmp=yes ;; esac; all+=("$word"); done\nexec /usr/bin/systemd-run "${all[@]}"\n' >/usr/local/bin/systemd-run
             chmod 755 /usr/local/bin/systemd-run"#;
         host.succeed(&sh(stand_in)).await.unwrap();
-        let passed_over = cell::ability(&host, &wanted).await;
+        let passed_over = cell::ability(&host, &expected).await;
         let stand_in = r#"printf '#!/bin/sh\ncase $* in *IPAddressDeny*) exit 1 ;; esac\nexec /usr/bin/systemd-run "$@"\n' >/usr/local/bin/systemd-run"#;
         host.succeed(&sh(stand_in)).await.unwrap();
-        let no_proof = cell::ability(&host, &wanted).await;
+        let no_proof = cell::ability(&host, &expected).await;
         host.succeed(&sh("rm -f /usr/local/bin/systemd-run")).await.unwrap();
         assert_eq!(holds.unwrap().broken, None);
         let why = passed_over.unwrap().broken.unwrap_or_default();

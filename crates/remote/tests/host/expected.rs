@@ -71,8 +71,8 @@ on_hosts! {
         // What was expected counts also where another key was taken before.
         let pinned = Address { host_key: Some(host_key(own)), ..expecting(&fleet, port, other) };
         refused(pinned).await;
-        let told = base::Error::from(Host::new(Target::Ssh(expecting(&fleet, port, other))).contact().await.unwrap_err());
-        assert_eq!((told.kind, told.client.as_ref()), (base::Kind::Conflict, "the server's host key is not the expected one"));
+        let message = base::Error::from(Host::new(Target::Ssh(expecting(&fleet, port, other))).contact().await.unwrap_err());
+        assert_eq!((message.kind, message.client.as_ref()), (base::Kind::Conflict, "the server's host key is not the expected one"));
     }
 
     async fn a_fingerprint_finds_its_key_among_several_kinds(fleet: Fleet) {
@@ -108,8 +108,8 @@ on_hosts! {
             assert_eq!(host.contact().await.unwrap(), Some(host_key(&good.public)), "{kind}");
             assert_eq!(said(&host, sh("echo here")).await, "here");
             let probe = probe(&Target::Ssh(address), &wants(None)).await;
-            let told = &probe.reports.iter().find(|report| report.step == Step::HostKey).unwrap().detail;
-            assert!(told.contains("certified by SHA256:"), "{told}");
+            let message = &probe.reports.iter().find(|report| report.step == Step::HostKey).unwrap().detail;
+            assert!(message.contains("certified by SHA256:"), "{message}");
             // Another authority's server, and one that has a key only.
             if let Some(authority) = by_other.replace(good.authority.clone()) {
                 assert!(refused(expecting(&fleet, sshd.port, &authority)).await.contains("it showed one by SHA256:"));
@@ -130,8 +130,8 @@ on_hosts! {
         for (options, why) in bad {
             let made = Certified::make(&root, "ed25519", options).await;
             let sshd = made.sshd(&root).await;
-            let told = refused(expecting(&fleet, sshd.port, &made.authority)).await;
-            assert!(told.contains(why), "{options:?}: {told}");
+            let message = refused(expecting(&fleet, sshd.port, &made.authority)).await;
+            assert!(message.contains(why), "{options:?}: {message}");
             made.remove(&root, sshd).await;
         }
     }

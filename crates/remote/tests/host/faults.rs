@@ -92,7 +92,7 @@ on_hosts! {
         assert!(answers(&host).await);
         relay.freeze();
         until("the silent connection is given up", async || relay.ended() == 1).await;
-        relay.mend();
+        relay.repair();
         assert!(answers(&host).await);
         assert_eq!(relay.connections(), 2);
     }

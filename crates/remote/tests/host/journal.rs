@@ -29,8 +29,8 @@ on_hosts! {
         let script = r#"echo first; printf 'bytes \377\n'; printf 'esc \033[31m\n'; echo '$(id) "q" \ {"a":1}'; exit 3"#;
         let unit = ran(&host, script).await;
         let found = messages(&host, &unit, 50).await;
-        for wanted in ["first", "bytes \u{fffd}", "esc \u{1b}[31m", r#"$(id) "q" \ {"a":1}"#] {
-            assert!(found.iter().any(|message| message == wanted), "{wanted:?} in {found:?}");
+        for expected in ["first", "bytes \u{fffd}", "esc \u{1b}[31m", r#"$(id) "q" \ {"a":1}"#] {
+            assert!(found.iter().any(|message| message == expected), "{expected:?} in {found:?}");
         }
         let entries = journal::last(&host, &unit, 50).await.unwrap();
         let exit = entries.iter().find(|entry| entry.message_id.as_deref() == Some("98e322203f7a4ed290d09fe03c09fe15")).unwrap();

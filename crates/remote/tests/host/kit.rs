@@ -275,7 +275,7 @@ impl Relay {
         self.mode.send_replace(Mode::CutAfter(bytes));
     }
 
-    pub fn mend(&self) {
+    pub fn repair(&self) {
         self.mode.send_replace(Mode::Open);
     }
 

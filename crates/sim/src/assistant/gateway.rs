@@ -178,8 +178,8 @@ async fn hear(
     let answered = match (&shared.devices, method) {
         (Some(devices), "device.pair.list") => Ok(devices.lock().unwrap_or_else(|e| e.into_inner()).list()),
         (Some(devices), "device.pair.approve") => {
-            let wanted = params["requestId"].as_str().unwrap_or_default();
-            devices.lock().unwrap_or_else(|e| e.into_inner()).approve(wanted, scopes)
+            let request_id = params["requestId"].as_str().unwrap_or_default();
+            devices.lock().unwrap_or_else(|e| e.into_inner()).approve(request_id, scopes)
         }
         _ => request(shared, method, params).await,
     };

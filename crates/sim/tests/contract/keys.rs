@@ -93,11 +93,11 @@ on_every_kind! {
         for id in [key.gateway_id.as_str(), "987654321", "no number", ""] {
             gateway.delete_key(id).await.unwrap();
         }
-        let mut anew = new_key("inst-gone", None);
-        anew.value = Some(Secret::new("sk-test-another-value-than-before"));
-        let anew = gateway.create_key(&anew).await.unwrap();
-        assert_ne!(anew.gateway_id, key.gateway_id);
-        assert_ne!(anew.key, key.key, "a key that was deleted does not come back");
+        let mut again_one = new_key("inst-gone", None);
+        again_one.value = Some(Secret::new("sk-test-another-value-than-before"));
+        let again_one = gateway.create_key(&again_one).await.unwrap();
+        assert_ne!(again_one.gateway_id, key.gateway_id);
+        assert_ne!(again_one.key, key.key, "a key that was deleted does not come back");
     }
 
     async fn a_key_and_its_account_are_charged(bench: Bench) {

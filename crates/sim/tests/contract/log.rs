@@ -100,11 +100,11 @@ on_every_log! {
         }
         assert_eq!(rows.len(), 1);
         // An old litellm has no column that says so.
-        let told = !(bench.is("litellm") && bench.setup.schema == Schema::Old);
-        assert_eq!(rows[0].kind, if told { 5 } else { 2 });
-        assert_eq!(!rows[0].error_message.is_empty(), told, "{:?}", rows[0]);
+        let message = !(bench.is("litellm") && bench.setup.schema == Schema::Old);
+        assert_eq!(rows[0].kind, if message { 5 } else { 2 });
+        assert_eq!(!rows[0].error_message.is_empty(), message, "{:?}", rows[0]);
         assert_eq!((rows[0].quota, rows[0].prompt_tokens), (0, 0));
-        assert_eq!(sums(bench).await.len(), usize::from(!told));
+        assert_eq!(sums(bench).await.len(), usize::from(!message));
     }
 
     async fn late_odd_and_refunded_rows_are_read_right(bench: Bench) {

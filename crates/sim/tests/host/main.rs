@@ -75,11 +75,11 @@ async fn a_sweep_says_what_the_machine_is() {
     assert_eq!((well.unit.active, well.listeners.len(), well.owners.len()), (Active::Active, 1, 1));
     assert_eq!(well.strangers(&targets[0].unit).count(), 0);
     let config = machine.read(&targets[0].config_path).unwrap();
-    let told = openclaw::sweep::ConfigFile::Content {
+    let refusal = openclaw::sweep::ConfigFile::Content {
         sha256: Hash::of(&config).as_str().to_owned(),
         bytes: config.len() as u64,
     };
-    assert_eq!(well.config, Some(told));
+    assert_eq!(well.config, Some(refusal));
     let log = well.log.as_ref().unwrap();
     assert!(log.lines.iter().any(|line| line.message.contains("listening on ws://127.0.0.1:20010")));
     assert_eq!(log.mark.offset, machine.read(&targets[0].log_file).unwrap().len() as u64);

@@ -27,8 +27,8 @@ pub use sweep::{SIMULATED, simulated};
 pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward", "sockets", "sweep"];
 
 pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
-    let wanted: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
-    for part in PARTS.iter().filter(|p| wanted.is_empty() || wanted.iter().any(|w| w == *p)) {
+    let chosen: Vec<&String> = args.get_many::<String>("part").into_iter().flatten().collect();
+    for part in PARTS.iter().filter(|p| chosen.is_empty() || chosen.iter().any(|w| w == *p)) {
         match *part {
             "start" => start::run().await?,
             "claims" => claims::run(&values).await?,

@@ -184,8 +184,8 @@ on_both! {
         assert_eq!(emails(&list("?status=revoked").ok().await), Vec::<String>::new());
 
         let refuse = |body: serde_json::Value| site.admin.post("/users", body).token(&site.root);
-        let told = refuse(json!({"email": "x@example.com", "name": "n".repeat(101)})).refused("4000").await;
-        assert_eq!(told, "name: must have at most 100 characters");
+        let message = refuse(json!({"email": "x@example.com", "name": "n".repeat(101)})).refused("4000").await;
+        assert_eq!(message, "name: must have at most 100 characters");
         refuse(json!({"email": "no address"})).refused("4000").await;
         refuse(json!({"email": "x@example.com", "name": "a\u{0}b"})).refused("4000").await;
         refuse(json!({"email": "x@example.com", "quota_daily": -1})).refused("4000").await;

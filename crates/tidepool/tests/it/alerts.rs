@@ -21,7 +21,7 @@ async fn webhook() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook/secret-part", listener.local_addr().unwrap());
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = heard.clone();
+    let refusal = heard.clone();
     tokio::spawn(async move {
         loop {
             let (mut socket, _) = listener.accept().await.unwrap();
@@ -37,9 +37,9 @@ async fn webhook() -> (String, Arc<Mutex<Vec<String>>>) {
                 }
             }
             let first = {
-                let mut told = told.lock().unwrap();
-                told.push(text);
-                told.len() == 1
+                let mut refusal = refusal.lock().unwrap();
+                refusal.push(text);
+                refusal.len() == 1
             };
             let status = if first { "500 Not Now" } else { "204 No Content" };
             socket
@@ -68,7 +68,7 @@ async fn heard(site: &Site, heard: &Mutex<Vec<String>>, count: usize) -> Vec<Str
 
 on_both! {
     async fn an_alert_is_raised_once_and_delivered_until_it_is_taken(site: Site) {
-        let (url, told) = webhook().await;
+        let (url, refusal) = webhook().await;
         used_secret("secret-part");
         let set = site.admin.call(reqwest::Method::PUT, "/alerts/rules/gateway_down").json(json!({"enabled": true, "channel": url})).token(&site.root).ok().await;
         let secret = set["signing_secret"].as_str().unwrap().to_owned();
@@ -95,7 +95,7 @@ on_both! {
         for _ in 0..3 {
             assert!(!alert::set_state(&site.app, Rule::GatewayDown, "gateway", Some("it still does not")).await.unwrap(), "once");
         }
-        let requests = heard(site, &told, 2).await;
+        let requests = heard(site, &refusal, 2).await;
         assert_eq!(requests.len(), 2, "refused, and again");
         let part = |text: &str, name: &str| {
             let line = text.lines().find(|l| l.to_lowercase().starts_with(name)).unwrap();
@@ -120,7 +120,7 @@ on_both! {
 
         assert!(alert::set_state(&site.app, Rule::GatewayDown, "gateway", None).await.unwrap());
         assert!(!alert::set_state(&site.app, Rule::GatewayDown, "gateway", None).await.unwrap());
-        let requests = heard(site, &told, 3).await;
+        let requests = heard(site, &refusal, 3).await;
         let sent: Value = serde_json::from_str(requests[2].split_once("\r\n\r\n").unwrap().1).unwrap();
         assert_eq!((sent["event"].as_str(), sent["id"].as_str()), (Some("resolved"), Some(id.as_str())));
         // It may come again, as another.
@@ -134,20 +134,20 @@ on_both! {
 
     /// The first delivery fails and waits; the end came meanwhile, and overtook it.
     async fn the_end_of_an_alert_is_told_after_its_beginning(site: Site) {
-        let (url, told) = webhook().await;
+        let (url, refusal) = webhook().await;
         let set = site.admin.call(reqwest::Method::PUT, "/alerts/rules/gateway_down").json(json!({"enabled": true, "channel": url})).token(&site.root).ok().await;
         used_secret(set["signing_secret"].as_str().unwrap());
         let (stop, stopped) = watch::channel(false);
         let timing = Timing { poll: Duration::from_millis(50), ..Timing::default() };
         let worker = tokio::spawn(Worker::new(site.app.clone(), TYPES, timing).run(stopped));
         alert::set_state(&site.app, Rule::GatewayDown, "gateway", Some("it does not answer")).await.unwrap();
-        heard(site, &told, 1).await;
+        heard(site, &refusal, 1).await;
         alert::set_state(&site.app, Rule::GatewayDown, "gateway", None).await.unwrap();
         let event = |text: &str| {
             let body: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
             body["event"].as_str().unwrap().to_owned()
         };
-        let events: Vec<String> = heard(site, &told, 3).await.iter().map(|text| event(text)).collect();
+        let events: Vec<String> = heard(site, &refusal, 3).await.iter().map(|text| event(text)).collect();
         assert_eq!(events, ["raised", "raised", "resolved"]);
         stop.send(true).unwrap();
         worker.await.unwrap();
@@ -164,7 +164,7 @@ on_both! {
             if tasks["total"] == 3 { Ok(()) } else { Err(tasks) }
         })
         .await;
-        assert_eq!(told.lock().unwrap().len(), 3, "and so nobody was told of its end");
+        assert_eq!(refusal.lock().unwrap().len(), 3, "and so nobody was told of its end");
         stop.send(true).unwrap();
         worker.await.unwrap();
     }
@@ -236,15 +236,15 @@ on_both! {
         let mut tx = app.db.begin().await.unwrap();
         let run = job_run::New { job_name: "log_scan", slot: None, status: job_run::Status::Running, message: "", holder: "h", lease: store::lease::Term::until(began), created_at: began };
         let run = job_run::begin(&mut tx, &run).await.unwrap().unwrap();
-        let mend = repair::New { rule: "exit_loop", instance_id: &id, status: repair::Status::Running, before: "b", action: "a", after: "", created_at: began };
-        let mend = repair::insert(&mut tx, &mend).await.unwrap().unwrap();
+        let repair_one = repair::New { rule: "exit_loop", instance_id: &id, status: repair::Status::Running, before: "b", action: "a", after: "", created_at: began };
+        let repair_one = repair::insert(&mut tx, &repair_one).await.unwrap().unwrap();
         tx.commit().await.unwrap();
         site.wait(Duration::from_secs(60));
         let last = app.clock.now().as_millisecond().to_string();
         site.wait(Duration::from_secs(60));
         let mut tx = app.db.begin().await.unwrap();
         assert!(job_run::end(&mut tx, run, "h", job_run::Status::Success, "", 1, app.clock.now()).await.unwrap());
-        assert!(repair::end(&mut tx, mend, repair::Status::Success, "a", "well", 1, app.clock.now()).await.unwrap());
+        assert!(repair::end(&mut tx, repair_one, repair::Status::Success, "a", "well", 1, app.clock.now()).await.unwrap());
         tx.commit().await.unwrap();
         let mut stream = events(site, Some(&last)).await;
         let (_, data) = until(&mut stream, "guardian_repair").await;

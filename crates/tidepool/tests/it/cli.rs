@@ -199,8 +199,8 @@ async fn a_process_with_other_keys_refuses_to_start() {
     fs::rename(&file, &aside).unwrap();
     for command in [&["serve"][..], &["db", "backup", "copy"]] {
         let output = run(folder.path(), command, &[]);
-        let told = said(&output);
-        assert!(!output.status.success() && told.contains("the key master_key that this database"), "{told}");
+        let message = said(&output);
+        assert!(!output.status.success() && message.contains("the key master_key that this database"), "{message}");
         assert!(!file.exists(), "{command:?}");
     }
     fs::rename(&aside, &file).unwrap();
@@ -223,8 +223,8 @@ async fn check_tries_every_server() {
     server.admin.post("/servers", nowhere).token(&root).ok().await;
     let output = run(folder.path(), &["check"], &[]);
     assert!(!output.status.success(), "{}", said(&output));
-    for told in ["1 of 2 answer", "Nowhere (127.0.0.1): "] {
-        assert!(said(&output).contains(told), "{}", said(&output));
+    for message in ["1 of 2 answer", "Nowhere (127.0.0.1): "] {
+        assert!(said(&output).contains(message), "{}", said(&output));
     }
 }
 

@@ -217,8 +217,8 @@ on_both! {
         add(&mut tx, &app.zone, &[request(700, yesterday), request(50, app.clock.now())]).await.unwrap();
         tx.commit().await.unwrap();
         let run = async |name: &str| site.run_job(&site.root, name).await;
-        let told = run("sync_llm_spend").await;
-        assert!(told.starts_with("today $0.000100, this month") && told.ends_with("0 budgets near their limit"), "{told}");
+        let refusal = run("sync_llm_spend").await;
+        assert!(refusal.starts_with("today $0.000100, this month") && refusal.ends_with("0 budgets near their limit"), "{refusal}");
         let mut tx = app.db.begin().await.unwrap();
         add(&mut tx, &app.zone, &[request(100, app.clock.now())]).await.unwrap();
         tx.commit().await.unwrap();

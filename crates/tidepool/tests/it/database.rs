@@ -150,14 +150,14 @@ async fn two_servers_on_one_postgres_share_everything() {
     // A replica without the keys, or with others, is told so.
     let elsewhere = tempfile::tempdir().unwrap();
     let mut other = Process::serve(elsewhere.path(), &environment);
-    let told = other.ended().await;
-    assert!(told.contains("that this database was made with is not here"), "{told}");
+    let message = other.ended().await;
+    assert!(message.contains("that this database was made with is not here"), "{message}");
     let key = [("TIDEPOOL_MASTER_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")];
     let jwt = ["EMPLOYEE", "ADMIN"].map(|side| (format!("TIDEPOOL_{side}_JWT_SECRET"), side.repeat(8)));
     let jwt: Vec<(&str, &str)> = jwt.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let mut other = Process::serve(elsewhere.path(), &[&environment[..], &key, &jwt].concat());
-    let told = other.ended().await;
-    assert!(told.contains("is not the key"), "{told}");
+    let message = other.ended().await;
+    assert!(message.contains("is not the key"), "{message}");
     drop((one, two));
     let output = run(folder.path(), &["db", "rekey"], &environment);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -378,8 +378,8 @@ async fn lost_notices_are_told() {
     let site = Site::start(database).await;
     let db = &site.app.db;
     let mut heard = db.listen();
-    let mut next = async |wanted: Notice| {
-        let waited = async { while heard.recv().await.unwrap() != wanted {} };
+    let mut next = async |expected: Notice| {
+        let waited = async { while heard.recv().await.unwrap() != expected {} };
         tokio::time::timeout(testkit::LIMIT, waited).await.expect("not told");
     };
     let probe = Notice::new(Topic::Metric, "probe");

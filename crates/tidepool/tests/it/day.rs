@@ -284,8 +284,8 @@ impl Fleet {
             let Some(place) = fault.place else {
                 let ids = fault.hits();
                 assert!(ids.iter().all(|id| !repairs.contains_key(id)), "a server that is away is no reason to repair");
-                let told = subjects.contains(&format!("server:s{}", fault.server));
-                assert!(told || fault.what == What::Hang, "nobody was told: {fault:?}");
+                let message = subjects.contains(&format!("server:s{}", fault.server));
+                assert!(message || fault.what == What::Hang, "nobody was told: {fault:?}");
                 continue;
             };
             let of = repairs.get(&id(fault.server, place)).cloned().unwrap_or_default();
@@ -294,7 +294,7 @@ impl Fleet {
                 cursed(fault, &of, starts);
                 continue;
             }
-            let (rule, status, wanted) = match fault.what {
+            let (rule, status, expected) = match fault.what {
                 What::Crash => ("exit_loop", "success", 1),
                 What::Stop | What::Wedge => ("auto_recovery", "success", 1),
                 // systemd's own, and the person's.
@@ -302,7 +302,7 @@ impl Fleet {
                 _ => ("unknown_key", "success", 0),
             };
             let found: Vec<(&str, &str)> = of.iter().map(|one| (one.rule.as_str(), one.status.as_str())).collect();
-            assert_eq!((found.as_slice(), starts), ([(rule, status)].as_slice(), wanted), "{fault:?} {of:#?}");
+            assert_eq!((found.as_slice(), starts), ([(rule, status)].as_slice(), expected), "{fault:?} {of:#?}");
         }
         for (server, machine) in self.machines.iter().enumerate() {
             assert_eq!(machine.unknown(), Vec::<String>::new());

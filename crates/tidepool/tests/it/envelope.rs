@@ -17,8 +17,8 @@ async fn unknown_paths_versions_and_methods() {
         origin.raw(Method::GET, "/api").refused("4040").await;
         origin.raw(Method::GET, "/nothing.js").refused("4040").await;
         origin.raw(Method::POST, "/").refused("4040").await;
-        let told = origin.raw(Method::GET, "/api/v2/users").refused("4040").await;
-        assert!(told.contains("v1"), "{told}");
+        let message = origin.raw(Method::GET, "/api/v2/users").refused("4040").await;
+        assert!(message.contains("v1"), "{message}");
         let reply = origin.call(Method::PUT, "/auth/login").send().await;
         assert!(reply.header("allow").contains("POST"), "{reply:?}");
         reply.refused("4050");
@@ -42,16 +42,16 @@ async fn bodies_that_cannot_be_taken() {
         login("application/json", "{\"email\":\"a\"}").refused("4000").await,
         "bad request: missing field `password`"
     );
-    let told = login("application/json", "{\"email\":5,\"password\":\"x\"}").refused("4000").await;
-    assert!(told.starts_with("email: "), "{told}");
+    let message = login("application/json", "{\"email\":5,\"password\":\"x\"}").refused("4000").await;
+    assert!(message.starts_with("email: "), "{message}");
     let large = json!({"email": "a@example.com", "password": "x".repeat(1024 * 1024)}).to_string();
     login("application/json", &large).refused("4130").await;
     // What was sent is not repeated: it may be a secret.
-    let told =
+    let message =
         login("application/json", "{\"email\":\"a@example.com\",\"password\":77665544332211}").refused("4000").await;
-    assert_eq!(told, "password: must be a string");
-    let told = login("application/json", "\"a secret that is no object\"").refused("4000").await;
-    assert!(!told.contains("secret"), "{told}");
+    assert_eq!(message, "password: must be a string");
+    let message = login("application/json", "\"a secret that is no object\"").refused("4000").await;
+    assert!(!message.contains("secret"), "{message}");
     // Unknown fields are ignored.
     login("application/json", &json!({"email": "a@example.com", "password": "x", "more": 1}).to_string())
         .refused("4011")
@@ -76,8 +76,8 @@ async fn queries_that_cannot_be_taken() {
     ] {
         site.admin.get(&format!("/audit-logs?{query}")).token(&site.root).refused("4000").await;
     }
-    let told = site.admin.get("/audit-logs?page=x").token(&site.root).refused("4000").await;
-    assert!(told.contains("page"), "the parameter is named: {told}");
+    let message = site.admin.get("/audit-logs?page=x").token(&site.root).refused("4000").await;
+    assert!(message.contains("page"), "the parameter is named: {message}");
     site.admin.get("/audit-logs?page=9223372036854775807&page_size=200&unknown=1").token(&site.root).ok().await;
     site.admin.get("/users/%00").token(&site.root).refused("4040").await;
 }
@@ -103,8 +103,8 @@ async fn a_panic_is_an_internal_error_and_the_server_goes_on() {
     let origin = Origin::new(format!("http://{}", listener.local_addr().unwrap()));
     let (_stop, stopped) = tokio::sync::watch::channel(false);
     tokio::spawn(api::server::serve(listener, router, stopped));
-    let told = origin.raw(Method::GET, "/panic").refused("5000").await;
-    assert_eq!(told, "internal error");
+    let message = origin.raw(Method::GET, "/panic").refused("5000").await;
+    assert_eq!(message, "internal error");
     assert_eq!(origin.raw(Method::GET, "/fine").ok().await, "still here");
 }
 
@@ -123,8 +123,9 @@ async fn health_readiness_and_metrics() {
     site.admin.raw(Method::GET, "/readyz").refused("5030").await;
     assert_eq!(site.admin.raw(Method::GET, "/healthz").ok().await["status"], "ok", "alive, though not ready");
     // A database that is away is 503, not a leak and not a hang.
-    let told = site.admin.post("/auth/login", json!({"email": "a@example.com", "password": "x"})).refused("5030").await;
-    assert_eq!(told, "unavailable");
+    let message =
+        site.admin.post("/auth/login", json!({"email": "a@example.com", "password": "x"})).refused("5030").await;
+    assert_eq!(message, "unavailable");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -105,8 +105,8 @@ async fn notices_are_heard_again() {
     for round in 0..2 {
         let mut heard = db.listen();
         proxy.fail_over();
-        let mut next = async |wanted: &Notice| {
-            let waited = async { while heard.recv().await.unwrap() != *wanted {} };
+        let mut next = async |expected_one: &Notice| {
+            let waited = async { while heard.recv().await.unwrap() != *expected_one {} };
             tokio::time::timeout(testkit::LIMIT, waited).await.expect("not heard");
         };
         next(&Notice::new(Topic::Anything, "")).await;

@@ -39,8 +39,8 @@ on_both! {
         folder("/srv/assistants").ok().await;
         // Below the folder: all of it is the instance's, and is moved away when its owner changes.
         instance("own", "/srv/assistants/1").ok().await;
-        let told = folder("/data/assistants").refused("4090").await;
-        assert!(told.contains("base_dir") && told.contains("own"), "{told}");
+        let message = folder("/data/assistants").refused("4090").await;
+        assert!(message.contains("base_dir") && message.contains("own"), "{message}");
         let server = site.admin.get("/servers/s/detail").token(&site.root).ok().await;
         assert_eq!((server["base_dir"].as_str(), server["notes"].as_str()), (Some("/srv/assistants"), Some("/srv/assistants")));
         folder("/srv/assistants").ok().await;
@@ -97,8 +97,8 @@ on_both! {
         assert_eq!((made["health_status"].as_str(), made["gateway_url"].as_str()), (Some("unknown"), Some("ws://127.0.0.1:19000")));
         let token = made["gateway_token"].as_str().unwrap();
         assert!(token.len() >= 32, "generated");
-        let told = new(json!({"id": "b", "gateway_port": 19009})).refused("4090").await;
-        assert!(told.contains("18789"), "the next free port is named: {told}");
+        let message = new(json!({"id": "b", "gateway_port": 19009})).refused("4090").await;
+        assert!(message.contains("18789"), "the next free port is named: {message}");
         new(json!({"id": "b", "gateway_port": 18991})).refused("4090").await;
         new(json!({"id": "b", "gateway_port": 19010})).ok().await;
         assert_eq!(new(json!({"id": "c"})).ok().await["gateway_port"], 18789, "given out by ourselves");
@@ -120,9 +120,9 @@ on_both! {
         assert_eq!((seen["gateway_token"].as_str(), revealed().await["total"].as_i64()), (Some(masked), Some(0)));
         let seen = site.admin.get("/instances/a").token(&site.root).ok().await;
         assert_eq!(seen["gateway_token"], token);
-        let told = revealed().await;
-        assert_eq!((&told["total"], &told["list"][0]["operator"], &told["list"][0]["target"]), (&json!(1), &json!("root@example.com"), &json!("a")));
-        assert!(!told.to_string().contains(token));
+        let message = revealed().await;
+        assert_eq!((&message["total"], &message["list"][0]["operator"], &message["list"][0]["target"]), (&json!(1), &json!("root@example.com"), &json!("a")));
+        assert!(!message.to_string().contains(token));
         site.admin.get("/instances/nobody").token(&site.root).refused("4040").await;
         assert_eq!(revealed().await["total"], 1);
 

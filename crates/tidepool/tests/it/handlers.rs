@@ -208,12 +208,12 @@ async fn an_upgrade_is_accepted_after_a_chat_and_taken_back_without() {
     // The new version does not start: everything is as it was, and the task does not try it again.
     ground.wrong(&id, json!({"crash": [CURRENT]})).await;
     let failed = ground.fails("upgrade_instance", json!({"instance_id": id, "version": CURRENT})).await;
-    assert!(failed.told.contains("was taken back"), "{}", failed.told);
+    assert!(failed.client_message.contains("was taken back"), "{}", failed.client_message);
     assert_eq!(boots(&ground).await, format!("{OLDER}\n{OLDER}\n"), "the state of before, and one more start");
     let pid = ground.main_pid(&id).await;
     ground.site.wait(std::time::Duration::from_secs(60));
     let again = ground.failed_times(&base::id::TaskId::named(&failed.id), 2).await;
-    assert!(again.told.contains("taken back"), "{}", again.told);
+    assert!(again.client_message.contains("taken back"), "{}", again.client_message);
     assert_eq!(ground.main_pid(&id).await, pid, "it is left alone");
 
     // It starts, but answers nobody.
@@ -342,7 +342,7 @@ async fn a_server_is_prepared_from_the_registry() {
     // A version that cannot be fetched leaves nothing behind.
     ground.sh("rm -rf /opt/tidepool/openclaw/2026.8.2", &[]).await;
     let failed = ground.fails("prepare_server", payload).await;
-    assert!(failed.told.contains("command on the server failed"), "{}", failed.told);
+    assert!(failed.client_message.contains("command on the server failed"), "{}", failed.client_message);
     assert_eq!(ground.sh("ls /opt/tidepool/openclaw | grep -F 2026.8.2; true", &[]).await, "");
     ground.sh("rm -rf /opt/tidepool/node /tmp/ran-$1", &[&unit]).await;
     ground.end().await;
@@ -353,10 +353,10 @@ async fn a_server_is_prepared_from_the_registry() {
         (fleet::assistant::Defaults { npm_checksums: vec![], ..known.clone() }, "is not the one that is known"),
         (fleet::assistant::Defaults { npm_registry: "http://10.255.255.1/".into(), ..known }, "without TLS"),
     ];
-    for (assistants, told) in cases {
+    for (assistants, message) in cases {
         let ground = Ground::on(fleet.clone(), "h3", assistants).await;
         let failed = ground.fails("prepare_server", json!({"server_id": ground.server})).await;
-        assert!(failed.told.contains(told), "{}", failed.told);
+        assert!(failed.client_message.contains(message), "{}", failed.client_message);
         assert_eq!(
             ground.sh("ls -A /opt/tidepool/node 2>/dev/null; ls -d /opt/tidepool/.build* 2>/dev/null; true", &[]).await,
             ""

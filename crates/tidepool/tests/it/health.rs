@@ -106,8 +106,8 @@ async fn one_sweep_tells_how_everything_is() {
     let alerts = ground.site.admin.get("/alerts?open=true").token(&ground.site.root).ok().await;
     let subjects: Vec<&str> =
         alerts["list"].as_array().unwrap().iter().map(|a| a["subject"].as_str().unwrap()).collect();
-    for wanted in [format!("instance:{stopped}"), format!("instance:{wedged}"), format!("server:{dead}")] {
-        assert!(subjects.contains(&wanted.as_str()), "{wanted}: {subjects:?}");
+    for expected in [format!("instance:{stopped}"), format!("instance:{wedged}"), format!("server:{dead}")] {
+        assert!(subjects.contains(&expected.as_str()), "{expected}: {subjects:?}");
     }
     assert_eq!(subjects.len(), 3, "each once, and the server's instances by their server: {subjects:?}");
 
@@ -163,9 +163,9 @@ async fn three_restarts_an_hour_and_no_more() {
         ground.site.wait(Duration::from_secs(600));
     }
     let repairs = settled(&ground).await;
-    let told: Vec<&Value> = repairs.iter().filter(|r| r["status"] == "alert").collect();
-    assert_eq!(told.len(), 1, "said once: {repairs:?}");
-    assert!(told[0]["after"].as_str().unwrap().contains("3 times within the hour"), "{told:?}");
+    let message: Vec<&Value> = repairs.iter().filter(|r| r["status"] == "alert").collect();
+    assert_eq!(message.len(), 1, "said once: {repairs:?}");
+    assert!(message[0]["after"].as_str().unwrap().contains("3 times within the hour"), "{message:?}");
     let alerts = ground.site.admin.get(&format!("/alerts?open=true&q=repair:{id}")).token(&ground.site.root).ok().await;
     assert_eq!(alerts["total"], 1, "{alerts}");
     ground.end().await;

@@ -65,8 +65,8 @@ on_both! {
 
         let new = ground.add("first", None).await;
         assert_eq!((&new["host_key_trust"], &new["host_key"]), (&json!("first_use"), &json!("")));
-        let (ok, told) = ground.test("first").await;
-        assert!(ok && told.contains("compared with nothing"), "{told}");
+        let (ok, message) = ground.test("first").await;
+        assert!(ok && message.contains("compared with nothing"), "{message}");
         let seen = ground.shown("first").await;
         assert_eq!((&seen["host_key_trust"], &seen["host_key"]), (&json!("first_use"), &json!(own)));
         let print = seen["host_key_fingerprint"].as_str().unwrap().to_owned();
@@ -81,8 +81,8 @@ on_both! {
         for (id, expected) in [("key", own.clone()), ("print", print.clone())] {
             let new = ground.add(id, Some(&expected)).await;
             assert_eq!((&new["host_key_trust"], &new["expected_fingerprint"]), (&json!("compared"), &json!(print)));
-            let (ok, told) = ground.test(id).await;
-            assert!(ok && told.contains("as expected"), "{told}");
+            let (ok, message) = ground.test(id).await;
+            assert!(ok && message.contains("as expected"), "{message}");
             assert!(ground.audit(id).await.iter().any(|entry| entry.contains("is the expected one")));
             assert_eq!(ground.shown(id).await["host_key"], json!(own));
         }
@@ -90,8 +90,8 @@ on_both! {
         let new = ground.add("certified", Some(&ground.hosts.authority)).await;
         assert_eq!((&new["host_key_trust"], &new["host_key"]), (&json!("certified"), &json!("")));
         let by = new["expected_fingerprint"].as_str().unwrap();
-        let (ok, told) = ground.test("certified").await;
-        assert!(ok && told.contains(&format!("certified by {by}")), "{told}");
+        let (ok, message) = ground.test("certified").await;
+        assert!(ok && message.contains(&format!("certified by {by}")), "{message}");
         assert_eq!(ground.shown("certified").await["host_key"], json!(own), "what it showed");
         assert!(ground.audit("certified").await.iter().any(|entry| entry.contains(&format!("certified by {by}"))));
         let found = site.admin.get("/servers").token(&site.root).ok().await;
@@ -103,8 +103,8 @@ on_both! {
         let authority = format!("@cert-authority 127.0.0.1 {OTHER}");
         for (id, expected) in [("key", OTHER), ("authority", &authority)] {
             ground.add(id, Some(expected)).await;
-            let (ok, told) = ground.test(id).await;
-            assert!(!ok && told.contains("expected"), "{told}");
+            let (ok, message) = ground.test(id).await;
+            assert!(!ok && message.contains("expected"), "{message}");
             assert_eq!(ground.shown(id).await["host_key"], "", "nothing is taken");
             site.admin.get(&format!("/servers/{id}/containers")).token(&site.root).refused("4090").await;
             let errors = site.admin.get("/audit-logs?action=server.action&level=ERROR").token(&site.root).ok().await;
@@ -138,8 +138,8 @@ on_both! {
         let ground = Ground::new(site).await;
         let elsewhere = format!("@cert-authority *.example.com {OTHER}");
         for bad in ["rubbish", "SHA256:short", "ssh-ed25519 AAAA", "@revoked * ssh-ed25519 AAAA", &elsewhere, &format!("{OTHER}\n{OTHER}")] {
-            let told = site.admin.post("/servers", ground.body("bad", Some(bad))).token(&site.root).refused("4000").await;
-            assert!(told.contains("expected_host_key"), "{bad}: {told}");
+            let message = site.admin.post("/servers", ground.body("bad", Some(bad))).token(&site.root).refused("4000").await;
+            assert!(message.contains("expected_host_key"), "{bad}: {message}");
         }
         let local = json!({"name": "Here", "host": "local", "expected_host_key": OTHER});
         site.admin.post("/servers", local).token(&site.root).refused("4000").await;

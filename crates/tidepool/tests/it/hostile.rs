@@ -173,13 +173,13 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     "#;
     let args = [&env["OWN_USER"], &env["SCRATCH"], &env["NEIGHBOUR_USER"], &env["NEIGHBOUR_PORT"]].map(String::as_str);
     ground.sh(prepare, &args).await;
-    let told = |env: &BTreeMap<String, String>, outside: &str| {
+    let message = |env: &BTreeMap<String, String>, outside: &str| {
         let mut env = env.clone();
         env.insert("OUTSIDE_PID".into(), outside.to_owned());
         env
     };
     let outside_before = beside().await;
-    let env_before = told(&env, &outside_before);
+    let env_before = message(&env, &outside_before);
 
     let mut before = BTreeMap::new();
     for attack in attacks.iter().filter(|attack| attack.name != "links_in_a_loop") {
@@ -195,7 +195,7 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     // What ran beside it ended when it came into its cell.
     let outside = beside().await;
     assert_ne!(outside, outside_before);
-    let mut env = told(&env, &outside);
+    let mut env = message(&env, &outside);
     env.insert("NEIGHBOUR_PID".into(), ground.main_pid(&scene.neighbour).await);
 
     let closed = scene.attacks(&attacks, &env).await;
@@ -220,7 +220,7 @@ async fn heavy_every_attack_is_refused_inside_of_the_cell_and_most_succeed_witho
     ground.site.admin.put(&path, open).token(&ground.site.root).ok().await;
     ground.done(&ground.latest("confine_instance").await).await;
     let outside = beside().await;
-    let env = told(&env, &outside);
+    let env = message(&env, &outside);
     let open = scene.attacks(&attacks, &env).await;
     println!("with the opening for a browser:\n{}", open.table);
     assert!(open.succeeded.is_empty(), "{:?}\n{}", open.succeeded, open.table);

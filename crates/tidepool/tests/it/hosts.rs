@@ -41,7 +41,7 @@ on_host! {
             let sum = ground.sh("printf %s \"$2\" >\"$1\"; sha256sum <\"$1\"", &[&path, broken]).await;
             for task in ["write_config", "sync_models_to_instance", "sync_key_to_instance", "restart_instance"] {
                 let failed = ground.fails(task, of(&id)).await;
-                assert!(failed.told.contains("openclaw.json cannot be read"), "{task} {broken:?}: {}", failed.told);
+                assert!(failed.client_message.contains("openclaw.json cannot be read"), "{task} {broken:?}: {}", failed.client_message);
             }
             assert_eq!(ground.sh("sha256sum <\"$1\"", &[&path]).await, sum, "{broken:?}");
         }
@@ -92,7 +92,7 @@ for n in range(1, 21):
         ground.sh("systemctl stop \"openclaw-$1\"; systemd-run -q --unit=\"$2\" python3 -m http.server --bind 127.0.0.1 \"$3\"", &[&id, &stranger, &port]).await;
         ground.listens(&port).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert!(failed.told.contains(&format!("port {port} is held by another program")), "{}", failed.told);
+        assert!(failed.client_message.contains(&format!("port {port} is held by another program")), "{}", failed.client_message);
         assert!(failed.error.contains("http.server"), "{}", failed.error);
         assert_eq!(ground.sh("systemctl is-active \"$1\"", &[&stranger]).await, "active");
         ground.sh("systemctl stop \"$1\"", &[&stranger]).await;
@@ -110,12 +110,12 @@ for n in range(1, 21):
         let id = ground.provisioned(json!({})).await;
         ground.sh("systemctl stop \"openclaw-$1\"; rm /etc/systemd/system/openclaw-$1.service; systemctl daemon-reload", &[&id]).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert_eq!(failed.told, "the service is not set up on the server");
+        assert_eq!(failed.client_message, "the service is not set up on the server");
         ground.run("provision_instance", of(&id)).await;
         // One of the same name that somebody else wrote is not ours to change.
         ground.sh("sed -i 1d /etc/systemd/system/openclaw-$1.service", &[&id]).await;
         let failed = ground.fails("provision_instance", of(&id)).await;
-        assert!(failed.told.contains("did not write"), "{}", failed.told);
+        assert!(failed.client_message.contains("did not write"), "{}", failed.client_message);
         ground.sh("sed -i '1i # Written by tidepool.' /etc/systemd/system/openclaw-$1.service", &[&id]).await;
     }
 
@@ -134,19 +134,19 @@ for n in range(1, 21):
         // An unknown key, wished for: OpenClaw is asked before it is written.
         let set = ground.site.admin.patch(&format!("/instances/{id}/config"), json!({"config_json": {"bogus": 1}})).token(&ground.site.root).ok().await;
         let failed = ground.failed_times(&base::id::TaskId::named(set["task_id"].as_str().unwrap()), 1).await;
-        assert!(failed.told.contains("Unrecognized key: \"bogus\""), "{}", failed.told);
+        assert!(failed.client_message.contains("Unrecognized key: \"bogus\""), "{}", failed.client_message);
         assert!(ground.config(&id).await["bogus"].is_null());
         // One that somebody wrote by hand: a restart would end it, so there is none.
         let path = config_path(&ground, &id).await;
         ground.sh("sed -i '0,/{/s//{\"bogus\": 1,/' \"$1\"", &[&path]).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert!(failed.told.contains("Unrecognized key"), "{}", failed.told);
+        assert!(failed.client_message.contains("Unrecognized key"), "{}", failed.client_message);
         assert_eq!(ground.main_pid(&id).await, pid);
         ground.sh("sed -i 's/\"bogus\": 1,//' \"$1\"", &[&path]).await;
         // One that only shows when it starts. That is known before the start's time is over, which would be an hour.
         ground.wrong(&id, json!({"refuse": true})).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert!(failed.told.contains("refuses its configuration"), "{}", failed.told);
+        assert!(failed.client_message.contains("refuses its configuration"), "{}", failed.client_message);
         assert!(failed.error.contains("Invalid config, as it was told to say"), "{}", failed.error);
         assert_eq!(ground.sh("systemctl show -p NRestarts,ActiveState --value \"openclaw-$1\"", &[&id]).await, "0\nfailed");
         ground.wrong(&id, json!({})).await;
@@ -162,10 +162,10 @@ for n in range(1, 21):
         assert!(took.unwrap() >= 4.0, "{log:?}");
         ground.wrong(&id, json!({"delay": 60})).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert_eq!(failed.told, "the assistant was not answering after 15 s");
+        assert_eq!(failed.client_message, "the assistant was not answering after 15 s");
         ground.wrong(&id, json!({"unready": true})).await;
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert_eq!(failed.told, "the assistant was alive, but not ready after 15 s");
+        assert_eq!(failed.client_message, "the assistant was alive, but not ready after 15 s");
     }
 
     async fn an_assistant_that_does_not_reload_is_restarted(ground: Ground) {
@@ -203,7 +203,7 @@ for n in range(1, 21):
         store::server::update(&mut tx, &record).await.unwrap();
         tx.commit().await.unwrap();
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert_eq!(failed.told, "the server's host key changed");
+        assert_eq!(failed.client_message, "the server's host key changed");
         let tested = ground.site.admin.post(&format!("/servers/{server}/test"), json!({})).token(&ground.site.root).ok().await;
         assert_eq!((&step(&tested, "host_key")["ok"], &step(&tested, "login")["detail"]), (&json!(false), &json!("not tried")));
         let audit = ground.site.admin.get("/audit-logs?action=server.action&level=ERROR").token(&ground.site.root).ok().await;
@@ -236,12 +236,12 @@ for n in range(1, 21):
         assert!(owner.starts_with("assistant-"), "{owner}");
         let failed = ground.instance(json!({"server_id": "guest"})).await;
         let failed = ground.fails("provision_instance", of(&failed)).await;
-        assert_eq!(failed.told, "the server's user may not use sudo");
+        assert_eq!(failed.client_message, "the server's user may not use sudo");
 
         // The main instance lives in the home of whoever logs in: the platform neither makes it, nor cleans it, nor deletes it.
         let main = ground.instance(json!({"server_id": "fisher", "is_main": true})).await;
         let failed = ground.fails("provision_instance", of(&main)).await;
-        assert!(failed.told.contains("would run as the login user"), "{}", failed.told);
+        assert!(failed.client_message.contains("would run as the login user"), "{}", failed.client_message);
         ground.sh("install -d -o fisher -g fisher ~fisher/.openclaw && echo kept >~fisher/.openclaw/kept", &[]).await;
         let cleaned = ground.run("clean_instance", of(&main)).await;
         assert!(cleaned.result.contains("it is not cleaned: it runs as fisher"), "{}", cleaned.result);
@@ -264,7 +264,7 @@ for n in range(1, 21):
         ground.sh(there, &[&unit, &ground.base_dir.clone()]).await;
         let state = "systemctl is-active \"$1\"; systemctl is-enabled \"$1\"; true";
         let failed = ground.fails("restart_instance", of(&id)).await;
-        assert!(failed.told.contains("is not ours, and nobody adopted it"), "{}", failed.told);
+        assert!(failed.client_message.contains("is not ours, and nobody adopted it"), "{}", failed.client_message);
         assert_eq!(ground.sh(state, &[&unit]).await, "active\nenabled");
         ground.site.admin.delete(&format!("/assistant-instances/{id}")).token(&ground.site.root).ok().await;
         ground.done(&ground.latest("retire_instance").await).await;
@@ -282,14 +282,14 @@ for n in range(1, 21):
         let mut full = Ground::on(ground.fleet.clone(), "h1", assistants).await;
         let id = full.instance(json!({})).await;
         let failed = full.fails("provision_instance", of(&id)).await;
-        assert!(failed.told.contains("MiB of memory free"), "{}", failed.told);
+        assert!(failed.client_message.contains("MiB of memory free"), "{}", failed.client_message);
         assert_eq!(full.sh("ls \"$1\" 2>/dev/null; true", &[&full.base_dir]).await, "");
         full.end().await;
         // Homes and odd names that cannot be are refused before anything is made.
         for (n, bad) in [json!({"home": "relative"}), json!({"home": "/srv/../etc"}), json!({"home": "/srv/x\nUser=root"}), json!({"unit": "a b"}), json!({"unit": "../x"})].into_iter().enumerate() {
             let id = ground.instance(bad.clone()).await;
             let failed = ground.fails("provision_instance", of(&id)).await;
-            assert!(failed.told.contains("home") || failed.told.contains("unit"), "{n} {bad}: {}", failed.told);
+            assert!(failed.client_message.contains("home") || failed.client_message.contains("unit"), "{n} {bad}: {}", failed.client_message);
         }
         // An odd home that can be is a home like any other.
         let odd = format!("{}/a b'$(id)\"%h", ground.base_dir);
@@ -315,7 +315,7 @@ for n in range(1, 21):
         let before = whole().await;
         let failed = ground.fails("upgrade_instance", json!({"instance_id": id, "version": "2026.5.28"})).await;
         assert_eq!(whole().await, before);
-        assert_eq!(failed.told, "the instance's state folder is missing, or a link");
+        assert_eq!(failed.client_message, "the instance's state folder is missing, or a link");
 
         // Cleaning takes the link along, and nothing behind it.
         ground.run("clean_instance", of(&id)).await;
@@ -387,9 +387,9 @@ for n in range(1, 21):
         let config = ground.config(&id).await;
         assert_eq!(config["ui"], json!({"b": [1]}));
         let audit = ground.site.admin.get("/audit-logs?action=instance.update&limit=5").token(&ground.site.root).ok().await;
-        let told = audit["list"][0].clone();
-        assert_eq!(told["operator"], "root@example.com");
-        assert!(told["detail"].as_str().unwrap().contains("models.providers.tidepool.apiKey: \"***\" → \"***\""), "{told}");
+        let refusal = audit["list"][0].clone();
+        assert_eq!(refusal["operator"], "root@example.com");
+        assert!(refusal["detail"].as_str().unwrap().contains("models.providers.tidepool.apiKey: \"***\" → \"***\""), "{refusal}");
 
         // Its log, without its own secrets.
         let token = config["gateway"]["auth"]["token"].as_str().unwrap().to_owned();

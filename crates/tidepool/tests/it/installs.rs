@@ -75,9 +75,9 @@ async fn task(site: &Site, id: &str) -> store::task::Task {
 }
 
 async fn tasks(site: &Site) -> Vec<store::task::Task> {
-    let wanted = store::task::TaskFilter { types: Some("apply_marketplace_item"), ..Default::default() };
+    let expected = store::task::TaskFilter { types: Some("apply_marketplace_item"), ..Default::default() };
     let sort = base::Sort { column: "created_at", descending: false };
-    store::task::list(&site.app.db, wanted, sort, base::Page::ALL).await.unwrap().list
+    store::task::list(&site.app.db, expected, sort, base::Page::ALL).await.unwrap().list
 }
 
 /// A worker takes the task.
@@ -148,8 +148,8 @@ on_both! {
         site.admin.patch(&format!("/marketplace-items/{id}"), mended).token(&site.root).ok().await;
         assert_eq!(text(&ask(site, &token, &id, "a0").await, "state"), "pending");
 
-        let told = site.admin.get("/audit-logs?action=instance.update&q=ada@example.com").token(&site.root).ok().await;
-        assert_eq!((told["total"].as_i64(), text(&told["list"][0], "operator"), text(&told["list"][0], "detail")), (Some(4), "System", "marketplace: hello 2.0.0 asked for by ada@example.com"));
+        let message = site.admin.get("/audit-logs?action=instance.update&q=ada@example.com").token(&site.root).ok().await;
+        assert_eq!((message["total"].as_i64(), text(&message["list"][0], "operator"), text(&message["list"][0], "detail")), (Some(4), "System", "marketplace: hello 2.0.0 asked for by ada@example.com"));
     }
 
     async fn only_what_is_offered_goes_onto_ones_own_instances(site: Site) {
@@ -172,8 +172,8 @@ on_both! {
         let one = make(site, skill("One", json!([file("SOUL.md", "1")]))).await;
         let two = make(site, skill("Two", json!([file("SOUL.md", "2")]))).await;
         ask(site, &token, text(&one, "id"), "a0").await;
-        let told = refused_ask(site, &token, text(&two, "id"), "a0", "4090").await;
-        assert_eq!(told, "SOUL.md is a file of One, which is on the instance: remove that first");
+        let message = refused_ask(site, &token, text(&two, "id"), "a0", "4090").await;
+        assert_eq!(message, "SOUL.md is a file of One, which is on the instance: remove that first");
     }
 
     async fn twenty_requests_at_one_moment_make_one_record_and_one_task(site: Site) {
@@ -297,8 +297,8 @@ on_both! {
             let body = json!({"name": format!("Profession {code}"), "code": code, "icon": "📊", "tagline": "counts", "role_pack_id": role_pack_id});
             site.admin.post("/professions", body).token(&site.root)
         };
-        for (wrong, told) in [("none", "role_pack_id: there is no such marketplace item"), (hello.as_str(), "role_pack_id: is no item of type role_pack")] {
-            assert_eq!(new(wrong, "x").refused("4000").await, told);
+        for (wrong, message) in [("none", "role_pack_id: there is no such marketplace item"), (hello.as_str(), "role_pack_id: is no item of type role_pack")] {
+            assert_eq!(new(wrong, "x").refused("4000").await, message);
         }
         let made = new(&pack, "analyst").ok().await;
         let profession = format!("/professions/{}", text(&made, "id"));
@@ -312,8 +312,8 @@ on_both! {
         let claim = format!("/me{profession}/claim");
         site.employee.post(&claim, json!({})).token(&token).ok().await;
 
-        let told = refused_ask(site, &token, &pack, "a0", "4090").await;
-        assert_eq!(told, "a role pack goes onto instances of its own profession only");
+        let message = refused_ask(site, &token, &pack, "a0", "4090").await;
+        assert_eq!(message, "a role pack goes onto instances of its own profession only");
         refused_ask(site, &token, text(&other, "id"), "p0", "4090").await;
         assert_eq!(text(&ask(site, &token, &pack, "p0").await, "state"), "pending");
         assert_eq!(text(&ask(site, &token, &hello, "p0").await, "state"), "pending");

@@ -32,8 +32,8 @@ on_both! {
         for place in [json!({"is_main": true}), json!({"home": "/root"}), json!({"unit": "openclaw"}), json!({"container_id": "claw"})] {
             make("refused", place).token(&plain).refused("4030").await;
         }
-        let told = make("main", json!({"is_main": true, "provision": true})).token(&site.root).refused("4000").await;
-        assert!(told.contains("provision"), "{told}");
+        let message = make("main", json!({"is_main": true, "provision": true})).token(&site.root).refused("4000").await;
+        assert!(message.contains("provision"), "{message}");
         let main = make("main", json!({"is_main": true})).token(&site.root).ok().await;
         assert_eq!(main["isolation"], "shared", "{main}");
         let contained = make("contained", json!({"container_id": "claw"})).token(&site.root).ok().await;
@@ -54,10 +54,10 @@ on_both! {
             for id in ["chosen", "main", "contained"] {
                 site.employee.post("/me/instances/claim", json!({"instance_id": id})).token(&token).refused("4092").await;
                 let body = json!({"profession_id": profession, "instance_id": id});
-                let told = site.admin.post("/profession-pool", body).token(&site.root).refused("4090").await;
-                assert!(told.contains("only a super administrator assigns it"), "{name}: {told}");
-                let told = site.admin.patch(&format!("/instances/{id}/assign"), json!({"user_id": user})).token(&plain).refused("4030").await;
-                assert!(told.contains("only a super administrator"), "{name}: {told}");
+                let message = site.admin.post("/profession-pool", body).token(&site.root).refused("4090").await;
+                assert!(message.contains("only a super administrator assigns it"), "{name}: {message}");
+                let message = site.admin.patch(&format!("/instances/{id}/assign"), json!({"user_id": user})).token(&plain).refused("4030").await;
+                assert!(message.contains("only a super administrator"), "{name}: {message}");
             }
         }
         let claimed = site.employee.post("/me/instances/claim", json!({})).token(&other).ok().await;
@@ -242,7 +242,7 @@ async fn a_user_that_cannot_be_made_fails_the_task() {
     let home = format!("{}/a:b", ground.base_dir);
     let id = ground.instance(json!({"home": home})).await;
     let failed = ground.fails("provision_instance", of(&id)).await;
-    assert_eq!(failed.told, "a command on the server failed");
+    assert_eq!(failed.client_message, "a command on the server failed");
     assert!(failed.error.contains("useradd"), "{}", failed.error);
     let left = ground
         .sh("ls -d \"$1\" 2>/dev/null; ls \"/etc/systemd/system/openclaw-$2.service\" 2>/dev/null; true", &[&home, &id])
@@ -251,14 +251,14 @@ async fn a_user_that_cannot_be_made_fails_the_task() {
 
     // Nor is one made where somebody else could put another home in its place, or where root or the login user lives.
     ground.sh("install -d -o guest -g guest \"$1/guests\"; install -d -m 1777 \"$1/open\" && chmod 777 \"$1/open\"; install -d \"$1/roots\"", &[&ground.base_dir]).await;
-    for (home, told) in [
+    for (home, message) in [
         ("guests/x", "must be root's, and writable by nobody else"),
         ("open/x", "must be root's, and writable by nobody else"),
         ("roots", "root's"),
     ] {
         let id = ground.instance(json!({"home": format!("{}/{home}", ground.base_dir)})).await;
         let failed = ground.fails("provision_instance", of(&id)).await;
-        assert!(failed.told.contains(told), "{home}: {} {}", failed.told, failed.error);
+        assert!(failed.client_message.contains(message), "{home}: {} {}", failed.client_message, failed.error);
     }
     ground.end().await;
 }

@@ -144,8 +144,8 @@ async fn a_key_that_was_changed_for_another_is_no_drift() {
     world.tokens("a0").await;
     site.wait(Duration::from_secs(24 * 3600));
     let root = site.admin_login("root@example.com").await;
-    let told = site.run_job(&root, "spend_comparison").await;
-    assert!(told.ends_with("the gateway's count apart by 0; drift 0"), "{told}");
+    let message = site.run_job(&root, "spend_comparison").await;
+    assert!(message.ends_with("the gateway's count apart by 0; drift 0"), "{message}");
 }
 
 /// LiteLLM tells a key's value once. Where that answer was lost the key is found again by the value that we gave it; a key of

@@ -308,8 +308,8 @@ async fn however_many_change_a_key_at_once_it_is_changed_once() {
     assert_eq!(world.tokens("a0").await.len(), 1);
     let key = store::gateway_key::named(&site.app.db, "a0").await.unwrap().unwrap();
     assert_eq!((key.carried_quota, key.dirty, key.rotate), (100, false, false), "what it used is counted once");
-    let told = site.admin.get("/tasks?type=sync_key_to_instance").token(&site.root).ok().await;
-    assert_eq!(told["total"], 1, "{told}");
+    let message = site.admin.get("/tasks?type=sync_key_to_instance").token(&site.root).ok().await;
+    assert_eq!(message["total"], 1, "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -466,8 +466,8 @@ async fn keys_that_a_gateway_lost_are_told_of_once_and_brought_back() {
     world.gateway.tables.run("DELETE FROM tokens WHERE name IN (?, ?)", with!["a0", "a1"]).await.unwrap();
     assert_eq!(heal().await, "2 of 2 sub keys fail; alert raised");
     assert_eq!(heal().await, "2 of 2 sub keys fail", "told once");
-    let told = alerts().await;
-    assert_eq!((&told["total"], &told["list"][0]["subject"]), (&json!(1), &json!("keys")), "{told}");
+    let message = alerts().await;
+    assert_eq!((&message["total"], &message["list"][0]["subject"]), (&json!(1), &json!("keys")), "{message}");
     world.work().await;
     assert_eq!((world.tokens("a0").await.len(), world.tokens("a1").await.len()), (1, 1), "each is there again, once");
     assert_eq!(heal().await, "0 of 2 sub keys fail; alert resolved");

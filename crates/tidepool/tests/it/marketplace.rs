@@ -137,8 +137,8 @@ on_both! {
             "", "/etc/passwd", "~/.bashrc", "../x", "a/../../x", "a/..", "./x", "a//b", "a/", "a\\b", "..\\x", "C:/x", "a\u{0}b", "a\nb",
             "a\u{202e}b", "a\u{200b}b", ".git/hooks/post-checkout", "a/.git/config", " a", &"x/".repeat(200),
         ] {
-            let told = refuse(json!([file("ok.md", ""), file(path, "")])).await;
-            assert!(told.starts_with("files[1].path: must"), "{path:?}: {told}");
+            let message = refuse(json!([file("ok.md", ""), file(path, "")])).await;
+            assert!(message.starts_with("files[1].path: must"), "{path:?}: {message}");
         }
         for (path, content, problem) in [
             ("a.bin", "GIF89a\u{0}\u{1}", "is not text"),
@@ -156,8 +156,8 @@ on_both! {
         let many: Vec<Value> = (0..201).map(|i| file(&format!("{i}.md"), "")).collect();
         assert!(refuse(json!(many)).await.contains("at most 200 files"));
         for (path, content) in [("agents/main/agent/auth-profiles.json", "{}"), ("workspace/SOUL.md", ""), ("openclaw.json", "not json"), ("openclaw.json", "{\"gateway\":{}}")] {
-            let told = refuse(json!([{"path": path, "scope": "config", "content": content}])).await;
-            assert!(told.starts_with(&format!("files[0] {path}: ")), "{told}");
+            let message = refuse(json!([{"path": path, "scope": "config", "content": content}])).await;
+            assert!(message.starts_with(&format!("files[0] {path}: ")), "{message}");
         }
         for body in [json!({"name": "x"}), json!({"type": "skill"}), json!({"type": "plugin", "name": "x"}), json!({"type": "skill", "name": "x", "files": [{"path": "a", "content": ""}]}), json!({"type": "skill", "name": "x", "files": [{"path": "a", "scope": "home", "content": ""}]}), json!({"type": "skill", "name": "x", "files": [{"path": "a", "scope": "config", "content": 1}]}), json!({"type": "skill", "name": "x", "is_active": 2})] {
             site.admin.post("/marketplace-items", body).token(&site.root).refused("4000").await;

@@ -83,8 +83,8 @@ impl Model {
         match *op {
             Op::Claim(u, _) | Op::GiveBack(u, _) | Op::ClaimProfession(u, _) if !self.active[u] => "4010",
             Op::Claim(u, _) if self.instances.iter().any(|i| i.holder.is_some_and(|(h, _)| h == u)) => "4091",
-            Op::Claim(u, wanted) => {
-                let found = match wanted {
+            Op::Claim(u, expected_one) => {
+                let found = match expected_one {
                     Some(i) => Some(i).filter(|i| self.idle(*i)),
                     None => (0..INSTANCES).find(|i| self.idle(*i)),
                 };

@@ -66,7 +66,7 @@ async fn heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught() {
     let path = format!("/instances/{id}/config");
     let set = ground.site.admin.patch(&path, json!({"config_json": {"bogus": 1}})).token(&ground.site.root).ok().await;
     let failed = ground.failed_times(&TaskId::named(set["task_id"].as_str().unwrap()), 1).await;
-    assert!(failed.told.contains("Unrecognized key: \"bogus\""), "{}", failed.told);
+    assert!(failed.client_message.contains("Unrecognized key: \"bogus\""), "{}", failed.client_message);
     ground.site.admin.patch(&path, json!({"config_json": {}})).token(&ground.site.root).ok().await;
 
     // A skill, and OpenClaw lists it.

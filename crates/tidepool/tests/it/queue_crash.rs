@@ -45,7 +45,7 @@ async fn fill(db: &Db) {
             attempts: 0,
             failures: 0,
             error: String::new(),
-            told: String::new(),
+            client_message: String::new(),
             result: String::new(),
             source: "test".into(),
             operator: "test".into(),

@@ -144,8 +144,8 @@ async fn each_of_the_nine_rules_is_handled_within_one_scan() {
     for (number, rule) in rules.iter().enumerate() {
         let one = repairs.iter().find(|r| r["rule"] == *rule && r["instance_id"] == ids[number]);
         let one = one.unwrap_or_else(|| panic!("{rule}: {repairs:#?}"));
-        let wanted = if matches!(*rule, "out_of_memory" | "rate_limited") { "alert" } else { "success" };
-        assert_eq!(one["status"], wanted, "{one}");
+        let expected = if matches!(*rule, "out_of_memory" | "rate_limited") { "alert" } else { "success" };
+        assert_eq!(one["status"], expected, "{one}");
         assert_ne!(one["before"], "", "{one}");
         assert_ne!(one["after"], "", "{one}");
     }

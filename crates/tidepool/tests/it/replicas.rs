@@ -158,9 +158,9 @@ impl Ground {
         .await;
     }
 
-    async fn until(&self, what: &str, sql: &str, wanted: impl Fn(i64) -> bool) {
+    async fn until(&self, what: &str, sql: &str, expected: impl Fn(i64) -> bool) {
         testkit::until_ok_within(2 * testkit::LIMIT, what, async || match self.count(sql).await {
-            n if wanted(n) => Ok(()),
+            n if expected(n) => Ok(()),
             n => Err((n, self.repairs().await)),
         })
         .await;
@@ -179,12 +179,12 @@ impl Ground {
     }
 
     /// Lets the next slot come, and waits until its repairs go on.
-    async fn next_slot(&mut self, wanted: i64) -> i64 {
+    async fn next_slot(&mut self, expected: i64) -> i64 {
         self.at_rest().await;
         let sql = "SELECT COUNT(*) AS n FROM repair";
         let begun = self.count(sql).await;
         let slot = self.wall.before_the_next_slot();
-        self.until("repairs are begun", sql, |n| n >= begun + wanted).await;
+        self.until("repairs are begun", sql, |n| n >= begun + expected).await;
         slot
     }
 

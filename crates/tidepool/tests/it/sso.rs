@@ -337,8 +337,8 @@ async fn a_provider_that_is_away_is_503_and_says_nothing_of_ours() {
         scopes: remote::sso::SCOPES.into(),
     };
     let site = Site::with(Database::sqlite(), employees(config)).await;
-    let told = site.employee.get("/auth/sso").refused("5030").await;
-    assert!(!told.contains("127.0.0.1"), "{told}");
+    let message = site.employee.get("/auth/sso").refused("5030").await;
+    assert!(!message.contains("127.0.0.1"), "{message}");
 }
 
 /// The id token that the provider gives for a finished sign-in: what an identity proxy would pass on.

@@ -245,11 +245,11 @@ pub fn stream_of(words: &[&str], usage: Option<(i64, i64)>) -> Vec<Vec<u8>> {
         })
         .collect();
     if let Some((prompt, completion)) = usage {
-        let told = format!(
+        let message = format!(
             "data: {{\"id\":\"c-1\",\"choices\":[],\"usage\":{{\"prompt_tokens\":{prompt},\"completion_tokens\":{completion},\"total_tokens\":{}}}}}\n\n",
             prompt + completion
         );
-        pieces.push(told.into_bytes());
+        pieces.push(message.into_bytes());
     }
     pieces.push(b"data: [DONE]\n\n".to_vec());
     pieces

@@ -97,8 +97,8 @@ async fn next(socket: &mut Socket) -> Result<Frame> {
     }
 }
 
-async fn until(socket: &mut Socket, wanted: impl Fn(&Frame) -> bool) -> Result<()> {
-    while !wanted(&next(socket).await?) {}
+async fn until(socket: &mut Socket, is_last: impl Fn(&Frame) -> bool) -> Result<()> {
+    while !is_last(&next(socket).await?) {}
     Ok(())
 }
 

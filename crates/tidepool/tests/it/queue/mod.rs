@@ -224,8 +224,8 @@ on_both! {
     async fn tasks_are_made_and_seen_by_administrators(site: Site) {
         let ids = site.instances("a", 1).await;
         let new = |body: Value| site.admin.post("/tasks", body).token(&site.root);
-        let told = new(json!({"type": "nonsense", "payload": {}})).refused("4000").await;
-        assert!(told.contains("init_instance") && told.contains("clean_instance"), "the known types are listed: {told}");
+        let message = new(json!({"type": "nonsense", "payload": {}})).refused("4000").await;
+        assert!(message.contains("init_instance") && message.contains("clean_instance"), "the known types are listed: {message}");
         for bad in [json!({}), json!({"instance_id": 5}), json!([]), json!(null), json!({"instance_id": "none"})] {
             new(json!({"type": "sync_key_to_instance", "payload": bad})).refused("4000").await;
         }
@@ -300,7 +300,7 @@ on_both! {
         let dead = until(site, &id, Status::Dead).await;
         assert_eq!((dead.attempts, dead.failures), (5, 5));
         assert!(dead.error.contains("told to fail"));
-        assert_eq!(dead.told, "internal error", "what employees read of it");
+        assert_eq!(dead.client_message, "internal error", "what employees read of it");
         let lines = task_admin::log_of(&site.app, &id).await.unwrap();
         assert!(lines.iter().all(|l| !l.line.contains("told to fail")), "{lines:?}");
         let audit = site.admin.get("/audit-logs?action=task.failed&level=ERROR").token(&site.root).ok().await;

@@ -70,13 +70,13 @@ async fn the_real_one_answers_in_a_browser() {
         .output()
         .await
         .unwrap();
-    let told = String::from_utf8_lossy(&shown.stdout);
-    println!("{told}");
+    let message = String::from_utf8_lossy(&shown.stdout);
+    println!("{message}");
     let script = r#"
         systemctl disable --now "openclaw-$1" && rm -f "/etc/systemd/system/openclaw-$1.service" && systemctl daemon-reload
         systemctl stop 'model-*' || true
         getent passwd | grep -F ":$2/" | cut -d: -f1 | while read -r user; do userdel "$user" 2>/dev/null; done
         rm -rf -- "$2""#;
     host.succeed(&Command::script(script).args([id, base_dir])).await.unwrap();
-    assert!(shown.status.success(), "{told}");
+    assert!(shown.status.success(), "{message}");
 }

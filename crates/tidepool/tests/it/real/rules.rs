@@ -321,7 +321,7 @@ async fn what_makes_it_end() {
     real.until(&one, &format!("curl -fs -o /dev/null -m 3 http://127.0.0.1:{}/readyz", one.port)).await;
     assert_eq!(real.health(&one).await, "unhealthy", "it is up again, and has no more memory than before");
     let alerts = real.open_alerts().await;
-    assert!(alerts.iter().any(|told| told.contains("out_of_memory")), "beside that of the check: {alerts:?}");
+    assert!(alerts.iter().any(|refusal| refusal.contains("out_of_memory")), "beside that of the check: {alerts:?}");
     real.finds_nothing().await;
     assert_eq!(real.config(&one.id).await, good, "nothing was done");
     real.ground.sh("systemctl restart \"openclaw-$1\"", &[&one.id]).await;

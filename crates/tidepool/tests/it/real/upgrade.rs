@@ -95,7 +95,7 @@ async fn one_that_fails_is_taken_back() {
     upgraded.ground.sh(BROKEN, &[CURRENT]).await;
     let task = upgraded.ask_for("2026.9.9").await;
     let failed = upgraded.ground.failed_times(&task, 1).await;
-    assert!(failed.told.contains("was taken back"), "{}", failed.told);
+    assert!(failed.client_message.contains("was taken back"), "{}", failed.client_message);
     println!("taken back: {:#?}", upgraded.ground.log(&task).await);
     let history = upgraded.history().await.to_string();
     assert!(history.contains("remember the lighthouse"), "{history}");

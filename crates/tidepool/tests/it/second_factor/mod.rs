@@ -236,8 +236,8 @@ on_both! {
                     (json!({"password": PASSWORD, "code": "000000"}), "code"),
                     (json!({"password": PASSWORD, "code": null}), "code"),
                 ] {
-                    let told = side.post(&token, path, body).await.refused("4000");
-                    assert!(told.starts_with(field), "{path}: {told}");
+                    let message = side.post(&token, path, body).await.refused("4000");
+                    assert!(message.starts_with(field), "{path}: {message}");
                 }
             }
             site.wait(Duration::from_secs(3600));
@@ -247,8 +247,8 @@ on_both! {
             let second = text(&begun["secret"]);
             used_secret(&second);
             side.show(&side.step().await, &side.next_code(&secret)).await.ok();
-            let told = side.post(&token, "/mfa/confirm", json!({"code": "000000"})).await.refused("4000");
-            assert!(told.starts_with("code"), "{told}");
+            let message = side.post(&token, "/mfa/confirm", json!({"code": "000000"})).await.refused("4000");
+            assert!(message.starts_with("code"), "{message}");
             let enrolled = side.post(&token, "/mfa/confirm", json!({"code": side.code(&second)})).await.ok();
             recovery_codes(&enrolled);
             side.show(&side.step().await, &side.next_code(&secret)).await.refused("4012");
@@ -383,14 +383,14 @@ async fn reset_mfa_takes_it_away_ends_the_sessions_and_is_on_record() {
         let output = run(folder.path(), args, &environment);
         (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
-    let (good, told) = said(&["admin", "reset-mfa", ADA]);
-    assert!(!good && told.contains("there is no administrator ada@example.com"), "{told}");
-    let (good, told) = said(&["admin", "reset-mfa", "ADA@example.com", "--employee"]);
-    assert!(good && told.contains("ada@example.com has no second factor any more"), "{told}");
+    let (good, message) = said(&["admin", "reset-mfa", ADA]);
+    assert!(!good && message.contains("there is no administrator ada@example.com"), "{message}");
+    let (good, message) = said(&["admin", "reset-mfa", "ADA@example.com", "--employee"]);
+    assert!(good && message.contains("ada@example.com has no second factor any more"), "{message}");
     server.employee.get("/me").token(&ada).refused("4010").await;
     sign_in(&server.employee, ADA).await;
-    let (good, told) = said(&["admin", "reset-mfa", ROOT]);
-    assert!(good, "{told}");
+    let (good, message) = said(&["admin", "reset-mfa", ROOT]);
+    assert!(good, "{message}");
     server.admin.get("/auth/me").token(&root).refused("4010").await;
     let root = sign_in(&server.admin, ROOT).await;
     let entries = server.admin.get("/audit-logs?action=auth.mfa&level=WARN").token(&root).ok().await;

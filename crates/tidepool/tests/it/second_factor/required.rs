@@ -50,8 +50,8 @@ async fn whoever_must_have_one_sets_it_up_first(database: Database) {
         side.origin.post(confirm, json!({"mfa_token": step, "code": side.next_code(&secret)})).refused("4090").await;
         side.show(&step, &side.code(&secret)).await.ok();
         let off = json!({"password": PASSWORD, "code": side.next_code(&secret)});
-        let told = side.post(&token, "/mfa/disable", off).await.refused("4090");
-        assert!(told.contains("required"), "{told}");
+        let message = side.post(&token, "/mfa/disable", off).await.refused("4090");
+        assert!(message.contains("required"), "{message}");
         // Another app can take its place all the same.
         let proof = json!({"password": PASSWORD, "code": side.next_code(&secret)});
         let second = text(&side.post(&token, "/mfa", proof).await.ok()["secret"]);

@@ -126,9 +126,9 @@ async fn thousands_of_opens_are_limited_and_leave_nothing_behind() {
     for _ in 0..16 {
         open.push(talk.connect().await);
     }
-    let told = talk.site.employee.post(path, json!({})).token(&talk.token).send().await;
-    assert!(!told.header("retry-after").is_empty());
-    told.refused("4290");
+    let message = talk.site.employee.post(path, json!({})).token(&talk.token).send().await;
+    assert!(!message.header("retry-after").is_empty());
+    message.refused("4290");
     // Tickets from before do not help.
     open.truncate(14);
     settled_at(&talk, 14).await;

@@ -96,8 +96,8 @@ impl World<'_> {
         let windows = [("today", today), ("week", monday), ("month", today.first_of_month()), ("all_time", Date::MIN)];
         let compare = |answer: &Value, rows: &[&NewRequest], what: &str| {
             for (window, first) in windows {
-                let wanted = Sum::over(rows.iter().filter(|r| self.day(r) >= first).copied()).shown();
-                assert_eq!(sums(&answer[window]), wanted, "{window} of {what}, user {user}");
+                let expected = Sum::over(rows.iter().filter(|r| self.day(r) >= first).copied()).shown();
+                assert_eq!(sums(&answer[window]), expected, "{window} of {what}, user {user}");
             }
         };
         compare(&get("/me/usage/summary".into()).await, &rows, "everything");
@@ -135,7 +135,7 @@ impl World<'_> {
     }
 
     async fn check_log<F: Future<Output = Value>>(&self, get: &impl Fn(String) -> F, rows: &[&NewRequest]) {
-        let mut wanted: Vec<Value> = rows
+        let mut expected: Vec<Value> = rows
             .iter()
             .filter(|r| r.created_at >= self.kept_since)
             .map(|r| {
@@ -150,7 +150,7 @@ impl World<'_> {
             .collect();
         for (status, succeeded) in [("success", true), ("error", false)] {
             let answer = get(format!("/me/usage/logs?status={status}&size=100")).await;
-            let of_status = wanted.iter().filter(|w| w[4] == succeeded).count();
+            let of_status = expected.iter().filter(|w| w[4] == succeeded).count();
             assert_eq!(answer["total"].as_u64(), Some(of_status as u64), "{status}");
             let logs = answer["logs"].as_array().unwrap();
             assert_eq!(logs.len(), of_status.min(100));
@@ -159,7 +159,7 @@ impl World<'_> {
         let mut listed = vec![];
         for page in 1.. {
             let answer = get(format!("/me/usage/logs?page={page}&size=7")).await;
-            assert_eq!((answer["total"].as_u64(), answer["page"].as_i64()), (Some(wanted.len() as u64), Some(page)));
+            assert_eq!((answer["total"].as_u64(), answer["page"].as_i64()), (Some(expected.len() as u64), Some(page)));
             let logs = answer["logs"].as_array().unwrap().clone();
             let times: Vec<&str> = logs.iter().map(|l| l["time"].as_str().unwrap()).collect();
             assert!(times.iter().map(|t| t.parse::<Timestamp>().unwrap()).is_sorted_by(|a, b| a >= b), "newest first");
@@ -171,9 +171,9 @@ impl World<'_> {
             }));
         }
         let text = |v: &Value| v.to_string();
-        wanted.sort_by_key(text);
+        expected.sort_by_key(text);
         listed.sort_by_key(text);
-        assert_eq!(listed, wanted);
+        assert_eq!(listed, expected);
     }
 
     /// Today's tokens, on whatever instance was theirs at the time.
@@ -184,8 +184,8 @@ impl World<'_> {
             let had = |b: &Bound| b.start <= at && b.end.is_none_or(|end| at < end);
             at >= midnight && self.bindings.iter().any(|b| b.user == user && b.instance == row.token_name && had(b))
         };
-        let wanted = Sum::over(self.rows.iter().filter(theirs)).tokens();
-        assert_eq!(get("/me".into()).await["used_today"].as_i64(), Some(wanted), "today's tokens of user {user}");
+        let expected = Sum::over(self.rows.iter().filter(theirs)).tokens();
+        assert_eq!(get("/me".into()).await["used_today"].as_i64(), Some(expected), "today's tokens of user {user}");
     }
 
     pub async fn check_admin(&self) {
@@ -209,7 +209,7 @@ impl World<'_> {
             for (name, key) in groupings {
                 let mut groups: BTreeMap<String, Vec<&NewRequest>> = BTreeMap::new();
                 recent.iter().for_each(|r| groups.entry(key(r)).or_default().push(r));
-                let mut wanted: Vec<Value> = groups
+                let mut expected: Vec<Value> = groups
                     .into_iter()
                     .map(|(key, rows)| (key, Sum::over(rows)))
                     .filter(|(_, sum)| sum.counts())
@@ -219,9 +219,9 @@ impl World<'_> {
                 let stats = answer["stats"].as_array().unwrap();
                 let mut listed: Vec<Value> =
                     stats.iter().map(|s| json!([s["key"], s["calls"], s["tokens"], s["cost_usd"]])).collect();
-                wanted.sort_by_key(Value::to_string);
+                expected.sort_by_key(Value::to_string);
                 listed.sort_by_key(Value::to_string);
-                assert_eq!(listed, wanted, "by {name}, {days} days");
+                assert_eq!(listed, expected, "by {name}, {days} days");
                 assert!(stats.iter().all(|s| s.get(name).is_some_and(Value::is_string)), "the field {name}");
             }
             let answer = get(format!("/usage-daily?days={days}&page_size=200")).await;
@@ -267,9 +267,9 @@ impl World<'_> {
             ("q=admin+tok".into(), Box::new(|r| r.token_name == "admin-token")),
         ];
         for (query, keep) in cases {
-            let wanted: Vec<&&NewRequest> = kept.iter().filter(|r| keep(r)).collect();
+            let expected: Vec<&&NewRequest> = kept.iter().filter(|r| keep(r)).collect();
             let answer = get(format!("/llm-request-logs?limit=200&{query}")).await;
-            assert_eq!(answer["total"].as_u64(), Some(wanted.len() as u64), "{query}");
+            assert_eq!(answer["total"].as_u64(), Some(expected.len() as u64), "{query}");
             let mut listed: Vec<Value> = vec![];
             for item in answer["list"].as_array().unwrap() {
                 listed.push(json!([
@@ -289,11 +289,11 @@ impl World<'_> {
                 let usd = (r.quota * 2) as f64 / 1e6;
                 json!([self.zone().show(r.created_at), name(r), email(r), r.prompt_tokens, usd])
             };
-            if wanted.len() <= 200 {
-                let mut wanted: Vec<Value> = wanted.iter().map(show).collect();
-                wanted.sort_by_key(Value::to_string);
+            if expected.len() <= 200 {
+                let mut expected: Vec<Value> = expected.iter().map(show).collect();
+                expected.sort_by_key(Value::to_string);
                 listed.sort_by_key(Value::to_string);
-                assert_eq!(listed, wanted, "{query}");
+                assert_eq!(listed, expected, "{query}");
             }
         }
     }
