@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::danger;
+use crate::hidden;
 
 /// A relative path of plain segments: it leads down, and nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ impl FilePath {
             return Err("must not contain control characters");
         }
         // A mark in front is excused at the beginning of a file, not of a name.
-        if danger::hides(text) || text.starts_with('\u{feff}') {
+        if hidden::hides(text) || text.starts_with('\u{feff}') {
             return Err("must not contain hidden characters");
         }
         if text.contains('\\') {

@@ -3,12 +3,12 @@
 pub mod cell;
 pub mod clock;
 pub mod csv_cell;
-pub mod danger;
 pub mod day;
 pub mod email;
 pub mod error;
 pub mod file_path;
 pub mod heartbeat;
+pub mod hidden;
 pub mod id;
 pub mod money;
 pub mod page;

@@ -103,15 +103,6 @@ impl Sort {
         Ok(Sort { column, descending })
     }
 
-    /// The same for a list whose columns stand behind a table's short name: clients leave it out.
-    pub fn of_table(table: &str, text: Option<&str>, columns: &[&'static str], default: Sort) -> Result<Sort> {
-        let Some(text) = text else { return Ok(default) };
-        let bare: Vec<&'static str> = columns.iter().map(|c| c.trim_start_matches(table)).collect();
-        let asked = Sort::asked(Some(text), &bare, default)?;
-        let column = columns.iter().find(|c| c.trim_start_matches(table) == asked.column);
-        Ok(Sort { column: column.copied().unwrap_or(default.column), ..asked })
-    }
-
     pub fn direction(self) -> &'static str {
         if self.descending { "DESC" } else { "ASC" }
     }

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use base::danger::{self, Finding};
 use base::id::ItemId;
-use base::{Error, FilePath, Listing, Page, Result, Sort};
+use base::{Error, FilePath, Listing, Page, Result, Sort, hidden};
 use queue::audit::{self, Action, AuditEvent, By, Changes};
+use scanner::Finding;
 use serde_json::Value;
 use store::Tx;
 use store::marketplace::{self, NewFile};
@@ -87,7 +87,7 @@ pub async fn preview(app: &App, id: &ItemId) -> Result<Whole> {
     let mut files = marketplace::previews(&app.db, id, PREVIEW as i64).await?;
     for file in &mut files {
         file.content.truncate(file.content.floor_char_boundary(PREVIEW));
-        file.content = danger::visible(&file.content);
+        file.content = hidden::visible(&file.content);
     }
     whole(app, item, files).await
 }
@@ -330,7 +330,7 @@ fn check_now(files: Vec<Upload>) -> Result<Checked> {
     let mut finding_count = 0;
     let mut looked = vec![];
     for file in files {
-        let findings = danger::look(&file.content);
+        let findings = scanner::look(&file.content);
         finding_count += findings.len() as i64;
         looked.push((file, serde_json::to_string(&findings).map_err(Error::internal)?));
     }

@@ -1,5 +1,6 @@
 //! Every task type and every job there is. To add one: its file in `handler` or `job`, and a line here.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use base::When;
@@ -42,47 +43,36 @@ pub static TYPES: &[TaskType<App>] = &[
     TaskType::run_by::<ClearWebhook>(),
 ];
 
-/// A dimension of the guardian, as a job.
-macro_rules! guard {
-    ($number:literal) => {
-        Job::new(DIMENSIONS[$number].name, DIMENSIONS[$number].label, DIMENSIONS[$number].when, |app| {
-            Box::pin(guardian::run(app, &DIMENSIONS[$number]))
-        })
-    };
-}
-
-/// Those of the spec, and the guardian's dimensions.
-pub static JOBS: &[Job] = &[
+/// The jobs of the spec.
+const SPEC: &[Job] = &[
     Job {
         limit: Duration::from_secs(60),
-        ..Job::new("queueWorker", "Task queue", When::Seconds(5), |app| Box::pin(queue_worker::run(app, TYPES)))
+        ..Job::new("queueWorker", "Task queue", When::Seconds(5), |app, _| Box::pin(queue_worker::run(app, TYPES)))
     },
-    Job::new("health_check", "Health check", When::minutes(5), |app| Box::pin(health_check::run(app))),
-    Job::new("auto_recovery", "Auto recovery", When::minutes(10), |app| Box::pin(auto_recovery::run(app))),
-    Job::new("log_scan", "Log scan", When::minutes(5), |app| Box::pin(log_scan::run(app))),
-    Job::new("server_metrics", "Server metrics", When::minutes(5), |app| Box::pin(server_metrics::run(app))),
-    Job::new("token_usage_sync", "Token usage", When::minutes(15), |app| Box::pin(token_usage_sync::run(app))),
-    Job::new("key_validity_check", "Key validity", When::minutes(30), |app| Box::pin(key_validity_check::run(app))),
+    Job::new("health_check", "Health check", When::minutes(5), |app, _| Box::pin(health_check::run(app))),
+    Job::new("auto_recovery", "Auto recovery", When::minutes(10), |app, _| Box::pin(auto_recovery::run(app))),
+    Job::new("log_scan", "Log scan", When::minutes(5), |app, _| Box::pin(log_scan::run(app))),
+    Job::new("server_metrics", "Server metrics", When::minutes(5), |app, _| Box::pin(server_metrics::run(app))),
+    Job::new("token_usage_sync", "Token usage", When::minutes(15), |app, _| Box::pin(token_usage_sync::run(app))),
+    Job::new("key_validity_check", "Key validity", When::minutes(30), |app, _| Box::pin(key_validity_check::run(app))),
     Job {
         paused: true,
-        ..Job::new("key_balance_alert", "Key balance", When::hourly(0), |app| Box::pin(key_balance_alert::run(app)))
+        ..Job::new("key_balance_alert", "Key balance", When::hourly(0), |app, _| Box::pin(key_balance_alert::run(app)))
     },
-    Job::new("llm_self_heal", "LLM self-heal", When::minutes(5), |app| Box::pin(llm_self_heal::run(app))),
-    Job::new("sync_llm_spend", "LLM spend", When::minutes(10), |app| Box::pin(sync_llm_spend::run(app))),
-    Job::new("spend_comparison", "Spend comparison", When::Daily { hour: 3, minute: 20 }, |app| {
+    Job::new("llm_self_heal", "LLM self-heal", When::minutes(5), |app, _| Box::pin(llm_self_heal::run(app))),
+    Job::new("sync_llm_spend", "LLM spend", When::minutes(10), |app, _| Box::pin(sync_llm_spend::run(app))),
+    Job::new("spend_comparison", "Spend comparison", When::Daily { hour: 3, minute: 20 }, |app, _| {
         Box::pin(spend_comparison::run(app))
     }),
-    Job::new("audit_cleanup", "Audit cleanup", When::Daily { hour: 0, minute: 10 }, |app| {
+    Job::new("audit_cleanup", "Audit cleanup", When::Daily { hour: 0, minute: 10 }, |app, _| {
         Box::pin(retention::run(app))
     }),
-    guard!(0),
-    guard!(1),
-    guard!(2),
-    guard!(3),
-    guard!(4),
-    guard!(5),
-    guard!(6),
-    guard!(7),
-    guard!(8),
-    guard!(9),
 ];
+
+/// Those of the spec, and one for each of the guardian's dimensions.
+pub static JOBS: LazyLock<Vec<Job>> = LazyLock::new(|| {
+    let of_guardian = DIMENSIONS.iter().map(|dimension| {
+        Job::new(dimension.name, dimension.label, dimension.when, |app, name| Box::pin(guardian::run(app, name)))
+    });
+    SPEC.iter().copied().chain(of_guardian).collect()
+});

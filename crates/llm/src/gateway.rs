@@ -31,11 +31,6 @@ impl Llm {
     pub fn foreign(gateway: Arc<dyn Gateway>) -> Result<Llm> {
         Ok(Llm { gateway, embedded: false, http: client()? })
     }
-
-    /// Whether the gateway itself has a row for a request that failed.
-    pub fn logs_failures(&self) -> bool {
-        !matches!(self.gateway.kind().name, "one-api" | "new-api")
-    }
 }
 
 /// A client for chats: it waits as long as its caller does.

@@ -68,7 +68,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
     let mut ids: Vec<InstanceId> = match instances {
         Some(ids) => ids,
         None => {
-            let sort = Sort { column: "i.created_at", descending: false };
+            let sort = Sort { column: "created_at", descending: false };
             let all = instance::list(&app.db, instance::InstanceFilter::default(), sort, Page::ALL).await?;
             all.list.iter().filter(|listed| listed.instance.is_on_server()).map(|listed| listed.instance.id()).collect()
         }

@@ -7,7 +7,7 @@ use crate::search::Range;
 use crate::{Conn, Db, Dialect, Result};
 
 /// The columns of all sortable lists that can be NULL.
-const NULLABLE: &[&str] = &["last_login_at", "i.last_health_at", "e.allocated_at"];
+const NULLABLE: &[&str] = &["last_login_at", "last_health_at", "allocated_at"];
 
 pub struct Conditions {
     dialect: Dialect,
@@ -119,13 +119,15 @@ impl Conditions {
     }
 }
 
-/// What stands behind `ORDER BY`: the column, and one that tells equal rows apart.
+/// What stands behind `ORDER BY`: the column, and one that tells equal rows apart. Where that one is of a named table (`i.id`), the
+/// column is too.
 pub fn order(sort: Sort, tie: &str) -> String {
     let direction = sort.direction();
-    if sort.column == tie {
+    let table = tie.find('.').map_or("", |dot| &tie[..=dot]);
+    if tie.strip_prefix(table) == Some(sort.column) {
         return format!("{tie} {direction}");
     }
     // Said only where there can be NULLs: PostgreSQL's indexes do not serve `DESC NULLS LAST`.
     let nulls = if NULLABLE.contains(&sort.column) { " NULLS LAST" } else { "" };
-    format!("{} {direction}{nulls}, {tie} {direction}", sort.column)
+    format!("{table}{} {direction}{nulls}, {tie} {direction}", sort.column)
 }

@@ -185,7 +185,7 @@ pub async fn list(db: &Db, user: &UserId, instance: Option<&str>, page: Page) ->
         .must("n.removed_at IS NULL")
         .when("b.user_id = ?", Some(user.as_str()))
         .when("n.instance_id = ?", instance);
-    let sort = base::Sort { column: "n.created_at", descending: true };
+    let sort = base::Sort { column: "created_at", descending: true };
     let (sql, args) = conditions.page(&format!("SELECT {} FROM {SHOWN}", Shown::COLUMNS), sort, "n.id", page);
     let list = db.all(&sql, args).await?;
     let (sql, args) = conditions.count(SHOWN);

@@ -391,17 +391,17 @@ pub struct InstanceFilter<'a> {
     pub offered: Option<bool>,
 }
 
-/// The columns a list may be sorted by, as the list names them and as SQL does.
+/// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &[
-    "i.id",
-    "i.name",
-    "i.server_id",
-    "i.health_status",
-    "i.model",
-    "i.gateway_port",
-    "i.total_tokens",
-    "i.created_at",
-    "i.last_health_at",
+    "id",
+    "name",
+    "server_id",
+    "health_status",
+    "model",
+    "gateway_port",
+    "total_tokens",
+    "created_at",
+    "last_health_at",
 ];
 
 pub async fn list(db: &Db, filter: InstanceFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {

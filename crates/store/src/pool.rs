@@ -132,7 +132,7 @@ pub struct PoolFilter<'a> {
 }
 
 /// The columns a list may be sorted by.
-pub const SORTABLE: &[&str] = &["e.created_at", "e.allocated_at", "e.status", "e.instance_id"];
+pub const SORTABLE: &[&str] = &["created_at", "allocated_at", "status", "instance_id"];
 
 pub async fn list(db: &Db, filter: PoolFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Listed>> {
     let conditions = Conditions::of(db.dialect())

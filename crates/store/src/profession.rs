@@ -107,7 +107,7 @@ const STOCKED: &str = "SELECT p.*, \
     FROM profession p";
 
 /// The columns a list may be sorted by.
-pub const SORTABLE: &[&str] = &["p.sort_order", "p.name", "p.code", "p.created_at"];
+pub const SORTABLE: &[&str] = &["sort_order", "name", "code", "created_at"];
 
 /// Smaller sort_order first, then the older, unless sorted otherwise.
 pub async fn list(
@@ -122,7 +122,7 @@ pub async fn list(
         Conditions::of(db.dialect()).when("p.is_active = ?", is_active).search(&["p.name", "p.code", "p.tagline"], q);
     let (clause, values) = conditions.clause();
     let order = match sort {
-        Some(sort) => format!("{} {}", sort.column, sort.direction()),
+        Some(sort) => format!("p.{} {}", sort.column, sort.direction()),
         None => "p.sort_order".into(),
     };
     let sql = format!("{STOCKED}{clause} ORDER BY {order}, p.created_at, p.id LIMIT ? OFFSET ?");

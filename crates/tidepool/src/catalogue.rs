@@ -87,7 +87,7 @@ mod tests {
     async fn the_catalogue_fits_the_limits_and_has_no_finding() {
         for Catalogued { id, new } in items().unwrap() {
             for file in &new.files {
-                assert_eq!(base::danger::look(&file.content), vec![], "{id} {}", file.path);
+                assert_eq!(scanner::look(&file.content), vec![], "{id} {}", file.path);
             }
             fleet::marketplace::check(new.files).await.map(drop).unwrap_or_else(|e| panic!("{id}: {e}"));
         }

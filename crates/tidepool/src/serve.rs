@@ -159,7 +159,7 @@ impl Running {
             running.tasks.spawn(worker.run(stopped.clone()));
         }
         if config.runs(Role::Scheduler) {
-            let scheduler = Scheduler::new(running.app.clone(), JOBS, Timing::default());
+            let scheduler = Scheduler::new(running.app.clone(), &JOBS, Timing::default());
             let leads = scheduler.leads();
             running.tasks.spawn(scheduler.run(stopped.clone()));
             let (app, mut stopped) = (running.app.clone(), stopped.clone());

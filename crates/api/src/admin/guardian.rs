@@ -63,7 +63,7 @@ pub struct GuardianStats {
 /// How the ten dimensions are, and the latest run of every job.
 #[utoipa::path(get, path = "/guardian/stats", tag = "guardian", responses((status = 200, body = GuardianStats)))]
 async fn stats(_: Admin, api: State) -> Answer<GuardianStats> {
-    let stats = guardian::stats(&api.app, JOBS).await?;
+    let stats = guardian::stats(&api.app, &JOBS).await?;
     let (success, failed) = stats.standings.iter().fold((0, 0), |(s, f), one| (s + one.success, f + one.failed));
     let total = success + failed;
     let today = Today {

@@ -145,8 +145,8 @@ async fn list(
     Query(query): Query<InstanceQuery>,
     paging: Paging,
 ) -> Answer<Listing<InstanceItem>> {
-    let default = Sort { column: "i.created_at", descending: false };
-    let sort = Sort::of_table("i.", query.sort.as_deref(), store::instance::SORTABLE, default)?;
+    let default = Sort { column: "created_at", descending: false };
+    let sort = Sort::asked(query.sort.as_deref(), store::instance::SORTABLE, default)?;
     let filter = instance::InstanceFilter {
         q: query.q.as_deref(),
         server_id: query.server_id.as_deref(),

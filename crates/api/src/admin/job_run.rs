@@ -72,7 +72,7 @@ async fn list(_: Admin, api: State, Query(query): Query<JobRunQuery>, paging: Pa
 /// It is the same run as one by the clock. While another run of the job goes on it is refused (409).
 #[utoipa::path(post, path = "/job-runs/{job}/run", tag = "job-runs", params(("job" = String, Path)), responses((status = 200, body = JobRunItem)))]
 async fn run(who: Admin, api: State, Path(name): Path<String>) -> Answer<JobRunItem> {
-    let begun = job::run_now(&api.app, JOBS, &who.by, &name).await?;
+    let begun = job::run_now(&api.app, &JOBS, &who.by, &name).await?;
     Ok(Data(item(&api, begun)))
 }
 
@@ -102,7 +102,7 @@ fn job_item(api: &Api, state: JobState<App>) -> JobItem {
 #[utoipa::path(get, path = "/jobs", tag = "job-runs", responses((status = 200, body = Listing<JobItem>)))]
 async fn jobs(_: Admin, api: State) -> Answer<Listing<JobItem>> {
     let list: Vec<JobItem> =
-        job::states(&api.app, JOBS).await?.into_iter().map(|state| job_item(&api, state)).collect();
+        job::states(&api.app, &JOBS).await?.into_iter().map(|state| job_item(&api, state)).collect();
     let total = list.len() as i64;
     Ok(Data(Listing { list, total }))
 }
@@ -115,6 +115,6 @@ pub struct JobPatch {
 /// Pauses a job, or switches it on (beyond the spec).
 #[utoipa::path(patch, path = "/jobs/{job}", tag = "job-runs", params(("job" = String, Path)), request_body = JobPatch, responses((status = 200, body = JobItem)))]
 async fn pause(who: Admin, api: State, Path(name): Path<String>, Body(body): Body<JobPatch>) -> Answer<JobItem> {
-    let state = job::set_paused(&api.app, JOBS, &who.by, &name, body.paused).await?;
+    let state = job::set_paused(&api.app, &JOBS, &who.by, &name, body.paused).await?;
     Ok(Data(job_item(&api, state)))
 }

@@ -1,10 +1,10 @@
 //! The marketplace, as administrators fill it.
 
 use axum::extract::DefaultBodyLimit;
-use base::danger::Finding;
 use base::id::ItemId;
 use base::{Error, FilePath, Listing, Name, Sort, Text};
 use fleet::marketplace::{self, FIRST_VERSION, Item, New, Patch, Upload, Whole};
+use scanner::Finding;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

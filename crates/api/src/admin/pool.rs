@@ -66,8 +66,8 @@ pub struct PoolQuery {
 /// The pool's entries.
 #[utoipa::path(get, path = "/profession-pool", tag = "profession-pool", params(PoolQuery, Paging), responses((status = 200, body = Listing<EntryItem>)))]
 async fn list(_: Admin, api: State, Query(query): Query<PoolQuery>, paging: Paging) -> Answer<Listing<EntryItem>> {
-    let default = Sort { column: "e.created_at", descending: false };
-    let sort = Sort::of_table("e.", query.sort.as_deref(), store::pool::SORTABLE, default)?;
+    let default = Sort { column: "created_at", descending: false };
+    let sort = Sort::asked(query.sort.as_deref(), store::pool::SORTABLE, default)?;
     let filter = pool::PoolFilter {
         q: query.q.as_deref(),
         status: query.status.map(Into::into),
@@ -163,8 +163,8 @@ async fn claims(_: Admin, api: State, Query(query): Query<WantedClaims>, paging:
         allocated_from: from,
         allocated_until: until,
     };
-    let newest = Sort { column: "e.allocated_at", descending: true };
-    let sort = Sort::of_table("e.", query.sort.as_deref(), &["e.allocated_at", "e.instance_id"], newest)?;
+    let newest = Sort { column: "allocated_at", descending: true };
+    let sort = Sort::asked(query.sort.as_deref(), &["allocated_at", "instance_id"], newest)?;
     let found = pool::list(&api.app, filter, sort, paging.page(50)?).await?;
     Ok(Data(found.map(|listed| ClaimItem {
         user_email: listed.allocated_email.unwrap_or_default(),

@@ -88,8 +88,8 @@ async fn list(
     let sort = match query.sort.as_deref() {
         None => None,
         text => {
-            let unused = Sort { column: "p.sort_order", descending: false };
-            Some(Sort::of_table("p.", text, store::profession::SORTABLE, unused)?)
+            let unused = Sort { column: "sort_order", descending: false };
+            Some(Sort::asked(text, store::profession::SORTABLE, unused)?)
         }
     };
     let found = profession::list(&api.app, query.q.as_deref(), active, None, sort, paging.page(20)?).await?;

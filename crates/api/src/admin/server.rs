@@ -275,7 +275,7 @@ async fn detail(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerDe
     let id = ServerId::named(id);
     let server = server::find(&api.app, &id).await?;
     let query = fleet::instance::InstanceFilter { server_id: Some(id.as_str()), ..Default::default() };
-    let sort = Sort { column: "i.gateway_port", descending: false };
+    let sort = Sort { column: "gateway_port", descending: false };
     let found = fleet::instance::list(&api.app, query, sort, base::Page::ALL).await?;
     let instances = found.list.into_iter().map(|i| instance_item(&api, i)).collect::<Result<_, _>>()?;
     let latest = server::latest_metric(&api.app, &id).await?;

@@ -1,10 +1,10 @@
 //! The marketplace, as employees browse it.
 
-use base::danger::Finding;
 use base::id::{InstanceId, ItemId};
 use base::{Listing, Name, Sort};
 use fleet::install;
 use fleet::marketplace::{self, Item, Looked};
+use scanner::Finding;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

@@ -9,7 +9,7 @@ pub mod message;
 mod stream;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base::id::{InstanceId, UserId};
 use base::{Error, Kind, Result};
@@ -27,9 +27,6 @@ use crate::App;
 use crate::assistant::settings;
 pub use stream::{Piece, Streaming};
 
-/// How long a reservation is kept after an answer, until a foreign gateway's log must have its row.
-const ROW_COMES: Duration = Duration::from_secs(3);
-const ROW_COMES_LATE: Duration = Duration::from_secs(15);
 /// Tokens that a reply is reserved for: nobody says how long it may become.
 const REPLY_TOKENS: i64 = 4096;
 
@@ -213,7 +210,7 @@ impl Turn {
     /// Records a failure of which the gateway itself has no row.
     async fn failed(mut self, failure: Failure) -> Error {
         self.reservation = None;
-        if !failure.answered || !self.app.llm.logs_failures() {
+        if !failure.answered || !self.app.llm.gateway.kind().logs_failures {
             let row = NewRequest {
                 request_id: format!("tidepool-{}", base::id::fresh()),
                 token_name: self.instance.as_str().to_owned(),
@@ -246,10 +243,10 @@ impl Turn {
 impl Drop for Turn {
     /// Whoever leaves, the gateway's log will have the row: until then the reservation stands for it.
     fn drop(&mut self) {
-        let late = self.app.llm.gateway.kind().name == "litellm";
+        let delay = self.app.llm.gateway.kind().row_delay;
         if let (Some(reservation), Ok(runtime)) = (self.reservation.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                tokio::time::sleep(if late { ROW_COMES_LATE } else { ROW_COMES }).await;
+                tokio::time::sleep(delay).await;
                 drop(reservation);
             });
         }

@@ -14,7 +14,7 @@ mod webchat;
 
 use std::sync::Arc;
 
-use base::{Listing, Page, Result, Sort, When};
+use base::{Kind, Listing, Page, Result, Sort, When};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use openclaw::Document;
@@ -73,8 +73,9 @@ impl Finding {
 /// More than this is not written down one by one.
 const MOST: usize = 200;
 
-/// Runs one dimension and writes down what it found; answers that in one line.
-pub async fn run(app: Arc<App>, dimension: &'static Dimension) -> Result<String> {
+/// Runs the dimension of this name and writes down what it found; answers that in one line.
+pub async fn run(app: Arc<App>, name: &str) -> Result<String> {
+    let dimension = DIMENSIONS.iter().find(|dimension| dimension.name == name).ok_or(Kind::NotFound)?;
     let findings = (dimension.check)(app.clone()).await?;
     let now = app.clock.now();
     let event = |target: &str, status, problem: &str, action: &str, extra: &Value| Event {

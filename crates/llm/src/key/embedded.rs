@@ -1,7 +1,7 @@
 //! The embedded gateway as an adapter: its keys are our own records.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::{Clock, Kind as ErrorKind, Result, Secret};
 use futures_util::future::BoxFuture;
@@ -13,7 +13,13 @@ use store::{Db, model};
 use super::fresh_value;
 
 /// Our own gateway takes any name that an instance may have.
-pub static KIND: Kind = Kind { name: "embedded", name_limit: 100, open: cannot_be_opened };
+pub static KIND: Kind = Kind {
+    name: "embedded",
+    name_limit: 100,
+    logs_failures: true,
+    row_delay: Duration::from_secs(3),
+    open: cannot_be_opened,
+};
 
 fn cannot_be_opened(_: &Settings) -> Result<Arc<dyn Gateway>> {
     Err(base::Error::internal("the embedded gateway is opened where it lives"))

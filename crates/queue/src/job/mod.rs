@@ -19,6 +19,9 @@ use crate::audit::{self, Action, AuditEvent, By};
 pub use run::run_now;
 pub use scheduler::{Scheduler, Timing};
 
+/// Does a job's work, of which it is told the name; answers what was done, in one line.
+pub type RunJob<A> = fn(Arc<A>, &'static str) -> BoxFuture<'static, Result<String>>;
+
 /// One line of the list of jobs.
 pub struct Job<A: 'static> {
     pub name: &'static str,
@@ -29,18 +32,20 @@ pub struct Job<A: 'static> {
     pub paused: bool,
     /// A run that takes longer is ended.
     pub limit: Duration,
-    /// Answers what was done, in one line.
-    pub run: fn(Arc<A>) -> BoxFuture<'static, Result<String>>,
+    pub run: RunJob<A>,
 }
+
+impl<A> Clone for Job<A> {
+    fn clone(&self) -> Job<A> {
+        *self
+    }
+}
+
+impl<A> Copy for Job<A> {}
 
 impl<A> Job<A> {
     /// A job that runs from the start, and for at most a quarter of an hour.
-    pub const fn new(
-        name: &'static str,
-        label: &'static str,
-        when: When,
-        run: fn(Arc<A>) -> BoxFuture<'static, Result<String>>,
-    ) -> Job<A> {
+    pub const fn new(name: &'static str, label: &'static str, when: When, run: RunJob<A>) -> Job<A> {
         Job { name, label, when, paused: false, limit: Duration::from_secs(15 * 60), run }
     }
 }

@@ -117,7 +117,7 @@ pub(super) async fn finish<A: AsRef<App> + Send + Sync>(given: Arc<A>, begun: Be
 }
 
 async fn work<A>(app: Arc<A>, job: &'static Job<A>) -> Result<String> {
-    let limited = tokio::time::timeout(job.limit, AssertUnwindSafe((job.run)(app)).catch_unwind());
+    let limited = tokio::time::timeout(job.limit, AssertUnwindSafe((job.run)(app, job.name)).catch_unwind());
     match limited.await {
         Ok(Ok(ran)) => ran,
         Ok(Err(_)) => Err(Error::internal("the job panicked")),

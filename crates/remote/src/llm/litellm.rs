@@ -2,7 +2,7 @@
 //! are unique by a look before the insert, so two processes can still make two. Money is dollars.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest;
 use base::units::UNITS_PER_USD;
@@ -20,7 +20,8 @@ use super::call::{Caller, Outcome, Trouble, bearer};
 use super::duplicate::{self, Keyring, Names};
 use super::{Balance, Gateway, Health, KeyState, KeyStatus, Kind, NewKey, RemoteKey, Settings};
 
-pub static KIND: Kind = Kind { name: "litellm", name_limit: 255, open };
+pub static KIND: Kind =
+    Kind { name: "litellm", name_limit: 255, logs_failures: true, row_delay: Duration::from_secs(15), open };
 
 const PAGE: usize = 100;
 const PAGES: usize = 1_000;

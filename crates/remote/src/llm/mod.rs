@@ -4,6 +4,7 @@
 //! in our units (`base::units`): an adapter scales its gateway's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Error, PerUsd, Result, Secret};
 use futures_util::future::BoxFuture;
@@ -59,6 +60,10 @@ pub struct Kind {
     pub name: &'static str,
     /// Bytes that a sub key's name may have.
     pub name_limit: usize,
+    /// Whether it has a row for a request that failed.
+    pub logs_failures: bool,
+    /// How long after an answer its row may still be on its way.
+    pub row_delay: Duration,
     pub open: fn(&Settings) -> Result<Arc<dyn Gateway>>,
 }
 

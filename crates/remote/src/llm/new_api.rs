@@ -2,6 +2,7 @@
 //! only so often: what a search does not give, the list does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Result, Secret};
 use futures_util::FutureExt as _;
@@ -15,7 +16,8 @@ use super::management::{Management, Status, Token, is_missing, sub_key};
 use super::{Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Settings};
 
 /// Releases before 0.11 take 30 bytes and say so themselves.
-pub static KIND: Kind = Kind { name: "new-api", name_limit: 50, open };
+pub static KIND: Kind =
+    Kind { name: "new-api", name_limit: 50, logs_failures: false, row_delay: Duration::from_secs(3), open };
 
 /// The most rows that a page may have.
 const PAGE: usize = 100;

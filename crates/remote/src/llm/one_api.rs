@@ -1,6 +1,7 @@
 //! One API. Searching by name answers every token that begins so, all at once; creating answers the whole token.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Result, Secret};
 use futures_util::FutureExt as _;
@@ -11,7 +12,8 @@ use super::duplicate::{self, Keyring, Names};
 use super::management::{Management, Status, Token};
 use super::{Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Settings};
 
-pub static KIND: Kind = Kind { name: "one-api", name_limit: 30, open };
+pub static KIND: Kind =
+    Kind { name: "one-api", name_limit: 30, logs_failures: false, row_delay: Duration::from_secs(3), open };
 
 /// Rows of a page. It cannot be chosen, and no total is told: a page that is not full is the last.
 const PAGE: usize = 10;

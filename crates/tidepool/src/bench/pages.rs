@@ -46,7 +46,7 @@ pub async fn run(values: &Values) -> Result<()> {
     let health = format!("http://{admin_url}/healthz");
     let floor = timed(async || get(&http, &health, admin_token.expose()).await).await?;
     report("GET /healthz, the floor of any answer", format!("p50 {}", millis(percentile(&floor, 0.5))), "");
-    let sort = Sort { column: "i.created_at", descending: false };
+    let sort = Sort { column: "created_at", descending: false };
     for page in [1i64, 100, 200] {
         let bare = timed(async || {
             let place = Page { offset: (page - 1) * 50, limit: 50 };

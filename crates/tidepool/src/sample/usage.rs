@@ -13,7 +13,7 @@ const DAYS: i64 = 30;
 
 /// Writes the month into the request log, as the embedded gateway would have.
 pub async fn month(app: &App) -> Result<()> {
-    let sort = Sort { column: "i.created_at", descending: false };
+    let sort = Sort { column: "created_at", descending: false };
     let filter = InstanceFilter { assigned: Some(true), ..InstanceFilter::default() };
     let now = app.clock.now();
     let today = app.zone.date(now);

@@ -21,7 +21,7 @@ async fn runs(site: &Site, of: &str) -> Vec<Value> {
 }
 
 fn scheduler(app: &Arc<App>) -> Scheduler<App> {
-    Scheduler::new(app.clone(), JOBS, Timing::default())
+    Scheduler::new(app.clone(), &JOBS, Timing::default())
 }
 
 /// A process of its own on the same database: another App, with the same clock.
@@ -46,7 +46,7 @@ on_both! {
         for _ in 0..3 {
             assert_eq!(scheduler.tick().await.unwrap(), Some(0), "the same slots");
         }
-        for job in JOBS {
+        for job in JOBS.iter() {
             let found = runs(site, job.name).await;
             assert_eq!(found.len(), usize::from(!job.paused), "{}", job.name);
             assert!(found.iter().all(|run| run["status"] != "running"), "{found:?}");

@@ -439,7 +439,7 @@ async fn heavy_a_fleet_is_looked_after_for_a_day() {
     let clock = &site.app.clock;
     clock.advance(SignedDuration::from_millis(hour - clock.now().as_millisecond() % hour));
     let start = clock.now().as_millisecond();
-    let scheduler = Scheduler::new(site.app.clone(), JOBS, Timing::default());
+    let scheduler = Scheduler::new(site.app.clone(), &JOBS, Timing::default());
     let (stop, stopped) = watch::channel(false);
     let pace = Pace { poll: Duration::from_millis(50), slots: 32, ..Pace::default() };
     let worker = tokio::spawn(Worker::new(site.app.clone(), TYPES, pace).run(stopped));

@@ -134,7 +134,7 @@ async fn every_loop_lives_on() {
     let (stop, stopped) = watch::channel(false);
     let timing = queue::worker::Timing { poll: Duration::from_millis(200), ..Default::default() };
     let working = tokio::spawn(Worker::new(site.app.clone(), TYPES, timing).run(stopped.clone()));
-    let scheduling = tokio::spawn(Scheduler::new(site.app.clone(), JOBS, Default::default()).run(stopped));
+    let scheduling = tokio::spawn(Scheduler::new(site.app.clone(), &JOBS, Default::default()).run(stopped));
     let beats = &site.app.db.heartbeats;
     let expected = ["gateway_log", "models", "notices", "quotas", "scheduler", "worker"];
     // A run that is cut off in the middle would go on for ever: its lease runs by a clock that stands still.

@@ -7,8 +7,7 @@ use crate::kit::{Site, used_secret};
 use crate::on_both;
 
 async fn run(site: &Site, name: &str) -> String {
-    let dimension = fleet::guardian::DIMENSIONS.iter().find(|d| d.name == name).unwrap();
-    fleet::guardian::run(site.app.clone(), dimension).await.unwrap()
+    fleet::guardian::run(site.app.clone(), name).await.unwrap()
 }
 
 async fn events(site: &Site, query: &str) -> Value {

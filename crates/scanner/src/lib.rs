@@ -2,12 +2,11 @@
 //! are run at once, places where credentials lie. A finding is a reason to look, not a verdict.
 
 mod credential;
-mod hidden;
 mod shell;
 
 use std::borrow::Cow;
 
-pub use hidden::{hides, visible};
+use base::hidden::{self, visible};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
