@@ -28,6 +28,8 @@ pub mod server;
 pub mod sweep;
 pub mod task;
 pub mod tenant;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -153,3 +153,23 @@ pub async fn end(app: &App, tx: &mut Tx, entry: &Entry) -> Result<()> {
 async fn show(app: &App, id: &EntryId) -> Result<Listed> {
     Ok(pool::show(&app.db, id).await?.ok_or(Kind::NotFound)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_moves_as_the_table_says() {
+        let may = |from, to| movement(from, to).is_ok();
+        for from in [Status::Idle, Status::Allocated, Status::Maintenance] {
+            for to in [Status::Idle, Status::Allocated, Status::Maintenance] {
+                let expected = matches!(
+                    (from, to),
+                    (Status::Idle, Status::Maintenance) | (Status::Maintenance | Status::Allocated, Status::Idle)
+                );
+                assert_eq!(may(from, to), expected, "{} to {}", from.as_str(), to.as_str());
+            }
+        }
+        assert!(matches!(movement(Status::Allocated, Status::Idle), Ok(Move::Reclaim)), "with all that a release does");
+    }
+}

@@ -258,3 +258,66 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
     PASSWORD_CHANGE.clear(app, id.as_str()).await?;
     session::open_employee(app, user, now)
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Clock;
+    use testkit::Database;
+
+    use super::*;
+
+    async fn app() -> App {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        let engine = queue::App::for_tests(Database::in_memory().await, clock).unwrap();
+        App::for_tests(llm::App::for_tests(engine).unwrap()).unwrap()
+    }
+
+    fn new(email: &str) -> New {
+        New {
+            email: email.parse().unwrap(),
+            name: "Noor".into(),
+            department: String::new(),
+            quota_daily: 0,
+            password: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_belongs_to_one_account_whatever_its_case() {
+        let app = app().await;
+        create(&app, &By::system(), new("noor@example.test")).await.unwrap();
+        let refused = create(&app, &By::system(), new("Noor@Example.test")).await.err().unwrap();
+        assert_eq!(refused.kind, Kind::Conflict);
+    }
+
+    #[tokio::test]
+    async fn a_token_ends_with_its_account() {
+        let app = app().await;
+        let user = create(&app, &By::system(), new("noor@example.test")).await.unwrap();
+        let id = UserId::named(&user.id);
+        let opened = session::open_employee(&app, user, app.clock.now()).unwrap();
+        session::employee(&app, opened.token.expose()).await.expect("it is good");
+        delete(&app, &By::system(), &id).await.unwrap();
+        assert_eq!(session::employee(&app, opened.token.expose()).await.err().unwrap().kind, Kind::Unauthorized);
+    }
+
+    #[tokio::test]
+    async fn a_token_of_one_side_is_none_of_the_other() {
+        let app = app().await;
+        let user = create(&app, &By::system(), new("noor@example.test")).await.unwrap();
+        let opened = session::open_employee(&app, user, app.clock.now()).unwrap();
+        assert_eq!(session::admin(&app, opened.token.expose()).await.err().unwrap().kind, Kind::Unauthorized);
+    }
+
+    #[tokio::test]
+    async fn an_ended_token_opens_nothing_and_another_still_does() {
+        let app = app().await;
+        let user = create(&app, &By::system(), new("noor@example.test")).await.unwrap();
+        let open = || session::open_employee(&app, user.clone(), app.clock.now()).unwrap().token;
+        let (first, second) = (open(), open());
+        let who = session::employee(&app, first.expose()).await.unwrap();
+        session::end(&app, &who.token).await.unwrap();
+        assert_eq!(session::employee(&app, first.expose()).await.err().unwrap().kind, Kind::Unauthorized);
+        session::employee(&app, second.expose()).await.expect("a login of its own");
+    }
+}

@@ -75,3 +75,43 @@ impl Limit {
             .retry_after(Duration::from_secs(seconds))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Clock;
+    use testkit::Database;
+
+    use super::*;
+
+    const TWICE: Limit = Limit { what: "test", most: 2, window: FIVE_MINUTES };
+
+    async fn app() -> App {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        App::for_tests(Database::in_memory().await, clock).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_too_many_is_refused_until_the_window_is_over() {
+        let app = app().await;
+        TWICE.hit(&app, "a").await.unwrap();
+        TWICE.hit(&app, "a").await.unwrap();
+        let refused = TWICE.hit(&app, "a").await.unwrap_err();
+        assert_eq!((refused.kind, refused.retry_after), (Kind::TooManyRequests, Some(Duration::from_secs(300))));
+        TWICE.hit(&app, "b").await.expect("another name has a count of its own");
+        app.clock.advance(FIVE_MINUTES);
+        TWICE.hit(&app, "a").await.expect("the next window");
+    }
+
+    #[tokio::test]
+    async fn a_check_does_not_count() {
+        let app = app().await;
+        for _ in 0..5 {
+            TWICE.check(&app, "a").await.unwrap();
+        }
+        TWICE.hit(&app, "a").await.unwrap();
+        TWICE.hit(&app, "a").await.unwrap();
+        assert_eq!(TWICE.check(&app, "a").await.unwrap_err().kind, Kind::TooManyRequests);
+        TWICE.clear(&app, "a").await.unwrap();
+        TWICE.check(&app, "a").await.expect("who succeeded begins again");
+    }
+}

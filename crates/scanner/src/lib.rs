@@ -81,6 +81,8 @@ fn excerpt(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use base::hidden::hides;
+
     use super::*;
     use proptest::prelude::*;
 

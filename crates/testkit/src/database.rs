@@ -26,6 +26,13 @@ impl Database {
         Database { url, _folder: Some(folder) }
     }
 
+    /// A new database in memory, with all tables: for the tests of single rules.
+    pub async fn in_memory() -> Db {
+        let db = Db::open(&Secret::new("sqlite::memory:")).await.unwrap();
+        store::migrate::run(&db).await.unwrap();
+        db
+    }
+
     /// The same database by way of a proxy.
     pub fn behind(mut self, proxy: &crate::Proxy) -> Database {
         self.url = Secret::new(proxy.instead_of(self.url.expose()));

@@ -182,3 +182,61 @@ pub async fn retire(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()>
     gateway_key::update(tx, &key).await?;
     follow(app, tx, &key, Priority::Security, "instance deleted").await
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Clock;
+    use testkit::Database;
+
+    use super::*;
+
+    async fn app() -> App {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        App::for_tests(queue::App::for_tests(Database::in_memory().await, clock).unwrap()).unwrap()
+    }
+
+    fn named(name: &str) -> New {
+        New { instance_id: None, name: Some(name.into()), quota: None }
+    }
+
+    #[tokio::test]
+    async fn the_platforms_key_is_made_once_however_many_need_it() {
+        let app = app().await;
+        let all = futures_util::future::join_all((0..5).map(|_| platform(&app))).await;
+        let ids: std::collections::HashSet<String> = all.into_iter().map(|key| key.unwrap().id).collect();
+        assert_eq!(ids.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn two_keys_never_have_one_name() {
+        let app = app().await;
+        create(&app, &By::system(), named("reports")).await.unwrap();
+        let refused = create(&app, &By::system(), named("reports")).await.err().unwrap();
+        assert_eq!(refused.kind, Kind::Conflict);
+    }
+
+    #[tokio::test]
+    async fn nobody_makes_a_key_of_the_platforms_name() {
+        let app = app().await;
+        assert_eq!(create(&app, &By::system(), named(PLATFORM)).await.err().unwrap().kind, Kind::BadRequest);
+        let nothing = New { instance_id: None, name: None, quota: None };
+        assert_eq!(create(&app, &By::system(), nothing).await.err().unwrap().kind, Kind::BadRequest);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_key_is_gone_and_its_name_is_free() {
+        let app = app().await;
+        let made = create(&app, &By::system(), named("reports")).await.unwrap().key;
+        let id = KeyId::named(&made.id);
+        delete(&app, &By::system(), &id).await.unwrap();
+        assert_eq!(find(&app, &id).await.err().unwrap().kind, Kind::NotFound);
+        create(&app, &By::system(), named("reports")).await.expect("its name is free");
+    }
+
+    #[test]
+    fn a_value_has_no_dash_behind_its_prefix() {
+        let value = fresh_value().unwrap();
+        let (prefix, rest) = value.expose().split_once('-').unwrap();
+        assert!(prefix == "sk" && rest.len() >= 32 && !rest.contains(['-', '_']));
+    }
+}

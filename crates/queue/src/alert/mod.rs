@@ -264,3 +264,60 @@ pub async fn ack(app: &App, by: &By, id: &str) -> Result<Alert> {
     tx.commit().await?;
     Ok(stored::find(&app.db, id).await?.ok_or(Kind::NotFound)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Clock;
+    use testkit::Database;
+
+    use super::*;
+
+    async fn app() -> App {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        App::for_tests(Database::in_memory().await, clock).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_state_is_raised_once_and_again_after_its_end() {
+        let app = app().await;
+        let set = async |trouble| set_state(&app, Rule::GatewayDown, "gateway", trouble).await.unwrap();
+        assert!(set(Some("down")).await, "it begins");
+        assert!(!set(Some("still down")).await, "it is open already");
+        assert!(set(None).await, "it ends");
+        assert!(!set(None).await, "it ended already");
+        assert!(set(Some("down")).await, "it begins again");
+    }
+
+    #[tokio::test]
+    async fn a_rule_that_is_off_raises_nothing() {
+        let app = app().await;
+        let off = Patch { enabled: false, threshold: None, channel: None };
+        set_rule(&app, &By::system(), Rule::GatewayDown.as_str(), off).await.unwrap();
+        assert!(!set_state(&app, Rule::GatewayDown, "gateway", Some("down")).await.unwrap());
+        assert_eq!(threshold(&app, Rule::GatewayDown).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_any_more_is_resolved() {
+        let app = app().await;
+        for subject in ["a", "b"] {
+            set_state(&app, Rule::BudgetNearLimit, subject, Some("80 %")).await.unwrap();
+        }
+        let left = HashSet::from(["b".to_owned()]);
+        assert_eq!(resolve_others(&app, Rule::BudgetNearLimit, &left).await.unwrap(), 1);
+        assert_eq!(open_subjects(&app, Rule::BudgetNearLimit).await.unwrap(), left);
+    }
+
+    #[test]
+    fn a_threshold_is_a_number_that_its_rule_can_have() {
+        assert!(Rule::BudgetNearLimit.check_threshold(100.0).is_ok());
+        for (rule, given) in [
+            (Rule::BudgetNearLimit, 100.5),
+            (Rule::KeyBalanceLow, -1.0),
+            (Rule::KeyBalanceLow, f64::NAN),
+            (Rule::TaskDead, 1.0),
+        ] {
+            assert!(rule.check_threshold(given).is_err(), "{rule:?} {given}");
+        }
+    }
+}

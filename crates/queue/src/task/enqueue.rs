@@ -102,3 +102,74 @@ pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: As
 pub(crate) fn subject(id: &str) -> String {
     format!("task:{id}")
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Clock;
+    use base::id::InstanceId;
+    use testkit::Database;
+
+    use super::*;
+
+    crate::of_instance! {
+        Sync = "sync" {} for ManageInstances at Background, coalesces;
+        Restart = "restart" {} for ManageInstances at People;
+    }
+
+    async fn app() -> App {
+        let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
+        App::for_tests(Database::in_memory().await, clock).unwrap()
+    }
+
+    async fn asked<P: Payload>(app: &App, payload: &P) -> TaskId {
+        let mut tx = app.db.begin().await.unwrap();
+        let id = enqueue(app, &mut tx, payload, "a test", None).await.unwrap();
+        tx.commit().await.unwrap();
+        id
+    }
+
+    #[tokio::test]
+    async fn a_waiting_task_serves_whoever_asks_for_the_same_again() {
+        let app = app().await;
+        let of = |id: &str| Sync { instance_id: id.into() };
+        let first = asked(&app, &of("a")).await;
+        assert_eq!(asked(&app, &of("a")).await, first);
+        assert_ne!(asked(&app, &of("b")).await, first, "another instance's");
+    }
+
+    #[tokio::test]
+    async fn a_type_that_does_not_coalesce_is_enqueued_each_time() {
+        let app = app().await;
+        let again = Restart { instance_id: "a".into() };
+        assert_ne!(asked(&app, &again).await, asked(&app, &again).await);
+    }
+
+    #[tokio::test]
+    async fn a_waiting_task_becomes_as_urgent_as_whoever_joins_it() {
+        let app = app().await;
+        let payload = Sync { instance_id: "a".into() };
+        let id = asked(&app, &payload).await;
+        let mut tx = app.db.begin().await.unwrap();
+        assert_eq!(enqueue_at(&app, &mut tx, Priority::Security, &payload, "a test").await.unwrap(), id);
+        assert_eq!(enqueue_at(&app, &mut tx, Priority::Fleet, &payload, "a test").await.unwrap(), id);
+        tx.commit().await.unwrap();
+        assert_eq!(task::find(&app.db, &id).await.unwrap().unwrap().priority, Priority::Security, "never less urgent");
+    }
+
+    #[tokio::test]
+    async fn a_task_is_not_there_when_its_transaction_is_not() {
+        let app = app().await;
+        let mut tx = app.db.begin().await.unwrap();
+        let id = enqueue(&app, &mut tx, &Restart { instance_id: "a".into() }, "a test", None).await.unwrap();
+        drop(tx);
+        assert!(task::find(&app.db, &id).await.unwrap().is_none());
+    }
+
+    #[test]
+    fn a_payload_of_an_instance_is_about_it() {
+        let payload = Restart { instance_id: "a".into() };
+        assert_eq!((Restart::TYPE, Restart::COALESCES, Sync::COALESCES), ("restart", false, true));
+        assert_eq!(serde_json::to_value(&payload).unwrap(), serde_json::json!({"instance_id": "a"}));
+        assert_eq!(InstanceId::named(&payload.instance_id), InstanceId::named("a"));
+    }
+}
