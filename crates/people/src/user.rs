@@ -266,10 +266,11 @@ mod tests {
 
     use super::*;
 
-    async fn app() -> App {
+    async fn app() -> (App, Database) {
+        let database = Database::sqlite();
         let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
-        let engine = queue::App::for_tests(Database::in_memory().await, clock).unwrap();
-        App::for_tests(llm::App::for_tests(engine).unwrap()).unwrap()
+        let engine = queue::App::for_tests(database.migrated().await, clock).unwrap();
+        (App::for_tests(llm::App::for_tests(engine).unwrap()).unwrap(), database)
     }
 
     fn new(email: &str) -> New {
@@ -284,7 +285,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_belongs_to_one_account_whatever_its_case() {
-        let app = app().await;
+        let (app, _database) = app().await;
         create(&app, &By::system(), new("noor@example.test")).await.unwrap();
         let refused = create(&app, &By::system(), new("Noor@Example.test")).await.err().unwrap();
         assert_eq!(refused.kind, Kind::Conflict);
@@ -292,7 +293,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_ends_with_its_account() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let user = create(&app, &By::system(), new("noor@example.test")).await.unwrap();
         let id = UserId::named(&user.id);
         let opened = session::open_employee(&app, user, app.clock.now()).unwrap();
@@ -303,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_of_one_side_is_none_of_the_other() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let user = create(&app, &By::system(), new("noor@example.test")).await.unwrap();
         let opened = session::open_employee(&app, user, app.clock.now()).unwrap();
         assert_eq!(session::admin(&app, opened.token.expose()).await.err().unwrap().kind, Kind::Unauthorized);
@@ -311,7 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_ended_token_opens_nothing_and_another_still_does() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let user = create(&app, &By::system(), new("noor@example.test")).await.unwrap();
         let open = || session::open_employee(&app, user.clone(), app.clock.now()).unwrap().token;
         let (first, second) = (open(), open());

@@ -85,14 +85,15 @@ mod tests {
 
     const TWICE: Limit = Limit { what: "test", most: 2, window: FIVE_MINUTES };
 
-    async fn app() -> App {
+    async fn app() -> (App, Database) {
+        let database = Database::sqlite();
         let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
-        App::for_tests(Database::in_memory().await, clock).unwrap()
+        (App::for_tests(database.migrated().await, clock).unwrap(), database)
     }
 
     #[tokio::test]
     async fn one_too_many_is_refused_until_the_window_is_over() {
-        let app = app().await;
+        let (app, _database) = app().await;
         TWICE.hit(&app, "a").await.unwrap();
         TWICE.hit(&app, "a").await.unwrap();
         let refused = TWICE.hit(&app, "a").await.unwrap_err();
@@ -104,7 +105,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_check_does_not_count() {
-        let app = app().await;
+        let (app, _database) = app().await;
         for _ in 0..5 {
             TWICE.check(&app, "a").await.unwrap();
         }

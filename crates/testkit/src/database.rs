@@ -26,9 +26,9 @@ impl Database {
         Database { url, _folder: Some(folder) }
     }
 
-    /// A new database in memory, with all tables: for the tests of single rules.
-    pub async fn in_memory() -> Db {
-        let db = Db::open(&Secret::new("sqlite::memory:")).await.unwrap();
+    /// Opens it with all tables: for the tests of single rules.
+    pub async fn migrated(&self) -> Db {
+        let db = Db::open(&self.url).await.unwrap();
         store::migrate::run(&db).await.unwrap();
         db
     }

@@ -38,7 +38,7 @@ impl Payload for ApplyKey {
 impl<A: AsRef<App> + AsRef<queue::App> + Send + Sync> Run<A> for ApplyKey {
     async fn run(self, context: Context<A>) -> Result<String> {
         let app: &App = (*context.app).as_ref();
-        if app.llm.embedded {
+        if app.upstream.embedded {
             return Ok(AGREES.into());
         }
         let done = agree(app, &KeyId::named(&self.key_id)).await?;
@@ -67,7 +67,7 @@ pub async fn agree(app: &App, id: &KeyId) -> Result<String> {
 }
 
 async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
-    let gateway = &app.llm.gateway;
+    let gateway = &app.upstream.gateway;
     let mut done = String::from("status set");
     let mut gateway_id = key.gateway_id.clone();
     let (mut value, mut carried) = (None, 0);
@@ -133,10 +133,10 @@ pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
     let _turn = Turn::at_foreign(app, &key.name).await?;
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     let found =
-        if app.llm.embedded {
+        if app.upstream.embedded {
             None
         } else {
-            let found = app.llm.gateway.read_key(&key.gateway_id).await?;
+            let found = app.upstream.gateway.read_key(&key.gateway_id).await?;
             Some(found.ok_or_else(|| {
                 Error::conflict("the gateway has no such key any more: delete this one and make another")
             })?)

@@ -83,7 +83,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Spent> {
         (Some(_), Some(_)) => return Err(Error::field("name", "an instance's key has the instance's id for a name")),
         (None, None) => return Err(Error::field("instance_id", "is missing, and so is name")),
     };
-    app.llm.gateway.kind().check_name(&name)?;
+    app.upstream.gateway.kind().check_name(&name)?;
     if let Some(id) = &new.instance_id {
         instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     }
@@ -100,8 +100,8 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     // Whoever changes it for another is waited for: the other one goes, too.
     let _turn = turn::Turn::at_foreign(app, &key.name).await?;
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
-    if !app.llm.embedded && !key.gateway_id.is_empty() {
-        app.llm.gateway.delete_key(&key.gateway_id).await?;
+    if !app.upstream.embedded && !key.gateway_id.is_empty() {
+        app.upstream.gateway.delete_key(&key.gateway_id).await?;
     }
     let mut tx = app.db.begin().await?;
     gateway_key::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
@@ -116,7 +116,7 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
 /// Lets the gateway follow our record: the embedded one is notified, a foreign one is changed by a task. Of security is what takes an
 /// access away from somebody; quotas and reminders must not stand in its way.
 async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, source: &str) -> Result<()> {
-    if !app.llm.embedded {
+    if !app.upstream.embedded {
         task::enqueue_at(app, tx, priority, &ApplyKey { key_id: key.id.clone() }, source).await?;
     }
     Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
@@ -163,7 +163,7 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
     let now = app.clock.now();
     // What held for whoever had it does not hold for the next.
     (key.user_revoked, key.quota_spent, key.updated_at) = (false, false, now);
-    if app.llm.embedded {
+    if app.upstream.embedded {
         let secret = fresh_value()?;
         let sealed = app.sealer.seal(gateway_key::place(&key.id), &secret)?;
         gateway_key::set_secret(tx, &key.id, &sealed, &app.sealer.hash(&secret), now).await?;
@@ -190,9 +190,11 @@ mod tests {
 
     use super::*;
 
-    async fn app() -> App {
+    async fn app() -> (App, Database) {
+        let database = Database::sqlite();
         let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
-        App::for_tests(queue::App::for_tests(Database::in_memory().await, clock).unwrap()).unwrap()
+        let engine = queue::App::for_tests(database.migrated().await, clock).unwrap();
+        (App::for_tests(engine).unwrap(), database)
     }
 
     fn named(name: &str) -> New {
@@ -201,7 +203,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_platforms_key_is_made_once_however_many_need_it() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let all = futures_util::future::join_all((0..5).map(|_| platform(&app))).await;
         let ids: std::collections::HashSet<String> = all.into_iter().map(|key| key.unwrap().id).collect();
         assert_eq!(ids.len(), 1);
@@ -209,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn two_keys_never_have_one_name() {
-        let app = app().await;
+        let (app, _database) = app().await;
         create(&app, &By::system(), named("reports")).await.unwrap();
         let refused = create(&app, &By::system(), named("reports")).await.err().unwrap();
         assert_eq!(refused.kind, Kind::Conflict);
@@ -217,7 +219,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_makes_a_key_of_the_platforms_name() {
-        let app = app().await;
+        let (app, _database) = app().await;
         assert_eq!(create(&app, &By::system(), named(PLATFORM)).await.err().unwrap().kind, Kind::BadRequest);
         let nothing = New { instance_id: None, name: None, quota: None };
         assert_eq!(create(&app, &By::system(), nothing).await.err().unwrap().kind, Kind::BadRequest);
@@ -225,7 +227,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_deleted_key_is_gone_and_its_name_is_free() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let made = create(&app, &By::system(), named("reports")).await.unwrap().key;
         let id = KeyId::named(&made.id);
         delete(&app, &By::system(), &id).await.unwrap();

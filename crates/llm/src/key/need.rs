@@ -81,7 +81,7 @@ pub(super) async fn make(
         // The instance was deleted meanwhile: nobody would ever switch this key off.
         drop(tx);
         if turn.is_some() {
-            app.llm.gateway.delete_key(&key.gateway_id).await?;
+            app.upstream.gateway.delete_key(&key.gateway_id).await?;
         }
         return Err(Kind::NotFound.into());
     }

@@ -26,7 +26,7 @@ pub(super) struct Turn {
 impl Turn {
     /// None is needed with the embedded gateway, whose keys are our records.
     pub async fn at_foreign(app: &App, key: &str) -> Result<Option<Turn>> {
-        if app.llm.embedded { Ok(None) } else { Turn::take(app, key).await.map(Some) }
+        if app.upstream.embedded { Ok(None) } else { Turn::take(app, key).await.map(Some) }
     }
 
     pub async fn take(app: &App, key: &str) -> Result<Turn> {
@@ -47,7 +47,7 @@ impl Turn {
     /// keys of a name have the same.
     pub async fn make(&self, app: &App, name: &str, before: &str, quota: Option<i64>) -> Result<(RemoteKey, Secret)> {
         let new = NewKey { name: name.to_owned(), quota, value: Some(value_of(app, name, before)) };
-        let mut made = app.llm.gateway.create_key(&new).await?;
+        let mut made = app.upstream.gateway.create_key(&new).await?;
         let value = made.key.take().ok_or_else(|| {
             let why =
                 "the gateway has a key of this name that this installation did not make: rename or delete it there";

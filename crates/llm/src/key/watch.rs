@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// Watches for as long as it runs, while this process leads: one of all replicas is enough. The embedded gateway refuses by
 /// itself and needs no watching.
 pub async fn watch_quotas(app: &App, leads: watch::Receiver<bool>) {
-    if app.llm.embedded {
+    if app.upstream.embedded {
         return std::future::pending().await;
     }
     loop {

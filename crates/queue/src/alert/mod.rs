@@ -272,14 +272,15 @@ mod tests {
 
     use super::*;
 
-    async fn app() -> App {
+    async fn app() -> (App, Database) {
+        let database = Database::sqlite();
         let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
-        App::for_tests(Database::in_memory().await, clock).unwrap()
+        (App::for_tests(database.migrated().await, clock).unwrap(), database)
     }
 
     #[tokio::test]
     async fn a_state_is_raised_once_and_again_after_its_end() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let set = async |trouble| set_state(&app, Rule::GatewayDown, "gateway", trouble).await.unwrap();
         assert!(set(Some("down")).await, "it begins");
         assert!(!set(Some("still down")).await, "it is open already");
@@ -290,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_rule_that_is_off_raises_nothing() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let off = Patch { enabled: false, threshold: None, channel: None };
         set_rule(&app, &By::system(), Rule::GatewayDown.as_str(), off).await.unwrap();
         assert!(!set_state(&app, Rule::GatewayDown, "gateway", Some("down")).await.unwrap());
@@ -299,7 +300,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_there_any_more_is_resolved() {
-        let app = app().await;
+        let (app, _database) = app().await;
         for subject in ["a", "b"] {
             set_state(&app, Rule::BudgetNearLimit, subject, Some("80 %")).await.unwrap();
         }

@@ -116,9 +116,10 @@ mod tests {
         Restart = "restart" {} for ManageInstances at People;
     }
 
-    async fn app() -> App {
+    async fn app() -> (App, Database) {
+        let database = Database::sqlite();
         let clock = Clock::manual("2026-11-15T12:00:00Z".parse().unwrap());
-        App::for_tests(Database::in_memory().await, clock).unwrap()
+        (App::for_tests(database.migrated().await, clock).unwrap(), database)
     }
 
     async fn asked<P: Payload>(app: &App, payload: &P) -> TaskId {
@@ -130,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiting_task_serves_whoever_asks_for_the_same_again() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let of = |id: &str| Sync { instance_id: id.into() };
         let first = asked(&app, &of("a")).await;
         assert_eq!(asked(&app, &of("a")).await, first);
@@ -139,14 +140,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_type_that_does_not_coalesce_is_enqueued_each_time() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let again = Restart { instance_id: "a".into() };
         assert_ne!(asked(&app, &again).await, asked(&app, &again).await);
     }
 
     #[tokio::test]
     async fn a_waiting_task_becomes_as_urgent_as_whoever_joins_it() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let payload = Sync { instance_id: "a".into() };
         let id = asked(&app, &payload).await;
         let mut tx = app.db.begin().await.unwrap();
@@ -158,7 +159,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_is_not_there_when_its_transaction_is_not() {
-        let app = app().await;
+        let (app, _database) = app().await;
         let mut tx = app.db.begin().await.unwrap();
         let id = enqueue(&app, &mut tx, &Restart { instance_id: "a".into() }, "a test", None).await.unwrap();
         drop(tx);
