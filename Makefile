@@ -6,13 +6,13 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tidepool
 # Where cargo puts what it builds; CI keeps it outside the clone, so that the next run starts warm.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test unit flaky test-real torture fuzz lint fmt build release package openapi bench fresh clean
+.PHONY: help demo lab test unit flaky test-real torture fuzz lint fmt build release package openapi bench fresh clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
 
-demo: build ## build, then run the product with example data and simulated parts; Ctrl-C ends it (needs: Rust, Node)
-	@exec $(TARGET)/debug/tidepool demo
+demo: lab ## build, then run the product with example data and simulated parts; Ctrl-C ends it (needs: Rust, Node)
+	@exec $(TARGET)/debug/tidepool-lab demo
 
 test: ## every test; PART="rust browser" for some of: setup web rust api docs scaleout torture browser secrets; TEST=name for one (needs: Rust, Node, Python, apt; root for databases and the browser)
 	@exec testbed/run.py $(if $(TEST),--test "$(TEST)",$(PART))
@@ -51,6 +51,9 @@ build: ## both web apps and the binary, development profile, in $(TARGET)/debug 
 	npm --prefix web run build
 	cargo build --locked -p tidepool
 
+lab: build ## the same with the program of the demo and the benchmarks, $(TARGET)/debug/tidepool-lab (needs: Rust, Node)
+	cargo build --locked -p lab
+
 release: ## both web apps and the optimised binary, in $(TARGET)/release (needs: Rust, Node; about 7 minutes cold)
 	testbed/install.sh web
 	npm --prefix web run build
@@ -70,7 +73,8 @@ openapi: ## write the OpenAPI documents that the code describes into openapi/, t
 	$(TARGET)/debug/tidepool openapi admin > openapi/admin.json
 
 bench: release ## measure this machine: start, claims, tasks, pages, usage, forward, sockets, sweep, each beside its floor; the web apps (web), real hosts (hosts), what a cell costs (cell), a foreign log (copy); PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
-	@testbed/bench.sh $(TARGET)/release/tidepool $(PART)
+	cargo build --locked --release -p lab
+	@testbed/bench.sh $(TARGET)/release/tidepool-lab $(PART)
 
 fresh: ## a fresh clone of the last commit, in an empty Debian tree, runs `make lint`, `make test` and `make demo` (needs: root, mount and PID namespaces, apt)
 	@exec testbed/fresh.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench.sh BINARY [PART…]     runs `tidepool bench` on SQLite, then on a private PostgreSQL where the machine can give one.
+# bench.sh LAB [PART…]     runs `tidepool-lab bench` on SQLite, then on a private PostgreSQL where the machine can give one.
 # Parts of this script: `web`, the web apps in a browser; `hosts`, a sweep of ten real hosts beside ssh; `cell`, the real OpenClaw in its
 # cell beside itself without one; `copy`, ten million rows of a foreign gateway's log read into ours.
 set -euo pipefail
@@ -9,7 +9,7 @@ shift
 
 web() {
   if "$here/install.sh" web chromium; then
-    TIDEPOOL_TEST_BIN=$binary npm --silent --prefix "$here/../web" run bench
+    TIDEPOOL_TEST_BIN=$(dirname "$binary")/tidepool npm --silent --prefix "$here/../web" run bench
   else
     echo "no numbers for the web apps: this machine cannot give a browser" >&2
   fi

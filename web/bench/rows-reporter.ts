@@ -1,4 +1,4 @@
-// Prints the rows as `tidepool bench` does, and nothing else but what failed.
+// Prints the rows as `tidepool-lab bench` does, and nothing else but what failed.
 import type { Reporter, TestCase, TestResult } from '@playwright/test/reporter';
 
 export default class RowsReporter implements Reporter {

@@ -1,5 +1,5 @@
 // shots.mjs FOLDER EMPLOYEE_URL ADMIN_URL [WORD]   pictures of every page of both apps, 1280 and 375 px, light and dark, of a running
-// `tidepool demo` with its logins; WORD limits them to names that contain it. FOLDER is outside of the tree: nothing of it is kept.
+// `tidepool-lab demo` with its logins; WORD limits them to names that contain it. FOLDER is outside of the tree: nothing of it is kept.
 /* global document, location -- of the page */
 import { chromium } from '@playwright/test';
 import { mkdir, readFile } from 'node:fs/promises';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 const ADMIN = { email: 'root@example.test', password: 'harbour-light-4711' };
-/** Of `tidepool demo`, which has sample data and simulated servers. */
+/** Of `tidepool-lab demo`, which has sample data and simulated servers. */
 const DEMO_ADMIN = { email: 'admin@demo.example', password: 'tidepool-demo' };
 const START_SECONDS = 30;
 const DEMO_SECONDS = 100;
@@ -73,9 +73,11 @@ export class Server {
     await mkdir(logs, { recursive: true });
     const log = path.join(logs, `browser-server-${employee.replace(':', '-')}.log`);
     const out = openSync(log, 'a');
-    const binary = path.resolve(
+    const product = path.resolve(
       process.env.TIDEPOOL_TEST_BIN ?? path.join(import.meta.dirname, '../../target/debug/tidepool'),
     );
+    // The demo is another program, which lies beside the product's.
+    const binary = command === 'demo' ? path.join(path.dirname(product), 'tidepool-lab') : product;
     const child = spawn(binary, [command], {
       stdio: ['ignore', out, out],
       cwd: folder,

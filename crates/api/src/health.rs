@@ -82,7 +82,7 @@ async fn ready(State(api): State<Shared>) -> Result<Data<Ready>, ApiError> {
         let dead: Vec<String> = dead.iter().map(|(name, age)| format!("{name} for {} s", age.as_secs())).collect();
         return Err(unavailable(format!("stopped: {}", dead.join(", "))).into());
     }
-    let gateway = match tokio::time::timeout(PATIENCE, api.app.llm.gateway.health()).await {
+    let gateway = match tokio::time::timeout(PATIENCE, api.app.upstream.gateway.health()).await {
         Ok(health) => Part::new(health.ok, health.detail),
         Err(_) => Part::new(false, "no answer".into()),
     };

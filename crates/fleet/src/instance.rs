@@ -104,7 +104,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         return Err(Error::conflict("a sub key of the LLM gateway has this name"));
     }
     // Its id is its token's name at the LLM gateway.
-    let limit = app.llm.gateway.kind().name_limit;
+    let limit = app.upstream.gateway.kind().name_limit;
     if id.as_str().len() > limit {
         return Err(Error::field("id", format_args!("the LLM gateway takes token names of at most {limit} bytes")));
     }

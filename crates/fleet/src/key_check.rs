@@ -58,7 +58,7 @@ pub async fn ask_all(app: &App) -> Result<Vec<Checked>> {
     let mut asks: Vec<BoxFuture<'_, Result<Checked>>> = vec![];
     for key in keys.into_iter().filter(GatewayKey::enabled) {
         asks.push(Box::pin(async move {
-            let state = app.llm.gateway.check_key(&key.key(&app.sealer)?).await;
+            let state = app.upstream.gateway.check_key(&key.key(&app.sealer)?).await;
             Ok(Checked { key, state })
         }));
     }
@@ -89,7 +89,7 @@ const PLAN: &str = "make the LLM gateway agree with the record of its sub key";
 /// Begins to make a foreign gateway agree with our record of a key that it refuses: as a repair of its instance, or, where it
 /// has none, as a task; both three times an hour at most. Answers whether it was begun.
 pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
-    if app.llm.embedded {
+    if app.upstream.embedded {
         return Ok(false);
     }
     let now = app.clock.now();
@@ -133,7 +133,7 @@ pub(crate) async fn repair(context: &Context, of: &Repair) -> Result<(String, St
     context.log(&done).await?;
     // It may have been changed for another.
     let key = gateway_key::of_instance(&app.db, &id).await?.ok_or(Kind::NotFound)?;
-    let checked = Checked { state: app.llm.gateway.check_key(&key.key(&app.sealer)?).await, key };
+    let checked = Checked { state: app.upstream.gateway.check_key(&key.key(&app.sealer)?).await, key };
     note(app, &checked).await?;
     if checked.fails() {
         return Err(Error::conflict(format!("the gateway still says: {}", checked.word())));

@@ -59,13 +59,13 @@ pub async fn live(app: &crate::App) -> Result<Vec<LiveRequest>> {
     struct List {
         data: Vec<LiveRequest>,
     }
-    if !app.llm.embedded {
+    if !app.upstream.embedded {
         return Err(Error::new(Kind::NotFound, "only the embedded gateway lists requests that are under way"));
     }
     let key = crate::key::platform(app).await?.key(&app.sealer)?;
-    let url = app.llm.gateway.chat_url().replace("/v1/chat/completions", "/live");
+    let url = app.upstream.gateway.chat_url().replace("/v1/chat/completions", "/live");
     let away = |e: reqwest::Error| Error::from(Kind::Unavailable).with_operator(e.without_url());
-    let request = app.llm.http.get(url).bearer_auth(key.expose()).timeout(Duration::from_secs(5));
+    let request = app.upstream.http.get(url).bearer_auth(key.expose()).timeout(Duration::from_secs(5));
     let answer = request.send().await.map_err(away)?;
     if !answer.status().is_success() {
         return Err(Error::from(Kind::Gateway).with_operator(answer.status()));

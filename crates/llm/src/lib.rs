@@ -22,8 +22,8 @@ pub struct App {
     pub engine: Arc<queue::App>,
     /// What this process holds of quotas.
     pub quotas: Quotas,
-    /// The LLM gateway.
-    pub llm: Llm,
+    /// The LLM gateway that is configured: ours, or one that somebody else runs.
+    pub upstream: Llm,
     /// Brings the gateway's log into ours.
     pub feed: Arc<dyn Feed>,
 }
@@ -32,9 +32,10 @@ pub struct App {
 impl App {
     /// With our own gateway, which nobody serves.
     pub fn for_tests(engine: queue::App) -> base::Result<App> {
-        let llm = Llm::embedded(engine.db.clone(), engine.clock.clone(), engine.sealer.clone(), "http://127.0.0.1:9")?;
+        let upstream =
+            Llm::embedded(engine.db.clone(), engine.clock.clone(), engine.sealer.clone(), "http://127.0.0.1:9")?;
         let feed = Arc::new(usage::Local(engine.clock.clone()));
-        Ok(App { engine: Arc::new(engine), quotas: Quotas::new("tests"), llm, feed })
+        Ok(App { engine: Arc::new(engine), quotas: Quotas::new("tests"), upstream, feed })
     }
 }
 

@@ -61,8 +61,8 @@ pub struct Synced {
 /// Takes over a foreign gateway's models, and has the list copied to instances: to those named, or to all
 /// that are on a server.
 pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Result<Synced> {
-    let offered = if app.llm.embedded { vec![] } else { app.llm.gateway.models().await? };
-    if !app.llm.embedded && offered.is_empty() {
+    let offered = if app.upstream.embedded { vec![] } else { app.upstream.gateway.models().await? };
+    if !app.upstream.embedded && offered.is_empty() {
         return Err(Error::new(Kind::Gateway, "the LLM gateway offers no model at all"));
     }
     let mut ids: Vec<InstanceId> = match instances {
@@ -77,7 +77,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
     ids.sort_by(|a, b| a.as_str().cmp(b.as_str()));
     ids.dedup_by(|a, b| a.as_str() == b.as_str());
     let mut tx = app.db.begin().await?;
-    let added = if app.llm.embedded { 0 } else { follow_gateway(app, &mut tx, &offered).await? };
+    let added = if app.upstream.embedded { 0 } else { follow_gateway(app, &mut tx, &offered).await? };
     let mut task_ids = vec![];
     for id in &ids {
         instance::find(&mut tx, id)

@@ -30,7 +30,7 @@ use token::TokenKey;
 
 /// What the functions of this crate are handed.
 pub struct App {
-    pub gateway: Arc<llm::App>,
+    pub llm: Arc<llm::App>,
     pub hasher: Hasher,
     pub employee: Side,
     pub admin: Side,
@@ -42,14 +42,14 @@ pub struct App {
 #[cfg(any(test, feature = "testing"))]
 impl App {
     /// With passwords alone, and token keys that nobody else has.
-    pub fn for_tests(gateway: llm::App) -> base::Result<App> {
+    pub fn for_tests(llm: llm::App) -> base::Result<App> {
         let side = |audience| {
             let key = base::secret::random_token()?;
             let tokens = TokenKey::new(&key, audience, jiff::SignedDuration::from_hours(1));
             Ok::<_, base::Error>(Side { tokens, sso: None, newcomers: Newcomers::default() })
         };
         Ok(App {
-            gateway: Arc::new(gateway),
+            llm: Arc::new(llm),
             hasher: Hasher::default(),
             employee: side(token::Audience::Employee)?,
             admin: side(token::Audience::Admin)?,
@@ -63,7 +63,7 @@ impl Deref for App {
     type Target = llm::App;
 
     fn deref(&self) -> &llm::App {
-        &self.gateway
+        &self.llm
     }
 }
 
@@ -72,7 +72,7 @@ where
     llm::App: AsRef<T>,
 {
     fn as_ref(&self) -> &T {
-        (*self.gateway).as_ref()
+        (*self.llm).as_ref()
     }
 }
 

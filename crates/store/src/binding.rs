@@ -32,7 +32,7 @@ record! {
     }
 }
 
-/// A user whose row this transaction holds. Only `lock_holder` and `lock_hands` make one, so nobody gives or takes an instance
+/// A user whose row this transaction holds. Only `lock_holder` and `lock_with_holder` make one, so nobody gives or takes an instance
 /// beside a change of the user's account: the flags of the instance's key follow both.
 #[derive(Debug)]
 pub struct Holder(User);

@@ -5,18 +5,40 @@ use clap::{Arg, ArgAction, Command};
 use crate::config::setting::SETTINGS;
 
 pub fn command() -> Command {
-    let mut root = Command::new("tidepool")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("A self-hosted assistant workspace: assistants for a company's staff, on the company's servers.")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .arg(
-            Arg::new("config")
-                .long("config")
-                .value_name("FILE")
-                .global(true)
-                .help("The configuration file [default: tidepool.toml, when there is one] [env: TIDEPOOL_CONFIG]"),
-        );
+    let root = with_settings(
+        Command::new("tidepool")
+            .version(env!("CARGO_PKG_VERSION"))
+            .about("A self-hosted assistant workspace: assistants for a company's staff, on the company's servers."),
+    );
+    root.subcommand(Command::new("serve").about("Serve the APIs and web apps, run tasks and the clock (see --roles)"))
+        .subcommand(admin())
+        .subcommand(db())
+        .subcommand(
+            Command::new("openapi")
+                .about("Print the OpenAPI document of one API")
+                .arg(Arg::new("side").required(true).value_parser(["employee", "admin"])),
+        )
+        .subcommand(Command::new("check").about("Read the configuration, try every part it names, print a table"))
+        .subcommand(
+            Command::new("completions")
+                .about("Print what a shell needs to complete commands and settings")
+                .arg(Arg::new("shell").required(true).value_parser(["bash", "zsh", "fish"])),
+        )
+        .subcommand(
+            Command::new("settings").about("Print every setting with its environment variable, default and meaning"),
+        )
+        .subcommand(Command::new("roles").about("Print the roles of administrators and what each may do"))
+}
+
+/// A program that reads the configuration: a flag for the file, and one for every setting.
+pub fn with_settings(program: Command) -> Command {
+    let mut root = program.subcommand_required(true).arg_required_else_help(true).arg(
+        Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .global(true)
+            .help("The configuration file [default: tidepool.toml, when there is one] [env: TIDEPOOL_CONFIG]"),
+    );
     for setting in SETTINGS {
         root = root.arg(
             Arg::new(setting.name)
@@ -28,53 +50,7 @@ pub fn command() -> Command {
                 .help(setting.help()),
         );
     }
-    root.subcommand(Command::new("serve").about("Serve the APIs and web apps, run tasks and the clock (see --roles)"))
-        .subcommand(Command::new("demo").about("Serve the whole product with sample data in a temporary folder"))
-        .subcommand(admin())
-        .subcommand(db())
-        .subcommand(
-            Command::new("openapi")
-                .about("Print the OpenAPI document of one API")
-                .arg(Arg::new("side").required(true).value_parser(["employee", "admin"])),
-        )
-        .subcommand(Command::new("check").about("Read the configuration, try every part it names, print a table"))
-        .subcommand(
-            Command::new("bench")
-                .about("Measure this build on this machine, in a temporary folder or an empty PostgreSQL database")
-                .arg(Arg::new("part").num_args(0..).value_parser(crate::bench::PARTS.to_vec()))
-                .arg(
-                    Arg::new("rows")
-                        .long("rows")
-                        .value_parser(clap::value_parser!(u64))
-                        .help("The most rows of the request log that usage is measured with [default: 10000000]"),
-                )
-                .arg(
-                    Arg::new("servers")
-                        .long("servers")
-                        .value_parser(clap::value_parser!(usize))
-                        .help("How many simulated servers sweep looks at [default: 1000, then 10000]"),
-                )
-                .arg(
-                    Arg::new("hosts")
-                        .long("hosts")
-                        .value_name("DIR")
-                        .help("Real hosts by testbed/hosts.sh: sweep looks at these, beside ssh with ControlMaster"),
-                ),
-        )
-        .subcommand(
-            Command::new("completions")
-                .about("Print what a shell needs to complete commands and settings")
-                .arg(Arg::new("shell").required(true).value_parser(["bash", "zsh", "fish"])),
-        )
-        .subcommand(
-            Command::new(crate::bench::SIMULATED)
-                .about("The simulated servers of `bench sweep` and `bench sockets`, until standard input ends")
-                .hide(true),
-        )
-        .subcommand(
-            Command::new("settings").about("Print every setting with its environment variable, default and meaning"),
-        )
-        .subcommand(Command::new("roles").about("Print the roles of administrators and what each may do"))
+    root
 }
 
 fn admin() -> Command {

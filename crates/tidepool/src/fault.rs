@@ -13,3 +13,8 @@ pub fn file_error(file: &Path, error: std::io::Error) -> Error {
 pub fn operator(error: store::Error) -> Error {
     Error::from(Kind::Internal).with_operator(error)
 }
+
+/// One line for the operator, who may know everything but secrets.
+pub fn shown(error: &Error) -> &str {
+    error.operator.as_deref().unwrap_or(&error.client)
+}

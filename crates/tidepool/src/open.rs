@@ -78,9 +78,9 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         }
         None => None,
     };
-    let llm = llm_gateway::open(&config.gateway, &db, &sealer)?;
+    let upstream = llm_gateway::open(&config.gateway, &db, &sealer)?;
     let feed: Arc<dyn Feed> = match (&config.gateway.foreign, &log) {
-        (Some(foreign), _) => llm_gateway::reader(foreign, &llm, &db, &config.zone)?,
+        (Some(foreign), _) => llm_gateway::reader(foreign, &upstream, &db, &config.zone)?,
         (None, Some(log)) => log.clone(),
         (None, None) => Arc::new(Local(Clock::default())),
     };
@@ -94,9 +94,9 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         audit_retention_days: config.audit_retention_days,
         webhooks: Webhooks { allow_private: config.webhook_allow_private },
     };
-    let gateway = llm::App {
+    let llm = llm::App {
         engine: Arc::new(engine),
-        llm,
+        upstream,
         quotas: match config.gateway.foreign {
             None => Quotas::new(replica),
             Some(_) => Quotas::new(replica).asking_always(),
@@ -104,7 +104,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         feed,
     };
     let people = people::App {
-        gateway: Arc::new(gateway),
+        llm: Arc::new(llm),
         hasher: Hasher::default(),
         employee: side(&config.employee, Audience::Employee, &keys.employee_jwt.key)?,
         admin: side(&config.admin, Audience::Admin, &keys.admin_jwt.key)?,

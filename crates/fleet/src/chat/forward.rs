@@ -53,7 +53,7 @@ pub async fn stream(turn: &Turn, body: &[u8], key: &Secret) -> Result<Response, 
 }
 
 async fn sent(turn: &Turn, body: &[u8], key: &Secret) -> Result<Response, Failure> {
-    let llm = &turn.app.llm;
+    let llm = &turn.app.upstream;
     let request = llm.http.post(llm.gateway.chat_url()).bearer_auth(key.expose());
     let request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_vec());
     let response = request.send().await.map_err(|e| {

@@ -104,7 +104,7 @@ async fn begin(
         body["stream_options"] = json!({"include_usage": true});
     }
     let body = serde_json::to_vec(&body).map_err(Error::internal)?;
-    let reservation = match app.llm.embedded {
+    let reservation = match app.upstream.embedded {
         true => None,
         false => reserve(app, &who.id, &model, &body).await?,
     };
@@ -210,7 +210,7 @@ impl Turn {
     /// Records a failure of which the gateway itself has no row.
     async fn failed(mut self, failure: Failure) -> Error {
         self.reservation = None;
-        if !failure.answered || !self.app.llm.gateway.kind().logs_failures {
+        if !failure.answered || !self.app.upstream.gateway.kind().logs_failures {
             let row = NewRequest {
                 request_id: format!("tidepool-{}", base::id::fresh()),
                 token_name: self.instance.as_str().to_owned(),
@@ -243,7 +243,7 @@ impl Turn {
 impl Drop for Turn {
     /// Whoever leaves, the gateway's log will have the row: until then the reservation stands for it.
     fn drop(&mut self) {
-        let delay = self.app.llm.gateway.kind().row_delay;
+        let delay = self.app.upstream.gateway.kind().row_delay;
         if let (Some(reservation), Ok(runtime)) = (self.reservation.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
                 tokio::time::sleep(delay).await;

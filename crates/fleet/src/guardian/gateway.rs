@@ -16,7 +16,7 @@ pub(super) const DIMENSION: Dimension = Dimension {
 };
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
-    let health = app.llm.gateway.health().await;
+    let health = app.upstream.gateway.health().await;
     let trouble = (!health.ok).then(|| format!("the LLM gateway does not answer: {}", health.detail));
     alert::set_state(&app, Rule::GatewayDown, "gateway", trouble.as_deref()).await?;
     Ok(trouble.map(|trouble| Finding::new("gateway", trouble)).into_iter().collect())

@@ -29,7 +29,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
         found.push(Finding::new(TARGET, "no model is enabled"));
     }
     let state = match key::platform(&app).await {
-        Ok(key) => app.llm.gateway.check_key(&key.key(&app.sealer)?).await,
+        Ok(key) => app.upstream.gateway.check_key(&key.key(&app.sealer)?).await,
         Err(error) => KeyState::Unreachable(error.client.into_owned()),
     };
     let trouble = match state {

@@ -243,7 +243,7 @@ async fn key(app: &App, instance: &Instance) -> Seen {
         Ok(secret) => secret,
         Err(error) => return Seen::new(Found::KeyUnknown, "key", error.to_string()),
     };
-    match app.llm.gateway.check_key(&secret).await {
+    match app.upstream.gateway.check_key(&secret).await {
         KeyState::Valid => Seen::new(Found::Passed, "key", "everything answers"),
         KeyState::Invalid => Seen::new(Found::KeyInvalid, "key", "the LLM gateway does not know its sub key"),
         KeyState::Denied => Seen::new(Found::KeyInvalid, "key", "the LLM gateway denies its sub key"),

@@ -14,7 +14,7 @@ const PER_USD: f64 = 500_000.0;
 pub async fn run(app: Arc<App>) -> Result<String> {
     let Some(least) = alert::threshold(&app, Rule::KeyBalanceLow).await? else { return Ok("the rule is off".into()) };
     let mut low = vec![];
-    let balance = app.llm.gateway.balance().await?;
+    let balance = app.upstream.gateway.balance().await?;
     let mut look = vec![("gateway".to_owned(), balance.remain)];
     let sort = Sort { column: "created_at", descending: false };
     for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {

@@ -1,4 +1,4 @@
-//! queueWorker: workers of every process take tasks up by themselves (`task::worker`). This run records how the queue
+//! queueWorker: workers of every process take tasks up by themselves (`queue::worker`). This run records how the queue
 //! is doing, and fails when tasks wait although they are due: then no worker is there.
 
 use std::sync::Arc;

@@ -48,11 +48,11 @@ pub async fn run(app: Arc<App>) -> Result<String> {
 
 /// What a foreign gateway says its keys have used, less what our sums have of them. The embedded one's count is our own.
 async fn gap(app: &App) -> Result<Option<i64>> {
-    if app.llm.embedded {
+    if app.upstream.embedded {
         return Ok(None);
     }
     let mut gap = 0;
-    for key in app.llm.gateway.keys().await? {
+    for key in app.upstream.gateway.keys().await? {
         // What keys of this name that are gone had used is in the sums too.
         let carried = gateway_key::named(&app.db, &key.name).await?.map_or(0, |key| key.carried_quota);
         gap += key.used_quota + carried - usage::of_all_time(&app.db, &key.name).await?.quota;

@@ -43,7 +43,7 @@ impl Embedded {
         let gateway = llm.gateway.clone();
         let engine = queue::App { zone, sealer, ..queue::App::for_tests(db, clock).unwrap() };
         let app = Arc::new(App {
-            llm,
+            upstream: llm,
             quotas: Quotas::new(log.replica()),
             feed: log.clone(),
             ..App::for_tests(engine).unwrap()

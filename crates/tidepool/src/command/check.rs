@@ -17,7 +17,7 @@ use store::seal::Sealer;
 use store::{Db, Dialect, admin_user, key_check, migrate, server};
 
 use crate::config::{Config, Role};
-use crate::fault::operator;
+use crate::fault::{self, operator};
 use crate::keys::Keys;
 use crate::restore;
 
@@ -106,7 +106,7 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
         let part = "identity proxy";
         match Jwks::new(proxy.jwks_url.clone(), remote::http::client()?).reachable().await {
             Ok(keys) => table.good(part, format!("{keys} keys")),
-            Err(error) => table.bad(part, crate::shown(&error)),
+            Err(error) => table.bad(part, fault::shown(&error)),
         }
         if proxy.audience.is_none() {
             table.warn(part, "its tokens are taken for any audience: set TIDEPOOL_VERIFY_AUDIENCE");
@@ -162,7 +162,7 @@ async fn windows(config: &Config, table: &mut Table) -> Result<()> {
             );
             table.warn(part, message);
         }
-        Err(error) => table.warn(part, crate::shown(&remote::http::failed(&all, &error))),
+        Err(error) => table.warn(part, fault::shown(&remote::http::failed(&all, &error))),
     }
     Ok(())
 }
@@ -220,7 +220,7 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
                 if !key_check::is(&db, key).await? {
                     fit = false;
                     let error = keys.explained(store::Error::OtherKey(key.setting));
-                    table.bad("keys", crate::shown(&error));
+                    table.bad("keys", fault::shown(&error));
                 }
             }
             if fit {
@@ -273,7 +273,7 @@ async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) 
     let names = all.iter().map(|server| format!("{} ({})", server.name, server.host));
     for (name, results) in names.zip(&results) {
         if let Err(error) = results {
-            table.bad(part, format!("{name}: {}", crate::shown(error)));
+            table.bad(part, format!("{name}: {}", fault::shown(error)));
         }
     }
     match results.iter().filter(|results| results.is_ok()).count() {
@@ -324,7 +324,7 @@ async fn llm_gateway(config: &Config, table: &mut Table) -> Result<()> {
     }
     match adapter.keys().await {
         Ok(keys) => table.good("gateway keys", format!("the management token works; {} keys", keys.len())),
-        Err(error) => table.bad("gateway keys", crate::shown(&error)),
+        Err(error) => table.bad("gateway keys", fault::shown(&error)),
     }
     let part = "gateway log";
     let log = match LogKind::find(kind.name) {
@@ -349,7 +349,7 @@ async fn provider(part: &'static str, config: Option<&sso::Config>, table: &mut 
     };
     match Provider::new(config.clone())?.reachable().await {
         Ok(()) => table.good(part, "the provider answers"),
-        Err(error) => table.bad(part, crate::shown(&error)),
+        Err(error) => table.bad(part, fault::shown(&error)),
     }
     Ok(())
 }

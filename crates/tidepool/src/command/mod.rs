@@ -5,7 +5,6 @@ mod backup;
 mod check;
 mod completions;
 mod copy;
-mod demo;
 mod rekey;
 
 use std::process::ExitCode;
@@ -14,9 +13,9 @@ use base::{Error, Result};
 use clap::ArgMatches;
 use people::token::Audience;
 
+use crate::config::Config;
 use crate::config::setting::SETTINGS;
-use crate::config::{Config, Values};
-use crate::{bench, fault, open, serve, telemetry};
+use crate::{fault, open, serve, telemetry};
 
 pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let unknown = || Error::internal("unknown command");
@@ -29,7 +28,6 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
             telemetry::logs(&config)?;
             serve::run(&config).await?;
         }
-        "demo" => demo::run(Values::read(sub, std::env::vars_os())?).await?,
         "admin" => match sub.subcommand().ok_or_else(unknown)? {
             ("create", args) => admin::create(&Config::load(args)?, args).await?,
             ("reset-password", args) => admin::reset_password(&Config::load(args)?, args).await?,
@@ -52,8 +50,6 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let text = serde_json::to_string_pretty(&api::openapi::document(side)).map_err(Error::internal)?;
             println!("{text}");
         }
-        "bench" => bench::run(Values::read(sub, std::env::vars_os())?, sub).await?,
-        bench::SIMULATED => bench::simulated().await?,
         "check" => return check::run(&config()?).await,
         "completions" => completions::print(sub)?,
         "roles" => print!("{}", queue::permission::document()),

@@ -292,6 +292,16 @@ fn the_documents_are_printed() {
     }
 }
 
+/// What is simulated is another program (`crates/lab`).
+#[test]
+fn the_product_holds_no_demo_and_no_benchmark() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["demo", "bench"] {
+        let refused = run(folder.path(), &[name], &[]);
+        assert!(!refused.status.success(), "{name}");
+    }
+}
+
 #[test]
 fn the_readme_lists_every_setting() {
     let folder = tempfile::tempdir().unwrap();

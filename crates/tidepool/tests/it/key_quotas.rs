@@ -59,7 +59,7 @@ on_both! {
         site.run_job(&site.root, "key_balance_alert").await;
         assert!(open("budget_near_limit").await.is_empty());
         assert!(open("key_balance_low").await.is_empty(), "$10 are left");
-        let shown = site.app.llm.gateway.find_key("a0").await.unwrap().unwrap();
+        let shown = site.app.upstream.gateway.find_key("a0").await.unwrap().unwrap();
         assert_eq!((shown.used_quota, shown.remain_quota), (0, Some(5_000_000)), "what the gateway enforces");
         spend(site, "a0", 4_500_000).await;
         assert!(site.run_job(&site.root, "sync_llm_spend").await.ends_with("1 budgets near their limit"));
@@ -162,9 +162,9 @@ async fn a_key_whose_answer_was_lost_is_found_again_and_a_strangers_is_left_alon
     let works = async || {
         let secret: Secret = key(&site, "a0").await.key(&site.app.sealer).unwrap();
         used_secret(secret.expose());
-        let keys = site.app.llm.gateway.keys().await.unwrap();
+        let keys = site.app.upstream.gateway.keys().await.unwrap();
         assert_eq!(keys.iter().filter(|key| key.name == "a0").count(), 1);
-        assert_eq!(site.app.llm.gateway.check_key(&secret).await, remote::llm::KeyState::Valid);
+        assert_eq!(site.app.upstream.gateway.check_key(&secret).await, remote::llm::KeyState::Valid);
         secret
     };
     lose();
@@ -191,5 +191,5 @@ async fn a_key_whose_answer_was_lost_is_found_again_and_a_strangers_is_left_alon
     let strangers = litellm::hash(&base::id::fresh());
     gateway.tables.run(sql, with![strangers.as_str(), "a1", false]).await.unwrap();
     make("a1").refused("4090").await;
-    assert!(site.app.llm.gateway.read_key(&strangers).await.unwrap().is_some(), "it is not ours to delete");
+    assert!(site.app.upstream.gateway.read_key(&strangers).await.unwrap().is_some(), "it is not ours to delete");
 }

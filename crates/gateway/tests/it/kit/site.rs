@@ -123,7 +123,7 @@ impl Site {
             google: access(options.google),
             echo: options.echo,
         };
-        let gateway = Gateway::open(app.gateway.clone(), log.clone(), &providers, options.timing).await.unwrap();
+        let gateway = Gateway::open(app.llm.clone(), log.clone(), &providers, options.timing).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);

@@ -160,12 +160,12 @@ impl Site {
         };
         let of_llm = llm::App {
             engine: Arc::new(engine),
-            llm,
+            upstream: llm,
             quotas: if foreign { Quotas::new(replica).asking_always() } else { Quotas::new(replica) },
             feed,
         };
         let people = people::App {
-            gateway: Arc::new(of_llm),
+            llm: Arc::new(of_llm),
             // A busy machine may hash one password in seconds: no login of a test is refused for that.
             hasher: Hasher::default().with_patience(testkit::LIMIT),
             employee: Side {
@@ -204,7 +204,7 @@ impl Site {
         let gateway = match served {
             Some((listener, log, providers, url)) => {
                 let timing = gateway::Timing::default();
-                let gateway = gateway::Gateway::open(app.gateway.clone(), log, &providers, timing).await.unwrap();
+                let gateway = gateway::Gateway::open(app.llm.clone(), log, &providers, timing).await.unwrap();
                 tokio::spawn(gateway.serve(listener, stopped.clone()));
                 Some(url)
             }

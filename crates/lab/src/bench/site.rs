@@ -2,15 +2,13 @@
 
 use base::id::NewInstanceId;
 use base::{Error, Result};
-use fleet::App;
-use fleet::{instance, server};
+use fleet::{App, instance, server};
 use people::session::{Employee, Token};
 use people::user;
 use queue::audit::By;
-
-use crate::config::{Config, Values};
-use crate::folder::Folder;
-use crate::open::{self, Opened};
+use tidepool::config::{Config, Values};
+use tidepool::folder::Folder;
+use tidepool::open::{self, Opened};
 
 /// An installation in a temporary folder, or on the configured PostgreSQL database, which must be empty.
 pub struct Site {

@@ -8,12 +8,12 @@ use people::admin_user::Role;
 use people::{claim, session};
 use queue::audit::By;
 use store::request_log::{self, NewRequest};
+use tidepool::config::Values;
+use tidepool::serve::Running;
 
 use super::pages::{get, timed};
 use super::site::Site;
 use super::{millis, percentile, report};
-use crate::config::Values;
-use crate::serve::Running;
 
 const INSTANCES: usize = 100;
 const DAYS: i64 = 90;

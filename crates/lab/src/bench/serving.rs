@@ -13,7 +13,7 @@ pub struct Serving(Child);
 impl Serving {
     /// `settings` are environment variables; it is there when `url` answers.
     pub async fn start(site: &Site, settings: &[(&str, String)], url: &str) -> Result<Serving> {
-        let binary = std::env::current_exe().map_err(Error::internal)?;
+        let binary = crate::product()?;
         let child = Command::new(binary)
             .arg("serve")
             .env("TIDEPOOL_DATA_DIR", site.folder.path())

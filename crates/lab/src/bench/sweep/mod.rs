@@ -13,15 +13,15 @@ use base::id::InstanceId;
 use base::{Error, Result, Secret};
 use fleet::health;
 use jiff::Timestamp;
-use store::instance::{self as record, Health, Instance, Isolation};
+use store::instance as record;
+use store::instance::{Health, Instance, Isolation};
 use store::server::{self, Server};
+use tidepool::config::Values;
+use tidepool::serve::allow_many_files;
 
 use super::cost::{cpu, peak_memory};
 use super::report;
 use super::site::Site;
-use crate::config::Values;
-use crate::serve::allow_many_files;
-
 pub use real::real;
 pub use simulated::{SIMULATED, Simulated, TOKEN, instance, port, simulated, user};
 

@@ -11,11 +11,11 @@ use queue::task::{self, Context, Payload, Priority, Run, TaskType};
 use queue::worker::{Timing, Worker};
 use serde::{Deserialize, Serialize};
 use store::Tx;
+use tidepool::config::Values;
 use tokio::sync::watch;
 
 use super::site::Site;
 use super::{millis, percentile, report};
-use crate::config::Values;
 
 const DRAINED: usize = 5000;
 const TIMED: usize = 500;

@@ -8,17 +8,17 @@ use std::net::SocketAddr;
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Error, Result, Secret};
+use fleet::{App, instance, server};
+use people::user;
+use queue::audit::By;
 use store::gateway_key::{self, GatewayKey, Status};
+use tidepool::config::Values;
 
 use super::report;
 use super::serving::Serving;
 use super::site::Site;
-use crate::config::Values;
-use fleet::{App, instance, server};
 use load::{Measured, Target};
 use nginx::Nginx;
-use people::user;
-use queue::audit::By;
 use upstream::Upstream;
 
 const CONNECTIONS: &[usize] = &[1, 32, 128];

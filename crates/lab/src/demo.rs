@@ -1,15 +1,15 @@
-//! `tidepool demo`: the product with sample data in a temporary folder and simulated servers, gone when it ends.
+//! `tidepool-lab demo`: the product with sample data in a temporary folder and simulated servers, gone when it ends.
 
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
 
 use base::{Error, Result};
+use tidepool::config::Values;
+use tidepool::folder::Folder;
+use tidepool::serve::{End, Running};
+use tidepool::{open, telemetry};
 
-use crate::config::Values;
-use crate::folder::Folder;
 use crate::sample::{self, Fleet, PASSWORD};
-use crate::serve::{End, Running};
-use crate::{open, telemetry};
 
 pub async fn run(mut values: Values) -> Result<()> {
     let end = End::listen()?;
@@ -62,7 +62,8 @@ pub async fn run(mut values: Values) -> Result<()> {
 
 /// The usual port of a listener, or any free one when somebody has it.
 fn free_address(name: &str) -> Result<String> {
-    let usual = crate::config::setting::default_address(name).ok_or_else(|| Error::internal("no default address"))?;
+    let usual =
+        tidepool::config::setting::default_address(name).ok_or_else(|| Error::internal("no default address"))?;
     let any = SocketAddr::new(usual.ip(), 0);
     let bound = TcpListener::bind(usual).or_else(|_| TcpListener::bind(any));
     let address = bound.and_then(|listener| listener.local_addr()).map_err(Error::internal)?;

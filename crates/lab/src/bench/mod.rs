@@ -1,4 +1,4 @@
-//! `tidepool bench`: the numbers that the README publishes, each beside a floor measured in the same run.
+//! `tidepool-lab bench`: the numbers that the README publishes, each beside a floor measured in the same run.
 //!
 //! Everything runs in a temporary folder, on loopback, bounded in count, and ends by itself.
 
@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use base::Result;
 use clap::ArgMatches;
+use tidepool::config::Values;
 
-use crate::config::Values;
 pub use sweep::{SIMULATED, simulated};
 
 /// What can be measured, in the order in which it is.

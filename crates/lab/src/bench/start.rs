@@ -5,16 +5,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use base::{Error, Result};
+use tidepool::folder::Folder;
 
 use super::cost::memory;
 use super::{millis, percentile, report};
-use crate::folder::Folder;
 
 const STARTS: usize = 10;
 
 pub async fn run() -> Result<()> {
     let folder = Folder::make("tidepool-bench")?;
-    let binary = std::env::current_exe().map_err(Error::internal)?;
+    let binary = crate::product()?;
     let http = remote::http::client()?;
     let (mut starts, mut used) = (vec![], 0);
     // The first start makes the database; it does not count.

@@ -13,14 +13,14 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use people::{session, user};
 use queue::audit::By;
+use tidepool::config::Values;
+use tidepool::serve::allow_many_files;
 
 use super::cost::{cpu, memory};
 use super::serving::Serving;
 use super::site::Site;
 use super::sweep::{self, Simulated};
 use super::{millis, percentile, proof, report};
-use crate::config::Values;
-use crate::serve::allow_many_files;
 use client::{Seat, Socket, Way};
 
 const IDLE: usize = 2_000;

@@ -11,13 +11,13 @@ use openclaw::unit::Name;
 use remote::host::file::{Expect, Write};
 use remote::host::{Address, Command, Host, LoginKey, Target as Reached, Tenant, systemd};
 use serde::Deserialize;
+use tidepool::config::Values;
+use tidepool::folder::Folder;
 use tokio::io::AsyncWriteExt as _;
 
 use super::super::cost::cpu;
 use super::super::{proof, report};
 use super::INSTANCES;
-use crate::config::Values;
-use crate::folder::Folder;
 
 const PASSES: u32 = 5;
 

@@ -3,8 +3,6 @@
 mod servers;
 mod usage;
 
-pub use servers::Fleet;
-
 use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, UserId};
 use base::{Result, Secret};
 use fleet::{App, instance, marketplace, profession, server};
@@ -14,6 +12,7 @@ use people::{claim, pool, user};
 use queue::audit::By;
 
 use crate::catalogue;
+pub use servers::Fleet;
 
 /// Known to everybody who reads this line, and served on loopback only.
 pub const PASSWORD: &str = "tidepool-demo";

@@ -6,11 +6,11 @@ use base::{Error, Page, Result, Sort};
 use people::admin_user::Role;
 use people::{claim, session};
 use queue::audit::By;
+use tidepool::config::Values;
+use tidepool::serve::Running;
 
 use super::site::Site;
 use super::{millis, percentile, report};
-use crate::config::Values;
-use crate::serve::Running;
 
 const INSTANCES: usize = 10_000;
 const REPEATS: usize = 300;

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use base::{Error, Kind, Result};
+use tidepool::config::Values;
 use tokio::task::JoinSet;
 
 use super::report;
 use super::site::Site;
-use crate::config::Values;
 
 const INSTANCES: usize = 1000;
 /// Twice as many as there are instances: half of them go away empty-handed.

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Error, Result};
 use sim::host::{Hosts, Instance, Lookup, Machine};
+use tidepool::serve::allow_many_files;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
 use super::INSTANCES;
-use crate::serve::allow_many_files;
 
 /// The command's name.
 pub const SIMULATED: &str = "bench-hosts";
