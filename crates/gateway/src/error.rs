@@ -1,5 +1,5 @@
-//! What the gateway refuses, in OpenAI's shape: `{"error": {message, type, param, code}}`. The message names the limit, the
-//! model or the provider that it is about.
+//! The gateway's refusals, in OpenAI's format: `{"error": {message, type, param, code}}`. The message names the limit,
+//! the model or the provider that it is about.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ impl Refusal {
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", "insufficient_quota", message)
     }
 
-    /// Every provider that could answer asks to wait.
+    /// No provider answered, and at least one asked to wait.
     pub fn rate_limited(message: impl Into<String>, wait: Duration) -> Refusal {
         let code = "rate_limit_exceeded";
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", code, message).after(Some(wait))
@@ -105,7 +105,7 @@ impl Refusal {
         Refusal::new(StatusCode::GATEWAY_TIMEOUT, UPSTREAM, "provider_timeout", message)
     }
 
-    /// Something of ours that passes: the database, the disk.
+    /// A temporary failure of the platform itself: the database or the disk.
     pub fn unavailable(message: impl Into<String>) -> Refusal {
         let wait = Some(Duration::from_secs(1));
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, SERVER, "unavailable", message).after(wait)
@@ -134,7 +134,7 @@ struct ErrorObject<'a> {
     code: &'a str,
 }
 
-/// A failure below the gateway: its client text is the message, its operator text goes to the log alone.
+/// An error of a crate below. Its operator text goes to the log only, never to the client.
 impl From<base::Error> for Refusal {
     fn from(error: base::Error) -> Refusal {
         if let Some(operator) = &error.operator {

@@ -1,5 +1,6 @@
-//! Asks for a model, and for those behind it in the chain where one fails: when nobody is there, when the provider answers 5xx, and
-//! when it asks to wait (429). Every other answer is passed on, and once an answer has begun nobody else is asked.
+//! Asks the provider of a model, and when that fails, the next models of the fallback chain. A provider fails when it
+//! cannot be reached, breaks the connection, refuses the gateway's key, or answers 429, 3xx or 5xx. Every other answer
+//! is forwarded. Once an answer has begun, no other provider is asked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,19 +20,19 @@ use crate::provider::{Answer, Providers, Route, Silent};
 use crate::request::Asked;
 use crate::ticket::{By, Ticket};
 
-/// What is read of a failure, and for how long.
+/// How much of a failure's body is read, and for how long.
 const MOST_FAILURE: usize = 16 * 1024;
 const FAILURE_PATIENCE: Duration = Duration::from_secs(1);
-/// Whoever asks to wait longer is asked again after this.
+/// The longest wait: a provider that asks for more is asked again after this.
 const MOST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
-/// What the client is told to wait when the provider does not say.
+/// `Retry-After` for the client when the provider names no time.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
 
-/// Until when each provider asked not to be asked.
+/// The times until which providers asked for no requests (429 with `Retry-After`).
 pub struct Waits {
     clock: Clock,
     zero: Instant,
-    /// Milliseconds since `zero`, by kind.
+    /// Milliseconds since `zero`, by kind of provider; 0 is no wait.
     until: [AtomicU64; ProviderKind::ALL.len()],
 }
 
@@ -44,7 +45,7 @@ impl Waits {
         &self.until[kind as usize]
     }
 
-    /// How long the provider must still be left alone.
+    /// How long no request may be sent to the provider.
     fn left(&self, kind: ProviderKind) -> Option<Duration> {
         let until = self.of(kind).load(Ordering::Relaxed);
         if until == 0 {
@@ -60,7 +61,7 @@ impl Waits {
     }
 }
 
-/// A model and who answers for it.
+/// One try of the chain: a model and the route to its provider.
 pub struct Turn<'a> {
     pub model: Arc<Model>,
     pub route: Route<'a>,
@@ -73,7 +74,7 @@ impl Turn<'_> {
     }
 }
 
-/// The model that is asked for, and whoever could answer in its place.
+/// The requested model, and the usable models after it in the chain.
 pub fn turns<'a>(table: &Table, providers: &'a Providers, model: &str) -> Result<Vec<Turn<'a>>, Refusal> {
     let Some(first) = table.find(model) else { return Err(Refusal::unknown_model(model, "does not exist")) };
     if !first.enabled {
@@ -92,39 +93,39 @@ pub fn turns<'a>(table: &Table, providers: &'a Providers, model: &str) -> Result
     Ok(turns)
 }
 
-/// Why one turn came to nothing.
+/// Why one try failed.
 struct Failure {
-    /// For the client: who and what.
+    /// For the client: which provider failed and how.
     message: String,
-    /// What the operator reads besides.
+    /// For the operator only.
     detail: String,
     class: Class,
 }
 
 impl Failure {
-    /// Whether the provider did not take the request, and so bills nothing.
+    /// Whether the provider did not accept the request, and so bills nothing.
     fn is_refusal(&self) -> bool {
         !matches!(self.class, Class::Late | Class::Broken)
     }
 }
 
 enum Class {
-    /// It asks to wait, so long if it says how long.
+    /// It asks to wait, for this time if it names one.
     Wait(Option<Duration>),
     Answered,
-    /// It closed the connection and said nothing.
+    /// It closed the connection without an answer.
     Broken,
     Unreachable,
     Late,
 }
 
-/// An answer that is passed on, whatever its status.
+/// An answer that is forwarded, whatever its status.
 pub struct Passed {
     pub response: Response<Answer>,
     pub by: By,
 }
 
-/// What to ask with.
+/// The request as the providers get it.
 pub struct Question<'a> {
     pub asked: &'a Asked,
     pub headers: &'a HeaderMap,
@@ -132,7 +133,8 @@ pub struct Question<'a> {
     pub echo: &'a Arc<str>,
 }
 
-/// Asks one after the other. What failed is in the refusal, and with its details in the text beside it.
+/// Asks one provider after the other. If all fail, returns the refusal for the client and a text with details for the
+/// log.
 pub async fn ask(
     providers: &Providers,
     waits: &Waits,
@@ -159,7 +161,7 @@ pub async fn ask(
                 metrics::counter!("tidepool_gateway_fallbacks_total", "provider" => by.provider.to_string())
                     .increment(1);
                 failures.push(failure);
-                // Nobody waits for another model's answer.
+                // The client disconnected: nobody waits for another model's answer.
                 if ticket.progress().has_left() {
                     break;
                 }
@@ -203,7 +205,7 @@ async fn once(
             let (message, detail) = (format!("{} asks to wait (429)", who()), words(response).await);
             Err(Failure { message, detail, class: Class::Wait(wait) })
         }
-        // The key there is ours, not the client's; and the words may show a part of it.
+        // The refused key is the gateway's, not the client's. The body is not read: it may show a part of that key.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let message = format!("{} refused the gateway's key ({})", who(), response.status().as_u16());
             Err(Failure { message, detail: String::new(), class: Class::Answered })
@@ -216,7 +218,7 @@ async fn once(
     }
 }
 
-/// What the client is told when nobody answered: to wait where waiting helps, else what went wrong last.
+/// The refusal when no provider answered: 429 if one asked to wait, else according to the last failure.
 fn refusal(failures: &[Failure]) -> (Refusal, String) {
     let message: Vec<&str> = failures.iter().map(|f| f.message.as_str()).collect();
     let message = format!("no provider answered: {}", message.join("; "));
@@ -237,7 +239,7 @@ fn refusal(failures: &[Failure]) -> (Refusal, String) {
     (refusal, details.join("; "))
 }
 
-/// How long a provider asks to wait: seconds, or a date.
+/// The wait of a `Retry-After` header: seconds, or a date.
 fn retry_after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<f64>() {
@@ -248,7 +250,7 @@ fn retry_after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
     Duration::try_from(wait).ok()
 }
 
-/// What a provider says about its failure.
+/// The error message in a failure's body.
 async fn words(response: Response<Answer>) -> String {
     let body = Limited::new(response.into_body(), MOST_FAILURE).collect();
     match tokio::time::timeout(FAILURE_PATIENCE, body).await {
@@ -267,7 +269,7 @@ struct Message {
     message: String,
 }
 
-/// The message of an error in OpenAI's shape. Some providers put a list around it.
+/// The message of an error in OpenAI's format. Some providers put a list around it.
 pub fn message(body: &[u8]) -> String {
     let one = || serde_json::from_slice::<ErrorBody>(body).ok();
     let listed = || serde_json::from_slice::<Vec<ErrorBody>>(body).ok().and_then(|mut all| all.pop());

@@ -1,4 +1,4 @@
-//! POST /v1/chat/completions: from the body to the answer. Nothing here waits for the database, save a quota that is near its limit.
+//! POST /v1/chat/completions: from the body to the answer. Only a quota near its limit makes it wait for the database.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ use crate::tokens;
 
 /// Bodies over this are 413.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
-/// Bodies up to this need no room of their own.
+/// Smaller bodies need no permit.
 const SMALL_BODY: u64 = 64 * 1024;
-/// How long the rest of a body that is refused is taken.
+/// How long the rest of a refused body is read.
 const DISCARD: Duration = Duration::from_secs(3);
-/// An answer that is no stream has at most this.
+/// The limit for an answer that is not streamed.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -45,7 +45,7 @@ const UPSTREAM_ID: HeaderName = HeaderName::from_static("x-upstream-request-id")
 /// The model that answered, where it is not the one that was asked for.
 const MODEL: HeaderName = HeaderName::from_static("x-tidepool-model");
 
-/// What a provider says about its connection and its own site, not about the answer.
+/// Response headers that are about the provider's connection or site, not about the answer.
 const NOT_PASSED_ON: [HeaderName; 12] = [
     CONNECTION,
     CONTENT_LENGTH,
@@ -61,7 +61,7 @@ const NOT_PASSED_ON: [HeaderName; 12] = [
     ALT_SVC,
 ];
 
-/// Why there is no answer: what the client is told, and what the log says besides.
+/// Why there is no answer: the refusal for the client, and the detail for the log.
 struct Failed {
     refusal: Refusal,
     detail: Option<String>,
@@ -101,7 +101,7 @@ fn refuse(mut ticket: Ticket, failed: Failed) -> Response<Reply> {
     let why = detail.as_deref().unwrap_or(&refusal.message);
     let progress = ticket.progress();
     let outcome = match progress.has_left() && progress.is_asked() {
-        // The provider has the request, and nobody knows what it does with it.
+        // The provider may bill the request, but its answer was not read: the reserved amount counts.
         true => Outcome::BrokenOff(why),
         false => Outcome::Failed(why),
     };
@@ -112,7 +112,7 @@ fn refuse(mut ticket: Ticket, failed: Failed) -> Response<Reply> {
 }
 
 enum Answered {
-    /// Read whole and written down.
+    /// Read to its end and logged.
     Whole(Response<Reply>),
     Stream {
         head: Response<()>,
@@ -121,7 +121,7 @@ enum Answered {
     },
 }
 
-/// Reads what is asked; large bodies have room for as long as they are kept.
+/// Reads and parses the body. A large one has a permit for as long as it is in memory.
 async fn read(
     gateway: &Arc<Gateway>,
     headers: &HeaderMap,
@@ -141,7 +141,7 @@ async fn read(
     Ok((Asked::parse(body)?, room))
 }
 
-/// Gets the answer, whether its client stays or not.
+/// Gets the answer. It continues when the client disconnects: see `Attended`.
 async fn answer(
     gateway: Arc<Gateway>,
     caller: Arc<Caller>,
@@ -171,7 +171,7 @@ async fn forward(
 ) -> Result<Answered, Failed> {
     let table = gateway.models.now();
     let turns = fallback::turns(&table, &gateway.providers, &asked.model)?;
-    // Whoever answers in the end: nobody of the chain costs more than this.
+    // The maximum over the chain: whichever model answers, it costs no more than this.
     let input = turns.iter().map(|turn| asked.input.tokens(turn.model.kind, &turn.model.id)).max().unwrap_or(0);
     ticket.asks(turns[0].by(&gateway.echo), &asked, input);
     let tokens = input.saturating_add(asked.output.tokens);
@@ -209,7 +209,8 @@ async fn forward(
         ticket.finish(&Outcome::Failed(&message))
     };
     if ticket.overdrawn {
-        // On its own: a client that leaves in the middle would take along what was out of the accounts just then.
+        // In a task of its own: a client that disconnects would drop `hand_back` in the middle, and the amount that it
+        // had just taken out of an account would be lost.
         let app = gateway.app.clone();
         let returned = tokio::spawn(async move { app.quotas.hand_back(&app, false).await }).await;
         if let Err(error) = returned.map_err(base::Error::internal).flatten() {
@@ -222,9 +223,9 @@ async fn forward(
     }
 }
 
-/// Large bodies are kept until the answer begins, and together they have so much room.
+/// Waits for a permit for a large body. Large bodies stay in memory until the answer begins, so their sum is limited.
 async fn room_for(gateway: &Gateway, body: &Incoming) -> Result<Option<OwnedSemaphorePermit>, Refusal> {
-    // Without a length it may be as long as any.
+    // A body without a length may be as long as the limit.
     let size = body.size_hint().exact().unwrap_or(BODY_LIMIT as u64);
     if size > BODY_LIMIT as u64 {
         return Err(Refusal::too_large(BODY_LIMIT));
@@ -239,11 +240,11 @@ async fn room_for(gateway: &Gateway, body: &Incoming) -> Result<Option<OwnedSema
     }
 }
 
-/// How many of `SMALL_BODY` there is room for.
+/// The permits for large bodies, one for each `SMALL_BODY` bytes: 256 MiB in all.
 pub const ROOM: usize = 256 * 1024 * 1024 / SMALL_BODY as usize;
 
-/// Takes what a client still sends, within limits. A connection that is closed over unread bytes takes the answer with it.
-/// A client that asks before it sends is spared the sending.
+/// Reads and drops what a client still sends, within limits. If the connection closed with unread bytes, the client
+/// would lose the answer. A client that sent `Expect` has not sent the body yet, and need not.
 pub async fn discard(headers: &HeaderMap, mut body: Incoming) {
     if headers.contains_key(EXPECT) {
         return;
@@ -279,7 +280,7 @@ async fn read_body(headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Ref
     Ok(joined(&pieces))
 }
 
-/// Reads an answer whole: nobody can use half of it, and its usage must be known before it leaves.
+/// Reads an answer to its end: its usage must be logged before it is sent, and half an answer is of no use.
 async fn read_answer(mut answer: Answer, gateway: &Gateway, progress: &Progress) -> Result<VecDeque<Bytes>, String> {
     let silence = gateway.timing.silence;
     let mut pieces = VecDeque::new();
@@ -304,7 +305,7 @@ async fn read_answer(mut answer: Answer, gateway: &Gateway, progress: &Progress)
     }
 }
 
-/// All pieces as one; the usual single one is not copied.
+/// Joins the pieces; a single piece, the usual case, is not copied.
 fn joined(pieces: &VecDeque<Bytes>) -> Bytes {
     match pieces.len() {
         0 => Bytes::new(),

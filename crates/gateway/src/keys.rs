@@ -1,7 +1,7 @@
-//! Sub keys as the hot path knows them: read from the database, kept for a moment, dropped when somebody says that they changed.
+//! A cache of sub keys for the hot path. A notice that a key changed drops it from the cache.
 //!
-//! A key is known for two seconds at most. In its second second it is read anew in the background, so that a key in steady use
-//! never waits. When the database does not answer, what was known last is believed for a minute.
+//! An entry is valid for two seconds. After one second it is refreshed in the background, so that a request with a key
+//! in steady use never waits. While the database does not answer, an entry of the last minute is used.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,22 +21,22 @@ use tokio::sync::broadcast;
 /// The name of the platform's own key.
 pub const PLATFORM: &str = "admin-token";
 
-/// No key is as long.
+/// No key is longer than this.
 const MOST_KEY: usize = 256;
-/// How often a key is read again because something changed meanwhile.
+/// How often a read is tried while notices of changes arrive during it.
 const READS: usize = 3;
-/// Known keys, unknown ones included; beyond this the oldest knowledge goes.
+/// Size of the key cache, negative entries included; see `make_room`.
 const MOST_KNOWN: usize = 20_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// What is older is read anew, in the background.
+    /// An older entry is refreshed in the background.
     pub soft: Duration,
-    /// What is older is read anew before it counts.
+    /// An older entry is refreshed before it is used.
     pub hard: Duration,
-    /// What is older does not count even when the database is away.
+    /// An older entry is not used even while the database does not answer.
     pub stale: Duration,
-    /// How long the database may take before what is known counts.
+    /// How long a request waits for the database before it uses an expired entry.
     pub patience: Duration,
 }
 
@@ -51,18 +51,18 @@ impl Default for Timing {
     }
 }
 
-/// Whom a key speaks for.
+/// The holder of a key, and its quotas.
 #[derive(Debug)]
 pub struct Caller {
     pub key_id: String,
-    /// The token name in the log.
+    /// The token name in the request log.
     pub name: Arc<str>,
     instance_id: Option<String>,
-    /// Why it is refused, if it is.
+    /// Why the key is refused, if it is.
     pub refused: Option<Refused>,
     quota: Option<Subject>,
     user: Option<(UserId, i64)>,
-    /// The user's quota of the day, made once a day.
+    /// The user's quota of the day, computed once a day.
     today: Mutex<Option<Subject>>,
 }
 
@@ -107,7 +107,7 @@ impl Caller {
         self.quota.as_ref()
     }
 
-    /// The quota of the user whose instance it is, in tokens of today.
+    /// The daily quota of the instance's user, in tokens.
     pub fn quota_of_user(&self, now: Timestamp, zone: &Zone) -> Option<Subject> {
         let (id, limit) = self.user.as_ref()?;
         let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,13 +123,13 @@ impl Caller {
     }
 }
 
-/// What is known of one key.
+/// A cache entry of one key.
 struct Known {
-    /// `None`: there is no such key.
+    /// `None`: the key does not exist.
     caller: Option<Arc<Caller>>,
-    /// `None`: never, or not since it changed.
+    /// `None`: the key was not read yet.
     read_at: Option<Instant>,
-    /// Held by whoever reads it.
+    /// Locked while the key is read, so that only one request reads it.
     reading: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -139,11 +139,11 @@ pub struct Keys {
     sealer: Arc<Sealer>,
     timing: Timing,
     known: Mutex<HashMap<String, Known>>,
-    /// Counts what was said to have changed: what was read before is old.
+    /// Counts the notices of changes: a result whose read began before the last notice may be old.
     changes: AtomicU64,
 }
 
-/// The database does not say whose key it is.
+/// The database does not answer, and the cache has no usable entry.
 #[derive(Debug)]
 pub struct NotNow;
 
@@ -156,7 +156,7 @@ impl Keys {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose key it is; `None` for one that there is not.
+    /// Finds the holder of a key; `None` if the key does not exist.
     pub async fn caller(self: &Arc<Keys>, key: &str) -> Result<Option<Arc<Caller>>, NotNow> {
         if key.is_empty() || key.len() > MOST_KEY {
             return Ok(None);
@@ -192,7 +192,7 @@ impl Keys {
         }
     }
 
-    /// Reads a key, unless somebody else just did.
+    /// Reads a key, unless another request has just done so.
     async fn read_by_one(&self, hash: &str, reading: &tokio::sync::Mutex<()>) -> Result<Option<Arc<Caller>>, Error> {
         let _reading = reading.lock().await;
         if let Some(known) = self.known().get(hash)
@@ -213,7 +213,7 @@ impl Keys {
             }
             last = read?.map(|holder| Arc::new(Caller::new(holder)));
             let mut known = self.known();
-            // Something changed while we read, and it may have been this: read it again.
+            // If a notice arrived during the read, it may be about this key: read it again.
             if self.changes.load(Ordering::Acquire) == changes {
                 if let Some(known) = known.get_mut(hash) {
                     known.caller.clone_from(&last);
@@ -225,7 +225,7 @@ impl Keys {
         Ok(last)
     }
 
-    /// What was known last, while the database is away.
+    /// The last entry, while the database does not answer.
     fn believed(&self, hash: &str) -> Result<Option<Arc<Caller>>, NotNow> {
         let known = self.known();
         match known.get(hash) {
@@ -238,14 +238,14 @@ impl Keys {
         }
     }
 
-    /// Forgets what may have changed.
+    /// Drops the entries that may have changed. Negative ones always go: the change may have created their key.
     fn forget(&self, changed: impl Fn(&Caller) -> bool) {
         let mut known = self.known();
         self.changes.fetch_add(1, Ordering::AcqRel);
         known.retain(|_, known| known.caller.as_deref().is_some_and(|caller| !changed(caller)));
     }
 
-    /// Hears what changes, for as long as it runs.
+    /// Drops entries as notices of changes arrive. Never returns.
     pub async fn keep(&self, mut notices: broadcast::Receiver<Notice>) {
         loop {
             match notices.recv().await {
@@ -255,7 +255,7 @@ impl Keys {
                 }
                 Ok(Notice { topic: Topic::Anything, .. }) => self.forget(|_| true),
                 Ok(_) => {}
-                // Missed some: any key may have been among them.
+                // Some notices were lost: they may have been about any key.
                 Err(broadcast::error::RecvError::Lagged(_)) => self.forget(|_| true),
                 Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
             }
@@ -263,7 +263,7 @@ impl Keys {
     }
 }
 
-/// Keys that there are not can be made up without end.
+/// Keeps the cache small: clients can invent any number of keys. Negative entries go first, then all.
 fn make_room(known: &mut HashMap<String, Known>) {
     if known.len() < MOST_KNOWN {
         return;

@@ -1,10 +1,10 @@
-//! tidepool's own LLM gateway: chat completions in OpenAI's shape, passed on to whichever provider has the model, with sub keys,
-//! quotas, a fallback chain and a request log that survives the death of the process.
+//! tidepool's own LLM gateway: chat completions in OpenAI's format, forwarded to the provider of the model, with sub
+//! keys, quotas, a fallback chain and a request log that survives a crash of the process.
 //!
-//! A request's way: `server` (who asks, for what) → `forward` (body, model, quotas) → `fallback` (one provider after the other)
-//! → `relay` (a stream) or a whole answer → `ticket` (the line in the `log`, before the last byte leaves). What a client left is
-//! finished by `read_on`. Only `keys`, `models`
-//! and a quota near its limit ask the database, and the loader of the log writes to it, all beside the requests.
+//! A request passes `server` (authentication, route) → `forward` (body, model, quotas) → `fallback` (one provider after
+//! the other) → `relay` (a stream) or a whole answer → `ticket` (the line in the `log`, before the last byte is sent).
+//! `read_on` finishes requests whose client disconnected. Only `keys`, `models` and a quota near its limit read the
+//! database. The loader of the log writes to it in the background.
 
 mod error;
 mod fallback;
@@ -46,29 +46,29 @@ use provider::Providers;
 pub use read_on::ReadOn;
 use read_on::Readers;
 
-/// How long each thing may take.
+/// Timeouts and limits of the gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// A client, for a request's head; an idle connection too.
+    /// For a client to send a request's head; an idle connection is closed after this time too.
     pub head: Duration,
-    /// A client, for a body.
+    /// For a client to send a body.
     pub body: Duration,
-    /// A client that does not take what is written.
+    /// For a client that does not read what is written to it.
     pub reader: Duration,
-    /// A connection to a provider, with its TLS.
+    /// For a connection to a provider, the TLS handshake included.
     pub connect: Duration,
-    /// All providers together, until an answer begins.
+    /// For all providers together, until an answer begins.
     pub answer: Duration,
-    /// A provider in the middle of its answer.
+    /// How long a provider may send nothing in the middle of its answer.
     pub silence: Duration,
-    /// A streamed answer as a whole, and the most that is passed on of it: one that never ends would hold its quota for ever.
+    /// For a whole streamed answer, and its limit in bytes: a stream that never ends would hold its quota for ever.
     pub stream: Duration,
     pub stream_bytes: usize,
-    /// Answers under way, when the gateway stops.
+    /// For answers under way when the gateway stops.
     pub drain: Duration,
-    /// What clients left: how far it is read on.
+    /// How far answers are read whose client disconnected.
     pub read_on: ReadOn,
-    /// The table of models is read again after this.
+    /// How often the table of models is read.
     pub models: Duration,
     pub keys: keys::Timing,
 }
@@ -92,7 +92,6 @@ impl Default for Timing {
     }
 }
 
-/// What the gateway is made of.
 pub struct Gateway {
     app: Arc<App>,
     log: Arc<Log>,
@@ -103,10 +102,10 @@ pub struct Gateway {
     live: Live,
     timing: Timing,
     ids: Ids,
-    /// Room for large bodies.
+    /// Permits for large bodies; see `forward::ROOM`.
     room: Arc<Semaphore>,
     readers: Arc<Readers>,
-    /// The name of the provider that answers by itself.
+    /// The name of the built-in provider `echo`, as the log shows it.
     echo: Arc<str>,
     stopping: AtomicBool,
 }
@@ -135,8 +134,8 @@ impl Gateway {
         }))
     }
 
-    /// Serves until `stop` says so; then answers under way are finished, the log is loaded and what is left of quotas
-    /// goes back.
+    /// Serves until `stop` is true. Then it finishes the answers under way, hands back unused quota and loads the rest
+    /// of the log.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: watch::Receiver<bool>) {
         if let Err(error) = self.log.inherit().await {
             tracing::warn!(%error, "what others logged is not loaded yet");
@@ -162,7 +161,7 @@ impl Gateway {
         }
     }
 
-    /// From here on an answer that ends early was ended by us.
+    /// Marks that the gateway itself cuts answers short from now on: their clients did not disconnect.
     fn cuts_short(&self) {
         self.stopping.store(true, Ordering::Release);
     }
@@ -172,7 +171,7 @@ impl Gateway {
     }
 }
 
-/// Ids of requests: a part that no other process has, and a number.
+/// Ids of requests: a prefix that no other process has, and a number.
 struct Ids {
     prefix: String,
     next: AtomicU64,

@@ -1,5 +1,5 @@
-//! What a request may cost is reserved before a provider is asked, and settled with what it did cost: tokens of the day from the
-//! user's quota, units from the key's.
+//! Reserves an estimate of a request's cost before a provider is asked, and settles it with the true cost. The user's
+//! quota counts tokens of the day; the key's quota counts units.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use llm::quota::{Reservation, Subject};
 use crate::error::Refusal;
 use crate::keys::Caller;
 
-/// What a request holds.
+/// The reservations of a request.
 #[derive(Default)]
 pub struct Reserved {
     tokens: Option<Reservation>,
@@ -24,7 +24,7 @@ pub struct Used {
 }
 
 impl Reserved {
-    /// Reserves an estimate, or says which limit is reached.
+    /// Reserves an estimate, or refuses and names the limit that is reached.
     pub async fn take(app: &Arc<App>, caller: &Caller, estimate: Used) -> Result<Reserved, Refusal> {
         let mut reserved = Reserved::default();
         if let Some(subject) = caller.quota_of_user(app.clock.now(), &app.zone) {
@@ -36,13 +36,13 @@ impl Reserved {
         Ok(reserved)
     }
 
-    /// The quotas that it was taken from, each with what was used of it.
+    /// The quotas that the request has reservations in, each with the amount that it used.
     pub fn holds(&self, used: Used) -> Vec<(&str, i64)> {
         let tokens = self.tokens.iter().map(|r| (&**r.subject(), used.tokens));
         tokens.chain(self.units.iter().map(|r| (&**r.subject(), used.units))).collect()
     }
 
-    /// Answers whether more was used than this process was granted.
+    /// Returns whether the request used more than this process was granted.
     pub fn settle(&mut self, used: Used) -> bool {
         let tokens = self.tokens.take().is_some_and(|tokens| tokens.settle(used.tokens));
         let units = self.units.take().is_some_and(|units| units.settle(used.units));

@@ -1,4 +1,4 @@
-//! The requests that are under way.
+//! The list of requests that are under way.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use metrics::Gauge;
 use serde::Serialize;
 
-/// How far a request is.
+/// The state of a request that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// A provider is asked and has not begun to answer.
+    /// No provider has begun to answer.
     Asking = 0,
-    /// The answer goes on to the client.
+    /// The answer is being forwarded to the client.
     Answering = 1,
 }
 
@@ -31,7 +31,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Who is asked now.
+    /// Sets the model and the provider that are asked now.
     pub fn set_by(&self, model: &Arc<str>, provider: &Arc<str>) {
         *self.by.lock().unwrap_or_else(PoisonError::into_inner) = (model.clone(), provider.clone());
     }
@@ -104,7 +104,7 @@ impl Live {
         }
     }
 
-    /// Everything under way, longest first.
+    /// All requests under way, oldest first.
     pub fn list(&self, show: impl Fn(Timestamp) -> String) -> Vec<Shown> {
         let mut all: Vec<Arc<Entry>> = self.entries().values().cloned().collect();
         all.sort_by_key(|entry| entry.number);

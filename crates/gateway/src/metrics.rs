@@ -1,4 +1,5 @@
-//! What is counted. The handles of a model are made once, so that a request looks nothing up.
+//! The gateway's metrics. A model's handles are made when the table of models is read, so that no request looks them
+//! up.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use metrics::{Counter, Histogram, counter, histogram};
 
 use crate::tokens::Usage;
 
-/// What is counted of one model at one provider.
+/// The metrics of one model at one provider.
 pub struct OfModel {
     succeeded: Counter,
     failed: Counter,
@@ -43,7 +44,7 @@ impl OfModel {
     }
 }
 
-/// Says what each metric means, once.
+/// Registers the help texts of the metrics.
 pub fn describe() {
     metrics::describe_counter!(
         "tidepool_gateway_requests_total",

@@ -1,4 +1,5 @@
-//! The table of models as the hot path knows it: read again every few seconds, and kept while the database is away.
+//! A cache of the table of models for the hot path, read every few seconds, and kept while the database does not
+//! answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,10 +12,10 @@ use store::model::{self, ProviderKind};
 
 use crate::metrics::OfModel;
 
-/// The name of its heartbeat.
+/// The name of the loop's heartbeat.
 const LOOP: &str = "models";
 
-/// A model with what is counted of it.
+/// A model with its metrics.
 pub struct Model {
     pub id: Arc<str>,
     pub kind: ProviderKind,
@@ -64,7 +65,7 @@ impl Table {
         self.by_id.get(id).and_then(|place| self.all.get(*place))
     }
 
-    /// Whoever stands behind a model in the chain, nearest first; nobody for a model that is not in it.
+    /// The models after this one in the chain, nearest first; none if it is not in the chain.
     pub fn after(&self, model: &Model) -> impl Iterator<Item = &Arc<Model>> {
         let place = model.chain;
         self.chain.iter().filter(move |other| place.is_some_and(|place| other.chain > Some(place)))
@@ -93,7 +94,7 @@ impl Models {
         Ok(())
     }
 
-    /// Reads the table again after each pause, for as long as it runs.
+    /// Reads the table after each pause. Never returns.
     pub async fn keep(&self, pause: Duration) {
         self.db.heartbeats.beat(LOOP);
         loop {

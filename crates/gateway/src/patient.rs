@@ -1,4 +1,4 @@
-//! A client's connection, given up when the client does not take what is written for too long: it would hold its provider's
+//! A client's connection with a write timeout. A client that reads nothing would otherwise hold its provider's
 //! connection and its quota for ever.
 
 use std::io;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// Rings when a write has waited for too long.
+    /// Fires when a write has waited for too long.
     alarm: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
@@ -23,7 +23,7 @@ impl Patient {
         Patient { stream, patience, alarm: None, waiting: false }
     }
 
-    /// Passes on how a write went, unless it waits for too long.
+    /// Returns the result of a write, or an error if it has waited for too long.
     fn watched<T>(&mut self, cx: &mut Context<'_>, went: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if went.is_ready() {
             self.waiting = false;

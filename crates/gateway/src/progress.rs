@@ -1,8 +1,8 @@
-//! How far a request is.
+//! The state of a request that its ticket shares with the code that notices a disconnect.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How far a request is, known to its ticket and to whoever notices that its client left.
+/// Whether the client disconnected, and whether a provider has the request.
 #[derive(Debug, Default)]
 pub struct Progress {
     left: AtomicBool,
@@ -10,7 +10,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether the client left.
+    /// Whether the client disconnected.
     pub fn has_left(&self) -> bool {
         self.left.load(Ordering::Acquire)
     }

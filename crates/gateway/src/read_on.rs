@@ -1,9 +1,9 @@
-//! Finishes what clients left: a provider bills a request that it accepted, whether anybody waits for the answer or not, so the
-//! gateway reads on until the provider says what it billed.
+//! Finishes requests whose client disconnected. A provider bills a request that it accepted even if nobody waits for
+//! the answer, so the gateway reads on until the provider reports the usage.
 //!
-//! Reading on costs a connection and memory that no client holds any more. It is bounded in number (all together and by key), in
-//! time and in bytes, and it ends when the gateway stops. Whatever ends it early, the request's ticket is dropped, and a ticket that
-//! is dropped counts what was reserved. So nobody gains anything by using the readers up.
+//! Reading on costs a connection and memory. It is limited in number (in total and by key), in time and in bytes, and
+//! it ends when the gateway stops. If it ends early, the request's ticket is dropped, and a dropped ticket counts the
+//! reserved amount. So a client gains nothing by using up the readers.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -20,16 +20,16 @@ use crate::Gateway;
 use crate::progress::Progress;
 use crate::reply::Reply;
 
-/// The bounds of reading on.
+/// The limits of reading on.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOn {
-    /// For each request, since its client left.
+    /// For each request, since its client disconnected.
     pub time: Duration,
-    /// For what waits in buffers because a client that leaves in the middle read slowly.
+    /// For reading the buffers of a stream whose slow client disconnected in the middle.
     pub drain: Duration,
-    /// What is read of a stream at most, since its client left. Nothing of it is kept.
+    /// Limit for a stream, since its client disconnected. Nothing of it is kept.
     pub stream_bytes: usize,
-    /// What an answer that is no stream may have at most: it is kept until its end.
+    /// Limit for an answer that is not streamed: it is kept in memory until its end.
     pub whole_bytes: usize,
     /// Requests at once.
     pub readers: usize,
@@ -50,7 +50,7 @@ impl Default for ReadOn {
     }
 }
 
-/// Who reads on at present.
+/// The requests that are read on at present.
 pub struct Readers {
     limits: ReadOn,
     all: Arc<Semaphore>,
@@ -81,7 +81,7 @@ impl Readers {
         Some(Slot { readers: self.clone(), key: key.clone(), _permit: permit })
     }
 
-    /// Goes on with the work of a request whose client left, for as long as the bounds allow; then drops it.
+    /// Continues the work of a request whose client disconnected, and drops it when a limit is reached.
     pub fn take(self: &Arc<Self>, key: &Arc<str>, work: impl Future<Output = ()> + Send + 'static) {
         let (Some(slot), Ok(runtime)) = (self.slot(key), Handle::try_current()) else {
             return;
@@ -93,12 +93,12 @@ impl Readers {
                 () = tokio::time::sleep(time) => {}
                 _ = stopped.wait_for(|stopped| *stopped) => {}
             }
-            // The work is gone and its ticket is written down: only now is the slot free.
+            // Free the slot only now, when the work is dropped and its ticket is logged: `end` waits for that.
             drop(slot);
         });
     }
 
-    /// Ends all reading on. When this returns, every request is in the log, and no further one is taken.
+    /// Ends all reading on. When this returns, all of these requests are logged, and no further one is taken.
     pub async fn end(&self) {
         self.stop.send_replace(true);
         let readers = u32::try_from(self.limits.readers).unwrap_or(u32::MAX);
@@ -128,7 +128,8 @@ impl Drop for Slot {
     }
 }
 
-/// A request's way from its body to its answer, which goes on without its client once a provider was asked.
+/// The future from a request's body to its answer. If the client disconnects after a provider was asked, the future is
+/// dropped, and its work continues in the background.
 pub struct Attended<F: Future<Output = Response<Reply>> + Send + 'static> {
     gateway: Arc<Gateway>,
     key: Arc<str>,
@@ -155,7 +156,7 @@ impl<F: Future<Output = Response<Reply>> + Send + 'static> Future for Attended<F
 
 impl<F: Future<Output = Response<Reply>> + Send + 'static> Drop for Attended<F> {
     fn drop(&mut self) {
-        // Cut short by ourselves, or by a panic: the client did not leave.
+        // After a panic, or when the gateway stops, it is not the client that disconnected.
         if std::thread::panicking() || self.gateway.is_stopping() {
             return;
         }

@@ -1,8 +1,8 @@
-//! A stream on its way from the provider to the client: passed on as it comes, read as it passes, and written down before its
-//! last byte leaves.
+//! Forwards a stream from the provider to the client. It reads the events as they pass, and logs the request before the
+//! last byte is sent.
 //!
-//! When its client leaves before the first byte or behind the finish reason, the stream is read on for its usage (`read_on`).
-//! In the middle, the provider is cancelled, and what was passed on counts.
+//! When the client disconnects before the first byte or after the finish reason, the stream is read to its end for its
+//! usage (`read_on`). When it disconnects in between, the provider is cancelled, and the part that was read counts.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,11 +19,11 @@ use crate::provider::Answer;
 use crate::sse::Reader;
 use crate::ticket::{Outcome, Ticket};
 
-/// A provider bills what it wrote, also what waits in buffers because the client read slowly. Before it is cancelled, that is
-/// read, until so long nothing comes.
+/// A provider also bills text that waits in buffers because the client read slowly. Before the provider is cancelled,
+/// the buffers are read until nothing arrives for this long.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// `None` once it is taken apart.
+/// `None` once the flow was moved out.
 pub struct Relay(Option<Box<Flow>>);
 
 struct Flow {
@@ -31,16 +31,16 @@ struct Flow {
     reader: Reader,
     out: VecDeque<Bytes>,
     ticket: Ticket,
-    /// Nothing more comes from the provider.
+    /// Nothing more is read from the provider.
     over: bool,
-    /// Something went on to the client.
+    /// Something was forwarded to the client.
     passed: bool,
-    /// The client takes all that comes, and waits for more.
+    /// The client has read everything so far and waits for more.
     keeps_up: bool,
-    /// Bytes that came from the provider.
+    /// Bytes received from the provider.
     came: usize,
     began: Instant,
-    /// How long the provider may be silent, since when it is, and who wakes us.
+    /// How long the provider may be silent, when it last sent something, and the timer for that.
     patience: Duration,
     heard: Instant,
     alarm: Pin<Box<Sleep>>,
@@ -82,7 +82,7 @@ impl Relay {
         }
     }
 
-    /// Reads a stream whose client left before it began.
+    /// Reads a stream to its usage when the client disconnected before it began.
     pub async fn read_on(mut self) {
         if let Some(mut flow) = self.0.take() {
             flow.read_on().await;
@@ -93,7 +93,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         let Some(mut flow) = self.0.take() else { return };
-        // Cut short by ourselves, or by a panic: the client did not leave.
+        // After a panic, or when the gateway stops, it is not the client that disconnected.
         if flow.ticket.is_finished() || std::thread::panicking() || flow.ticket.gateway().is_stopping() {
             return;
         }
@@ -149,7 +149,7 @@ impl Flow {
         if self.came > timing.stream_bytes || self.began.elapsed() > timing.stream {
             return self.too_long();
         }
-        // What follows is the end, or nothing: the last byte is among what came.
+        // The last byte has arrived: log the request before it is sent.
         if self.reader.seen.done || self.answer.is_end_stream() {
             self.finish();
         }
@@ -161,7 +161,7 @@ impl Flow {
         self.finish();
     }
 
-    /// Writes the request down, before what is in `out` leaves.
+    /// Logs the request, before the contents of `out` are sent.
     fn finish(&mut self) {
         let seen = self.reader.seen;
         let outcome = match seen.error && seen.usage.is_none() {
@@ -169,7 +169,7 @@ impl Flow {
             false => Outcome::Answered(seen.usage),
         };
         if self.ticket.finish(&outcome).is_err() {
-            // Not answered as if it was written down: the stream ends with an error in place of its end.
+            // An answer that is not in the log must not look complete: the stream ends with an error instead.
             self.over = true;
             self.out.clear();
             self.out.push_back(event(&Refusal::unavailable("the request log cannot be written")));
@@ -179,21 +179,21 @@ impl Flow {
     fn broke_off(&mut self, why: &str) {
         self.over = true;
         self.reader.finish(&mut self.out);
-        // The client learns of it by an event, and by the missing end.
+        // The client sees it by this event and by the missing `[DONE]`.
         self.out.push_back(event(&Refusal::bad_gateway("the provider broke off in the middle of its answer")));
         if let Err(error) = self.ticket.finish(&Outcome::BrokenOff(why)) {
             tracing::error!(%error, "a stream that broke off is not in the log");
         }
     }
 
-    /// An answer without end is ended. It was billed so far, and so much counts.
+    /// Ends an answer that exceeds the limits. The provider bills the part that was read, so that part counts.
     fn too_long(&mut self) {
         self.over = true;
         self.out.push_back(event(&Refusal::bad_gateway("the answer is longer than any may be")));
         self.cancel();
     }
 
-    /// Whether the provider has been silent for too long. The alarm is moved only when it rings.
+    /// Whether the provider has been silent for too long. The timer is moved only when it fires, not at every event.
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(cx).is_ready() {
             let until = self.heard + self.patience;
@@ -205,7 +205,7 @@ impl Flow {
         false
     }
 
-    /// Whether what the provider still sends is worth reading for nobody: all of the answer is to come, or its usage alone.
+    /// Whether the stream is worth reading without a client: nothing was forwarded yet, or only the usage is missing.
     fn is_to_be_read_on(&self) -> bool {
         !self.passed || self.has_all_words()
     }
@@ -214,7 +214,7 @@ impl Flow {
         self.reader.seen.finished >= self.ticket.choices()
     }
 
-    /// Reads to the usage, or to a bound.
+    /// Reads until the usage, or until a limit.
     async fn read_on(&mut self) {
         let most = self.came.saturating_add(self.ticket.gateway().timing.read_on.stream_bytes);
         while !self.ticket.is_finished() && poll_fn(|cx| self.poll(cx)).await.is_some() {
@@ -226,7 +226,7 @@ impl Flow {
         }
     }
 
-    /// Reads what has arrived already.
+    /// Reads what has arrived and waits in buffers.
     async fn drain(&mut self) {
         let limits = self.ticket.gateway().timing.read_on;
         let (end, most) = (Instant::now() + limits.drain, self.came.saturating_add(limits.stream_bytes));
@@ -241,7 +241,7 @@ impl Flow {
         timeout_at(end, reading).await.ok();
     }
 
-    /// Writes down what was passed on. The connection to the provider is closed as the flow is dropped.
+    /// Logs the part that was read. Dropping the flow closes the connection to the provider.
     fn cancel(&mut self) {
         if let Err(error) = self.ticket.finish(&Outcome::Cancelled) {
             tracing::error!(%error, "a stream whose client left is not in the log");

@@ -14,9 +14,9 @@ use crate::error::Refusal;
 use crate::relay::Relay;
 
 pub enum Reply {
-    /// Known as a whole, in the pieces in which it came.
+    /// A complete body, in the pieces in which it arrived.
     Whole(VecDeque<Bytes>),
-    /// Passed on as it comes.
+    /// Forwarded as it arrives.
     Stream(Relay),
 }
 
@@ -33,7 +33,7 @@ impl Refusal {
         *response.status_mut() = self.status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(wait) = self.retry_after {
-            // Rounded up: a client that comes a moment too early is refused once more.
+            // Round up: a client that retries a moment too early is refused again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }

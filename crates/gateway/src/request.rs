@@ -1,5 +1,5 @@
-//! What the gateway must know of a chat-completions request. The few known fields are read where they stand; everything else
-//! goes to the provider byte for byte, and an edit touches nothing but the value that it is about.
+//! Parses a chat-completions request. Only the few fields that the gateway needs are read; everything else goes to the
+//! provider byte for byte, and an edit changes nothing but its own value.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,16 +11,16 @@ use serde_json::value::RawValue;
 
 use crate::error::Refusal;
 
-/// What an answer may take when the request does not say.
+/// Tokens that are reserved for an answer when the request names no limit.
 const USUAL_ANSWER: u64 = 4096;
-/// What thinking may take by the word for it; a word that is not known is the last. These are Google's numbers for it, and
-/// nobody else says any.
+/// Tokens of thinking by effort; an unknown effort counts as `MOST_EFFORT`. The numbers are Google's: no other provider
+/// publishes any.
 const EFFORTS: [(&str, u64); 5] =
     [("none", 0), ("minimal", 1_024), ("low", 1_024), ("medium", 8_192), ("high", 24_576)];
 const MOST_EFFORT: u64 = 65_536;
-/// No model answers with more; a greater wish is read as this.
+/// No model answers with more; a larger limit in the request counts as this.
 const MOST_ANSWER: u64 = 10_000_000;
-/// Model names are short; this is for those that are not.
+/// The longest model name that is accepted.
 const MOST_MODEL: usize = 200;
 
 #[derive(Deserialize)]
@@ -49,13 +49,13 @@ struct Known<'a> {
     extra_body: Option<&'a RawValue>,
 }
 
-/// A value that is given, `null` included: it stands in the body.
+/// A field that is present, also with the value `null`: an edit needs its place in the body.
 fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// What a field says about thinking: `thinking.budget_tokens` (Anthropic), `reasoning.effort` and `reasoning.max_tokens`, and
-/// `thinking_config.thinking_budget` (Google).
+/// The thinking that a field asks for: `thinking.budget_tokens` (Anthropic), `reasoning.effort` and
+/// `reasoning.max_tokens`, and `thinking_config.thinking_budget` (Google).
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Thinking<'a> {
@@ -80,7 +80,7 @@ struct ForGoogle<'a> {
 impl Thinking<'_> {
     fn tokens(&self) -> u64 {
         let by_effort = self.effort.as_deref().map_or(0, effort);
-        // Below 0 the model decides by itself.
+        // With a negative budget the model decides by itself.
         let budget = self.budget_tokens.map_or(0, |budget| u64::try_from(budget).unwrap_or(MOST_EFFORT));
         budget.max(by_effort)
     }
@@ -91,7 +91,8 @@ fn effort(word: &str) -> u64 {
 }
 
 impl Known<'_> {
-    /// The thinking that it asks for by itself. Providers do not agree whether it is part of the longest answer, so it is added.
+    /// The thinking that the request asks for. Providers disagree whether it is part of the longest answer, so it is
+    /// added.
     fn thinking(&self) -> u64 {
         let of = |raw: Option<&RawValue>| {
             raw.and_then(|raw| serde_json::from_str::<Thinking<'_>>(raw.get()).ok()).unwrap_or_default().tokens()
@@ -114,13 +115,13 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-/// A request as it came.
+/// A parsed request with its body.
 #[derive(Debug)]
 pub struct Asked {
     pub body: Bytes,
     pub model: String,
     pub stream: bool,
-    /// Whether the client asked for the usage of a stream by itself.
+    /// Whether the client itself asked for the usage of a stream.
     pub wants_usage: bool,
     pub input: Input,
     pub output: Output,
@@ -128,23 +129,23 @@ pub struct Asked {
     options: Options,
 }
 
-/// What an answer may cost.
+/// The estimate of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The answers that are asked for.
+    /// How many choices the client asked for.
     pub choices: usize,
-    /// The most that they may have, thinking included, as far as it is known.
+    /// The estimated maximum of all choices together, thinking included.
     pub tokens: i64,
     /// How much of that is thinking.
     pub thinking: i64,
-    /// The request names the longest answer, so no provider bills more.
+    /// The request names a limit for the answer, so no provider bills more.
     pub is_named: bool,
 }
 
-/// Where `stream_options` stands.
+/// The place of `stream_options` in the body.
 #[derive(Debug, PartialEq)]
 enum Options {
-    /// Nowhere: it can be put behind the opening brace.
+    /// It is missing, and can be inserted here, after the opening brace.
     Missing(usize),
     At(Range<usize>),
 }
@@ -153,7 +154,7 @@ impl Asked {
     pub fn parse(body: Bytes) -> Result<Asked, Refusal> {
         let known: Known<'_> = serde_json::from_slice(&body).map_err(|e| {
             let message = e.to_string();
-            // Its position says where; what was given stays out of the message.
+            // The message has the position only, not the client's text.
             match message.strip_prefix("duplicate field ") {
                 Some(field) => Refusal::bad_request(format!("the field {field} stands twice in the body")),
                 None => Refusal::bad_request(format!("the body is no JSON object: {}", position(&e))),
@@ -204,8 +205,8 @@ impl Asked {
         })
     }
 
-    /// The body for a provider: as it came, but for the model where another answers, and with the wish for the usage of a
-    /// stream where the client has none.
+    /// The body for a provider. Two things are edited: the model, if another one of the chain is asked, and
+    /// `stream_options`, if the client did not ask for the usage of a stream.
     pub fn body_for(&self, model: &str) -> Bytes {
         let mut edits: Vec<(Range<usize>, Vec<u8>)> = vec![];
         if model != self.model {
@@ -239,7 +240,7 @@ impl Asked {
     }
 }
 
-/// Where a value stands in the body that it was read from.
+/// The place of a value in the body that it was read from.
 fn place(body: &[u8], value: &RawValue) -> Range<usize> {
     let start = value.get().as_ptr() as usize - body.as_ptr() as usize;
     start..start + value.get().len()
@@ -249,7 +250,7 @@ fn position(error: &serde_json::Error) -> String {
     format!("line {}, column {}", error.line(), error.column())
 }
 
-/// `stream_options` with the wish for usage; `None` where it is no object, which is the provider's to refuse.
+/// `stream_options` with `include_usage`; `None` if it is not an object: the provider refuses that itself.
 fn with_usage(options: &[u8]) -> Option<Vec<u8>> {
     let mut value: serde_json::Value = serde_json::from_slice(options).ok()?;
     if value.is_null() {
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(asked(body).body_for("gpt-4o"), body.as_bytes());
         let body = r#"{"stream":true,"stream_options":7,"model":"gpt-4o"}"#;
         assert_eq!(asked(body).body_for("gpt-4o"), body.as_bytes(), "the provider's to refuse");
-        // A model name with something to escape.
+        // A model name that needs escaping.
         assert_eq!(asked(r#"{"model":"a"}"#).body_for("b\"c"), r#"{"model":"b\"c"}"#);
     }
 
@@ -364,7 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any JSON around the known fields comes out as it went in.
+        /// Any JSON around the known fields is left unchanged.
         #[test]
         fn unknown_fields_stay_as_they_are(before in json(), after in json(), space in "[ \n\t]{0,3}") {
             let body = format!(r#"{space}{{{space}"a":{before},"stream":true,{space}"model":{space}"gpt-4o"{space},"b":{after}}}{space}"#);

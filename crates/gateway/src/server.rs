@@ -1,4 +1,4 @@
-//! The gateway's own listener: HTTP/1.1, its every wait bounded, its paths, and who may ask for them.
+//! The gateway's own listener: HTTP/1.1 with a timeout for every wait, its routes, and the authentication by sub key.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -23,7 +23,7 @@ use crate::keys::{Caller, NotNow, Refused};
 use crate::patient::Patient;
 use crate::reply::Reply;
 
-/// Serves until `stop` says so, then finishes what was begun, for as long as there is time.
+/// Serves until `stop` is true. Then answers under way have `Timing::drain` to finish, and the rest is cut.
 pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener, stop: watch::Receiver<bool>) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(gateway.timing.head);
@@ -132,7 +132,7 @@ struct Shown {
     owned_by: String,
 }
 
-/// The models that can be asked for, in OpenAI's shape.
+/// The models that a client can use, in OpenAI's format.
 fn models(gateway: &Gateway) -> List<Shown> {
     let table = gateway.models.now();
     let usable = table.all.iter().filter(|model| model.enabled && gateway.providers.route(model.kind).is_some());

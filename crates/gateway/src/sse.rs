@@ -1,5 +1,5 @@
-//! Reads a stream of server-sent events as it passes by: where an event ends, what usage it tells, and which event the
-//! client must not see because only the gateway asked for it. The bytes themselves are never changed.
+//! Reads a stream of server-sent events while it is forwarded: where an event ends, which usage it reports, and which
+//! event is hidden from the client because only the gateway asked for it. The bytes themselves are never changed.
 
 use std::collections::VecDeque;
 
@@ -10,36 +10,36 @@ use serde::de::IgnoredAny;
 
 use crate::tokens::{self, ReportedUsage, Usage};
 
-/// An event that is longer is passed on unread.
+/// A longer event is forwarded without being parsed.
 const MOST_EVENT: usize = 4 * 1024 * 1024;
 
-/// What the stream has told so far.
+/// What the stream contained so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The last usage that was told.
+    /// The last usage that the provider reported.
     pub usage: Option<Usage>,
-    /// Bytes of what the model wrote, and how many of them are thinking.
+    /// Bytes that the model wrote, and how many of them are thinking.
     pub written: usize,
     pub thought: usize,
     /// How many of the choices have their `finish_reason`.
     pub finished: usize,
     /// `[DONE]` came.
     pub done: bool,
-    /// The stream told an error in place of an answer.
+    /// An event of the stream is an error.
     pub error: bool,
 }
 
 /// The reader of one stream.
 #[derive(Debug)]
 pub struct Reader {
-    /// Leave out the event that tells nothing but usage.
+    /// Whether to leave out the event that has nothing but usage.
     hide_usage: bool,
     pub seen: Seen,
-    /// The event that has not ended yet. When usage is hidden, none of it was passed on.
+    /// The event that has not ended yet. When usage is hidden, no part of it was forwarded.
     begun: BytesMut,
-    /// How much of it was searched for its end.
+    /// How many bytes of it were searched for its end.
     searched: usize,
-    /// In the middle of an event that is too long to be kept.
+    /// The reader is in the middle of an event that is too long to be kept.
     overlong: bool,
 }
 
@@ -61,13 +61,13 @@ impl Reader {
         Reader { hide_usage, seen, begun, searched: 0, overlong: false }
     }
 
-    /// Takes what came, and puts what goes on into `out`.
+    /// Takes bytes of the provider, and puts the bytes for the client into `out`.
     pub fn take(&mut self, came: Bytes, out: &mut VecDeque<Bytes>) {
         if self.begun.is_empty() {
             self.read(came, out);
             return;
         }
-        // An event in several pieces: put together, so that it can be read.
+        // An event in several pieces is joined, so that it can be parsed.
         let before = self.begun.len();
         self.begun.extend_from_slice(&came);
         if end_of_event(&self.begun, self.searched).is_none() && self.begun.len() <= MOST_EVENT {
@@ -82,7 +82,7 @@ impl Reader {
         if self.hide_usage {
             self.read(joined, out);
         } else {
-            // What began it has gone on already.
+            // The first bytes of the event were forwarded already.
             let mut read = VecDeque::new();
             self.read(joined, &mut read);
             let mut skip = before;
@@ -94,14 +94,14 @@ impl Reader {
         }
     }
 
-    /// The stream has ended: what never became an event goes on as it is.
+    /// Ends the stream: an event that was not completed is forwarded as it is.
     pub fn finish(&mut self, out: &mut VecDeque<Bytes>) {
         if self.hide_usage && !self.begun.is_empty() {
             out.push_back(self.begun.split().freeze());
         }
     }
 
-    /// Reads whole events from the beginning of `bytes`; keeps what has not ended.
+    /// Parses the complete events of `bytes`, and keeps the one that has not ended.
     fn read(&mut self, bytes: Bytes, out: &mut VecDeque<Bytes>) {
         let (mut kept_from, mut at) = (0, 0);
         while let Some(end) = end_of_event(&bytes[at..], 0).map(|length| at + length) {
@@ -126,7 +126,7 @@ impl Reader {
         }
     }
 
-    /// Reads one event; answers whether it is the client's not to see.
+    /// Parses one event. Returns whether it is hidden from the client.
     fn event(&mut self, event: &[u8]) -> bool {
         let joined;
         let mut lines = memchr::memchr_iter(b'\n', event).scan(0, |from, to| {
@@ -175,7 +175,8 @@ fn push(out: &mut VecDeque<Bytes>, bytes: Bytes) {
     }
 }
 
-/// Whether a key stands there with a value that is not null. Inside a text its quotes are escaped, and it is not found.
+/// Whether the JSON has this key with a value other than null. A key inside a string is not found: its quotes are
+/// escaped.
 fn tells(data: &[u8], key: &[u8]) -> bool {
     memmem::find_iter(data, key).any(|at| {
         let rest = data[at + key.len()..].trim_ascii_start();
@@ -184,8 +185,8 @@ fn tells(data: &[u8], key: &[u8]) -> bool {
     })
 }
 
-/// The length of the first event, its blank line included. Lines end with `\n` or `\r\n`. Of what was `searched` already
-/// only the last line break can still be part of an end.
+/// The length of the first event, its blank line included. Lines end with `\n` or `\r\n`. Of the bytes that were
+/// `searched` before, only the last line break can still be part of an event's end.
 fn end_of_event(bytes: &[u8], searched: usize) -> Option<usize> {
     let mut from = searched.saturating_sub(2);
     while let Some(at) = memchr::memchr(b'\n', &bytes[from..]).map(|at| from + at) {
@@ -215,7 +216,7 @@ mod tests {
 
     const USAGE: &str = "data: {\"id\":\"c\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4,\"total_tokens\":13}}\n\n";
 
-    /// What a stream may hold, each as one event.
+    /// Events that a stream may contain.
     const EVENTS: &[&str] = &[
         "data: {\"id\":\"c\",\"choices\":[{\"delta\":{\"content\":\"Hel\"}}],\"usage\":null}\n\n",
         "data: {\"choices\":[{\"delta\":{\"content\":\"a \\\"usage\\\": {}\"}}]}\n\n",
@@ -293,7 +294,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a stream is cut into pieces, the same goes on and the same is seen.
+        /// However a stream is cut into pieces, the same bytes are forwarded and the same is read.
         #[test]
         fn pieces_do_not_matter(events in prop::collection::vec(prop::sample::select(EVENTS), 0..12),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10), hide in any::<bool>()) {
@@ -311,7 +312,7 @@ mod tests {
             prop_assert_eq!(run(&pieces, hide), whole);
         }
 
-        /// Rubbish passes as it came.
+        /// Bytes that are no events are forwarded unchanged.
         #[test]
         fn rubbish_passes(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..10), hide in any::<bool>()) {
             let whole: Vec<u8> = pieces.concat();

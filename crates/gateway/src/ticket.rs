@@ -1,6 +1,6 @@
-//! One request from its authentication to its line in the log. A ticket is finished once: with what was answered, or, when it
-//! is dropped, with the fact that the client left. Whoever leaves once a provider was asked pays: what the provider said, or what
-//! was passed on, or at least what was reserved.
+//! One request from its authentication to its line in the log. A ticket is finished once: with the answer, or, when it
+//! is dropped, with the fact that the client disconnected. A client that disconnects after a provider was asked still
+//! pays: the usage that the provider reported, or the part that was read, or at least the reserved amount.
 
 use std::io;
 use std::sync::Arc;
@@ -21,30 +21,30 @@ use crate::request::{Asked, Output};
 use crate::sse::Seen;
 use crate::tokens::Usage;
 
-/// The model in the row of a request whose model there is not: names are made up without end.
+/// The model in the row of a request for an unknown model: clients can invent any number of names.
 const NO_MODEL: &str = "unknown";
 
 const LEFT_BEFORE: &str = "the client left before an answer began";
 const LEFT_IN_THE_MIDDLE: &str = "the client left before the end of the answer";
 
-/// What a provider writes until it notices that it was cancelled.
+/// Tokens that a provider still writes until it notices that it was cancelled.
 const ON_ITS_WAY: i64 = 32;
 
 /// How a request ended.
 pub enum Outcome<'a> {
-    /// Answered whole, with the provider's usage if it gave one.
+    /// Answered completely, with the provider's usage if it reported one.
     Answered(Option<Usage>),
     /// Refused or failed before a byte of an answer.
     Failed(&'a str),
     /// The provider broke off in the middle of its answer.
     BrokenOff(&'a str),
-    /// The client left in the middle of a stream, and the provider was cancelled.
+    /// The provider was cancelled in the middle of a stream: the client disconnected, or the stream was too long.
     Cancelled,
-    /// The client left, and nobody read on to the end.
+    /// The client disconnected, and the answer was not read to its end.
     Left,
 }
 
-/// Who answers.
+/// The model and the provider that answer.
 #[derive(Clone)]
 pub struct By {
     pub model: Arc<Model>,
@@ -57,19 +57,19 @@ pub struct Ticket {
     caller: Arc<Caller>,
     began: Instant,
     stream: bool,
-    /// What the request may cost: the input's tokens, and the output.
+    /// The estimate of the request: tokens of the input, and the output.
     input: i64,
     output: Output,
     by: Option<By>,
     progress: Arc<Progress>,
     reserved: Reserved,
     live: Option<Arc<live::Entry>>,
-    /// An answer goes on to the client.
+    /// A streamed answer is being forwarded to the client.
     begun: bool,
-    /// What is known of the answer so far.
+    /// What the answer contained so far.
     pub seen: Seen,
     finished: bool,
-    /// It used more than was reserved for it, and other processes do not know yet.
+    /// The request used more than this process was granted, and other processes do not know yet.
     pub overdrawn: bool,
 }
 
@@ -111,12 +111,12 @@ impl Ticket {
         self.finished
     }
 
-    /// How many answers are asked for.
+    /// How many choices the client asked for.
     pub fn choices(&self) -> usize {
         self.output.choices
     }
 
-    /// What is asked, of whom first, and how many tokens the input may have.
+    /// Notes the request, the model that is asked first, and the estimated tokens of the input.
     pub fn asks(&mut self, by: By, asked: &Asked, input: i64) {
         (self.stream, self.input, self.output) = (asked.stream, input, asked.output);
         let (id, name) = (self.id.clone(), self.caller.name.clone());
@@ -129,7 +129,7 @@ impl Ticket {
         self.reserved = reserved;
     }
 
-    /// Who is asked now. From here on it may be billed.
+    /// Notes which provider is asked now. From here on the request may be billed.
     pub fn turns_to(&mut self, by: By) {
         self.progress.set_asked(true);
         if let Some(live) = &self.live {
@@ -138,17 +138,17 @@ impl Ticket {
         self.by = Some(by);
     }
 
-    /// Whoever was asked refused it, and bills nothing.
+    /// Notes that the provider refused the request, and so bills nothing.
     pub fn is_refused(&mut self) {
         self.progress.set_asked(false);
     }
 
-    /// The client left.
+    /// Notes that the client disconnected.
     pub fn leaves(&mut self) {
         self.progress.leave();
     }
 
-    /// From here on the answer goes to the client.
+    /// Notes that a streamed answer begins.
     pub fn begins(&mut self) {
         self.begun = true;
         if let Some(live) = &self.live {
@@ -162,26 +162,26 @@ impl Ticket {
         }
     }
 
-    /// What stands in for usage that was not told: the provider's own numbers as far as there are any, the estimate of the
-    /// input, and what the model wrote. Thinking that was asked for and not shown is counted as if it was all used.
+    /// Estimates the usage that a provider did not report completely, from its own numbers so far, the estimate of the
+    /// input, and the text that the model wrote. Thinking that was requested but not shown counts as fully used.
     fn estimate(&self, more: i64) -> Usage {
         let reported = self.seen.usage.unwrap_or_default();
         let hidden = if self.seen.thought == 0 { self.output.thinking } else { 0 };
         let written = input::text_tokens(self.seen.written);
         let most = if self.output.is_named { self.output.tokens.max(written) } else { i64::MAX };
         let completion = (written + hidden + more).min(most).max(reported.completion);
-        // Some begin with zeros.
+        // Some providers report zeros at the beginning of a stream.
         let prompt = if reported.prompt > 0 { reported.prompt } else { self.input };
         Usage { prompt, completion, estimated: true }
     }
 
-    /// What counts where nobody knows how the answer ended.
+    /// The usage of an answer whose end is unknown: at least the reserved amount.
     fn at_least_reserved(&self) -> Usage {
         let estimate = self.estimate(0);
         Usage { completion: estimate.completion.max(self.output.tokens), ..estimate }
     }
 
-    /// Writes the request down, then settles its quotas. When it cannot be written, the answer must not go out.
+    /// Logs the request, then settles its quotas. If this fails, the answer must not be sent.
     pub fn finish(&mut self, outcome: &Outcome<'_>) -> io::Result<()> {
         if std::mem::replace(&mut self.finished, true) {
             return Ok(());
@@ -196,7 +196,7 @@ impl Ticket {
             Outcome::Answered(None) if left => (true, self.at_least_reserved(), gone),
             Outcome::Answered(None) => (true, self.estimate(0), ""),
             Outcome::Failed(why) => (false, Usage::default(), *why),
-            // Refused, only later than usual.
+            // The provider refused the request, only after its stream had begun.
             Outcome::BrokenOff(why) if left && self.seen.error && self.seen.written == 0 => {
                 (false, Usage::default(), *why)
             }
@@ -240,7 +240,7 @@ impl Ticket {
             holds: self.reserved.holds(used).into_iter().map(|(subject, used)| (subject.into(), used)).collect(),
         };
         let written = self.gateway.log.append(&record);
-        // Also when it could not be written: what was used is used, as long as this process remembers it.
+        // Settle also when the write failed: the tokens were used, and this process can still count them.
         self.overdrawn = self.reserved.settle(used);
         written
     }

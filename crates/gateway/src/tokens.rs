@@ -1,8 +1,9 @@
-//! How many tokens a request used: what the provider says, and what stands in where it says nothing.
+//! How many tokens a request used: the provider's report, and the text that an estimate is made from where there is
+//! none.
 
 use serde::Deserialize;
 
-/// Counts beyond this are nonsense, and would spoil every sum.
+/// Larger counts are wrong, and would falsify every sum.
 const MOST: u64 = 1_000_000_000;
 
 /// Prompt and completion tokens of one request.
@@ -10,7 +11,7 @@ const MOST: u64 = 1_000_000_000;
 pub struct Usage {
     pub prompt: i64,
     pub completion: i64,
-    /// Ours, not the provider's.
+    /// The numbers are the gateway's estimate, not the provider's report.
     pub estimated: bool,
 }
 
@@ -29,7 +30,8 @@ pub struct ReportedUsage {
 }
 
 impl ReportedUsage {
-    /// The usage, when it makes sense. Some providers leave thinking out of the completion and in the total: it is paid for.
+    /// The usage, if it is plausible. Some providers count thinking in the total only; it is billed, so the completion
+    /// includes it.
     pub fn usage(&self) -> Option<Usage> {
         let prompt = self.prompt_tokens?;
         let rest = self.total_tokens.unwrap_or(0).saturating_sub(prompt);
@@ -41,35 +43,35 @@ impl ReportedUsage {
     }
 }
 
-/// An answer that is no stream.
+/// An answer that is not streamed.
 #[derive(Deserialize)]
 struct Answer {
     usage: Option<ReportedUsage>,
 }
 
-/// The usage in the body of an answer that is no stream.
+/// The usage in the body of an answer that is not streamed.
 pub fn of_answer(body: &[u8]) -> Option<Usage> {
     serde_json::from_slice::<Answer>(body).ok()?.usage?.usage()
 }
 
-/// Bytes of what the model wrote, in the JSON of an answer or of a chunk: what an estimate is made of.
+/// Bytes that the model wrote, in the JSON of an answer or of a chunk. Estimates are made from them.
 pub fn written(json: &[u8]) -> usize {
     const TEXTS: [&[u8]; 5] = [b"content\"", b"arguments\"", b"refusal\"", b"transcript\"", b"\"reasoning\""];
     TEXTS.iter().map(|key| texts_at(json, key)).sum()
 }
 
-/// Bytes of what the model let be seen of its thinking.
+/// Bytes of the model's visible thinking.
 pub fn thought(json: &[u8]) -> usize {
     const TEXTS: [&[u8]; 2] = [b"\"reasoning_content\"", b"\"reasoning\""];
     TEXTS.iter().map(|key| texts_at(json, key)).sum()
 }
 
-/// Bytes of all strings that are the value of this key.
+/// Bytes of all strings that are values of this key.
 fn texts_at(json: &[u8], key: &[u8]) -> usize {
     memchr::memmem::find_iter(json, key).map(|at| text_at(&json[at + key.len()..])).sum()
 }
 
-/// The length of the string that is the value of a key which ends here; 0 when the value is no string.
+/// The length of the string after a key; 0 if the value is not a string.
 fn text_at(after_key: &[u8]) -> usize {
     let mut rest = after_key.trim_ascii_start();
     let Some((b':', value)) = rest.split_first() else { return 0 };

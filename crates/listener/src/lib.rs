@@ -1,5 +1,5 @@
-//! How a listener of ours takes connections and ends: as many as there is room for, first bytes within a time, and no request lost
-//! that somebody sent while we were there. What is spoken on a connection is the caller's.
+//! Accepts connections for the platform's listeners, and shuts them down gracefully. It limits their number and the
+//! wait for the first byte, and a shutdown loses no request on an accepted connection. The caller brings the protocol.
 
 use std::fmt::Display;
 use std::io;
@@ -12,16 +12,16 @@ use hyper_util::server::graceful::GracefulConnection;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-/// Connections of one listener; more wait until one closes.
+/// Limit of connections of one listener; further ones wait until one closes.
 const MOST_CONNECTIONS: usize = 10_000;
 
 #[derive(Clone, Copy)]
 struct Timing {
-    /// How long a connection may take for its first byte.
+    /// How long a client may take for its first byte.
     head: Duration,
-    /// How long a listener that stops goes on accepting: the kernel has accepted whoever is in its queue.
+    /// How long a listener that stops still accepts: the kernel has already accepted the connections in its queue.
     linger: Duration,
-    /// How long a connection without a first byte stays open when the listener stops: the byte may be on its way.
+    /// How long a connection without a first byte stays open when the listener stops: the byte may be in transit.
     last_word: Duration,
 }
 
@@ -33,14 +33,14 @@ impl Timing {
 
 type Accepted = (TcpStream, SocketAddr, OwnedSemaphorePermit);
 
-/// One connection's part in the listener's ending.
+/// Connects one connection with the listener's shutdown.
 pub struct Turn {
     begun: Arc<watch::Sender<bool>>,
     finishing: watch::Receiver<bool>,
     cutting: watch::Receiver<bool>,
 }
 
-/// To be told of each request that was read.
+/// The caller reports here each request that was read.
 #[derive(Clone)]
 pub struct Requests(Arc<watch::Sender<bool>>);
 
@@ -55,10 +55,10 @@ impl Turn {
         Requests(self.begun.clone())
     }
 
-    /// Serves the connection to its end; when the listener stops, it finishes what it has in hand.
+    /// Serves the connection to its end. When the listener stops, a request under way is finished.
     pub async fn serve<C: GracefulConnection<Error: Display>>(mut self, connection: C) {
-        // hyper closes a connection of which it has read nothing yet, and the request on it is lost: it is told to finish only
-        // when it has one in hand.
+        // On a graceful shutdown hyper closes a connection that it has read nothing from, and the request on it would
+        // be lost. So it is shut down only after the first request was read.
         let mut begun = self.begun.subscribe();
         let stopping = async {
             begun.wait_for(|begun| *begun).await.map(drop).ok();
@@ -83,7 +83,7 @@ impl Turn {
     }
 }
 
-/// A listener that takes nobody any more, and whose connections finish what they have in hand.
+/// A listener that accepts no more connections, while the open ones finish their requests.
 pub struct Ending {
     cut: watch::Sender<bool>,
     ended: mpsc::Receiver<()>,
@@ -95,13 +95,13 @@ impl Ending {
         self.ended.recv().await;
     }
 
-    /// Ends them in the middle of what they do.
+    /// Ends all connections at once.
     pub fn cut(&self) {
         self.cut.send_replace(true);
     }
 }
 
-/// Takes connections until `stop` says so. `head` bounds the wait for the first byte; hyper's own limit begins with it.
+/// Accepts connections until `stop` is true. `head` limits the wait for the first byte; hyper's own timeout follows it.
 pub async fn serve<F, C>(listener: TcpListener, head: Duration, stop: watch::Receiver<bool>, connected: F) -> Ending
 where
     F: Fn(TcpStream, SocketAddr, Turn) -> C + Clone + Send + 'static,
@@ -122,12 +122,12 @@ where
 {
     let (finish, finishing) = watch::channel(false);
     let (cut, cutting) = watch::channel(false);
-    // Held by each connection: the last one to end tells.
+    // Each connection holds a sender: the channel closes when the last one ends.
     let (hold, ended) = mpsc::channel::<()>(1);
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let stopping = stop.clone();
     let begin = |(stream, peer, place): Accepted| {
-        // Small answers must not wait for one another.
+        // Without Nagle's algorithm, which would delay small answers.
         stream.set_nodelay(true).ok();
         let begun = Arc::new(watch::channel(false).0);
         let turn = Turn { begun, finishing: finishing.clone(), cutting: cutting.clone() };
@@ -147,7 +147,7 @@ where
         match accepted {
             Ok(accepted) => begin(accepted),
             Err(error) => {
-                // Out of file descriptors, or a client that left: neither is a reason to stop serving.
+                // Out of file descriptors, or a client that disconnected: neither is a reason to stop serving.
                 tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -157,7 +157,8 @@ where
     while let Ok(Ok(accepted)) = tokio::time::timeout_at(over, accept(&listener, &room)).await {
         begin(accepted);
     }
-    // Those of this very moment: closing the listener would reset them, and a proxy has sent its request by then.
+    // Accept what is still in the kernel's queue: closing the listener would reset these connections, and a proxy may
+    // have sent its request already.
     if let Ok(listener) = listener.into_std() {
         while let Ok(place) = room.clone().try_acquire_owned()
             && let Ok((stream, peer)) = listener.accept()
@@ -180,14 +181,14 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> io::Result<Acc
     Ok((stream, peer, place))
 }
 
-/// Waits for the client's first byte, and leaves it where it is.
+/// Waits for the client's first byte without consuming it. Returns whether it arrived.
 async fn speaks(stream: &TcpStream, timing: Timing, mut stop: watch::Receiver<bool>) -> bool {
     let mut byte = [0];
     let stopped = async {
         stop.wait_for(|stop| *stop).await.ok();
         tokio::time::sleep(timing.last_word).await;
     };
-    // What came while nothing here ran counts, however late it is.
+    // `biased`: a byte that arrived while this task did not run counts, even if a timeout has passed as well.
     tokio::select! {
         biased;
         first = stream.peek(&mut byte) => first.is_ok_and(|bytes| bytes > 0),
@@ -215,9 +216,9 @@ mod tests {
         address: SocketAddr,
         stop: watch::Sender<bool>,
         serving: JoinHandle<Ending>,
-        /// One answer is given for each permit.
+        /// One request is answered for each permit.
         answers: Arc<Semaphore>,
-        /// How many requests were begun.
+        /// How many requests were read.
         begun: watch::Receiver<usize>,
     }
 
@@ -249,7 +250,7 @@ mod tests {
         Served { address, stop, serving, answers, begun }
     }
 
-    /// What comes until the other side closes the connection.
+    /// Everything up to the end of the connection.
     async fn rest(client: &mut TcpStream) -> String {
         let mut heard = String::new();
         tokio::time::timeout(testkit::LIMIT, client.read_to_string(&mut heard)).await.unwrap().unwrap();
@@ -299,7 +300,7 @@ mod tests {
         begun.wait_for(|begun| *begun == 2).await.unwrap();
         stop.send_replace(true);
         let mut ending = serving.await.unwrap();
-        // The connection that has nothing in hand ends. The other was asked to end as well, and goes on: it is not cut by itself.
+        // The idle connection ends. The other one was asked to end as well, but its request goes on until `cut`.
         rest(&mut idle).await;
         let mut byte = [0];
         assert_eq!(client.try_read(&mut byte).unwrap_err().kind(), io::ErrorKind::WouldBlock);

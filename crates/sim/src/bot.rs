@@ -1,4 +1,4 @@
-//! The chat-bot platform: bots by their tokens, webhooks that must be https, and messages that are delivered or polled for.
+//! A simulated chat-bot platform: bots by their tokens, webhooks that must be https, and messages that bots poll for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,9 +25,9 @@ pub struct Platform {
 struct Bots {
     by_token: HashMap<String, Bot>,
     calls: Vec<(String, String, Value)>,
-    /// Answers 502 to everything.
+    /// Whether every call is answered with 502.
     broken: bool,
-    /// Calls of this method are answered when it is released.
+    /// Calls of this method are not answered until it is released.
     held: Option<(String, watch::Receiver<bool>)>,
 }
 
@@ -54,7 +54,7 @@ impl Platform {
         self.bots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a bot; its token is good from now on.
+    /// Creates a bot; its token is valid from now on.
     pub fn add(&self, token: &str, username: &str) {
         self.bots().by_token.insert(token.to_owned(), Bot { username: username.to_owned(), ..Bot::default() });
     }
@@ -68,14 +68,14 @@ impl Platform {
         self.bots().calls.iter().filter(|(of, _, _)| of == token).map(|(_, method, _)| method.clone()).collect()
     }
 
-    /// What was said by the bot, each as the platform was told.
+    /// The messages that the bot sent: the bodies of its `sendMessage` calls.
     pub fn said(&self, token: &str) -> Vec<Value> {
         let bots = self.bots();
         let said = bots.calls.iter().filter(|(of, method, _)| of == token && method == "sendMessage");
         said.map(|(_, _, body)| body.clone()).collect()
     }
 
-    /// Somebody writes to a bot that is polled.
+    /// Adds a message of a person to a bot that polls.
     pub fn write(&self, token: &str, update: Value) {
         if let Some(bot) = self.bots().by_token.get_mut(token) {
             bot.pending.push(update);
@@ -86,21 +86,21 @@ impl Platform {
         self.bots().broken = broken;
     }
 
-    /// Calls of this method are taken, and answered only when what this returns is dropped.
+    /// Holds calls of this method: they are recorded, but answered only when the returned sender is dropped.
     pub fn hold(&self, method: &str) -> watch::Sender<bool> {
         let (release, held) = watch::channel(false);
         self.bots().held = Some((method.to_owned(), held));
         release
     }
 
-    /// Somebody else tells it where to deliver.
+    /// Sets the webhook as if another program did it.
     pub fn set_webhook(&self, token: &str, url: &str) {
         if let Some(bot) = self.bots().by_token.get_mut(token) {
             bot.webhook = url.to_owned();
         }
     }
 
-    /// Something that could not be delivered.
+    /// Sets how many messages are undelivered, and the error of the last delivery.
     pub fn set_trouble(&self, token: &str, pending: usize, error: &str) {
         if let Some(bot) = self.bots().by_token.get_mut(token) {
             bot.pending = vec![json!({}); pending];
@@ -119,7 +119,7 @@ fn refused(status: StatusCode, words: &str) -> Response {
     (status, Json(json!({"ok": false, "error_code": status.as_u16(), "description": words}))).into_response()
 }
 
-/// What came before the offset was read, and is forgotten; everything else is told again.
+/// Deletes the updates before the offset: the bot has read them. All others are delivered again.
 fn confirmed(bots: &Mutex<Bots>, token: &str, offset: Option<i64>) {
     let mut bots = bots.lock().unwrap_or_else(PoisonError::into_inner);
     if let (Some(bot), Some(offset)) = (bots.by_token.get_mut(token), offset.filter(|offset| *offset > 0)) {
@@ -127,7 +127,7 @@ fn confirmed(bots: &Mutex<Bots>, token: &str, offset: Option<i64>) {
     }
 }
 
-/// A bot that polls is answered when something was written to it, or in the end.
+/// Waits until there is a message for the bot, or until the timeout.
 async fn polled(bots: &Mutex<Bots>, token: &str, patience: Duration) {
     let began = Instant::now();
     let nothing = || {
@@ -159,7 +159,7 @@ async fn call(
         bots.held.clone().filter(|(of, _)| *of == method)
     };
     if let Some((_, mut held)) = held {
-        // Nobody sends anything: it ends when the sender is dropped.
+        // Nothing is ever sent: the wait ends when the sender is dropped.
         held.changed().await.ok();
     }
     let mut bots = bots.lock().unwrap_or_else(PoisonError::into_inner);

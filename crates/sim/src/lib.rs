@@ -1,4 +1,4 @@
-//! Parts of the outside world, simulated on real sockets: for tests, the demo, and measuring.
+//! Simulations of the systems outside the platform, on real sockets, for the tests, the demo and the bench.
 
 pub mod assistant;
 pub mod bot;

@@ -1,5 +1,6 @@
-//! Moves segments into the request log, in batches. A batch's rows, what it takes off the quotas' grants and how far the
-//! segment is read are written in one transaction, so that a line is loaded once whatever happens in between.
+//! Loads segments into the table `request_log`, in batches. One transaction writes a batch's rows, subtracts their use
+//! from the quota grants, and stores how far the segment is read. So each line is loaded exactly once, even after a
+//! crash.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,13 +19,12 @@ use super::segment::{self, Part};
 const BATCH: usize = 500;
 const PIECE: usize = 256 * 1024;
 
-/// What loading needs.
 #[derive(Clone)]
 pub struct Loader {
     pub db: Db,
     pub clock: Clock,
     pub zone: Zone,
-    /// Lines that the database refuses for ever are put here.
+    /// The file for lines that the database refuses for their values.
     pub rejected: PathBuf,
 }
 
@@ -32,8 +32,8 @@ pub struct Loader {
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub part: Part,
-    /// `None` until the database was asked, and again after every failure: the last transaction may or may not have
-    /// happened.
+    /// `None` before the first load and after every failure: then it is read from the database, since the last
+    /// transaction may or may not have committed.
     pub loaded: Option<u64>,
 }
 
@@ -46,10 +46,10 @@ impl Progress {
 /// The name of the loader's heartbeat.
 pub(super) const LOOP: &str = "gateway_log";
 
-/// What became of lines.
+/// The result of writing lines.
 enum Written {
     All,
-    /// They were written before: the segment is read to here.
+    /// They were loaded before: the segment is read up to here.
     Before(u64),
 }
 
@@ -77,10 +77,10 @@ impl Loader {
         progress.loaded = None;
         while at < progress.part.length {
             let (path, length) = (segment::path(of.folder, progress.part.number), progress.part.length);
-            // Off the threads that answer requests.
+            // File reads would block the threads that answer requests.
             let read = tokio::task::spawn_blocking(move || read_piece(&path, at, length));
             let piece = match read.await.map_err(Error::internal)? {
-                // Removed, and so loaded before; we were stopped in the middle.
+                // The file was loaded and removed before; that load was interrupted before it deleted the progress.
                 Err(e) if e.kind() == ErrorKind::NotFound => break,
                 other => other.map_err(Error::internal)?,
             };
@@ -99,7 +99,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Loads a segment that nothing is written to any more, and removes it.
+    /// Loads a segment that is closed, and removes it.
     pub async fn finish(&self, of: Of<'_>, progress: &mut Progress) -> Result<()> {
         self.load(of, progress).await?;
         let torn = progress.part.length.saturating_sub(progress.loaded.unwrap_or_default());
@@ -107,14 +107,14 @@ impl Loader {
             tracing::warn!(replica = of.replica, segment = progress.part.number, torn, "the last line is torn");
             metrics::counter!("tidepool_gateway_log_damaged_total").increment(1);
         }
-        // The file first: without its progress it would be loaded a second time.
+        // Remove the file before its progress: a file without progress would be loaded a second time.
         match std::fs::remove_file(segment::path(of.folder, progress.part.number)) {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::internal(e)),
             _ => Ok(log_segment::delete(&self.db, &of.id(progress.part)).await?),
         }
     }
 
-    /// Loads everything that a process left behind, and forgets what it was granted.
+    /// Loads all segments of a process that writes no more, and deletes its quota grants.
     pub async fn inherit(&self, of: Of<'_>) -> Result<()> {
         for part in segment::list(of.folder).map_err(Error::internal)? {
             self.finish(of, &mut Progress::new(part)).await?;
@@ -124,8 +124,8 @@ impl Loader {
         Ok(())
     }
 
-    /// Writes the lines of a piece that begins at `from`. When the database refuses their values, ever smaller parts are
-    /// tried, so that one bad line holds up nobody.
+    /// Writes the lines of a piece that begins at `from`. If the database refuses a value, the lines are split in
+    /// halves until the bad line is alone, so that it does not block the others.
     async fn write(&self, of: Of<'_>, id: &str, from: u64, lines: Vec<Line>) -> Result<Written> {
         let mut waiting = vec![lines];
         waiting.retain(|lines| !lines.is_empty());
@@ -157,16 +157,16 @@ impl Loader {
         }
         let requests: Vec<_> = lines.iter().map(|line| line.request.clone()).collect();
         let mut tx = self.db.begin().await?;
-        // A transaction that we, or a process that is dead by now, let go of in the middle of its commit may still be on
-        // its way: it is waited for, and only then is known how far the segment is read.
+        // An earlier transaction, of this process or of a dead one, may still be committing although nobody waits for
+        // it. The lock waits for it; only then is it known how far the segment is read.
         tx.lock_name(id).await?;
         let known = known(log_segment::loaded(&mut tx, id).await?);
         if known > from + lines.first().map_or(0, |line| line.start as u64) {
             return Ok(Written::Before(known));
         }
         request_log::add(&mut tx, &self.zone, &requests).await?;
-        // Whoever decides about a quota sees its rows and its grant both before this, or both after. Only from here on, so that they
-        // wait for the end of the commit and not for all the rows.
+        // With this lock, a decision about a quota sees the rows and the grant either both before or both after this
+        // transaction. It is taken late, so that the decision waits for the commit only, not for the inserts.
         for subject in used.keys() {
             tx.lock_name(subject).await?;
         }
@@ -177,12 +177,12 @@ impl Loader {
         }
         note(&mut tx, of, id, from, lines, now).await?;
         tx.commit().await?;
-        // A long backlog is many batches: the loader that works through it lives.
+        // Beat after each batch: a loader that works through a long backlog is alive.
         self.db.heartbeats.beat(LOOP);
         Ok(Written::All)
     }
 
-    /// Puts lines aside that will never be taken.
+    /// Writes refused lines to the file `rejected`, so that they are not lost.
     fn reject(&self, lines: &[Line], why: &store::Error) -> Result<()> {
         let mut file = File::options().create(true).append(true).mode(0o600).open(&self.rejected);
         for line in lines {
@@ -198,7 +198,7 @@ fn known(loaded: i64) -> u64 {
     u64::try_from(loaded).unwrap_or_default()
 }
 
-/// Notes that the segment is read to the end of these lines.
+/// Stores that the segment is read to the end of these lines.
 async fn note(tx: &mut Tx, of: Of<'_>, id: &str, from: u64, lines: &[Line], at: Timestamp) -> store::Result<()> {
     let end = from + lines.last().map_or(0, |line| line.end as u64);
     log_segment::set(tx, id, of.replica, i64::try_from(end).unwrap_or(i64::MAX), at).await
@@ -220,7 +220,7 @@ fn read_piece(path: &Path, from: u64, to: u64) -> std::io::Result<record::Piece>
             }
         }
         let piece = record::read(&bytes[..got], BATCH);
-        // A line that is longer than the piece: only rubbish is, but rubbish must not stop us.
+        // A line is longer than the piece. Only a damaged file has one, but it must not stop the loader.
         if piece.read == 0 && got == size {
             size *= 2;
             continue;

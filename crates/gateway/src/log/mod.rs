@@ -1,6 +1,6 @@
-//! The gateway's request log. A finished request is appended to a segment file with one write before the last byte of its
-//! answer leaves; a loader moves what was appended into the database, where everybody reads it. A process that is
-//! killed leaves its segments to whichever process looks next.
+//! The gateway's request log. A finished request is appended to a segment file with one write, before the last byte of
+//! its answer is sent. A loader moves the lines into the database, where all readers find them. Another process loads
+//! the segments of a process that was killed.
 
 mod loader;
 pub mod record;
@@ -24,19 +24,19 @@ pub use record::Record;
 use replica::Replica;
 use segment::Writer;
 
-/// How often, and by what, the log is moved on.
+/// Intervals and limits of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// New lines are loaded so often.
+    /// How often new lines are loaded.
     pub load: Duration,
-    /// What others left behind is looked for so often.
+    /// How often segments of dead processes are looked for.
     pub inherit: Duration,
-    /// A segment gives way to the next when it is this large or this old.
+    /// A segment is rotated when it is this large or this old.
     pub rotate_bytes: u64,
     pub rotate_after: Duration,
-    /// How long an answer waits for what is new.
+    /// How long `pull` waits for new lines to be loaded.
     pub patience: Duration,
-    /// After a failed write the next try waits so long.
+    /// How long after a failed write the next one is tried.
     pub retry: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Default for Timing {
 
 pub struct Log {
     root: PathBuf,
-    /// Its folder, until it is closed.
+    /// The folder of this process, until the log is closed.
     replica: Mutex<Option<Replica>>,
     name: String,
     folder: PathBuf,
@@ -63,13 +63,13 @@ pub struct Log {
     clock: Clock,
     loader: Loader,
     writer: Mutex<Writer>,
-    /// Lines that were ever appended here, and how many of them are loaded.
+    /// Lines appended by this process, and how many of them are loaded.
     appended: AtomicU64,
     loaded: AtomicU64,
     reading: tokio::sync::Mutex<Vec<Progress>>,
-    /// Since when everything is known to be loaded.
+    /// When a load last succeeded: `as_of` while the log cannot be loaded.
     known: Mutex<Timestamp>,
-    /// The last write failed; when a write may be tried again.
+    /// Whether the last write failed, and when a write may be tried again.
     failing: AtomicBool,
     retry_at: Mutex<Instant>,
 }
@@ -103,7 +103,7 @@ impl Log {
         &self.name
     }
 
-    /// Writes a request down. Once this answers, nothing but the disk can lose it.
+    /// Appends a request. Once this returns, a crash of the process does not lose it.
     pub fn append(&self, record: &Record<'_>) -> io::Result<()> {
         thread_local! {
             static LINE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
@@ -130,7 +130,7 @@ impl Log {
         *lock(&self.retry_at) = self.clock.instant() + self.timing.retry;
     }
 
-    /// Whether a request may begin: what could not be written down must not be answered.
+    /// Whether a request may begin: a request that cannot be logged must not be answered.
     pub fn is_writable(&self) -> bool {
         if !self.failing.load(Ordering::Relaxed) {
             return true;
@@ -142,7 +142,7 @@ impl Log {
         }
         *retry_at = now + self.timing.retry;
         drop(retry_at);
-        // A blank line: the reader passes over it.
+        // Test with a blank line: the loader skips it.
         match lock(&self.writer).append(b"\n") {
             Ok(()) => {
                 tracing::info!("the gateway's log can be written again");
@@ -158,7 +158,7 @@ impl Log {
         let target = self.appended.load(Ordering::Acquire);
         let mut reading = self.reading.lock().await;
         if self.loaded.load(Ordering::Acquire) >= target && reading.len() == 1 {
-            // Somebody else did, while we waited.
+            // Another caller loaded them while this one waited for the lock.
             self.note_loaded(target);
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl Log {
         *lock(&self.known) = self.clock.now();
     }
 
-    /// Loads what processes that are gone left behind; answers how many there were.
+    /// Loads the segments of processes that have ended; returns how many processes there were.
     pub async fn inherit(&self) -> Result<usize> {
         let dead = Replica::dead(&self.root).map_err(base::Error::internal)?;
         let count = dead.len();
@@ -210,7 +210,7 @@ impl Log {
         Ok(count)
     }
 
-    /// Moves the log on, for as long as it runs.
+    /// Loads new lines and the segments of dead processes. Never returns.
     pub async fn keep(&self) {
         let mut inherited = Instant::now();
         let mut failed = false;
@@ -237,7 +237,7 @@ impl Log {
         }
     }
 
-    /// Loads the rest and gives the folder up. What cannot be loaded now is found at the next start.
+    /// Loads the rest and removes the folder. If that fails, the next start loads it.
     pub async fn close(&self) -> Result<()> {
         lock(&self.writer).close();
         self.load().await?;
@@ -249,7 +249,7 @@ impl Log {
 }
 
 impl Feed for Log {
-    /// What was appended before the call is in the database when it returns, or the answer is stale.
+    /// Lines that were appended before the call are in the database when it returns, or the result is marked stale.
     fn pull(&self) -> BoxFuture<'_, AsOf> {
         Box::pin(async {
             let target = self.appended.load(Ordering::Acquire);

@@ -1,5 +1,6 @@
-//! One finished request as a line of a segment: the checksum of what follows (CRC-32, eight hexadecimal digits), a space,
-//! the request as JSON, a newline. JSON has no bare newline, so a line is whole when it ends with one and its checksum fits.
+//! One finished request as a line of a segment: the checksum of the JSON (CRC-32, eight hexadecimal digits), a space,
+//! the request as JSON, a newline. The JSON contains no newline, so a line is complete if it ends with one and its
+//! checksum fits.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -8,9 +9,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::request_log::NewRequest;
 
-/// What stands before the JSON.
+/// Bytes before the JSON: the checksum and the space.
 const HEAD: usize = 9;
-/// An answer may carry a whole page as its error: the log keeps its beginning.
+/// The longest error text in the log, in characters: a provider's error may be a whole web page.
 const MOST_ERROR: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +40,8 @@ pub struct Record<'a> {
     pub estimated: bool,
     #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
     pub error: Cow<'a, str>,
-    /// The quotas that it was reserved from, each with what it used: that much is no longer granted but logged.
+    /// The quotas that the request has reservations in, each with the amount used. The loader subtracts it from the
+    /// grant.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<(Cow<'a, str>, i64)>,
 }
@@ -56,13 +58,12 @@ pub enum Damaged {
 }
 
 impl Record<'_> {
-    /// Writes the line into `line`, in place of what is in it.
+    /// Writes the line into `line`, replacing its content.
     pub fn encode(&self, line: &mut Vec<u8>) -> serde_json::Result<()> {
         line.clear();
         line.extend_from_slice(&[b' '; HEAD]);
         serde_json::to_writer(&mut *line, self)?;
         let sum = crc32fast::hash(&line[HEAD..]);
-        // Eight digits into eight bytes.
         write!(&mut line[..HEAD - 1], "{sum:08x}").map_err(serde_json::Error::io)?;
         line.push(b'\n');
         Ok(())
@@ -98,7 +99,7 @@ impl Record<'_> {
     }
 }
 
-/// An error's text as the log keeps it.
+/// An error's text, cut to the length that the log keeps.
 pub fn shortened(text: &str) -> &str {
     match text.char_indices().nth(MOST_ERROR) {
         Some((end, _)) => &text[..end],
@@ -106,16 +107,16 @@ pub fn shortened(text: &str) -> &str {
     }
 }
 
-/// What a piece of a segment holds: its whole lines, and how many bytes they are.
+/// The complete lines of a piece of a segment.
 #[derive(Debug, Default)]
 pub struct Piece {
     pub requests: Vec<Line>,
-    /// Up to here the piece is read: behind the last newline.
+    /// How many bytes were read: up to the end of the last complete line.
     pub read: usize,
     pub damaged: usize,
 }
 
-/// A line that is a record.
+/// A valid line.
 #[derive(Debug)]
 pub struct Line {
     pub request: NewRequest,
@@ -125,7 +126,7 @@ pub struct Line {
     pub end: usize,
 }
 
-/// Reads up to `most` lines. What is damaged is counted and passed over; what has no newline yet is left.
+/// Reads up to `most` lines. Damaged lines are counted and skipped; a line without a newline is left for the next read.
 pub fn read(piece: &[u8], most: usize) -> Piece {
     let mut out = Piece::default();
     while out.requests.len() < most
@@ -135,7 +136,7 @@ pub fn read(piece: &[u8], most: usize) -> Piece {
         let line = &piece[start..start + length];
         out.read += length + 1;
         match Record::decode(line) {
-            // A blank line is how a full disk is tried again.
+            // `Log::is_writable` writes a blank line to test whether the disk is still full.
             Err(_) if line.is_empty() => {}
             Err(damaged) => {
                 tracing::warn!(?damaged, length, "a line of the gateway's log is damaged and left out");
@@ -204,7 +205,7 @@ mod tests {
             assert_eq!((piece.requests.len(), piece.damaged), (newlines, 0), "cut at {cut}");
             assert!(piece.read <= cut);
         }
-        // A torn line in the middle spoils itself alone.
+        // A torn line in the middle does not affect its neighbours.
         let mut torn = segment(1);
         torn.truncate(40);
         torn.push(b'\n');
@@ -221,7 +222,7 @@ mod tests {
                 let mut flipped = whole.clone();
                 flipped[at] ^= 1 << bit;
                 let piece = read(&flipped, 100);
-                // The checksum's digits may change their case and mean the same.
+                // A flipped bit may only change the case of a checksum's digit, which means the same.
                 let same_sum = at < 8 && flipped[at].eq_ignore_ascii_case(&whole[at]);
                 assert!(piece.requests.is_empty() || same_sum, "bit {bit} of byte {at}");
             }
@@ -229,7 +230,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in a segment, reading it ends, never panics, and finds the whole lines between the rubbish.
+        /// Whatever a segment contains, reading it ends, never panics, and finds the valid lines between the rubbish.
         #[test]
         fn rubbish_between_lines_spoils_nothing_else(parts in prop::collection::vec(prop_oneof![
             (0i64..1000).prop_map(Ok),
@@ -257,7 +258,7 @@ mod tests {
             prop_assert_eq!(piece.read, bytes.len());
         }
 
-        /// Read in any two pieces, a segment is the same.
+        /// A segment that is read in two pieces gives the same lines.
         #[test]
         fn a_segment_read_in_pieces_is_the_segment(count in 0i64..8, at in any::<prop::sample::Index>()) {
             let whole = segment(count);

@@ -1,5 +1,5 @@
-//! A folder per process for its segments, below `<data folder>/gateway`. A process holds a lock in its folder for as long as
-//! it lives, however it ends: a folder whose lock can be had belongs to nobody any more.
+//! Each process has a folder for its segments, below `<data folder>/gateway`, and holds a lock in it until it ends. The
+//! kernel frees the lock even after kill -9, so a folder whose lock is free belongs to a process that has ended.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LOCK: &str = "lock";
-/// Folders that are being made have a name that nobody looks at.
+/// Prefix of folders that are being created or removed: they are not taken over.
 const UNFINISHED: &str = ".new-";
-/// A folder that was not finished for so long never will be.
+/// After this time a folder with that prefix is left over from a crash, and is removed.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// A folder that is ours.
+/// A folder whose lock this process holds.
 #[derive(Debug)]
 pub struct Replica {
     pub name: String,
@@ -22,7 +22,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Makes a folder for this process.
+    /// Creates a folder for this process.
     pub fn claim(root: &Path) -> io::Result<Replica> {
         make_private(root)?;
         let name = base::id::fresh();
@@ -31,12 +31,12 @@ impl Replica {
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(unfinished.join(LOCK))?;
         lock.try_lock()?;
-        // Seen by others only now, when it is locked.
+        // Other processes may see the folder only when it is locked.
         fs::rename(&unfinished, &folder)?;
         Ok(Replica { name, folder, _lock: lock })
     }
 
-    /// Takes over every folder whose process is gone.
+    /// Takes over every folder whose process has ended.
     pub fn dead(root: &Path) -> io::Result<Vec<Replica>> {
         let mut dead = vec![];
         for entry in fs::read_dir(root)? {
@@ -55,14 +55,14 @@ impl Replica {
         Ok(dead)
     }
 
-    /// Removes the folder. Its segments must be gone already: a folder that holds one stays.
+    /// Removes the folder. It fails if there is still a segment in it.
     pub fn remove(self) -> io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             if entry?.file_name() != LOCK {
                 return Err(io::ErrorKind::DirectoryNotEmpty.into());
             }
         }
-        // Out of everybody's sight first: whatever stops us in the middle leaves nothing that looks alive.
+        // Rename it first: after a crash in the middle, `remove_abandoned` deletes the rest.
         let gone = self.folder.with_file_name(format!("{UNFINISHED}{}", self.name));
         fs::rename(&self.folder, &gone)?;
         fs::remove_file(gone.join(LOCK))?;
@@ -70,11 +70,11 @@ impl Replica {
     }
 }
 
-/// The lock of a folder, when nobody has it.
+/// The lock of a folder, if it is free.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK));
     let file = match file {
-        // Removed meanwhile by whoever took it over.
+        // Another process took the folder over and removed it meanwhile.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };

@@ -1,4 +1,4 @@
-//! The file that finished requests are appended to, each with one `write(2)`, and how one file gives way to the next.
+//! The segment files that finished requests are appended to, each with one `write(2)`, and their rotation.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A segment that nothing is written to any more.
+/// A segment file and how much of it may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub number: u64,
@@ -19,7 +19,7 @@ pub struct Writer {
     file: File,
     now: Part,
     opened: Instant,
-    /// What is left of a write that failed could not be taken back: nothing may follow it in this file.
+    /// A partial write could not be truncated: nothing more may be written to this file.
     spoiled: bool,
     closed: Vec<Part>,
     ended: bool,
@@ -40,7 +40,7 @@ impl Writer {
         })
     }
 
-    /// Appends a line with one write. Whatever goes wrong, no half of it stays before the next one.
+    /// Appends a line with one write. If that fails, no part of it stays in front of the next line.
     pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
         if self.ended {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -81,17 +81,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes nothing more: what is there will be loaded and removed.
+    /// Refuses further lines: the files will be loaded and removed.
     pub fn close(&mut self) {
         self.ended = true;
     }
 
-    /// The file that is written to, with what was written so far.
+    /// The file that is being written, with its length so far.
     pub fn now(&self) -> Part {
         self.now
     }
 
-    /// The files that were closed since this was last asked.
+    /// The files that were closed since the last call.
     pub fn take_closed(&mut self) -> Vec<Part> {
         std::mem::take(&mut self.closed)
     }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_write_that_fails_leaves_no_half_line_and_the_next_file_goes_on() {
         let folder = tempfile::tempdir().unwrap();
-        // Every write to this one says that the disk is full, and it cannot be shortened.
+        // Every write to this file fails with a full disk, and it cannot be truncated.
         std::os::unix::fs::symlink("/dev/full", path(folder.path(), 2)).unwrap();
         let mut writer = Writer::open(folder.path()).unwrap();
         writer.append(b"one\n").unwrap();

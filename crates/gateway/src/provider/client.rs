@@ -1,4 +1,4 @@
-//! The connections to providers: HTTP/1.1 with a pool of those that are idle, TLS where the address says so.
+//! The HTTP/1.1 client for providers: a pool of idle connections, and TLS for https addresses.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,11 +20,11 @@ use tower::Service;
 
 pub type Client = legacy::Client<Patient, Full<Bytes>>;
 
-/// Idle connections are kept so long: providers close theirs after a minute or more.
+/// How long idle connections are kept: shorter than the minute or more after which providers close theirs.
 const IDLE: Duration = Duration::from_secs(50);
 
 pub fn new(connect: Duration) -> Result<Client> {
-    // The provider is named, so that nothing depends on which one the process has as its default.
+    // The cryptography provider is named, so that nothing depends on the default of the process.
     let crypto = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = ClientConfig::builder_with_provider(crypto)
         .with_safe_default_protocol_versions()

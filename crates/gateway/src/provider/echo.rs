@@ -1,7 +1,7 @@
-//! A provider that answers by itself, for demonstrations and tests: it repeats the last message of the user, word by word.
+//! A provider that answers by itself, for demonstrations and tests: it repeats the user's last message, word by word.
 //!
 //! A token is a word: the prompt has as many as its messages have words, the answer as many as it repeats, at least one
-//! each. `max_tokens` cuts it short. A message may begin with a wish: `/wait 200` pauses 200 ms before every word,
+//! each. `max_tokens` cuts it short. A message may begin with a command: `/wait 200` pauses 200 ms before every word,
 //! `/fail 503` answers with that status.
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Sleep, sleep};
 
-/// No pause is longer.
+/// The longest pause, in milliseconds.
 const MOST_WAIT: u64 = 10_000;
 
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ impl Echo {
     }
 }
 
-/// What the last message wishes besides being repeated.
+/// The command at the beginning of the last message.
 enum Wish {
     Repeat { pause: Duration },
     Fail(StatusCode),
@@ -143,7 +143,7 @@ fn stream(model: &str, words: &[&str], finish: &str, usage: Option<Value>, pause
             chunk["usage"] = usage.clone();
         }
         let mut event = String::from("data: ");
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = write!(event, "{chunk}\n\n");
         Bytes::from(event)
     };

@@ -1,4 +1,4 @@
-//! The model providers, each spoken to through its OpenAI-compatible endpoint, and `echo`, which answers by itself.
+//! The model providers, each reached at its OpenAI-compatible endpoint, and `echo`, which is built in.
 
 mod client;
 pub mod echo;
@@ -19,7 +19,7 @@ use store::model::ProviderKind;
 use client::Client;
 use echo::Echo;
 
-/// What a client may say to a provider besides the body.
+/// Request headers of the client that are forwarded to a provider.
 const PASSED_ON: [HeaderName; 3] =
     [ACCEPT, HeaderName::from_static("openai-beta"), HeaderName::from_static("anthropic-beta")];
 
@@ -31,7 +31,7 @@ pub struct Access {
     pub key: Secret,
 }
 
-/// What the settings say of providers.
+/// The configured providers.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub anthropic: Option<Access>,
@@ -51,7 +51,7 @@ pub fn public_url(kind: ProviderKind) -> &'static str {
     }
 }
 
-/// Where below its address a provider has the endpoint.
+/// The path of the endpoint below a provider's address.
 fn path(kind: ProviderKind) -> &'static str {
     match kind {
         ProviderKind::Google => "/v1beta/openai/chat/completions",
@@ -59,7 +59,7 @@ fn path(kind: ProviderKind) -> &'static str {
     }
 }
 
-/// A provider behind a socket.
+/// A provider's endpoint, with the header for its key.
 #[derive(Debug)]
 struct Endpoint {
     uri: Uri,
@@ -87,7 +87,7 @@ pub struct Providers {
     echo: bool,
 }
 
-/// Who answers for a model.
+/// The provider that answers for a model.
 #[derive(Clone, Copy)]
 pub struct Route<'a> {
     pub kind: ProviderKind,
@@ -104,7 +104,7 @@ impl Route<'_> {
 /// Why a provider gave no answer at all.
 #[derive(Debug)]
 pub enum Silent {
-    /// Nobody is there.
+    /// The provider could not be reached.
     Connect(String),
     /// The connection broke before an answer began.
     Broken(String),
@@ -122,7 +122,7 @@ impl Providers {
         })
     }
 
-    /// Who answers for models of a kind, if anybody does.
+    /// The route for models of a kind; `None` if no provider is configured for it.
     pub fn route(&self, kind: ProviderKind) -> Option<Route<'_>> {
         let endpoint = match kind {
             ProviderKind::Anthropic => &self.anthropic,
@@ -137,7 +137,7 @@ impl Providers {
         }
     }
 
-    /// Asks, and answers as soon as the answer begins.
+    /// Sends a request, and returns as soon as the answer begins.
     pub async fn ask(&self, route: Route<'_>, body: Bytes, from: &HeaderMap) -> Result<Response<Answer>, Silent> {
         let Some(endpoint) = route.endpoint else { return Ok(echo::answer(&body).map(Answer::Echo)) };
         let mut request = Request::new(Full::new(body));
@@ -161,7 +161,7 @@ impl Providers {
     }
 }
 
-/// An error with everything that it came from.
+/// An error with the chain of its sources.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -172,7 +172,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The body of an answer, whoever gives it.
+/// The body of an answer, from a provider or from `echo`.
 pub enum Answer {
     Http(hyper::body::Incoming),
     Echo(Echo),

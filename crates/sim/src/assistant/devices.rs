@@ -1,4 +1,5 @@
-//! Devices of pages that come from another machine: they wait until somebody approves them who may do at least as much.
+//! Devices of pages from another machine. They stay pending until a client that has at least the same scopes approves
+//! them.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 impl Devices {
-    /// The refusal of a device that was not approved for all that it asks for.
+    /// The refusal for a device that is not approved for all the scopes that it asks for.
     pub fn refusal(&mut self, params: &Value) -> Option<Value> {
         let device = params["device"]["id"].as_str().unwrap_or_default();
         let scopes = texts(&params["scopes"]);

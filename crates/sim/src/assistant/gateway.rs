@@ -67,7 +67,7 @@ pub(super) async fn root(
     }
 }
 
-/// How far a connection has come: its scopes once it is in.
+/// The state of a connection: its scopes are set once `connect` succeeded.
 struct Client {
     scopes: Option<Vec<String>>,
     seq: u64,
@@ -121,7 +121,7 @@ async fn connection(shared: &Arc<Shared>, mut socket: WebSocket, headers: &Heade
 }
 
 async fn say(socket: &mut WebSocket, frame: &Value) -> Option<()> {
-    // A reader that takes nothing must not keep the connection for ever.
+    // A client that reads nothing must not keep the connection for ever.
     let sent = tokio::time::timeout(Duration::from_secs(30), socket.send(Message::text(frame.to_string()))).await;
     sent.ok()?.ok()
 }
@@ -232,7 +232,7 @@ async fn connect(
             return bye(socket, 1008, "pairing required: device is not approved yet").await;
         }
     }
-    // A backend that has an Origin, or comes by a proxy, is let in and may do nothing.
+    // A backend that sends an Origin, or comes through a proxy, is accepted but gets no scopes.
     let forwarded = headers.keys().any(|name| name.as_str().starts_with("x-forwarded") || name == "forwarded");
     let asked: Vec<String> = serde_json::from_value(params["scopes"].clone()).unwrap_or_default();
     let scopes = if !is_page && (origin.is_some() || forwarded) { vec![] } else { asked };
@@ -320,7 +320,7 @@ async fn send(shared: &Arc<Shared>, params: &Value) -> Result<Value, Value> {
     Ok(json!({"runId": run, "status": "started"}))
 }
 
-/// Says an answer word by word, to everybody who listens.
+/// Sends an answer word by word to all connections.
 async fn answer(shared: Arc<Shared>, session: String, run: String, said: String) {
     // The answer to `chat.send` comes first.
     tokio::time::sleep(Duration::from_millis(2)).await;
@@ -369,6 +369,6 @@ fn tell(shared: &Shared, run: &str, session: &str, mut payload: Value) {
     payload["runId"] = run.into();
     payload["sessionKey"] = session.into();
     payload["agentId"] = "main".into();
-    // Nobody listens: the run goes on all the same.
+    // An error means that there are no connections: the run continues anyway.
     shared.events.send(Arc::new(json!({"event": "chat", "payload": payload}))).ok();
 }

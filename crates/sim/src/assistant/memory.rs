@@ -1,4 +1,4 @@
-//! What the gateway remembers: conversations, and the answers that are being given.
+//! The gateway's state: conversations and running answers.
 
 use std::collections::HashMap;
 
@@ -24,11 +24,11 @@ struct Run {
     text: String,
     over: bool,
     aborted: bool,
-    /// Of the model, where one was asked.
+    /// The usage that the model reported, if one was asked.
     usage: Option<Value>,
 }
 
-/// Whether a message begins a run.
+/// Whether a message starts a new run.
 pub(super) enum Begun {
     New,
     InFlight,
@@ -61,21 +61,21 @@ impl Memory {
         Begun::New
     }
 
-    /// What an answer's model said it used.
+    /// Stores the usage that the model reported for an answer.
     pub fn used(&mut self, run: &str, usage: Value) {
         if let Some(run) = self.runs.get_mut(run) {
             run.usage = Some(usage);
         }
     }
 
-    /// Adds to an answer; `None` when it was aborted meanwhile. Answers the text so far.
+    /// Adds to an answer. Returns the text so far, or `None` if the answer was aborted meanwhile.
     pub fn grow(&mut self, run: &str, delta: &str) -> Option<String> {
         let run = self.runs.get_mut(run).filter(|run| !run.over)?;
         run.text.push_str(delta);
         Some(run.text.clone())
     }
 
-    /// Ends an answer, and keeps it. `None` when it had ended already.
+    /// Ends an answer and stores it in its session. `None` if it had ended already.
     pub fn end(&mut self, id: &str, aborted: bool) -> Option<String> {
         let run = self.runs.get_mut(id).filter(|run| !run.over)?;
         run.over = true;
@@ -94,7 +94,7 @@ impl Memory {
         Some(text)
     }
 
-    /// The answers that a session is being given.
+    /// The running answers of a session.
     pub fn under_way(&self, session: &str, run: Option<&str>) -> Vec<String> {
         let of = |(id, r): (&String, &Run)| {
             (r.session == session && !r.over && run.is_none_or(|run| run == id)).then(|| id.clone())

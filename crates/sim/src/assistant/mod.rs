@@ -1,7 +1,7 @@
-//! An assistant's gateway: OpenClaw's WebSocket (protocol 4), its health endpoints, the page that is its own window, and the
-//! listener for a bot's webhook. It answers every message by its own words, streamed, or asks a model for them.
+//! A simulated gateway of an assistant: OpenClaw's WebSocket (protocol 4), its health endpoints, its page, and the
+//! listener for a bot's webhook. It streams an answer to every message: its own, or one of a model.
 //!
-//! What it says and how it refuses was seen of OpenClaw 2026.9.6. A message `count N` is answered by N words, one after the other.
+//! Its answers and refusals are those observed in OpenClaw 2026.9.6. It answers a message `count N` with N words.
 
 mod devices;
 mod gateway;
@@ -30,32 +30,32 @@ use memory::Memory;
 pub use model::Model;
 pub use webhook::Delivered;
 
-/// What a gateway takes and says of itself.
+/// The limits and the version that a gateway reports.
 pub const MAX_PAYLOAD: usize = 26_214_400;
 pub const MAX_IMAGE: usize = 6_291_456;
 pub const VERSION: &str = "2026.9.6";
 
-/// A running gateway with listeners of its own. Dropped, it is gone without a word.
+/// A running gateway with its own listeners. Dropping it ends the listeners without notifying clients.
 pub struct Assistant {
     address: Ipv4Addr,
     pub port: u16,
     path: &'static str,
     shared: Arc<Shared>,
     serving: Vec<JoinHandle<()>>,
-    /// Its ports, while it is stopped.
+    /// The ports that it keeps bound while it is stopped.
     reserved: Vec<TcpSocket>,
 }
 
-/// A gateway without listeners: whoever has a stream hands it over. Clones are the same gateway, which lives as long as one of them,
-/// or one of its conversations, does.
+/// A gateway without listeners: the caller passes it streams. All clones are the same gateway. It lives as long as one
+/// of them, or one of its connections or running answers.
 #[derive(Clone)]
 pub struct Gateway(Arc<Shared>);
 
-/// What a gateway remembers of conversations; the next one of the same home goes on with it.
+/// The stored conversations of a gateway; the next gateway of the same home continues with them.
 #[derive(Clone, Debug, Default)]
 pub struct Conversations(Arc<Mutex<Memory>>);
 
-/// A gateway that may be gone.
+/// A weak reference to a gateway.
 #[derive(Clone, Default)]
 pub struct WeakGateway(Weak<Shared>);
 
@@ -65,7 +65,7 @@ impl WeakGateway {
     }
 }
 
-/// What of a gateway a stream leads to.
+/// Which port of a gateway a stream is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     Gateway,
@@ -81,7 +81,7 @@ impl Gateway {
         WeakGateway(Arc::downgrade(&self.0))
     }
 
-    /// Has this called with the session's name whenever an answer is begun.
+    /// Sets the callback that is called with the session's key whenever an answer begins.
     pub fn on_run(&self, called: impl Fn(&str) + Send + Sync + 'static) {
         self.0.on_run.set(Box::new(called)).ok();
     }
@@ -102,7 +102,7 @@ impl Gateway {
         }
     }
 
-    /// One request of a client on the same machine.
+    /// Makes one request as a client on the same machine.
     pub async fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         gateway::request(&self.0, method, params).await
     }
@@ -111,7 +111,7 @@ impl Gateway {
         Conversations(self.0.memory.clone())
     }
 
-    /// Ends: what is being said breaks off, and everybody is told, or, when it was killed, nobody.
+    /// Ends the gateway: running answers break off. Clients are notified, unless it was killed.
     pub fn end(&self, killed: bool) {
         if let Ok(mut memory) = self.0.memory.try_lock() {
             memory.break_off();
@@ -120,10 +120,10 @@ impl Gateway {
     }
 }
 
-/// A reason that is told to nobody.
+/// The reason of a killed gateway: clients get no `shutdown` event.
 const KILLED: &str = "";
 
-/// Told of every run, by its conversation.
+/// A callback for every run, with the session's key.
 type OnRun = Box<dyn Fn(&str) + Send + Sync>;
 
 pub(crate) struct Shared {
@@ -133,12 +133,12 @@ pub(crate) struct Shared {
     devices: Option<std::sync::Mutex<devices::Devices>>,
     pace: Duration,
     memory: Arc<Mutex<Memory>>,
-    /// Events for every connection, without their numbers.
+    /// Events for every connection, without their sequence numbers.
     events: broadcast::Sender<Arc<Value>>,
-    /// Why connections are to end: a reason for the `shutdown` event.
+    /// Set when connections must end: the reason for the `shutdown` event.
     ending: watch::Sender<Option<&'static str>>,
     starting: AtomicBool,
-    /// Answers do not go on while this is so.
+    /// While true, answers pause.
     paused: watch::Sender<bool>,
     connections: AtomicUsize,
     /// The parameters of every `connect`, and the request's headers.
@@ -150,30 +150,30 @@ pub(crate) struct Shared {
     delivered: std::sync::Mutex<Vec<Delivered>>,
 }
 
-/// How it is to be.
+/// How a gateway is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub token: String,
-    /// Where it listens: loopback, unless it is to be reached by another address of this machine.
+    /// The address that it listens on: loopback by default, or another address of this machine.
     pub address: Ipv4Addr,
-    /// 0 for any; the webhook listens four above it.
+    /// 0 for any free port; the webhook's port is 4 higher.
     pub port: u16,
-    /// Below which everything of the gateway is, as behind a proxy: empty, or `/a`.
+    /// The prefix of all paths, as behind a proxy: empty, or such as `/a`.
     pub path: &'static str,
-    /// Between two words of an answer.
+    /// The pause between two words of an answer.
     pub pace: Duration,
-    /// Of pages that may open the WebSocket.
+    /// Origins of pages that may open the WebSocket.
     pub origins: Vec<String>,
     /// The Content-Security-Policy headers of its page.
     pub policies: Vec<String>,
-    /// Whether a page's device has to be approved, as when it comes from another machine.
+    /// Whether a page's device must be approved, as for a page from another machine.
     pub pairing: bool,
     pub version: String,
-    /// Who is asked for answers; without one it says them itself.
+    /// The model that is asked for answers; without one the gateway makes its own.
     pub model: Option<Model>,
-    /// What was said before.
+    /// Conversations of an earlier gateway.
     pub conversations: Conversations,
-    /// How many events may wait for a connection that takes none.
+    /// How many events may wait for a slow connection; beyond that it loses the oldest.
     pub backlog: usize,
 }
 
@@ -270,7 +270,7 @@ impl Assistant {
         Ok(())
     }
 
-    /// Keeps the ports while nobody listens on them: no other program is given one of them by chance.
+    /// Keeps the ports bound while nothing listens, so that no other program gets one of them.
     fn reserve(&mut self) {
         let ports = [self.port, self.port.saturating_add(4)];
         self.reserved = ports.into_iter().filter_map(|port| self.bound(port).ok()).collect();
@@ -283,7 +283,7 @@ impl Assistant {
         Ok(socket)
     }
 
-    /// Ends as on SIGUSR2: what is being said breaks off, everybody is told, and nobody is there.
+    /// Stops as on SIGUSR2: running answers break off, clients are notified, and nothing listens any more.
     pub async fn stop(&mut self) {
         self.shared.memory.lock().await.break_off();
         for serving in self.serving.drain(..) {
@@ -298,17 +298,17 @@ impl Assistant {
         self.shared.ending.send_replace(None);
     }
 
-    /// Comes back on the same port, with what it remembers.
+    /// Listens again on the same port, with its conversations.
     pub async fn resume(&mut self) -> std::io::Result<()> {
         self.listen().await
     }
 
-    /// Says that it is starting to everybody who comes.
+    /// While set, every `connect` is refused and /readyz answers 503.
     pub fn set_starting(&self, starting: bool) {
         self.shared.starting.store(starting, Ordering::SeqCst);
     }
 
-    /// Lets answers stand still in the middle, or go on.
+    /// Pauses answers in the middle, or continues them.
     pub fn set_paused(&self, paused: bool) {
         self.shared.paused.send_replace(paused);
     }
@@ -317,22 +317,22 @@ impl Assistant {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// What everybody showed who connected: `{headers, params}`.
+    /// The headers and parameters of every `connect`: `{headers, params}`.
     pub fn connects(&self) -> Vec<Value> {
         self.shared.connects.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    /// How many answers were begun in all.
+    /// How many answers were started in total.
     pub async fn runs(&self) -> usize {
         self.shared.memory.lock().await.runs()
     }
 
-    /// The secret that a bot's messages must come with.
+    /// Sets the secret that webhook calls must have.
     pub fn set_webhook_secret(&self, secret: &str) {
         *self.shared.webhook_secret.lock().unwrap_or_else(|e| e.into_inner()) = Some(secret.to_owned());
     }
 
-    /// What came in by the bot's webhook.
+    /// The messages that the webhook received.
     pub fn delivered(&self) -> Vec<Delivered> {
         self.shared.delivered.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }

@@ -1,4 +1,5 @@
-//! The model that a gateway asks for its answers, where it was told one: over HTTP, in OpenAI's form, at an address of this machine.
+//! The model that a gateway asks for its answers, if one is configured: over HTTP, in OpenAI's format, on this machine
+//! only.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -17,7 +18,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// What a configuration of OpenClaw's says of it.
+    /// Reads the model from an OpenClaw configuration.
     pub fn of(config: &Value) -> Option<Model> {
         let primary = config["agents"]["defaults"]["model"]["primary"].as_str()?;
         let (provider, name) = primary.split_once('/')?;
@@ -26,7 +27,7 @@ impl Model {
         Some(Model { url: text(&access["baseUrl"])?, key: text(&access["apiKey"])?, name: name.to_owned() })
     }
 
-    /// The answer to one message, with what it used in OpenClaw's own form, or why there is none.
+    /// Returns the answer to one message with its usage in OpenClaw's format, or why there is none.
     pub(super) async fn ask(&self, said: &str) -> Result<(String, Value), String> {
         let (place, path) =
             self.url.strip_prefix("http://").and_then(|url| url.split_once('/')).ok_or("no such address")?;
@@ -50,7 +51,7 @@ impl Model {
         let text = reply["choices"][0]["message"]["content"].as_str();
         let used = |name: &str| reply["usage"][name].as_i64().unwrap_or(0);
         let (input, output) = (used("prompt_tokens"), used("completion_tokens"));
-        // It knows no prices: what it takes a reply to cost is nothing.
+        // The simulation knows no prices, so every cost is 0.
         let usage = json!({"input": input, "output": output, "totalTokens": input + output, "cacheRead": 0, "cacheWrite": 0,
             "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
         text.map(|text| (text.to_owned(), usage))

@@ -1,4 +1,4 @@
-//! The gateway's own page: absolute paths, a base path stamped into it, and headers that forbid every frame.
+//! The gateway's own page: it has absolute paths, a base path as an attribute, and headers that forbid framing.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const PAGE: &str = "<!doctype html><html data-openclaw-control-ui-base-path=\"\"
     <link rel=\"manifest\" href=\"/manifest.webmanifest\"><script type=\"module\" src=\"/assets/index.js\"></script></head>\
     <body><openclaw-app></openclaw-app></body></html>";
 
-/// The policy of the real page, in short.
+/// A short form of the real page's policy.
 pub(super) const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; script-src 'self' 'sha256-abc'";
 
 pub(super) async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -47,7 +47,7 @@ fn page(shared: &Shared) -> Response {
     response
 }
 
-/// Answers what it was asked with, so that a test sees what passes a proxy.
+/// Returns the names of the request's headers, so that a test sees which ones pass a proxy.
 fn config(shared: &Shared, headers: &HeaderMap) -> Response {
     let bearer = format!("Bearer {}", shared.token);
     if headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()) != Some(bearer.as_str()) {

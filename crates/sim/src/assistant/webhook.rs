@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Shared;
 
-/// A message of the bot platform, as it came.
+/// A message of the bot platform, with the names of its headers.
 #[derive(Clone, Debug)]
 pub struct Delivered {
     pub update: Value,
@@ -26,7 +26,7 @@ pub(super) async fn take(State(shared): State<Arc<Shared>>, headers: HeaderMap, 
     let Ok(update) = serde_json::from_slice::<Value>(&body) else { return StatusCode::BAD_REQUEST.into_response() };
     let headers = headers.keys().map(|name| name.as_str().to_owned()).collect();
     let mut delivered = shared.delivered.lock().unwrap_or_else(|e| e.into_inner());
-    // The same update twice is one.
+    // A repeated update is stored once.
     if !delivered.iter().any(|d| d.update["update_id"] == update["update_id"]) {
         delivered.push(Delivered { update, headers });
     }

@@ -1,4 +1,5 @@
-//! What a machine does when it is asked: programs by their name, scripts by what they are for (`script`), the sweep (`sweep`).
+//! Runs a command on a simulated machine: programs by their name, scripts by a phrase in them (`script`), and the sweep
+//! (`sweep`).
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
         ["id", "-un"] => Some(Answer::said(format!("{}\n", invocation.user))),
         ["systemctl", "is-system-running"] => Some(Answer::said("running\n")),
         ["systemctl", "--version"] => Some(Answer::said("systemd 252 (simulated)\n")),
-        // There is a Docker, with no containers.
+        // The machine has Docker, but no containers.
         ["docker", "version", ..] => Some(Answer::said("27.0.0 (simulated)\n")),
         ["docker", "ps", ..] => Some(Answer::nothing()),
         ["systemd-analyze", "security", "--no-pager", "--", unit] => Some(Answer::said(exposure(machine, unit))),
@@ -64,7 +65,7 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
         _ => None,
     };
     answer.unwrap_or_else(|| {
-        // A script is known by its first lines.
+        // The first lines are enough to identify a script.
         let text: String = words.join(" ").chars().take(200).collect();
         let why = format!("sh: {}: not found", words.first().copied().unwrap_or_default());
         machine.lock().unknown.push(text);
@@ -72,7 +73,7 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
     })
 }
 
-/// What systemd-analyze makes of a unit.
+/// The answer of `systemd-analyze security` for a unit.
 fn exposure(machine: &Machine, unit: &str) -> String {
     let state = machine.lock();
     let file = state.files.file(&format!("/etc/systemd/system/{unit}")).unwrap_or_default();
@@ -80,7 +81,7 @@ fn exposure(machine: &Machine, unit: &str) -> String {
     format!("→ Overall exposure level for {unit}: {}\n", if is_confined { "1.3 OK :-)" } else { "9.2 UNSAFE :-{" })
 }
 
-/// Node and OpenClaw, where they were installed.
+/// Runs Node or OpenClaw, if it is installed.
 async fn program(machine: &Arc<Machine>, invocation: &Invocation, path: &str, args: &[&str]) -> Option<Answer> {
     machine.lock().files.file(path)?;
     let folder = path.rsplit('/').nth(1).unwrap_or_default();
@@ -113,7 +114,7 @@ fn journal_of(machine: &Machine, words: &[&str]) -> Answer {
     Answer::said(entries.map(|entry| entry.to_json(unit) + "\n").collect::<String>())
 }
 
-/// Which unit's journal is to be followed, and from where, if that is what is asked.
+/// If the command is `journalctl -f`: the unit, and the number of the entry to start after.
 pub(super) fn followed(invocation: &Invocation) -> Option<(String, Option<u64>)> {
     let words = &invocation.argv;
     if !words.iter().any(|word| word == "journalctl") || !words.iter().any(|word| word == "-f") {
@@ -124,7 +125,8 @@ pub(super) fn followed(invocation: &Invocation) -> Option<(String, Option<u64>)>
     Some((unit.clone(), cursor.and_then(journal::number)))
 }
 
-/// What a journal has behind a place, and the place behind that. Without a place: nothing, and its end.
+/// The entries of a journal after a number, and the number of the last one. Without a number: no entries, and the last
+/// number.
 pub(super) fn entries_after(machine: &Machine, unit: &str, from: Option<u64>) -> (String, u64) {
     let state = machine.lock();
     let Some(there) = state.units.get(unit) else { return (String::new(), from.unwrap_or(0)) };
@@ -133,7 +135,7 @@ pub(super) fn entries_after(machine: &Machine, unit: &str, from: Option<u64>) ->
     (there.journal.after(from).map(|entry| entry.to_json(unit) + "\n").collect(), end.max(from))
 }
 
-/// `systemctl show` of a unit, with these properties.
+/// The output of `systemctl show` for a unit, with the properties that the platform asks for.
 pub(super) fn show(state: &State, name: &str) -> String {
     let loaded = state.service(name).is_some();
     let none = Unit::default();
@@ -162,10 +164,10 @@ pub(super) fn show(state: &State, name: &str) -> String {
     text
 }
 
-/// What a gateway needs.
+/// The memory of a gateway.
 pub(super) const RSS_KIB: u64 = 412_000;
 
-/// How a machine is: cpu ticks at two moments, load, memory, disk.
+/// The metrics of a machine: CPU ticks at two moments, load, memory, disk.
 pub(super) struct Vitals {
     pub cpu: [String; 2],
     pub load: String,
@@ -175,7 +177,7 @@ pub(super) struct Vitals {
 
 impl Vitals {
     pub fn of(state: &State, name: &str) -> Vitals {
-        // Each machine has a rhythm of its own, so that no two charts look alike.
+        // The values depend on the machine's name, so that no two charts look alike.
         let seed = name.bytes().fold(7u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))) % 1000;
         let wave = (state.uptime().as_secs_f64() / 240.0 + seed as f64).sin();
         let busy = 14.0 + seed as f64 % 9.0 + 9.0 * wave;

@@ -1,4 +1,4 @@
-//! What a machine's journal holds of its units, as `journalctl -o json` prints it.
+//! The journal of a unit, as `journalctl -o json` prints it.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// How many entries of a unit are kept.
 const KEPT: usize = 500;
 
-/// systemd's marks for what happened to a unit.
+/// systemd's message ids for the events of a unit.
 pub const STARTED: &str = "39f53479d3a045ac8e11786248231fbf";
 pub const STOPPED: &str = "9d1aaa27d60140bd96365438aad20286";
 pub const EXITED: &str = "98e322203f7a4ed290d09fe03c09fe15";
@@ -17,7 +17,7 @@ pub const RESTARTED: &str = "5eb03494b6584870a536b337290809b3";
 
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Which one it is, and when it was written: the journal's to say.
+    /// Its number and time; `State::record` sets them.
     pub number: u64,
     pub at: Timestamp,
     pub pid: u32,
@@ -26,12 +26,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A line of the program's own.
+    /// A line that the program printed.
     pub fn said(pid: u32, message: impl Into<String>) -> Entry {
         Entry { number: 0, at: Timestamp::UNIX_EPOCH, pid, message: message.into(), fields: vec![] }
     }
 
-    /// A line of systemd's.
+    /// A line of systemd about the unit.
     pub fn systemd(message: impl Into<String>, id: &str) -> Entry {
         let fields = if id.is_empty() { vec![] } else { vec![("MESSAGE_ID", id.to_owned())] };
         Entry { fields, ..Entry::said(1, message) }
@@ -64,7 +64,7 @@ fn cursor(number: u64) -> String {
     format!("s=simulated;i={number:x}")
 }
 
-/// The number of a cursor that was given out.
+/// The number in a cursor.
 pub fn number(cursor: &str) -> Option<u64> {
     u64::from_str_radix(cursor.rsplit("i=").next()?, 16).ok()
 }

@@ -1,4 +1,4 @@
-//! One machine, as tests and the demo make it and break it; and who answers on its ports.
+//! One simulated machine: what tests and the demo can do to it, and the listeners on its ports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,19 +15,19 @@ use super::state::{PROGRAMS, State, TRIES, UNITS, Unit};
 use super::tree::Tree;
 use crate::assistant::{Door, Gateway};
 
-/// A bot's messages are taken this far above a gateway's port.
+/// The webhook's port is this much higher than the gateway's.
 pub(super) const WEBHOOK: u16 = 4;
 
-/// Whether a machine can be talked to.
+/// Whether a machine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
     Up,
-    /// It takes connections and commands, and answers nothing.
+    /// It accepts connections, but answers nothing.
     Hung,
     Down,
 }
 
-/// What keeps commands with certain words in them from being done.
+/// Prevents commands that contain certain words from being executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
     None,
@@ -35,18 +35,18 @@ pub(super) enum Obstacle {
     Refused(String, String),
 }
 
-/// A machine. It is reached through `host::Hosts`.
+/// A machine, reachable through `host::Hosts`.
 pub struct Machine {
     pub name: String,
     state: Mutex<State>,
     pub(super) power: watch::Sender<Power>,
     obstacle: watch::Sender<Obstacle>,
-    /// How many commands came to be held since `hold`.
+    /// How many commands were held since `hold`.
     held: AtomicUsize,
     pub(super) news: Notify,
 }
 
-/// An assistant that a machine is made with.
+/// An assistant to add to a machine.
 #[derive(Clone, Debug)]
 pub struct Instance {
     pub unit: String,
@@ -60,7 +60,7 @@ impl Machine {
         Machine::with_clock(name, Clock::default())
     }
 
-    /// A machine whose clock somebody moves.
+    /// A machine with a given clock, which a test can move.
     pub fn with_clock(name: &str, clock: Clock) -> Arc<Machine> {
         let mut files = Tree::default();
         for folder in [UNITS, "/root", "/srv", "/opt", "/tmp"] {
@@ -85,7 +85,7 @@ impl Machine {
         Arc::new(Machine { name, state, power, obstacle, held, news: Notify::new() })
     }
 
-    /// Puts an assistant there as the platform would have, and starts it.
+    /// Adds an assistant as the platform would, and starts it.
     pub fn add(&self, instance: &Instance) {
         let Instance { unit, home, port, token } = instance;
         let state_dir = format!("{home}/.openclaw");
@@ -109,7 +109,7 @@ impl Machine {
         state.start(unit);
     }
 
-    /// Somebody changes a file by hand.
+    /// Changes a file as an administrator would by hand.
     pub fn write(&self, path: &str, text: &str) {
         self.happens(|state| {
             state.files.write(path, text, "root");
@@ -121,7 +121,7 @@ impl Machine {
         self.lock().files.file(path).map(<[u8]>::to_vec)
     }
 
-    /// A gateway ends again and again until systemd gives it up.
+    /// Makes a gateway crash until systemd's start limit is reached.
     pub fn crash(&self, unit: &str) {
         self.happens(|state| {
             state.kill(unit, (1, 1), "exit-code");
@@ -136,39 +136,40 @@ impl Machine {
         });
     }
 
-    /// A user of the machine listens on a port, beside whoever does already.
+    /// Adds a listener of another user on a port, in addition to existing ones.
     pub fn add_listener(&self, port: u16, user: &str) {
         self.happens(|state| state.strangers.push((port, user.to_owned())));
     }
 
-    /// Nobody but units listens any more.
+    /// Removes all listeners that belong to no unit.
     pub fn remove_listeners(&self) {
         self.happens(|state| state.strangers.clear());
     }
 
-    /// Lines that the machine answers besides when it is asked what it can do of a cell, such as `refused PrivateUsers why`.
+    /// Sets additional lines for the answer about what the machine supports of a cell, such as `refused PrivateUsers
+    /// why`.
     pub fn odd_about_cells(&self, lines: &[&str]) {
         self.happens(|state| state.odd_about_cells = lines.iter().map(|line| format!("{line}\n")).collect());
     }
 
-    /// The limits on the disk that homes were to get, one after the other, in KiB; 0 is none.
+    /// The disk limits that were requested for homes, in order, in KiB; 0 is no limit.
     pub fn disk_limits(&self) -> Vec<String> {
         self.lock().disk_limits.clone()
     }
 
-    /// Whether the machine does not come to the end of counting what homes take.
+    /// Sets whether the machine fails to measure the size of homes.
     pub fn count_no_homes(&self, odd: bool) {
         self.happens(|state| state.counts_no_homes = odd);
     }
 
-    /// Somebody stops a gateway.
+    /// Stops a gateway as an administrator would.
     pub fn stop(&self, unit: &str) {
         self.happens(|state| {
             state.stop(unit);
         });
     }
 
-    /// Somebody starts a gateway anew.
+    /// Restarts a gateway as an administrator would.
     pub fn restart(&self, unit: &str) {
         self.happens(|state| {
             state.stop(unit);
@@ -176,17 +177,17 @@ impl Machine {
         });
     }
 
-    /// How often a unit was started since the machine was made, by whomever; systemd's own tries that failed do not count.
+    /// How often a unit was started since the machine was created; failed starts do not count.
     pub fn starts(&self, unit: &str) -> u32 {
         self.lock().units.get(unit).map_or(0, |unit| unit.starts)
     }
 
-    /// Whether a unit runs and answers.
+    /// Whether a unit runs and its gateway answers.
     pub fn is_well(&self, unit: &str) -> bool {
         self.lock().units.get(unit).is_some_and(|unit| unit.process().is_some() && !unit.wedged)
     }
 
-    /// The kernel ends a gateway for its memory, and systemd starts it again.
+    /// Simulates that the kernel kills a gateway for its memory and systemd restarts it.
     pub fn run_out_of_memory(&self, unit: &str) {
         self.happens(|state| {
             state.kill(unit, (2, 9), "oom-kill");
@@ -199,7 +200,7 @@ impl Machine {
         });
     }
 
-    /// A gateway goes on listening, and answers nothing any more.
+    /// Makes a gateway hang: it still listens, but answers nothing.
     pub fn wedge(&self, unit: &str) {
         self.happens(|state| {
             if let Some(unit) = state.units.get_mut(unit) {
@@ -217,18 +218,19 @@ impl Machine {
         self.power.send_replace(power);
     }
 
-    /// Commands with these words in them are not answered, and never done, until `go_on`: for whoever is to be broken off there.
+    /// Commands that contain `words` hang until `go_on` and are never executed. So a test can interrupt the caller
+    /// there.
     pub fn hold(&self, words: &str) {
         self.held.store(0, Ordering::SeqCst);
         self.obstacle.send_replace(Obstacle::Held(words.to_owned()));
     }
 
-    /// How many commands came to be held since `hold`.
+    /// How many commands were held since `hold`.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::SeqCst)
     }
 
-    /// Commands with these words in them fail, and say why, until `go_on`.
+    /// Commands that contain `words` fail with the message `why`, until `go_on`.
     pub fn refuse(&self, words: &str, why: &str) {
         self.obstacle.send_replace(Obstacle::Refused(words.to_owned(), why.to_owned()));
     }
@@ -237,7 +239,7 @@ impl Machine {
         self.obstacle.send_replace(Obstacle::None);
     }
 
-    /// What stands in a command's way. One that is held comes back from here when it will not be done any more.
+    /// Finds the obstacle for a command. A held command waits here until `go_on`; then the caller drops it.
     pub(super) async fn obstacle(&self, argv: &[String]) -> Obstacle {
         let mut obstacle = self.obstacle.subscribe();
         let found = obstacle.borrow().clone();
@@ -255,7 +257,7 @@ impl Machine {
         found
     }
 
-    /// The commands that it did not understand.
+    /// The commands that the machine did not recognise.
     pub fn unknown(&self) -> Vec<String> {
         self.lock().unknown.clone()
     }
@@ -264,7 +266,7 @@ impl Machine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who answers on a port of its loopback; `None` where nobody listens.
+    /// The listener on a port of its loopback, if there is one.
     pub(super) fn listener(self: &Arc<Machine>, port: u16) -> Option<Listener> {
         let mut state = self.lock();
         let at = |unit: &Unit| match unit.process()?.service.port {
@@ -280,14 +282,14 @@ impl Machine {
         Some(Listener::Answers(gateway, door))
     }
 
-    /// Serves a connection to one of its ports that came another way than over SSH.
+    /// Serves a connection to one of its ports that did not come over SSH.
     pub async fn serve(self: &Arc<Machine>, port: u16, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         if let Some(listener) = self.listener(port) {
             listener.serve(stream).await;
         }
     }
 
-    /// The gateway of a configuration, for OpenClaw's own client.
+    /// The running gateway with this configuration file, for OpenClaw's command-line client.
     pub(super) fn gateway_of(self: &Arc<Machine>, config_path: &str) -> Option<Gateway> {
         let mut state = self.lock();
         let is_its = |unit: &Unit| unit.process().is_some_and(|process| process.service.config_path == config_path);

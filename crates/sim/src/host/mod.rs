@@ -1,8 +1,9 @@
-//! Servers of a company, simulated: sshd on a loopback socket, and behind it machines with units, files and logs in memory.
+//! Simulated servers: sshd on a loopback socket, and behind it machines with units, files and logs in memory.
 //!
-//! A machine understands what the platform sends, by the form of its arguments (`command`, `script`, `sweep`), and answers from its
-//! model (`machine`). It is no shell: what it does not know answers 127, and is remembered in `Machine::unknown`. A socket to a port
-//! of its loopback leads to the simulated assistant of the unit that listens there.
+//! A machine recognises the platform's commands by the form of their arguments (`command`, `script`, `sweep`), and
+//! answers from its model (`machine`). It is not a shell: an unknown command returns 127 and is recorded in
+//! `Machine::unknown`. A forwarded connection to a port leads to the simulated assistant of the unit that listens
+//! there.
 
 mod command;
 mod journal;
@@ -30,7 +31,7 @@ pub use machine::{Instance, Machine, Power};
 use ssh::Connection;
 pub use ssh::Lookup;
 
-/// sshd in front of one machine, or of many. Dropped, it is gone, and its connections with it.
+/// sshd in front of one or many machines. Dropping it ends its connections too.
 pub struct Hosts {
     pub address: SocketAddr,
     /// Its own key, as `ssh-keyscan` would print it.
@@ -41,12 +42,12 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// One machine, whoever logs in.
+    /// One machine for every user name.
     pub async fn of(machine: Arc<Machine>) -> std::io::Result<Hosts> {
         Hosts::listen(Arc::new(move |_| Some(machine.clone()))).await
     }
 
-    /// Many machines behind one socket, told apart by the name of the user who logs in.
+    /// Many machines behind one socket, selected by the user name of the login.
     pub async fn listen(lookup: Lookup) -> std::io::Result<Hosts> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -70,7 +71,7 @@ impl Hosts {
                 tokio::select! {
                     accepted = listener.accept() => match accepted {
                         Ok((stream, _)) => { connections.spawn(serve(config.clone(), stream, lookup.clone())); }
-                        // Too many open files: those that are there may end.
+                        // Too many open files: wait until some connections end.
                         Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                     },
                     Some(_) = connections.join_next() => {}
@@ -95,7 +96,7 @@ async fn serve(config: Arc<server::Config>, stream: TcpStream, lookup: Lookup) {
     }
 }
 
-/// A host's certificate, for its address and a year.
+/// A host certificate for an address, valid for a year.
 fn certified(key: &PrivateKey, authority: &PrivateKey, at: SocketAddr) -> Result<Certificate, ssh_key::Error> {
     let now = SystemTime::now();
     let (from, until) = (now - Duration::from_secs(3600), now + Duration::from_secs(365 * 86_400));
@@ -111,7 +112,7 @@ fn make_key() -> std::io::Result<PrivateKey> {
     Ok(PrivateKey::from(Ed25519Keypair::from_seed(&seed)))
 }
 
-/// A key that logs in to every simulated machine, in OpenSSH's form.
+/// A private key in OpenSSH's format. The simulated machines accept any key.
 pub fn login_key() -> std::io::Result<String> {
     let key = make_key()?;
     let text = key.to_openssh(russh::keys::ssh_key::LineEnding::LF).map_err(std::io::Error::other)?;

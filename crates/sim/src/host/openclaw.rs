@@ -1,4 +1,4 @@
-//! OpenClaw as a program on a machine: which configuration it takes, and what its unit's text says about it.
+//! OpenClaw as a program on a machine: which configuration it accepts, and how its unit file is read and written.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ const ROOT: &[&str] = &[
     "wizard",
 ];
 
-/// What is wrong with a configuration: path and message, as `config validate` names them.
+/// The errors of a configuration: path and message, as `config validate` prints them.
 pub fn issues(config: Option<&[u8]>) -> Vec<(String, String)> {
     let root = || "<root>".to_owned();
     let Some(bytes) = config else { return vec![(root(), "Missing config".to_owned())] };
@@ -71,7 +71,7 @@ pub fn validation(config: &[u8]) -> Value {
     json!({"ok": issues.is_empty(), "valid": issues.is_empty(), "issues": issues})
 }
 
-/// What a unit's text says of the gateway it starts.
+/// The gateway that a unit file starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     pub user: String,
@@ -107,13 +107,13 @@ impl Service {
         service
     }
 
-    /// The release that its program's folder is named after.
+    /// The release: the name of the program's folder.
     pub fn version(&self) -> &str {
         self.program.rsplit('/').nth(1).unwrap_or_default()
     }
 }
 
-/// The text of a unit as the platform writes it, for machines that are made with their assistants.
+/// The unit file that the platform would write, for assistants that a test adds to a machine.
 pub fn unit_text(service: &Service) -> String {
     let Service { user, description, home, state_dir, config_path, program, port } = service;
     format!(

@@ -1,4 +1,5 @@
-//! The scripts that the platform sends, known by a phrase that only they have, and done on the model instead of by a shell.
+//! The platform's scripts. Each is recognised by a phrase that only it has, and executed on the machine's model instead
+//! of by a shell.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +17,7 @@ use super::tree::{parent, sha256};
 use super::words::Invocation;
 use super::{command, journal};
 
-/// A script under way: who runs it, with which arguments and input.
+/// A call of a script: its user, arguments and input.
 struct Call<'a> {
     user: &'a str,
     text: &'a str,
@@ -32,7 +33,7 @@ impl<'a> Call<'a> {
 
 type ScriptFn = fn(&mut State, &Call<'_>) -> Answer;
 
-/// A phrase of each script, and what it does. The first that fits counts.
+/// A phrase of each script, and the function that simulates it. The first match is used.
 const SCRIPTS: &[(&str, ScriptFn)] = &[
     (".tidepool-new.", write),
     ("exec head -c \"$(($2 + 1))\"", read),
@@ -83,7 +84,7 @@ pub(super) async fn run(
     Some(script(&mut machine.lock(), &Call { user: &invocation.user, text, args, stdin }))
 }
 
-// ── how the machine is ──
+// ── metrics and capabilities ──
 
 fn metrics(machine: &Machine) -> Answer {
     let Vitals { cpu: [before, after], load, memory, disk } = Vitals::of(&machine.lock(), &machine.name);
@@ -98,7 +99,7 @@ fn journal_after(machine: &Machine, args: &[&str]) -> Answer {
     Answer::said(lines.lines().take(most).map(|line| format!("{line}\n")).collect::<String>())
 }
 
-/// Whether an address of this very machine answers. There is no way to any other.
+/// Whether an address of this machine answers. Others are never reached.
 async fn reach(url: &str) -> Answer {
     let place = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
     let place = place.replace("localhost", "127.0.0.1");
@@ -113,7 +114,7 @@ async fn reach(url: &str) -> Answer {
     }
 }
 
-/// What the machine can do of a cell: all of it, but for what a test took away.
+/// What the machine supports of a cell: everything, except what a test removed.
 fn cells(state: &mut State, _: &Call<'_>) -> Answer {
     let odd = &state.odd_about_cells;
     Answer::said(format!("{odd}whole\ncontrollers cpuset cpu io memory pids\nfirewall\nbind-filter\nend\n"))
@@ -125,7 +126,7 @@ fn missing(path: &str) -> Answer {
     Answer::failed(1, &format!("stat: cannot statx '{path}': No such file or directory"))
 }
 
-/// Its arguments: the path, how much at most, and which of the older versions, where one is asked for.
+/// Arguments: the path, the limit in bytes, and optionally which older version.
 fn read(state: &mut State, call: &Call<'_>) -> Answer {
     let path = match call.arg(3) {
         "" => call.arg(1).to_owned(),
@@ -237,7 +238,8 @@ fn size(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(format!("{}\n", state.files.file(call.arg(1)).map_or(0, <[u8]>::len)))
 }
 
-/// What was said last of some phrases, behind a place in a log: the log, the place, how long to wait, and the phrases.
+/// Finds which of some phrases occurs last after an offset in a log. Arguments: the log, the offset, how long to wait,
+/// and the phrases.
 fn find_in_log(state: &mut State, call: &Call<'_>) -> Answer {
     let bytes = state.files.file(call.arg(1)).unwrap_or_default();
     let new = bytes.get(call.arg(2).parse().unwrap_or(0)..).unwrap_or_default();
@@ -246,9 +248,9 @@ fn find_in_log(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(last.map_or_else(String::new, |(_, words)| format!("{words}\n")))
 }
 
-// ── homes and what is kept of them ──
+// ── homes and their archives ──
 
-/// Its arguments: the home, the user, its number and more.
+/// Arguments: the home, the user, its number and more.
 fn make_home(state: &mut State, call: &Call<'_>) -> Answer {
     let (home, user) = (call.arg(1), call.arg(2));
     if state.files.get(home).is_some() {
@@ -273,13 +275,13 @@ fn remove_user(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::nothing()
 }
 
-/// Its arguments: the home, and its limit in KiB. The machine has no quotas.
+/// Arguments: the home, and its limit in KiB. The machine does not support disk quotas.
 fn limit_disk(state: &mut State, call: &Call<'_>) -> Answer {
     state.disk_limits.push(call.arg(2).to_owned());
     Answer::status(3)
 }
 
-/// Its arguments: the home, a name, days, and more.
+/// Arguments: the home, the name of the archive, days, and more.
 fn archive(state: &mut State, call: &Call<'_>) -> Answer {
     let (home, does) = (call.arg(1), |phrase: &str| call.text.contains(phrase));
     let (folder, state_dir) = (format!("{home}.archive"), format!("{home}/.openclaw"));
@@ -351,7 +353,7 @@ fn installed(state: &mut State, call: &Call<'_>) -> Answer {
     }
 }
 
-/// Its arguments: the folder, the registry, versions of Node, npm and OpenClaw, and more. Nothing is fetched.
+/// Arguments: the folder, the registry, the versions of Node, npm and OpenClaw, and more. Nothing is downloaded.
 fn install(state: &mut State, call: &Call<'_>) -> Answer {
     let (folder, node, version) = (call.arg(1), call.arg(3), call.arg(5));
     if folder != PROGRAMS {
@@ -425,7 +427,7 @@ fn look(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(text)
 }
 
-/// Who owns homes, and whose sockets are on ports. Its arguments: the ports, in hexadecimal, and the homes.
+/// The owners of homes, and the users that listen on ports. Arguments: the ports, in hexadecimal, and the homes.
 fn listeners(state: &mut State, call: &Call<'_>) -> Answer {
     const FOLDER: &str = "41c0";
     let mut text = format!("login {}\n", uid_of(call.user));
@@ -445,7 +447,7 @@ fn listeners(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(text)
 }
 
-/// As whom a unit runs, and what users are called. Its arguments: a home, a unit, and users by their number.
+/// The user of a unit, and the names of users. Arguments: a home, a unit, and user numbers.
 fn unit_user(state: &mut State, call: &Call<'_>) -> Answer {
     let mut text = String::new();
     if let Some(service) = state.service(call.arg(2)) {
@@ -458,7 +460,7 @@ fn unit_user(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::said(text)
 }
 
-/// The number of a user, which is the same on all machines.
+/// The number of a user; it is the same on all machines.
 fn uid_of(user: &str) -> u32 {
     match user {
         "root" => 0,
@@ -466,7 +468,7 @@ fn uid_of(user: &str) -> u32 {
     }
 }
 
-/// Ends processes that hold a port: `pid:start` each.
+/// Ends processes that listen on a port. The arguments after the first are `pid:start`.
 fn end(state: &mut State, call: &Call<'_>) -> Answer {
     for pid in call.args.iter().skip(1).filter_map(|pair| pair.split(':').next()?.parse::<u32>().ok()) {
         let its = |unit: &super::state::Unit| unit.process().is_some_and(|process| process.pid == pid);

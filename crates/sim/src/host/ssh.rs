@@ -1,4 +1,4 @@
-//! The SSH server in front of machines: who logs in, commands, and sockets of a machine's loopback.
+//! The SSH server in front of machines: login, commands, and forwarded connections to a machine's loopback.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::command::{self, Answer};
 use super::machine::{Machine, Obstacle, Power};
 use super::words::Invocation;
 
-/// Where a command's own output begins.
+/// Marks the beginning of a command's own output.
 const MARK: &[u8] = b"\x02tidepool\x03";
-/// More than any command's input.
+/// Limit of a command's input; no real one is as long.
 const LONGEST: usize = 64 << 20;
 
-/// The machine that a user logs in to: one address serves many.
+/// Finds the machine by the user who logs in: one address serves many machines.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<Arc<Machine>> + Send + Sync>;
 
 /// One connection.
@@ -31,12 +31,12 @@ impl Connection {
     }
 }
 
-/// Waits for as long as a machine is up.
+/// Waits until a machine is down.
 async fn until_down(machine: &Machine) {
     machine.power.subscribe().wait_for(|power| *power == Power::Down).await.ok();
 }
 
-/// Waits for as long as a machine hangs.
+/// Waits until a machine no longer hangs.
 async fn until_awake(machine: &Machine) {
     machine.power.subscribe().wait_for(|power| *power != Power::Hung).await.ok();
 }
@@ -94,7 +94,7 @@ impl Handler for Connection {
     }
 }
 
-/// One command: what it is, its input, its answer.
+/// Reads one command and its input, runs it, and sends the answer.
 async fn session(machine: &Arc<Machine>, user: &str, mut read: ChannelReadHalf, write: &ChannelWriteHalf<Msg>) {
     let line = loop {
         match read.wait().await {
@@ -142,7 +142,7 @@ async fn say(write: &ChannelWriteHalf<Msg>, answer: Answer) {
     write.eof().await.ok();
 }
 
-/// The journal of a unit as it is written, until nobody reads it any more.
+/// Sends the entries of a unit's journal as they are written, until the client closes the channel.
 async fn follow(
     machine: &Arc<Machine>,
     (unit, mut from): (String, Option<u64>),

@@ -1,4 +1,4 @@
-//! What a machine is made of: its files, users, units with their journals, and how units start, end and are started again.
+//! The state of a machine: its files, users, and units with their journals; and how units start, end and restart.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Weak;
@@ -14,31 +14,31 @@ use super::openclaw::{Service, issues};
 use super::tree::Tree;
 use crate::assistant::{Conversations, Gateway, Model, Options, WeakGateway};
 
-/// Machines run for days before anybody looks at them.
+/// The uptime that a machine begins with.
 const UP_BEFORE: Duration = Duration::from_secs(9 * 24 * 3600);
-/// Where the administrator's own units are.
+/// The folder of unit files.
 pub const UNITS: &str = "/etc/systemd/system";
-/// Where the platform puts what assistants run.
+/// The folder where the platform installs Node and OpenClaw.
 pub const PROGRAMS: &str = "/opt/tidepool";
-/// How often systemd starts again what ends at once.
+/// How often systemd restarts a unit that ends at once.
 pub const TRIES: u32 = 10;
 pub(super) struct State {
     pub files: Tree,
     pub units: BTreeMap<String, Unit>,
-    /// Name and home.
+    /// Homes by user name.
     pub users: BTreeMap<String, String>,
-    /// By the state folder of their gateway.
+    /// Conversations by the state folder of their gateway.
     pub conversations: HashMap<String, Conversations>,
     pub unknown: Vec<String>,
-    /// Ports on which users listen who have no unit.
+    /// Listeners that belong to no unit: port and user.
     pub strangers: Vec<(u16, String)>,
-    /// What it answers besides when it is asked what it can do of a cell.
+    /// Additional lines in the answer about what the machine supports of a cell.
     pub odd_about_cells: String,
-    /// The limits that homes were to get, one after the other, in KiB.
+    /// The disk limits that were requested for homes, in order, in KiB.
     pub disk_limits: Vec<String>,
-    /// Whether the size of homes is not known.
+    /// Whether the size of homes cannot be measured.
     pub counts_no_homes: bool,
-    /// Of journal entries and of processes.
+    /// The last number given to a journal entry or a process.
     pub numbers: u64,
     pub clock: Clock,
     pub booted: Timestamp,
@@ -52,11 +52,11 @@ pub(super) struct Unit {
     /// waitid's code and status.
     pub exit: (u8, i32),
     pub result: &'static str,
-    /// systemd gave it up.
+    /// systemd no longer starts it: its start limit is reached.
     pub given_up: bool,
     pub since: Timestamp,
     pub journal: Journal,
-    /// How often it was started since the machine was made.
+    /// How often it was started since the machine was created.
     pub starts: u32,
     pub wedged: bool,
     pub gateway: WeakGateway,
@@ -72,7 +72,7 @@ pub(super) enum Life {
 
 pub(super) struct Process {
     pub pid: u32,
-    /// In microseconds since the machine was started.
+    /// In microseconds since the machine's boot.
     pub started_us: u64,
     pub service: Service,
     token: String,
@@ -89,7 +89,7 @@ impl Unit {
         }
     }
 
-    /// systemd's two words.
+    /// systemd's `ActiveState` and `SubState`.
     pub fn words(&self) -> (&'static str, &'static str) {
         match self.life {
             Life::Running(_) => ("active", "running"),
@@ -117,7 +117,7 @@ impl State {
         self.files.text(&format!("{UNITS}/{unit}")).map(Service::read)
     }
 
-    /// The gateway that a running unit is: there from the first time on that somebody asks for it.
+    /// The gateway of a running unit, created at the first call.
     pub fn gateway(&mut self, name: &str, machine: Weak<Machine>) -> Option<Gateway> {
         let unit = self.units.get_mut(name)?;
         let process = unit.process()?;
@@ -151,13 +151,13 @@ impl State {
         self.units.entry(unit.to_owned()).or_default().journal.push(Entry { number, at, ..entry });
     }
 
-    /// systemd starts it again by itself.
+    /// Records that systemd restarts a unit.
     pub fn restarts(&mut self, unit: &str, restarts: u32) {
         let message = format!("{unit}: Scheduled restart job, restart counter is at {restarts}.");
         self.record(unit, Entry::systemd(message, RESTARTED).with("N_RESTARTS", restarts.to_string()));
     }
 
-    /// A line of a running gateway: in its log file, and on its console.
+    /// Writes a line of a running gateway to its log file and to the unit's journal.
     pub fn log(&mut self, unit: &str, subsystem: &str, message: &str) {
         let Some(process) = self.units.get(unit).and_then(Unit::process) else { return };
         let now = self.now();
@@ -176,7 +176,7 @@ impl State {
         self.record(unit, Entry::said(pid, format!("{time} [{subsystem}] {message}")));
     }
 
-    /// Starts a unit; false where there is none, or systemd has given it up.
+    /// Starts a unit; false if it does not exist or its start limit is reached.
     pub fn start(&mut self, name: &str) -> bool {
         let Some(service) = self.service(name) else { return false };
         if self.units.get(name).is_some_and(|unit| unit.process().is_some()) {
@@ -231,7 +231,7 @@ impl State {
         true
     }
 
-    /// Stops a unit; false where there is none.
+    /// Stops a unit; false if it does not exist.
     pub fn stop(&mut self, name: &str) -> bool {
         if self.service(name).is_none() {
             return false;
@@ -251,7 +251,7 @@ impl State {
         }
     }
 
-    /// Ends the gateway of a unit that runs.
+    /// Ends the gateway of a running unit; false if the unit does not run.
     pub fn end(&mut self, name: &str, killed: bool) -> bool {
         let Some(unit) = self.units.get_mut(name).filter(|unit| unit.process().is_some()) else { return false };
         if let Some(gateway) = unit.gateway.upgrade() {
@@ -288,7 +288,7 @@ impl State {
         }
     }
 
-    /// A configuration was written: a gateway that runs with it sees that by itself.
+    /// Reloads a configuration that was written, in the gateway that runs with it.
     pub fn reload(&mut self, path: &str) {
         let its = |unit: &Unit| unit.process().is_some_and(|process| process.service.config_path == path);
         let Some(name) = self.units.iter().find(|(_, unit)| its(unit)).map(|(name, _)| name.clone()) else { return };
@@ -299,7 +299,7 @@ impl State {
             None => "config hot reload applied (changed)".to_owned(),
             Some((path, message)) => format!("config reload skipped (invalid config): {path}: {message}"),
         };
-        // Which model is asked, and with which key, takes hold for whoever comes from now on.
+        // New connections get a gateway with the new model and its key.
         if let Some(unit) = self.units.get_mut(&name).filter(|_| wrong.is_empty())
             && let Life::Running(process) = &mut unit.life
         {

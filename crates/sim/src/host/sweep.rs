@@ -1,4 +1,4 @@
-//! The answer to the script that asks a whole machine about all its assistants.
+//! The answer to the sweep: the script that asks a machine about all its assistants.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::state::State;
 use super::tree::sha256;
 use super::words::words;
 
-/// What an instance is asked about: the arguments of the script's `one`.
+/// The question about one instance: the arguments of the script's function `one`.
 struct Asked {
     unit: String,
     port: u16,
@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// `None` where it is another script.
+/// `None` if it is another script.
 pub(super) fn answer(machine: &Machine, script: &str) -> Option<Answer> {
     if !script.contains("echo \"sweep 1\"") {
         return None;
@@ -101,7 +101,7 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
         writeln!(out, "cell {word} {}", sha256(file)).ok();
     }
     if asked.measure && !state.counts_no_homes && state.files.is_folder(&asked.home) {
-        // A small assistant, and some more with each that is beside it.
+        // A small home whose size depends on the port, so that no two are equal.
         writeln!(out, "home-kib {}", 96_000 + u64::from(asked.port) * 7).ok();
     }
     let holder = state.units.iter().find_map(|(name, unit)| {
@@ -134,7 +134,7 @@ fn section(state: &State, asked: &Asked, out: &mut String) {
         writeln!(out, "log {} {from} {}", node.inode, size - from).ok();
         let tail = bytes.get(usize::try_from(from).unwrap_or(0)..).unwrap_or_default();
         if !tail.is_empty() {
-            // An unfinished last line is quoted too.
+            // An unfinished last line is printed too.
             let text = String::from_utf8_lossy(tail);
             for line in text.split('\n') {
                 writeln!(out, "log|{line}").ok();

@@ -1,4 +1,4 @@
-//! The files of a machine, in memory: folders and plain files by their whole path, with whose they are.
+//! The files of a machine, in memory: folders and plain files by their full path, with their owner.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,7 +10,7 @@ pub struct Node {
     pub owner: String,
     /// `None` is a folder.
     pub bytes: Option<Vec<u8>>,
-    /// Another file under the same name has another number.
+    /// A new file with the same name has a new number.
     pub inode: u64,
 }
 
@@ -41,7 +41,7 @@ impl Tree {
         self.nodes.get(path).map_or("root", |node| &node.owner)
     }
 
-    /// Makes a folder and those above it.
+    /// Creates a folder and its parents.
     pub fn folder(&mut self, path: &str, owner: &str) {
         for (at, _) in path.match_indices('/').skip(1).chain([(path.len(), "")]) {
             if !self.nodes.contains_key(&path[..at]) {
@@ -50,13 +50,13 @@ impl Tree {
         }
     }
 
-    /// Writes a file: another in its place, by the owner of the one that was there.
+    /// Writes a file. An existing one is replaced by a new file with the same owner.
     pub fn write(&mut self, path: &str, bytes: impl Into<Vec<u8>>, owner: &str) {
         let owner = self.nodes.get(path).map_or_else(|| owner.to_owned(), |node| node.owner.clone());
         self.put(path, Some(bytes.into()), &owner);
     }
 
-    /// Adds to a file, which stays the same one.
+    /// Appends to a file; its inode stays the same.
     pub fn append(&mut self, path: &str, bytes: &[u8], owner: &str) {
         match self.nodes.get_mut(path).and_then(|node| node.bytes.as_mut()) {
             Some(there) => there.extend_from_slice(bytes),
@@ -104,7 +104,7 @@ impl Tree {
         }
     }
 
-    /// The names of files that begin so, in order.
+    /// The paths with this prefix, in order.
     pub fn beginning(&self, prefix: &str) -> Vec<String> {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         self.nodes

@@ -1,8 +1,9 @@
-//! The line that a login shell is given, taken apart: who does it, with which variables, and the arguments.
+//! Parses the command line that the login shell gets: the user, the environment variables and the arguments.
 //!
-//! No shell is at work here. The platform quotes every word, so a line is words, quotes and backslashes, and nothing to expand.
+//! No shell is needed. The platform quotes every word, so a line has words, quotes and backslashes, but nothing to
+//! expand.
 
-/// A command as the machine would see it once shell, `sudo`, `env` and `timeout` have done their part.
+/// A command without the shell's quotes and without `sudo`, `env` and `timeout` in front of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
     pub user: String,
@@ -11,11 +12,11 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Reads a line; `None` where it is not of the form that the platform sends.
+    /// Parses a line; `None` if it does not have the form of the platform's commands.
     pub fn read(line: &str, login: &str) -> Option<Invocation> {
         let (_mark, rest) = line.split_once("; exec ")?;
         let mut words = words(rest);
-        // systemd takes two dollar signs for one.
+        // systemd-run replaces two dollar signs by one.
         if let Some(at) = words.iter().position(|word| word == "systemd-run") {
             words[at..].iter_mut().for_each(|word| *word = word.replace("$$", "$"));
         }
@@ -39,7 +40,7 @@ impl Invocation {
                         }
                     }
                 }
-                // The cell of a unit makes no difference to a model of a machine.
+                // The simulation ignores the cell, except for its user.
                 "systemd-run" => loop {
                     match words.next()?.as_str() {
                         "--" => break,

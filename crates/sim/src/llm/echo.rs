@@ -1,4 +1,4 @@
-//! The model behind every simulated gateway: it says the last message again, and a word is a token.
+//! The model behind every simulated gateway: it repeats the last message, and a word is a token.
 
 use std::convert::Infallible;
 
@@ -30,7 +30,7 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// What was answered, and what it counts.
+/// An answer with its tokens.
 pub struct Reply {
     pub id: String,
     pub model: String,

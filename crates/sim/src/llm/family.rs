@@ -16,13 +16,13 @@ use crate::with;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub database: Secret,
-    /// Another database for the log alone; the main one then has an empty table for it.
+    /// A separate database for the log; the table in the main one then stays empty.
     pub log_database: Option<Secret>,
     pub schema: Schema,
     pub quota_per_unit: f64,
-    /// What root's account has, in the gateway's units.
+    /// The balance of root's account, in the gateway's units.
     pub balance: i64,
-    /// The release, as new-api counts them; release candidates of 1.0 are `(1, 0, n)`.
+    /// The release, by new-api's numbers; release candidates of 1.0 are `(1, 0, n)`.
     pub version: (u32, u32, u32),
 }
 
@@ -39,10 +39,10 @@ impl Options {
     }
 }
 
-/// Where the two differ within what they share.
+/// The differences between the two gateways.
 pub struct Ways {
     pub error_type: &'static str,
-    /// new-api says the same of every token that it does not take.
+    /// new-api refuses every invalid token with the same message.
     pub one_refusal: bool,
     pub soft_delete: bool,
     pub log_row: fn(&Family, &Used) -> (String, Vec<super::tables::Arg>),
@@ -60,7 +60,7 @@ pub struct Family {
 /// The only account, and the only channel.
 pub const ROOT: i64 = 1;
 pub const CHANNEL: i64 = 1;
-/// What the channel offers. The list has one of them twice, as one-api's can.
+/// The channel's models. One is listed twice, as can happen with one-api.
 pub const MODELS: &[&str] = &["gpt-4o-mini", "gpt-4o", "gpt-4o-mini", "echo"];
 
 /// A request that was answered, or failed.
@@ -73,7 +73,7 @@ pub struct Used {
     pub completion_tokens: i64,
     pub quota: i64,
     pub elapsed_ms: i64,
-    /// Of a failure: what it said.
+    /// The message of a failure.
     pub error: Option<&'static str>,
 }
 
@@ -116,12 +116,12 @@ pub fn success(data: Value) -> Response {
     Json(json!({"success": true, "message": "", "data": data})).into_response()
 }
 
-/// A refusal: HTTP 200.
+/// A refusal: its HTTP status is 200, as in the real gateways.
 pub fn failure(message: impl Into<String>) -> Response {
     Json(json!({"success": false, "message": message.into()})).into_response()
 }
 
-/// What both answer for a row that is not there.
+/// The refusal of both gateways for a row that does not exist.
 pub fn missing() -> Response {
     failure("record not found")
 }
@@ -147,7 +147,7 @@ impl Family {
         lay(&tables).await?;
         if options.log_database.is_some() {
             lay(&log).await?;
-            // The gateway migrates only the log there.
+            // The real gateway creates only the log's table there.
             log.script("DROP TABLE tokens;\nDROP TABLE users;\n").await?;
         }
         let sql = "INSERT INTO users (username, password, role, access_token, quota) VALUES ('root', '-', 100, ?, ?)";
@@ -155,7 +155,8 @@ impl Family {
         Ok(Family { ways, options, tables, log, switches: Arc::default(), started: now() })
     }
 
-    /// Whether the management token is root's. Without one it is 401; a wrong one is the caller's to answer.
+    /// Whether the management token is root's; `None` if the request has none. The two gateways refuse differently, so
+    /// the caller does it.
     pub async fn knows(&self, headers: &HeaderMap) -> Result<Option<bool>, Broken> {
         let Some(token) = headers.get("authorization").and_then(|v| v.to_str().ok()).filter(|v| !v.is_empty()) else {
             return Ok(None);
@@ -197,7 +198,7 @@ impl Family {
         self.tables.number(&sql, vec![]).await
     }
 
-    /// Makes a token as a request describes it. What it leaves out is zero, and a time of zero becomes the default.
+    /// Creates a token from a request's body. Missing fields are zero, and an expiry of zero becomes -1, the default.
     pub async fn insert(&self, body: &Value) -> sqlx::Result<Token> {
         let expired = body["expired_time"].as_i64().filter(|time| *time != 0).unwrap_or(-1);
         let sql = format!(
@@ -216,12 +217,12 @@ impl Family {
             body["remain_quota"].as_i64().unwrap_or(0),
             body["unlimited_quota"].as_bool().unwrap_or(false),
         ];
-        // One statement: somebody else may delete the token as soon as it is there.
+        // One statement: another caller may delete the token as soon as it exists.
         let made = self.tables.first::<Row>(&sql, args).await?;
         made.map(Token::from).ok_or(sqlx::Error::RowNotFound)
     }
 
-    /// `PUT /api/token/`: the status alone, or every field, the absent ones as zero.
+    /// `PUT /api/token/`: sets the status only, or every field, missing ones to zero.
     pub async fn update(&self, status_only: bool, body: &Value) -> Result<Result<Token, Response>, Broken> {
         let Some(token) = self.token(body["id"].as_i64().unwrap_or(0)).await? else { return Ok(Err(missing())) };
         let status = body["status"].as_i64().unwrap_or(0);
@@ -268,7 +269,7 @@ impl Family {
         })))
     }
 
-    /// How the relay refuses: a text for people, a code for machines where it has one.
+    /// A refusal of the relay: a message, and a code if the real gateway sends one.
     pub fn relay_error(&self, status: StatusCode, message: &str, code: Option<&str>) -> Response {
         let message = format!("{message} (request id: {})", self.request_id());
         let mut error = json!({"message": message, "type": self.ways.error_type});
@@ -282,7 +283,7 @@ impl Family {
         format!("{}{}", jiff::Timestamp::now().strftime("%Y%m%d%H%M%S%N"), &random_text(8))
     }
 
-    /// Whose key it is. What stands behind a `-` would pin a channel.
+    /// The token of a request's key. The part after a `-` is ignored: it would select a channel.
     async fn key_owner(&self, headers: &HeaderMap) -> Result<Result<Token, Response>, Broken> {
         let key = headers.get("authorization").and_then(|v| v.to_str().ok()).unwrap_or_default();
         let key = key.strip_prefix("Bearer ").unwrap_or(key);
@@ -303,7 +304,7 @@ impl Family {
             1 => {}
             _ => return refuse("该令牌状态不可用"),
         }
-        // Noticed at the next use, and only then written down.
+        // The gateways notice this at the next use only, and store the new status then.
         let lapsed = if token.expired_time != -1 && token.expired_time < now() {
             Some((3i64, "该令牌已过期"))
         } else if !token.unlimited_quota && token.remain_quota <= 0 {
@@ -406,7 +407,7 @@ impl Family {
     }
 }
 
-/// What a request costs: ceil((prompt + completion × ratio) × ratio), and at least one.
+/// The price of a request: ceil((prompt + completion × completion ratio) × ratio), at least 1 if it has any tokens.
 pub fn price(model: &str, prompt: i64, completion: i64) -> i64 {
     let (ratio, completion_ratio) = match model {
         "gpt-4o-mini" => (0.075, 4.0),

@@ -1,5 +1,5 @@
-//! LiteLLM's proxy 1.106 with its PostgreSQL: keys kept as hashes, aliases that are looked up before they are taken,
-//! deleted keys that go on answering from an archive, and spend that is written in batches.
+//! LiteLLM's proxy 1.106 on PostgreSQL: keys are stored as hashes, aliases are checked before the insert but not
+//! atomically, deleted keys are still found in an archive, and spend is written in batches.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -31,11 +31,11 @@ const PROVIDER: &str = "openai";
 pub struct Options {
     pub database: Secret,
     pub schema: Schema,
-    /// How often spend is written: every 10 s on the real one.
+    /// How often spend is written: every 10 s by the real proxy.
     pub flush_every: Duration,
     /// The budget of the whole proxy in dollars; 0 is none.
     pub max_budget: f64,
-    /// How long the proxy thinks between looking for an alias and taking it.
+    /// The pause between the check for an alias and its insertion, so that two callers can race.
     pub hesitation: Duration,
     /// Whether a caller may choose the value of a key.
     pub custom_keys: bool,
@@ -128,7 +128,7 @@ pub async fn start(options: Options) -> Result<Running, Box<dyn std::error::Erro
     Ok(serve(router, lite.switches.clone(), master, tables, log_url).await?)
 }
 
-/// What the proxy keeps of a key.
+/// The hash under which the proxy stores a key.
 pub fn hash(key: &str) -> String {
     let digest = digest::digest(&digest::SHA256, key.as_bytes());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -139,7 +139,7 @@ fn hash_if_needed(key: &str) -> String {
 }
 
 fn error(status: StatusCode, kind: &str, message: impl Into<String>) -> Response {
-    // The code is the status, as a text.
+    // The code is the status, as a string.
     let body = json!({"message": message.into(), "type": kind, "param": null, "code": status.as_u16().to_string()});
     (status, Json(json!({"error": body}))).into_response()
 }
@@ -188,7 +188,7 @@ impl Proxy {
         Ok(self.keys("WHERE token = ?", with![hash]).await?.into_iter().next())
     }
 
-    /// Whose key it is; `None` is the master's.
+    /// The key of a caller; `None` for the master key.
     async fn caller(&self, headers: &HeaderMap) -> Result<Result<Option<Key>, Response>, Broken> {
         let given = given(headers);
         if given == self.master.expose() {
@@ -371,7 +371,7 @@ async fn info(State(lite): State<Lite>, Query(query): Query<InfoQuery>) -> Handl
     if let Some(key) = lite.key(&hash).await? {
         return Ok(answer(shown(&key), if key.blocked { "revoked" } else { "active" }));
     }
-    // A key that was deleted is still there, in the archive.
+    // A deleted key is still found in the archive.
     let sql = "SELECT key_alias, spend, max_budget FROM \"LiteLLM_DeletedVerificationToken\" WHERE token = ? LIMIT 1";
     let archived: Option<(Option<String>, f64, Option<f64>)> = lite.tables.first(sql, with![hash]).await?;
     Ok(match archived {
@@ -447,7 +447,7 @@ async fn chat(State(lite): State<Lite>, headers: HeaderMap, body: Bytes) -> Hand
         prompt_tokens,
         completion_tokens,
         began,
-        // A stream's first token comes before its end; an answer comes all at once.
+        // The first token of a stream comes before its end; other answers come at once.
         first_token: if reply.stream { began } else { ended },
         ended: if reply.stream { ended + Duration::from_millis(5) } else { ended },
         model: reply.model.clone(),

@@ -1,5 +1,5 @@
-//! LLM gateways of other people, as far as a platform meets them: the management of keys, the relay with an echo for a
-//! model, and their tables in a real database, with what is odd about each of them left in.
+//! Simulated foreign LLM gateways, as far as the platform uses them: the management of keys, the relay with an echo as
+//! the model, and their tables in a real database. The oddities of each kind are simulated too.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub mod tables;
 
 use tables::Tables;
 
-/// Which tables a gateway finds: those of its own release, or those that an old installation was left with.
+/// Which tables a gateway has: those of its own release, or those of an old installation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schema {
     #[default]
@@ -33,13 +33,13 @@ pub enum Schema {
     Old,
 }
 
-/// A gateway that answers.
+/// A running gateway.
 pub struct Running {
     pub url: String,
     pub admin_token: Secret,
-    /// Where its log is: the address for whoever reads it.
+    /// The address of the database with its log, for the reader of the log.
     pub log_url: Secret,
-    /// Its database, and the one that holds its log: mostly the same.
+    /// Its database, and the database of its log: usually the same.
     pub tables: Tables,
     pub log: Tables,
     pub switches: Arc<Switches>,
@@ -48,7 +48,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Ends it, with everything that was begun; its tables stay.
+    /// Stops it after the requests under way; its tables stay.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         self.serving.await.ok();
@@ -57,16 +57,16 @@ impl Running {
     }
 }
 
-/// What can be changed while it runs, and what it saw.
+/// Behaviour that a test can switch while the gateway runs, and the calls that it received.
 #[derive(Default)]
 pub struct Switches {
-    /// Every call of the management API is one too many: 429, with nothing in it.
+    /// Every call of the management API is answered with 429 and an empty body.
     pub throttled: AtomicBool,
     /// The provider behind the gateway refuses connections.
     pub upstream_down: AtomicBool,
     /// new-api: failed attempts are logged.
     pub log_errors: AtomicBool,
-    /// LiteLLM: the next key is made, and the answer about it is lost.
+    /// LiteLLM: the next key is created, but the answer is lost (504).
     pub lose_next_key: AtomicBool,
     /// The administrator turned the log off.
     pub log_nothing: AtomicBool,
@@ -99,7 +99,7 @@ impl Switches {
         switch(self).load(Ordering::SeqCst)
     }
 
-    /// Takes one of so many calls per window; `false` when there is none left.
+    /// Counts a call against a limit per window; `false` if the limit is reached.
     fn take(&self, limit: &'static str, calls: usize, window: Duration) -> bool {
         let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = limits.entry(limit).or_default();
@@ -117,13 +117,13 @@ impl Switches {
         Duration::from_millis(self.log_delay_ms.load(Ordering::SeqCst))
     }
 
-    /// Writes a row when its answer is out already, as the gateways do.
+    /// Writes a row after the answer was sent, as the real gateways do.
     fn later(self: &Arc<Switches>, write: impl Future<Output = sqlx::Result<()>> + Send + 'static) {
         self.unwritten.fetch_add(1, Ordering::SeqCst);
         let (switches, delay) = (self.clone(), self.delay());
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
-            // A gateway whose database gives way loses the row, and says so in its own log only.
+            // A gateway whose database fails loses the row, and reports it in its own log only.
             if let Err(lost) = write.await {
                 eprintln!("simulated gateway: failed to record log: {lost}");
             }
@@ -132,12 +132,12 @@ impl Switches {
     }
 }
 
-/// 429 without a word.
+/// 429 with an empty body.
 fn too_many() -> Response {
     StatusCode::TOO_MANY_REQUESTS.into_response()
 }
 
-/// A fault of the simulation, not of what it simulates.
+/// An error of the simulation itself, not a simulated one.
 struct Broken(sqlx::Error);
 
 impl From<sqlx::Error> for Broken {
@@ -148,7 +148,7 @@ impl From<sqlx::Error> for Broken {
 
 impl IntoResponse for Broken {
     fn into_response(self) -> Response {
-        // Our clients tell nothing of a body that they cannot read; the test's output does.
+        // The platform's clients do not report a body that they cannot parse, so print it in the test's output.
         eprintln!("simulated gateway: {}", self.0);
         (StatusCode::INTERNAL_SERVER_ERROR, format!("simulated gateway: {}", self.0)).into_response()
     }
@@ -185,7 +185,7 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Text that nobody has used yet: digits and letters only, as the gateways' keys are.
+/// A fresh random text of digits and letters, like the gateways' keys.
 fn random_text(length: usize) -> String {
     let mut text = String::new();
     while text.len() < length {

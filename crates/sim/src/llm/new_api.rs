@@ -1,5 +1,5 @@
-//! new-api, of the release one asks for: from 0.9 on pages count from 1, from 0.11 searches are limited and names may
-//! have 50 bytes, from 0.11.5 keys are masked, from 1.0 rc 22 the user's number need not be told.
+//! new-api in a given release: since 0.9 pages count from 1, since 0.11 searches are limited and names may have 50
+//! bytes, since 0.11.5 keys are masked, since 1.0 rc 22 the header with the user's number is not needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const SCRIPTS: Scripts = Scripts {
     mysql: [include_str!("../../sql/new_api.mysql.sql"), include_str!("../../sql/new_api_old.mysql.sql")],
 };
 
-/// Calls per window: of the whole API, of the search, and of what tells a key.
+/// Calls per window: of the whole API, of the search, and of the endpoint that reveals a key.
 const CALLS: (usize, Duration) = (360, Duration::from_secs(180));
 const SEARCHES: (usize, Duration) = (10, Duration::from_secs(60));
 const REVEALS: (usize, Duration) = (20, Duration::from_secs(1200));
@@ -187,7 +187,8 @@ async fn list(State(new): State<New>, Query(query): Query<ListQuery>) -> Handled
     Ok(success(json!({"page": page, "page_size": size, "total": new.count().await?, "items": items})))
 }
 
-/// Before 0.11 what contains the keyword, all at once; since then exactly the keyword, unless it has a `%`.
+/// Before 0.11 it finds names that contain the keyword, without pages. Since then it finds the exact name, unless the
+/// keyword has a `%`.
 async fn search(State(new): State<New>, Query(query): Query<ListQuery>) -> Handled {
     if !new.since((0, 11, 0)) {
         let found = new.tokens("user_id = ? AND name LIKE ?", with![ROOT, format!("%{}%", query.keyword)]).await?;
@@ -218,7 +219,7 @@ async fn create(State(new): State<New>, Json(body): Json<Value>) -> Handled {
         return Ok(failure(format!("已达到最大令牌数量限制 ({MAX_TOKENS})")));
     }
     new.insert(&body).await?;
-    // Neither its number nor its key.
+    // The real answer has neither the number nor the key.
     Ok(Json(json!({"success": true, "message": ""})).into_response())
 }
 
@@ -261,7 +262,7 @@ async fn relay_chat(State(new): State<New>, headers: HeaderMap, body: Bytes) -> 
     new.relay_chat(headers, body).await
 }
 
-/// Whatever is no route is the web page, with 200.
+/// An unknown path is answered with the web page and 200.
 async fn web_page() -> Response {
     axum::response::Html("<!doctype html><title>New API</title>").into_response()
 }

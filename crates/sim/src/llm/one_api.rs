@@ -1,4 +1,5 @@
-//! One API 0.6.11: names of up to 30 bytes, pages of ten that count from 0, a search by beginnings, keys in the open.
+//! One API 0.6.11: names of up to 30 bytes, pages of ten that count from 0, a search by prefix, keys that are not
+//! masked.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ const SCRIPTS: Scripts = Scripts {
 
 const NAME_LIMIT: usize = 30;
 const PAGE: i64 = 10;
-/// Calls of one address in three minutes.
+/// Limit of calls from one address in three minutes.
 const CALLS: usize = 480;
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(180);
 
@@ -145,7 +146,7 @@ struct SearchQuery {
     keyword: String,
 }
 
-/// What begins with the keyword, as the database's LIKE understands it.
+/// Finds names that begin with the keyword, by the rules of the database's LIKE.
 async fn search(State(one): State<One>, Query(query): Query<SearchQuery>) -> Handled {
     let found = one.tokens("user_id = ? AND name LIKE ?", with![ROOT, format!("{}%", query.keyword)]).await?;
     Ok(all_shown(&found))
@@ -184,7 +185,7 @@ async fn relay_models(State(one): State<One>, headers: HeaderMap) -> Handled {
     one.relay_models(&headers, json!({})).await
 }
 
-/// Unknown or not, it is 200.
+/// Answers 200 even for an unknown model, as the real gateway does.
 async fn relay_model(Path(id): Path<String>) -> Response {
     if MODELS.contains(&id.as_str()) {
         return Json(json!({"id": id, "object": "model"})).into_response();
@@ -199,7 +200,7 @@ async fn relay_chat(State(one): State<One>, headers: HeaderMap, body: Bytes) -> 
     one.relay_chat(headers, body).await
 }
 
-/// Whatever is no route is the web page, with 200.
+/// An unknown path is answered with the web page and 200.
 async fn web_page() -> Response {
     axum::response::Html("<!doctype html><title>One API</title>").into_response()
 }

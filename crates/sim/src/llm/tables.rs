@@ -1,4 +1,5 @@
-//! A gateway's own tables, in whichever database it was told to use. They are not ours, so they are not the store's.
+//! A simulated gateway's own tables, in SQLite, MySQL or PostgreSQL. They are not the platform's, so `store` does not
+//! have them.
 
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -41,7 +42,7 @@ macro_rules! with {
     ($($arg:expr),* $(,)?) => { vec![$($crate::llm::tables::Arg::from($arg)),*] };
 }
 
-/// What a row can be read as, wherever it comes from: tuples, mostly.
+/// A type that a row of any of the three databases can be read as: mostly tuples.
 pub trait Out:
     for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
 {
@@ -67,11 +68,11 @@ macro_rules! bound {
 }
 
 impl Tables {
-    /// `sqlite:` (the file is made), `mysql:` or `postgres:`.
+    /// Opens `sqlite:` (the file is created), `mysql:` or `postgres:`.
     pub async fn open(url: &Secret) -> sqlx::Result<Tables> {
         let url = url.expose();
         Ok(Tables(if let Some(file) = url.strip_prefix("sqlite:") {
-            // As the gateways open it: no write-ahead log, and three seconds of patience.
+            // As the real gateways open it: no write-ahead log, and a busy timeout of three seconds.
             let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
             let options = options.busy_timeout(Duration::from_secs(3));
             Pool::Sqlite(SqlitePoolOptions::new().max_connections(1).connect_with(options).await?)
@@ -84,7 +85,7 @@ impl Tables {
         }))
     }
 
-    /// The one of three texts that is for this database: SQLite's, PostgreSQL's or MySQL's.
+    /// The value for this database: SQLite's, PostgreSQL's or MySQL's.
     pub fn pick<T>(&self, sqlite: T, postgres: T, mysql: T) -> T {
         match self.0 {
             Pool::Sqlite(_) => sqlite,
@@ -93,7 +94,7 @@ impl Tables {
         }
     }
 
-    /// A name that is a reserved word somewhere.
+    /// Quotes a name that is a reserved word in one of the databases.
     pub fn quoted(&self, name: &str) -> String {
         self.pick(format!("`{name}`"), format!("\"{name}\""), format!("`{name}`"))
     }
@@ -103,7 +104,7 @@ impl Tables {
         format!("CAST({expression} AS {})", self.pick("INTEGER", "BIGINT", "SIGNED"))
     }
 
-    /// Several statements.
+    /// Runs several statements.
     pub async fn script(&self, sql: &str) -> sqlx::Result<()> {
         for statement in sql.split(";\n").filter(|s| !s.trim().is_empty()) {
             self.run(statement, vec![]).await?;
