@@ -13,9 +13,9 @@ use crate::key::Embedded;
 /// The configured gateway.
 pub struct Llm {
     pub gateway: Arc<dyn Gateway>,
-    /// Our own: its keys are our records, and it writes our log itself.
+    /// Whether it is our own. Then its keys are our records, and it writes our request log itself.
     pub embedded: bool,
-    /// For chats that are forwarded: these may take long.
+    /// For forwarded chats, which may take long.
     pub http: reqwest::Client,
 }
 
@@ -27,13 +27,13 @@ impl Llm {
         Ok(Llm { gateway: Arc::new(gateway), embedded: true, http })
     }
 
-    /// One that somebody else runs.
+    /// A foreign gateway.
     pub fn foreign(gateway: Arc<dyn Gateway>) -> Result<Llm> {
         Ok(Llm { gateway, embedded: false, http: client()? })
     }
 }
 
-/// A client for chats: it waits as long as its caller does.
+/// A client for chats. It has no timeout for responses: the caller decides how long to wait.
 fn client() -> Result<reqwest::Client> {
     let client = reqwest::Client::builder().connect_timeout(Duration::from_secs(5));
     client.redirect(reqwest::redirect::Policy::none()).build().map_err(Error::internal)
@@ -53,7 +53,7 @@ pub struct LiveRequest {
     pub state: String,
 }
 
-/// What is under way at this moment, asked with the platform's own key. Foreign gateways have no such list.
+/// Requests that are under way now, read with the platform's own key. Foreign gateways have no such list.
 pub async fn live(app: &crate::App) -> Result<Vec<LiveRequest>> {
     #[derive(serde::Deserialize)]
     struct List {

@@ -1,8 +1,8 @@
-//! What the input of a request may cost, before any provider has said so.
+//! Estimates the tokens of a request's input before a provider has counted them.
 //!
-//! Text is a token for every two bytes of the body. Images, documents and recordings are not text: providers bill them by
-//! picture, page and second, so their base64 is left out and these numbers stand in. Each is the most that the provider's
-//! own rule gives:
+//! Text is one token for every two bytes of the body. Providers bill images, documents and recordings by picture, page
+//! and second, so their base64 is left out and these numbers are used instead. Each is the maximum by the provider's
+//! own rules:
 //!
 //! | | tokens |
 //! |---|---|
@@ -27,21 +27,21 @@ use store::model::ProviderKind;
 const PAGE_TEXT: i64 = 3_000;
 const SOUND_SECOND: i64 = 32;
 const FILM_SECOND: i64 = 300;
-/// Bytes of a second, where the file does not say: 16 kbit/s of speech, 128 kbit/s of film.
+/// Assumed bytes per second if the file does not say: 16 kbit/s of speech, 128 kbit/s of film.
 const SOUND_RATE: u64 = 2_000;
 const FILM_RATE: u64 = 16_000;
-/// Bytes of a page of a document whose pages cannot be seen from outside.
+/// Assumed bytes per page of a document whose pages cannot be counted.
 const PAGE_BYTES: usize = 32 * 1024;
-/// Pages of a document that is not part of the request but named in it.
+/// Assumed pages of a document that the request only names.
 const UNSEEN_PAGES: i64 = 20;
 
-/// The estimate wherever no count is known: a token for every two bytes, begun ones included. English has about four bytes to
-/// a token, Chinese about three, single letters and digits between blanks two: it errs upwards.
+/// The estimate if no count is known: one token for every two bytes, rounded up. English has about four bytes per
+/// token, Chinese about three, single letters and digits between blanks two. So the estimate is rather too high.
 pub fn text_tokens(bytes: usize) -> i64 {
     i64::try_from(bytes.div_ceil(2)).unwrap_or(i64::MAX)
 }
 
-/// What a request asks a model to read.
+/// The input of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Input {
     /// Bytes of the body without images, documents and recordings.
@@ -55,7 +55,7 @@ pub struct Input {
 impl Input {
     pub fn of(body: &[u8]) -> Input {
         let mut input = Input { text: body.len(), ..Input::default() };
-        // Most bodies are text, and are not read a second time.
+        // Most bodies are only text. Do not parse those.
         if MEDIA.iter().any(|word| memmem::find(body, word).is_some())
             && let Ok(body) = serde_json::from_slice::<Body<'_>>(body)
         {
@@ -68,7 +68,7 @@ impl Input {
         input
     }
 
-    /// The most that a model may bill for it.
+    /// The most tokens that a model may bill for it.
     pub fn tokens(&self, kind: ProviderKind, model: &str) -> i64 {
         let image = image(kind, model);
         let media = [
@@ -81,9 +81,9 @@ impl Input {
         text_tokens(self.text).saturating_add(media)
     }
 
-    /// Takes a part of a message that is no text out of the text.
+    /// Counts a part of a message as media instead of text, if it is media.
     fn take(&mut self, part: &str) {
-        // What cannot be read stays text: that is more, or the provider refuses it.
+        // A part that cannot be parsed stays text: that is a higher estimate, or the provider refuses it.
         let Ok(part) = serde_json::from_str::<Part<'_>>(part) else { return };
         let (field, media) = match &*part.kind {
             "image_url" | "input_image" => (part.image_url, Media::Image),
@@ -104,7 +104,7 @@ impl Input {
     fn count(&mut self, media: Media, text: &str) {
         let (kind, base64) = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
             Some((kind, base64)) => (kind, base64),
-            // An address, an id, or base64 without a word about its kind.
+            // An address, an id, or base64 without a media type.
             None if media != Media::Image && text.len() > 1_000 => ("", text),
             None => return self.unseen(media),
         };
@@ -124,7 +124,7 @@ impl Input {
         }
     }
 
-    /// Named in the request, and fetched by the provider.
+    /// Counts media that the request only names and the provider fetches.
     fn unseen(&mut self, media: Media) {
         match media {
             Media::Image => self.images += 1,
@@ -143,7 +143,7 @@ enum Media {
     Film,
 }
 
-/// What a body with more than text has in it. An escaped letter may hide any of these words.
+/// If a body has none of these, it is only text. `\u00` is here because an escape can hide any of the other words.
 const MEDIA: [&[u8]; 7] = [
     b"\"image_url\"",
     b"\"input_image\"",
@@ -180,7 +180,7 @@ struct Part<'a> {
     file: Option<&'a RawValue>,
 }
 
-/// Where the data of a part stands.
+/// The data of a part: the value itself, or one of its fields.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Data<'a> {
@@ -203,7 +203,7 @@ fn image(kind: ProviderKind, model: &str) -> i64 {
     }
 }
 
-/// As lenient as providers are about the end.
+/// Base64 with or without padding, as providers accept it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -211,7 +211,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The pages of a document: those that a PDF shows, or as many as its size speaks for.
+/// The pages of a document: those that can be counted in a PDF, or an estimate by its size, whichever is more.
 fn pages(base64: &str) -> i64 {
     let bytes = BASE64.decode(base64).unwrap_or_default();
     let shown = memmem::find_iter(&bytes, b"/Type").filter(|at| {
@@ -226,20 +226,20 @@ fn seconds(base64: usize, rate: u64) -> i64 {
     (base64 as u64 / 4 * 3).div_ceil(rate.max(1)) as i64
 }
 
-/// Bytes of a second of sound: a WAV file says so, of all else the lowest usual rate is taken.
+/// Bytes per second of sound: computed for a WAV file, otherwise the lowest usual rate.
 fn sound_rate(base64: &str) -> u64 {
     let head = base64.get(..64).and_then(|head| general_purpose::STANDARD.decode(head).ok()).unwrap_or_default();
     if !head.starts_with(b"RIFF") || head.get(8..16) != Some(b"WAVEfmt ") {
         return SOUND_RATE;
     }
-    // What the header says a second has is not believed: players go by channels, samples and their size.
+    // Do not trust the byte rate of the header: players compute it from channels, sample rate and sample size.
     let number = |at: usize, size: usize| {
         head.get(at..at + size).map_or(0, |bytes| bytes.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte)))
     };
     let (channels, samples, bits) = (number(22, 2), number(24, 4), number(34, 2));
     match channels.saturating_mul(samples).saturating_mul(bits) / 8 {
         0 => SOUND_RATE,
-        // No recording for people has more: 192 kHz, 24 bits, two channels.
+        // The highest rate of real recordings: 192 kHz, 24 bits, two channels.
         rate => rate.min(1_152_000),
     }
 }
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!([0, 4, 5].map(text_tokens), [0, 2, 3]);
         let (input, length) = of(json!("hello"));
         assert_eq!(input.tokens(ProviderKind::Openai, "gpt-4o"), (length as i64 + 1) / 2);
-        // The words alone make nothing an image, wherever they stand.
+        // These words in a text do not make it an image.
         let text = json!([{"type": "text", "text": "an \"image_url\": data:image/png;base64,AAAA"}]);
         let (input, length) = of(text);
         assert_eq!(input, Input { text: length, ..Input::default() });
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(file(&[9; 100_000]).pages, 4, "by its size, where no page is to be seen");
         assert!(file(&[9; 100_000]).text < 300, "not by its base64");
         assert_eq!(of(json!([{"type": "file", "file": {"file_id": "file-1"}}])).0.pages, UNSEEN_PAGES);
-        // A text is text.
+        // A text file counts as text.
         let data = format!("data:text/plain;base64,{}", base64(&[b'a'; 3_000]));
         let (input, length) = of(json!([{"type": "file", "file": {"file_data": data}}]));
         assert_eq!(
@@ -325,7 +325,7 @@ mod tests {
         };
         let mut wav = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
         wav.extend(24_000u32.to_le_bytes());
-        // A rate that would make ten seconds one.
+        // A false byte rate, by which ten seconds would be one.
         wav.extend(480_000u32.to_le_bytes());
         wav.extend([2, 0, 16, 0]);
         wav.resize(480_000, 0);

@@ -1,5 +1,5 @@
-//! The LLM gateway's side of the product: its sub keys, the models, quotas, and what was used and what it cost. Nothing here knows a
-//! server or an assistant; what has to be written to one is a task (`task`) that somebody above runs.
+//! The LLM gateway's side of the product: sub keys, models, quotas, usage and cost. Nothing here knows a server or an
+//! assistant. What must be written to one is a task (`task`) that a crate above runs.
 
 pub mod gateway;
 pub mod input;
@@ -17,10 +17,10 @@ use gateway::Llm;
 use quota::Quotas;
 use usage::Feed;
 
-/// What the functions of this crate are handed.
+/// The dependencies that the functions of this crate take.
 pub struct App {
     pub engine: Arc<queue::App>,
-    /// What this process holds of quotas.
+    /// The quota grants of this process.
     pub quotas: Quotas,
     /// The LLM gateway that is configured: ours, or one that somebody else runs.
     pub upstream: Llm,
@@ -30,7 +30,7 @@ pub struct App {
 
 #[cfg(any(test, feature = "testing"))]
 impl App {
-    /// With our own gateway, which nobody serves.
+    /// An `App` with the embedded gateway, at an address where nothing listens.
     pub fn for_tests(engine: queue::App) -> base::Result<App> {
         let upstream =
             Llm::embedded(engine.db.clone(), engine.clock.clone(), engine.sealer.clone(), "http://127.0.0.1:9")?;

@@ -52,14 +52,14 @@ pub async fn update(app: &App, by: &By, id: &str, patch: Patch) -> Result<Model>
     Ok(model)
 }
 
-/// What a synchronisation came to.
+/// The result of a synchronisation.
 pub struct Synced {
     pub models: Vec<Model>,
     pub task_ids: Vec<String>,
 }
 
-/// Takes over a foreign gateway's models, and has the list copied to instances: to those named, or to all
-/// that are on a server.
+/// Copies the list of models from a foreign gateway, and enqueues copying it to instances: to those that are named, or
+/// to all that are on a server.
 pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Result<Synced> {
     let offered = if app.upstream.embedded { vec![] } else { app.upstream.gateway.models().await? };
     if !app.upstream.embedded && offered.is_empty() {
@@ -73,7 +73,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
             all.list.iter().filter(|listed| listed.instance.is_on_server()).map(|listed| listed.instance.id()).collect()
         }
     };
-    // In one order, as everybody who enqueues for several instances does.
+    // Sort the ids: `task::enqueue` requires the same order from every caller.
     ids.sort_by(|a, b| a.as_str().cmp(b.as_str()));
     ids.dedup_by(|a, b| a.as_str() == b.as_str());
     let mut tx = app.db.begin().await?;
@@ -93,7 +93,8 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
     Ok(Synced { models: model::all(&app.db).await?, task_ids })
 }
 
-/// Adds what is new at the gateway; what it does not offer any more is switched off. Answers how many are new.
+/// Adds the models that are new at the gateway, and disables those that it does not offer any more. Returns how many
+/// are new.
 async fn follow_gateway(app: &App, tx: &mut Tx, offered: &[String]) -> Result<usize> {
     let mut added = 0;
     let known = model::all(&app.db).await?;
@@ -117,7 +118,7 @@ async fn follow_gateway(app: &App, tx: &mut Tx, offered: &[String]) -> Result<us
     Ok(added)
 }
 
-/// A foreign gateway does not say whose a model is; its name does.
+/// The provider of a model, by its name: a foreign gateway does not report it.
 fn kind_of(id: &str) -> ProviderKind {
     let name = id.rsplit('/').next().unwrap_or(id);
     if name.starts_with("claude") {

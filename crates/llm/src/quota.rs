@@ -1,11 +1,15 @@
-//! Quotas are enforced before the model is called: an estimate is reserved, the true number settled afterwards.
+//! Quotas are enforced before the model is called: an estimate is reserved, and settled with the true number
+//! afterwards.
 //!
-//! A subject's use is what the log says plus what all processes were granted and have not written into the log yet. A process
-//! takes a grant for a request and, while the limit is far, a block for the next ones, so that most reservations need no
-//! database; a block is refilled in the background before it is empty, so that most of the others do not wait for it. A grant is
-//! given while use is below the limit, and then whole: one request may cross the limit, no more, as long as each stays within its
-//! estimate. What such a request leaves over lies beyond the limit and lets nobody in.
-//! What a process was granted is reduced by the loader of the log, in the transaction that writes a request's row.
+//! A subject's use is what the log says, plus what all processes were granted and have not logged yet. A process takes
+//! a grant for a request and, while the limit is far, a block for the next requests. So most reservations need no
+//! database. A block is refilled in the background before it is empty, so that few requests wait for it.
+//!
+//! A grant is given while use is below the limit, and then in full. So one request may cross the limit, but only one,
+//! as long as each stays within its estimate. What that request does not use is beyond the limit, so no other request
+//! may use it.
+//!
+//! The loader of the log reduces the grants of a process in the transaction that writes the rows of the requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,23 +24,23 @@ use tokio::sync::{Notify, Semaphore};
 use crate::App;
 use crate::usage::spent_in;
 
-/// The most that is granted ahead, and the part of what is left that may be.
+/// The largest block, and the part of the remaining quota that a block may be.
 const BLOCK: i64 = 1 << 20;
 const PART: i64 = 8;
-/// A refill that found nothing to take is tried again after so long.
+/// The wait after a refill that was granted nothing.
 const REFILL: Duration = Duration::from_millis(300);
-/// A block that nobody used for so long goes back.
+/// A block that is not used for this long is handed back.
 const IDLE: Duration = Duration::from_secs(5);
-/// How often blocks are looked through.
+/// How often blocks are checked.
 const LOOK: Duration = Duration::from_millis(500);
-/// The name of its heartbeat.
+/// The name of the heartbeat.
 const LOOP: &str = "quotas";
-/// Whoever is refused is refused again for so long without asking the database.
+/// After a refusal, requests are refused for this long without asking the database.
 const REFUSED: Duration = Duration::from_millis(300);
-/// Grants that are decided at once: they must not take all connections.
+/// How many grants are decided at the same time: they must not use all connections.
 const AT_ONCE: usize = 4;
 
-/// Whose quota it is, and how much there is of it.
+/// What a quota applies to, and its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Tokens of an employee on a local day.
@@ -53,7 +57,7 @@ impl Subject {
         (limit > 0).then(|| Subject::User { id: id.clone(), limit, midnight, resets_at })
     }
 
-    /// The name under which grants are kept.
+    /// The name under which grants are stored.
     pub fn name(&self) -> String {
         match self {
             Subject::User { id, midnight, .. } => format!("user:{id}:{}", midnight.as_second()),
@@ -67,8 +71,8 @@ impl Subject {
         }
     }
 
-    /// What the log says was used. Asked in the transaction that decides: a second connection would have to be waited for
-    /// while everybody who writes waits for this one.
+    /// The use according to the log. It is read in the transaction that decides: waiting for a second connection would
+    /// hold up every writer that waits for this transaction.
     async fn logged(&self, tx: &mut Tx, zone: &Zone) -> Result<i64> {
         match self {
             Subject::User { id, midnight, .. } => spent_in(tx, zone, id, *midnight).await,
@@ -95,14 +99,14 @@ impl Subject {
     }
 }
 
-/// What this process was granted.
+/// The grants of this process.
 pub struct Quotas {
     replica: Arc<str>,
     accounts: Mutex<HashMap<String, Arc<Account>>>,
     deciding: Arc<Semaphore>,
-    /// Told when a request used more than was reserved: others must know soon.
+    /// Notified when a request used more than was reserved: other processes must learn that soon.
     overdrawn: Arc<Notify>,
-    /// Whether more is granted than a request needs, for the next ones.
+    /// Whether to take blocks for the next requests.
     ahead: bool,
 }
 
@@ -110,24 +114,24 @@ struct Account {
     clock: Clock,
     overdrawn: Arc<Notify>,
     state: Mutex<State>,
-    /// Held while the database is asked: those who come meanwhile find the block.
+    /// Locked while the database decides. Requests that wait for it then find the new block.
     asking: tokio::sync::Mutex<()>,
 }
 
 struct State {
-    /// Granted and neither reserved nor used. Below 0 where requests used more than was estimated.
+    /// Granted, and neither reserved nor used. Negative if requests used more than was estimated.
     free: i64,
-    /// How much of what was granted last lies beyond the limit.
+    /// How much of the last grant is beyond the limit.
     beyond: i64,
-    /// The limit that was decided by.
+    /// The limit at the last decision.
     limit: i64,
-    /// How much was granted ahead last: below half of it, the next is fetched.
+    /// The size of the last block. A refill starts when less than half of it is left.
     block: i64,
-    /// When a refill may begin; none while one is on its way.
+    /// When the next refill may start; `None` while one is running.
     refill_at: Option<Instant>,
     reserved: usize,
     touched: Instant,
-    /// When the database last said that all is used, and how much that was.
+    /// When the quota was last used up according to the database, and the use at that time.
     refused: Option<(Instant, i64)>,
 }
 
@@ -151,7 +155,7 @@ impl Account {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives back what a reservation did not use; answers whether more is used now than was granted.
+    /// Releases the unused part of a reservation. Returns whether more is used now than was granted.
     fn release(&self, amount: i64) -> bool {
         let mut state = self.state();
         state.free += amount;
@@ -166,7 +170,7 @@ impl Account {
     }
 }
 
-/// A reserved estimate. Dropped, it is released as if nothing had been used.
+/// A reserved estimate. On drop it is released as if nothing had been used.
 pub struct Reservation {
     account: Arc<Account>,
     subject: Arc<str>,
@@ -174,7 +178,7 @@ pub struct Reservation {
     settled: bool,
 }
 
-/// What this process can say without the database.
+/// What this process can decide without the database.
 enum Known {
     Reserved(Reservation),
     UsedUp(i64),
@@ -182,7 +186,7 @@ enum Known {
 }
 
 impl Quotas {
-    /// The replica's name tells its grants from those of other processes.
+    /// The replica's name distinguishes its grants from those of other processes.
     pub fn new(replica: impl Into<String>) -> Quotas {
         let deciding = Arc::new(Semaphore::new(AT_ONCE));
         Quotas {
@@ -194,8 +198,8 @@ impl Quotas {
         }
     }
 
-    /// Asks the database for every request: where use does not come off the grant but appears in a log that somebody
-    /// else writes, what is left of a grant says nothing.
+    /// Asks the database for every request. It is for foreign gateways: their log, not our grants, shows the use, so
+    /// what is left of a grant means nothing.
     pub fn asking_always(self) -> Quotas {
         Quotas { ahead: false, ..self }
     }
@@ -217,7 +221,7 @@ impl Quotas {
         accounts.entry(subject.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Reserves an estimate, or says that the quota is used up.
+    /// Reserves an estimate. Fails if the quota is used up.
     pub async fn reserve(&self, app: &App, subject: &Subject, estimate: i64) -> Result<Reservation> {
         let name = subject.name();
         let asked = Asked {
@@ -238,14 +242,15 @@ impl Quotas {
             }
             Known::UsedUp(used) => Err(subject.used_up(&app.clock, &app.zone, used)),
             Known::Nothing => {
-                // On its own: whoever waits may leave in the middle, and a grant that nobody knows of would never go back.
+                // Run it as a task of its own. If the caller is dropped while it waits, the grant would otherwise be
+                // lost and never handed back.
                 let asking = asked.ask(app.db.clone(), app.clock.clone(), app.zone.clone());
                 tokio::spawn(asking).await.map_err(Error::internal)?
             }
         }
     }
 
-    /// Hands back blocks that lie idle; with `all`, every free one.
+    /// Hands back idle blocks; with `all`, everything that is not reserved.
     pub async fn hand_back(&self, app: &App, all: bool) -> Result<()> {
         let accounts: Vec<(String, Arc<Account>)> =
             self.accounts().iter().map(|(name, account)| (name.clone(), account.clone())).collect();
@@ -270,7 +275,8 @@ impl Quotas {
             let mut state = account.state();
             if state.reserved == 0 {
                 state.beyond = 0;
-                // Nobody else may have it: whoever took it meanwhile goes on with the same one.
+                // Remove the account only if no other task uses it: that task would go on with an account that new
+                // requests cannot see.
                 let unused = state.free == 0 && accounts.get(&name).is_some_and(|kept| Arc::strong_count(kept) == 2);
                 drop(state);
                 if unused {
@@ -282,7 +288,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// Hands back idle blocks, for as long as it runs.
+    /// Hands back idle blocks until it is dropped.
     pub async fn keep(&self, app: &App) {
         app.db.heartbeats.beat(LOOP);
         loop {
@@ -299,15 +305,16 @@ impl Quotas {
 }
 
 impl State {
-    /// Idle; or more was used than granted, which others must know; or left over by a request that crossed the limit,
-    /// which makes others believe that all is used.
+    /// Whether to hand back what is free. That is so if the account is idle; if more was used than granted, which other
+    /// processes must learn; or if a request that crossed the limit left something over, because other processes count
+    /// that as used.
     fn is_to_go_back(&self, now: Instant) -> bool {
         let idle = self.reserved == 0 && now.saturating_duration_since(self.touched) >= IDLE;
         idle || self.free < 0 || (self.reserved == 0 && self.beyond > 0 && self.free > 0)
     }
 }
 
-/// One reservation on its way.
+/// One reservation that is being decided.
 struct Asked {
     account: Arc<Account>,
     name: Arc<str>,
@@ -356,7 +363,7 @@ impl Asked {
             Known::UsedUp(used) => return Err(self.subject.used_up(&clock, &zone, used)),
             Known::Nothing => {}
         }
-        // Out of everybody's reach while the database decides about it.
+        // Take it away from other requests while the database decides about it.
         let free = std::mem::take(&mut self.account.state().free);
         let decided = self.grant(&db, &clock, &zone, free).await;
         let mut state = self.account.state();
@@ -373,7 +380,7 @@ impl Asked {
             }
             Decided::UsedUp(used) => {
                 state.limit = self.subject.limit();
-                // Whatever is free was granted by another limit, or lies beyond this one.
+                // What is still free was granted under another limit, or is beyond this one.
                 state.beyond = i64::MAX / 2;
                 state.refused = Some((clock.instant(), used));
                 Err(self.subject.used_up(&clock, &zone, used))
@@ -381,12 +388,12 @@ impl Asked {
         }
     }
 
-    /// Takes what is missing for a request, and a block more while there is plenty.
+    /// Takes a grant for what the request still needs and, while much quota is left, a block.
     async fn grant(&self, db: &Db, clock: &Clock, zone: &Zone, free: i64) -> Result<Decided> {
         let _deciding = self.deciding.acquire().await.map_err(Error::internal)?;
         let mut tx = db.begin().await?;
         tx.lock_name(&self.name).await?;
-        // The loader of the log takes the same lock: rows and grants are both of before it, or both of after.
+        // The loader of the log takes the same lock, so rows and grants are read in the same state.
         let granted = quota_grant::granted(&mut tx, &self.name).await?;
         let used = self.subject.logged(&mut tx, zone).await? + granted - free;
         if used >= self.subject.limit() {
@@ -394,14 +401,14 @@ impl Asked {
         }
         let room = self.subject.limit() - used - self.estimate;
         let block = if self.ahead { (room / PART).clamp(0, BLOCK) } else { 0 };
-        // Below 0 when the limit was lowered: the block is cut down.
+        // Negative if the limit was lowered: then the block shrinks.
         let more = self.estimate + block - free;
         quota_grant::add(&mut tx, &self.name, &self.replica, more, clock.now()).await?;
         tx.commit().await?;
         Ok(Decided::Granted { more, block, beyond: (-room).max(0) })
     }
 
-    /// Whether the block is half empty and nobody fetches the next one yet: then the caller does.
+    /// Whether the block is half empty and no refill is running: then the caller must start one.
     fn begins_refill(&self) -> bool {
         let mut state = self.account.state();
         let is_low = state.free - state.beyond < state.block / 2;
@@ -412,7 +419,7 @@ impl Asked {
         begins
     }
 
-    /// Fetches the next block, while what is left of this one is given out.
+    /// Takes the next block while the rest of this one is still used.
     async fn refill(self, db: Db, clock: Clock, zone: Zone) {
         let _asking = self.account.asking.lock().await;
         let granted = self.grant_ahead(&db, &clock, &zone).await;
@@ -427,7 +434,7 @@ impl Asked {
         state.block = more;
     }
 
-    /// Grants a block as if everything that was ever granted will be used, so that it never reaches the limit.
+    /// Takes a block as if all grants will be fully used, so that blocks never cross the limit.
     async fn grant_ahead(&self, db: &Db, clock: &Clock, zone: &Zone) -> Result<i64> {
         let _deciding = self.deciding.acquire().await.map_err(Error::internal)?;
         let mut tx = db.begin().await?;
@@ -443,12 +450,13 @@ impl Asked {
 }
 
 impl Reservation {
-    /// The name under which the grant is kept: the log's loader takes the use off it.
+    /// The name under which the grant is stored; the loader of the log reduces the grant of that name.
     pub fn subject(&self) -> &Arc<str> {
         &self.subject
     }
 
-    /// Settles with what was really used. Answers whether that is more than was granted: then `hand_back` tells the others.
+    /// Settles with the true use. Returns whether that is more than was granted: then `hand_back` must record it for
+    /// the other processes.
     pub fn settle(mut self, used: i64) -> bool {
         self.settled = true;
         self.account.release(self.estimate - used)

@@ -1,4 +1,4 @@
-//! Lists of single requests, as administrators read them.
+//! Lists of requests for administrators.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use store::{gateway_key, instance, usage};
 
 use crate::{App, key};
 
-/// As many are counted one by one; of more, the sums say how many there are.
+/// Up to this many rows are counted; for more, the total comes from the sums.
 const COUNTED: i64 = 10_000;
 
-/// What a list is asked for.
+/// The filter of a list.
 #[derive(Clone, Debug, Default)]
 pub struct RequestFilter {
     /// An instance's id or name.
@@ -25,25 +25,25 @@ pub struct RequestFilter {
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
     pub text: Option<String>,
-    /// A search that came as far back as this goes on from here.
+    /// Continues a search that came as far back as this.
     pub search_before: Option<Timestamp>,
 }
 
-/// A request with what the bindings say about it.
+/// A request with the names of its instance and user.
 pub struct Item {
     pub request: Request,
-    /// Of an unknown token the token's name.
+    /// The token's name if no instance has the token.
     pub instance_name: String,
-    /// Empty when nobody's.
+    /// Empty if nobody held the instance.
     pub user_email: String,
 }
 
 pub struct Items {
     pub list: Vec<Item>,
     pub total: i64,
-    /// There are so many at least: more were not counted.
+    /// `total` is only a minimum: more were not counted.
     pub total_is_minimum: bool,
-    /// Only requests since then were looked through, and `total` is of these.
+    /// Only requests since then were searched, and `total` counts only these.
     pub searched_since: Option<Timestamp>,
 }
 
@@ -64,7 +64,7 @@ async fn asked(app: &App, filter: &RequestFilter) -> Result<Asked> {
     let mut tokens: Option<Vec<String>> = None;
     if let Some(text) = &filter.instance {
         let mut named: Vec<String> = instance::like(&app.db, text, true).await?.into_iter().map(|i| i.id).collect();
-        // A token that is no instance's is known by its own name.
+        // A token that belongs to no instance is found by its own name.
         named.push(text.clone());
         if text == key::PLATFORM_MARK {
             named.push(key::PLATFORM.to_owned());
@@ -91,7 +91,7 @@ async fn asked(app: &App, filter: &RequestFilter) -> Result<Asked> {
     Ok(Asked { since: Some(since), until: filter.until, tokens, model, succeeded, text, ..Asked::default() })
 }
 
-/// How many there are: exact, or so many at least.
+/// The total, and whether it is only a minimum.
 async fn total(app: &App, asked: &Asked) -> Result<(i64, bool)> {
     let counted = request_log::count(&app.db, asked, COUNTED).await?;
     if counted < COUNTED {

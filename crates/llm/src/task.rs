@@ -1,4 +1,4 @@
-//! What instances are to be told of keys and models: tasks that whoever knows servers runs.
+//! Tasks that write keys and models to instances. A crate that knows servers runs them.
 
 queue::of_instance! {
     /// Copy the model list into the instance's configuration.

@@ -26,7 +26,7 @@ pub struct Patch {
     pub role: Option<Role>,
     pub status: Option<Status>,
     pub password: Option<Secret>,
-    /// The next sign-on with the account's verified e-mail ties it to that identity.
+    /// Unties the account from its identity. The next sign-on with its verified e-mail ties it to the new one.
     pub forget_identity: bool,
 }
 
@@ -52,7 +52,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<AdminUser> {
     Ok(created)
 }
 
-/// Writes the account and its audit entry, for everything that makes administrators.
+/// Writes the account and its audit entry, for every way to create an administrator.
 pub(crate) async fn insert(
     app: &App,
     tx: &mut store::Tx,
@@ -122,7 +122,7 @@ pub async fn update(app: &App, by: &By, email: &str, patch: Patch) -> Result<Adm
     Ok(admin)
 }
 
-/// Soft delete.
+/// Soft delete: the row stays.
 pub async fn delete(app: &App, by: &By, email: &str) -> Result<AdminUser> {
     let mut tx = app.db.begin().await?;
     let keepers = admin_user::lock_super_admins(&mut tx).await?;
@@ -145,7 +145,7 @@ fn refuse_to_lose_the_last(keepers: &[AdminUser], changed: &AdminUser) -> Result
     Ok(())
 }
 
-/// An administrator changes the own password; every token but the answered one ends.
+/// An administrator changes their own password. All tokens end except the one that is returned.
 pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new: Secret) -> Result<Opened<AdminUser>> {
     password::check("new", &new)?;
     PASSWORD_CHANGE.check(app, id.as_str()).await?;
@@ -157,7 +157,8 @@ pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new:
         PASSWORD_CHANGE.hit(app, id.as_str()).await?;
         return Err(Error::field("old", "is not the current password"));
     }
-    // Many tries at one moment all pass the first look: a right one among too many wrong ones is none.
+    // Parallel attempts all pass the first check. So check again: a right password does not count after too many wrong
+    // ones.
     PASSWORD_CHANGE.check(app, id.as_str()).await?;
     let hash = app.hasher.hash(new).await?;
     let begun = app.clock.now();
@@ -167,15 +168,15 @@ pub async fn change_password(app: &App, by: &By, id: &AdminId, old: Secret, new:
     Ok(Opened { token, account: admin })
 }
 
-/// Gives the account another password and ends its tokens. Also what `tidepool admin reset-password` does.
+/// Sets a new password and ends the tokens of the account. `tidepool admin reset-password` uses it too.
 pub async fn reset_password(app: &App, by: &By, email: &str, password: Secret) -> Result<AdminUser> {
     password::check("password", &password)?;
     let hash = app.hasher.hash(password).await?;
     set_password(app, by, email, None, hash).await
 }
 
-/// `verified` is the value that the old password was compared with: if it changed since, somebody else was quicker. Without it
-/// somebody else sets the password.
+/// `verified` is the hash that the old password was compared with. If the hash has changed since, the change is
+/// refused. `None` means that somebody other than the owner sets the password.
 async fn set_password(app: &App, by: &By, email: &str, verified: Option<&str>, hash: String) -> Result<AdminUser> {
     let mut tx = app.db.begin().await?;
     let mut admin = admin_user::lock_by_email(&mut tx, email).await?.ok_or(Kind::NotFound)?;

@@ -1,5 +1,5 @@
-//! Giving an instance to somebody, and taking it back: the two moves that every claim, assignment and
-//! reclaim is made of. Binding, holder, tokens and cleaning always change together, in one transaction.
+//! Binds an instance to a user, and releases it: every claim, assignment and reclaim consists of these two. Binding,
+//! holder, tokens and cleaning always change together, in one transaction.
 
 use base::id::{InstanceId, ProfessionId};
 use base::secret::random_token;
@@ -14,7 +14,7 @@ use store::notice::{Notice, Topic};
 use crate::task::CleanInstance;
 use crate::{App, chat_binding};
 
-/// Locks an instance with whoever has it and its pool entry.
+/// Locks an instance together with its holder and its pool entry.
 pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<LockedInstance> {
     let changing = || Error::conflict("the instance is changing hands at this very moment; try again");
     match binding::lock_with_holder(tx, id).await {
@@ -24,7 +24,7 @@ pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<LockedInstance> {
     }
 }
 
-/// Gives an instance that nobody has to a user. The caller holds the instance's row.
+/// Binds an instance without a holder to a user. The caller has locked the row of the instance.
 pub async fn bind(
     app: &App,
     tx: &mut Tx,
@@ -40,7 +40,8 @@ pub async fn bind(
     })?;
     instance::set_holder(tx, &id, Some(&user)).await?;
     key::bound(app, tx, &id, holder).await?;
-    // What somebody else left behind goes before the new user comes: the token they knew, their bots, their traces.
+    // Remove what another user left before the new one gets the instance: rotate the gateway token, end the bots, clean
+    // the home.
     if instance.traces_of.as_deref().is_some_and(|of| of != user.as_str()) {
         rotate_token(app, tx, instance).await?;
         chat_binding::end_all(app, tx, &id, "bind").await?;
@@ -52,17 +53,18 @@ pub async fn bind(
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
 }
 
-/// What happens to the traces of whoever had the instance.
+/// What happens to the last holder's traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traces {
-    /// Removed now: the instance goes back to all.
+    /// Removed now: anybody may get the instance next.
     Clean,
     /// Kept for the same user; removed before anybody else gets it.
     Keep,
 }
 
-/// Takes an instance from whoever has it; the history of the binding stays. The caller holds the instance's row, and the holder's:
-/// of a revocation at the same moment, one comes after the other, and the next holder's key is not switched off.
+/// Releases an instance from its holder; the binding stays as history. The caller has locked the rows of the instance
+/// and of the holder. So a revocation of the holder comes either before or after, and cannot switch off the next
+/// holder's key.
 pub async fn release(
     app: &App,
     tx: &mut Tx,
@@ -75,13 +77,13 @@ pub async fn release(
     let now = app.clock.now();
     binding::end(tx, &id, now).await?;
     instance::set_holder(tx, &id, None).await?;
-    // Whoever had it may know its key, and nobody's quota binds it now.
+    // The last holder may know the key, and no user's quota limits it now.
     key::rotate(app, tx, &id, "instance released").await?;
     if traces == Traces::Clean {
         rotate_token(app, tx, instance).await?;
         chat_binding::end_all(app, tx, &id, source).await?;
         if clean(app, tx, instance, source).await? {
-            // The cleaning holds back whatever comes next: nothing is left for that to remember.
+            // No other task of the instance runs before the cleaning is done, so the traces need not be remembered.
             instance::set_traces(tx, &id, None).await?;
         }
     } else {
@@ -90,19 +92,19 @@ pub async fn release(
     Ok(tx.notify(Notice::new(Topic::Instance, id.as_str())).await?)
 }
 
-/// A new gateway token: the old one is worth nothing once it is on the host.
+/// Sets a new gateway token. The old one is invalid as soon as the new one is on the host.
 async fn rotate_token(app: &App, tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sealed = app.sealer.seal(token_place(&instance.id), &random_token()?)?;
     Ok(instance::set_token(tx, &instance.id(), &sealed).await?)
 }
 
-/// Has the traces removed, where the platform made what they are in; otherwise they stay, and only a super administrator gives the
-/// instance to anybody else. Answers whether they go.
+/// Enqueues the cleaning, if the platform made the instance's user and home. Otherwise the traces stay, and only a
+/// super administrator may give the instance to another user. Returns whether the cleaning is enqueued.
 async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<bool> {
     if !instance.isolation.may_be_cleaned() {
         return Ok(false);
     }
-    // Their items go with the workspace.
+    // The installed items are deleted with the workspace.
     store::install::remove_all(tx, &instance.id(), app.clock.now()).await?;
     let payload = CleanInstance { instance_id: instance.id.clone() };
     task::enqueue(app, tx, &payload, source, None).await?;

@@ -11,14 +11,14 @@ use crate::admin_user::insert;
 /// The address when none is configured.
 pub const DEFAULT_EMAIL: &str = "admin@tidepool.local";
 
-/// An account that was just made, with the password nobody else knows yet.
+/// An account that was just created.
 pub struct Made {
     pub email: String,
-    /// Set when it was generated: to be printed once.
+    /// The password, if it was generated. It is printed once.
     pub generated: Option<Secret>,
 }
 
-/// Makes the first super_admin when there is no administrator at all. Replicas that start together make one.
+/// Creates the first super_admin if there is no administrator. Replicas that start together create only one.
 pub async fn first_admin(app: &App, email: Option<Email>, password: Option<Secret>) -> Result<Option<Made>> {
     if admin_user::any(&app.db).await? {
         return Ok(None);

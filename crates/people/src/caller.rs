@@ -1,10 +1,10 @@
-//! Whoever calls, as their attempts are counted.
+//! The names by which the attempts of a caller are counted.
 
 use queue::audit::By;
 
 use crate::token::Audience;
 
-/// Whoever has one address of IPv6 has a whole /64 of them: those count as one.
+/// The network of an address. A caller with one IPv6 address usually has a whole /64, so that counts as one.
 pub(crate) fn network(ip: &str) -> String {
     match ip.parse() {
         Ok(std::net::IpAddr::V6(ip)) => {
@@ -15,7 +15,7 @@ pub(crate) fn network(ip: &str) -> String {
     }
 }
 
-/// By what name failures from a caller's address are counted.
+/// The name by which failures from a caller's address are counted.
 pub(crate) fn address_name(audience: Audience, by: &By) -> String {
     format!("{}:{}", audience.as_str(), network(&by.ip))
 }

@@ -1,4 +1,4 @@
-//! Chat-bot bindings of an instance. A bot's token belongs to one instance only, and an instance has one bot of a platform.
+//! Chat bots of an instance. A bot token belongs to one instance only, and an instance has one bot of each platform.
 
 use base::id::{ChatBindingId, InstanceId, UserId};
 use base::{Error, Kind, Result, Secret};
@@ -15,11 +15,12 @@ use crate::{App, holder};
 /// The platform when none is named.
 pub const DEFAULT_PLATFORM: &str = "telegram";
 
-/// A binding ends in the transaction in which the task is made; a clock may be asked twice in it.
+/// A binding ends in the transaction that enqueues the task, but the two times may differ a little: the clock is read
+/// twice.
 const TOGETHER: SignedDuration = SignedDuration::from_secs(60);
 
-/// The instance whose bots are to change, and who asks: an employee has a say while they hold it, and that may end at any moment.
-/// Administrators name no holder.
+/// The instance whose bots change, and who asks. An employee may change them only while holding the instance, which may
+/// end at any moment. For administrators `holder` is `None`.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     pub instance: &'a InstanceId,
@@ -31,7 +32,7 @@ impl Target<'_> {
         self.admit(instance::find(&app.db, self.instance).await?)
     }
 
-    /// The instance, held: whoever has it now has it until the change is made.
+    /// Locks the instance, so that its holder stays the same until the change is made.
     async fn lock(self, tx: &mut Tx) -> Result<Instance> {
         self.admit(instance::lock(tx, self.instance).await?)
     }
@@ -56,7 +57,7 @@ pub async fn list(app: &App, instance: &InstanceId) -> Result<Vec<ChatBinding>> 
     Ok(chat_binding::of_instance(&app.db, instance).await?)
 }
 
-/// Binds a bot as it is named, without asking the platform: the instance's gateway announces itself there.
+/// Binds a bot with the data given, without asking the chat platform: the instance's gateway registers itself there.
 /// `by_webhook` says whether the platform calls us for it.
 pub async fn bind(app: &App, by: &By, target: Target<'_>, new: New, by_webhook: bool) -> Result<ChatBinding> {
     let id = ChatBindingId::fresh();
@@ -67,8 +68,8 @@ pub async fn bind(app: &App, by: &By, target: Target<'_>, new: New, by_webhook: 
     create(app, by, target, new, &id, secret, false).await
 }
 
-/// Writes the binding, and has the instance told. With `replace`, the instance's other bot of the platform ends; without,
-/// it is refused where there is one.
+/// Writes the binding and enqueues the new configuration of the instance. With `replace`, the instance's other bot of
+/// the platform is removed; without it, such a bot is a conflict.
 pub async fn create(
     app: &App,
     by: &By,
@@ -86,7 +87,7 @@ pub async fn create(
         if !replace {
             return Err(Error::conflict("the instance has a bot of this platform already: take it off first"));
         }
-        // The same bot goes on under its new binding: nothing of it is to be cleared.
+        // If it is the same bot, it continues under the new binding, and its webhook must not be cleared.
         let same = app.sealer.hash(&old.token(&app.sealer)?) == hash;
         end(app, &mut tx, &old, !same, &by.operator).await?;
     }
@@ -113,13 +114,14 @@ pub async fn create(
     Ok(binding)
 }
 
-/// Takes a bot off: its webhook at the platform and its part of the instance's configuration are cleared by tasks.
+/// Removes a bot. Tasks clear its webhook at the platform and its part of the instance's configuration.
 pub async fn delete(app: &App, by: &By, target: Target<'_>, id: &ChatBindingId) -> Result<()> {
     let instance = target.instance;
     let mut tx = app.db.begin().await?;
     let found = target.lock(&mut tx).await?;
     let binding = chat_binding::find(&mut tx, instance, id).await?.ok_or(Kind::NotFound)?;
-    // Before the webhook is cleared: a gateway that starts with the old configuration would set it again.
+    // Enqueue this before the webhook is cleared: a gateway that starts with the old configuration would set the
+    // webhook again.
     enqueue_write_config(app, &mut tx, &found, &by.operator).await?;
     end(app, &mut tx, &binding, true, &by.operator).await?;
     let detail = format!("{} bot {} unbound{}", binding.platform, binding.bot_username, on_behalf(by));
@@ -127,7 +129,8 @@ pub async fn delete(app: &App, by: &By, target: Target<'_>, id: &ChatBindingId) 
     Ok(tx.commit().await?)
 }
 
-/// Ends all bots of an instance: they are not the next user's. Its configuration is the caller's to see to.
+/// Removes all bots of an instance, because they do not belong to its next holder. The caller enqueues the new
+/// configuration.
 pub async fn end_all(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
     for binding in chat_binding::live(tx, instance).await? {
         end(app, tx, &binding, true, source).await?;
@@ -135,7 +138,8 @@ pub async fn end_all(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str
     Ok(())
 }
 
-/// Nobody has the instance: its bots answer nobody until the same user has it again. Its configuration is the caller's to see to.
+/// Silences the bots of an instance without a holder, until the same user holds it again. The caller enqueues the new
+/// configuration.
 pub async fn silence_all(tx: &mut Tx, instance: &InstanceId) -> Result<()> {
     Ok(chat_binding::set_active(tx, instance, false).await?)
 }
@@ -152,8 +156,9 @@ async fn end(app: &App, tx: &mut Tx, binding: &ChatBinding, clear: bool, source:
     Ok(())
 }
 
-/// Clears webhooks once more, after a task that took a bot out of the instance's configuration: a gateway that started between
-/// the first clearing and this has set them again. Looks at what ended together with the task's making.
+/// Clears webhooks again, after a task that removed a bot from the instance's configuration: a gateway that started
+/// after the first clearing may have set them again. It covers the bindings that ended when the task was enqueued, or
+/// later.
 pub async fn clear_again(app: &App, made: &task::Task, instance: &str) -> Result<()> {
     let mut tx = app.db.begin().await?;
     for binding in chat_binding::ended_since(&mut tx, &InstanceId::named(instance), made.created_at - TOGETHER).await? {
@@ -163,7 +168,7 @@ pub async fn clear_again(app: &App, made: &task::Task, instance: &str) -> Result
     Ok(tx.commit().await?)
 }
 
-/// Employees act through the system: who it was stands in the detail.
+/// Names the employee in the detail, because the operator of their actions is the system.
 fn on_behalf(by: &By) -> String {
     if by.on_behalf_of.is_empty() { String::new() } else { format!(" by {}", by.on_behalf_of) }
 }

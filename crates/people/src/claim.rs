@@ -1,6 +1,6 @@
-//! What employees do with instances: see them, claim an idle one, claim one of a profession, give one back.
+//! Employees' actions on instances: list them, claim an idle one or one of a profession, release one.
 //!
-//! Rows are always held in the order user, pool entry, instance, so that no two claims wait for each other.
+//! Rows are always locked in the order user, pool entry, instance, so that two claims cannot deadlock.
 
 use base::id::{InstanceId, ProfessionId, TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
@@ -28,7 +28,7 @@ pub async fn available(app: &App, page: Page) -> Result<Listing<Idle>> {
     Ok(instance::idle(&app.db, page).await?)
 }
 
-/// What a claim answers: read before it is committed, so that nothing can fail afterwards.
+/// The result of a claim. It is read before the commit, so that nothing can fail after it.
 pub struct Claimed {
     pub held: Held,
     pub entry_id: Option<String>,
@@ -69,7 +69,7 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
     }
     let mut entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
     let instance_id = InstanceId::named(&entry.instance_id);
-    // The pool was read with the instance as it was then: what a health check has withdrawn since is not given to anybody.
+    // A health check may have withdrawn the instance since the pool was read, so check again under the lock.
     let instance = instance::lock(&mut tx, &instance_id).await?;
     let instance = instance.filter(|i| i.isolation.is_offered()).ok_or(Kind::NoIdleInstance)?;
     entry.status = pool::Status::Allocated;
@@ -90,11 +90,11 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
     Ok(Claimed { held, entry_id: Some(entry.id), task_id })
 }
 
-/// Gives a claimed instance back. One of a pool is reclaimed; an assigned one is the administrators' to take.
+/// Releases a claimed instance. An instance of a pool is reclaimed. Only administrators release an assigned one.
 pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()> {
     let mut tx = app.db.begin().await?;
     let holder = lock_user(&mut tx, &who.id).await?;
-    // The entry before the instance: the order in which everybody holds them.
+    // Lock the entry before the instance, as everywhere.
     if let Some(entry) = pool::of_instance(&mut tx, id).await?
         && let Some(entry) = pool::lock(&mut tx, &base::id::EntryId::named(entry.id)).await?
         && entry.allocated_user_id.as_deref() == Some(who.id.as_str())
@@ -114,7 +114,8 @@ pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()>
     Ok(tx.commit().await?)
 }
 
-/// An instance as the one who has just claimed it sees it, its token included: one that cannot be opened is found out now.
+/// The claimed instance as its holder sees it. Opens its token too, so that a token that cannot be opened fails the
+/// claim.
 async fn held_one(app: &App, tx: &mut Tx, id: &InstanceId) -> Result<Held> {
     let held = binding::held_one(tx, id).await?;
     let held = held.ok_or_else(|| Error::internal("what was just claimed is not there"))?;
@@ -122,14 +123,14 @@ async fn held_one(app: &App, tx: &mut Tx, id: &InstanceId) -> Result<Held> {
     Ok(held)
 }
 
-/// The user's row, held: two claims of one user at one moment come one after the other.
+/// Locks the row of the user, so that two claims of one user run one after the other.
 async fn lock_user(tx: &mut Tx, id: &UserId) -> Result<Holder> {
-    // Revoked between the look at the token and here: as if it had been before.
+    // The user may have been revoked since the token was checked.
     let found = binding::lock_holder(tx, id).await?;
     Ok(found.filter(|user| user.status == user::Status::Active).ok_or(Kind::Unauthorized)?)
 }
 
-/// Employees are no operators: their claims are the system's, with their address in the detail.
+/// Records a claim. The operator is the system, because employees are no operators; the detail has their e-mail.
 async fn audit_claim(app: &App, tx: &mut Tx, target: &str, detail: &str) -> Result<()> {
     audit::record(app, tx, &By::system(), AuditEvent::info(Action::Claim, target, detail)).await
 }

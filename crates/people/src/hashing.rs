@@ -1,5 +1,5 @@
-//! Password hashing off the threads that answer requests, and never on all cores at once. Whoever waits for it stands in a queue of
-//! limited length, in which no single address takes all places.
+//! Hashes passwords outside of the threads that serve requests, and never on all cores at once. Callers wait in a queue
+//! of limited length, of which no single address can take all places.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,8 @@ use tokio::sync::Semaphore;
 
 /// A login that waited this long is refused with 503 and may try again.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Who may wait at the same time: a company's morning, at some 30 ms each, and 19 MiB while it runs.
+/// How many callers may wait at the same time: enough for a company's morning. A hash takes about 30 ms, and 19 MiB
+/// while it runs.
 const PLACES: usize = 256;
 /// How many of the places one address may take, or one account that changes its password.
 const PLACES_OF_ONE: usize = 64;
@@ -23,7 +24,7 @@ pub struct Hasher {
     queue: Arc<Mutex<Queue>>,
 }
 
-/// Those who wait, by where they come from.
+/// The waiting callers, counted by origin.
 #[derive(Default)]
 struct Queue {
     all: usize,
@@ -50,7 +51,7 @@ impl Drop for Waiting {
 }
 
 impl Default for Hasher {
-    /// Half of the cores: a storm of logins leaves the other half to everybody else.
+    /// Uses half of the cores, so that many logins at once leave the other half for everything else.
     fn default() -> Hasher {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Hasher { permits: Arc::new(Semaphore::new((cores / 2).max(1))), patience: PATIENCE, queue: Arc::default() }
@@ -58,7 +59,7 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// The same, for callers who would rather wait this long than be refused.
+    /// Changes how long a caller waits before it is refused.
     pub fn with_patience(self, patience: Duration) -> Hasher {
         Hasher { patience, ..self }
     }
@@ -67,7 +68,8 @@ impl Hasher {
         self.run("", move || password::hash(&password)).await?
     }
 
-    /// Compares with what is stored; an account without a password costs the same time as any other. `origin` is who asks.
+    /// Compares a password with the stored hash. An account without a password takes the same time as any other.
+    /// `origin` says who asks.
     pub async fn verify(&self, stored: Option<String>, password: Secret, origin: &str) -> Result<Verdict> {
         self.run(origin, move || match stored {
             Some(stored) => password::verify(&stored, &password),
@@ -91,7 +93,7 @@ impl Hasher {
         tokio::task::spawn_blocking(work).await.map_err(Error::internal)
     }
 
-    /// None where the queue is full, or has enough of this origin.
+    /// `None` if the queue is full, or has too many callers of this origin.
     fn stand_in_line(&self, origin: &str) -> Option<Waiting> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let of_origin = queue.by_origin.get(origin).copied().unwrap_or_default();

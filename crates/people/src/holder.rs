@@ -1,4 +1,4 @@
-//! Whether an instance is a user's.
+//! Whether a user holds an instance.
 
 use base::id::{InstanceId, UserId};
 use base::{Kind, Result};
@@ -6,12 +6,12 @@ use store::instance::{self, Isolation};
 
 use crate::App;
 
-/// One of the user's instances; somebody else's is not there.
+/// An instance that the user holds. Another user's instance is `NotFound`.
 pub async fn own(app: &App, user: &UserId, id: &InstanceId) -> Result<instance::Instance> {
     held_by(user, instance::find(&app.db, id).await?)
 }
 
-/// The instance, where it is the user's at that moment; otherwise it is not there.
+/// The instance, if the user holds it; otherwise `NotFound`.
 pub fn held_by(user: &UserId, found: Option<instance::Instance>) -> Result<instance::Instance> {
     Ok(found.filter(|i| i.assigned_user_id.as_deref() == Some(user.as_str())).ok_or(Kind::NotFound)?)
 }

@@ -1,5 +1,5 @@
-//! People: accounts and how they sign in, and which instance is whose. Nothing here knows a server; what has to happen on one when an
-//! instance changes hands is a task (`task`) that somebody above runs.
+//! People: accounts and how they sign in, and who holds which instance. Nothing here knows a server. What must happen
+//! on a server when an instance gets a new holder is a task (`task`) that a crate above runs.
 
 pub mod admin_user;
 pub mod binding;
@@ -28,7 +28,7 @@ use remote::sso::Provider;
 use hashing::Hasher;
 use token::TokenKey;
 
-/// What the functions of this crate are handed.
+/// The dependencies that the functions of this crate take.
 pub struct App {
     pub llm: Arc<llm::App>,
     pub hasher: Hasher,
@@ -83,17 +83,17 @@ pub struct Side {
     pub newcomers: Newcomers,
 }
 
-/// For whom an account is made when an identity provider vouches for somebody we do not know.
+/// For whom an account is created at the first sign-on: people whom the identity provider knows and we do not.
 #[derive(Clone, Debug, Default)]
 pub struct Newcomers {
     pub welcome: bool,
     /// The e-mail domains that are welcome; empty means any.
     pub domains: Vec<String>,
-    /// A claim that the provider must make of them, and its value.
+    /// A claim that the token must have, and its value.
     pub claim: Option<(String, String)>,
 }
 
-/// A proxy in front of us that signs who is there (POST /auth/verify).
+/// A proxy in front of us that signs the identity of the caller (POST /auth/verify).
 pub struct IdentityProxy {
     pub issuer: String,
     pub audience: Option<String>,

@@ -1,4 +1,5 @@
-//! Logging in with a password, on both sides, with the same time and answer for every failure.
+//! Login with a password, on both sides. A wrong e-mail and a wrong password take the same time and get the same
+//! response.
 
 use base::password::Verdict;
 use base::{Email, Error, Kind, Result, Secret};
@@ -18,13 +19,13 @@ use crate::token::Audience;
 /// The operator of a login that names no account.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// What became of a login: a session, or what is left to show for one.
+/// The result of a login: a session, or a challenge for the second factor.
 pub enum Outcome<T> {
     Opened(Opened<T>),
     SecondFactor(Challenge),
 }
 
-/// `browser` is what the browser kept of an earlier sign-in, if anything.
+/// `browser` is the mark that the browser kept from an earlier sign-in, if any.
 pub async fn employee(
     app: &App,
     by: &By,
@@ -68,17 +69,17 @@ pub async fn admin(
         Ok(()) => admin_checked(app, by, &attempt, password).await,
         Err(refusal) => Err(refusal),
     };
-    // A refusal is told to whoever watches the log; the attempted name is cut to the column's width.
+    // Record refusals in the audit log. The attempted name is cut to the width of the column.
     if let Err(error) = &outcome
         && match error.kind {
             Kind::WrongLogin | Kind::AccountRevoked => true,
-            // Whoever goes on trying does not fill the log.
+            // Repeated attempts must not fill the log.
             Kind::TooManyRequests => LOGIN_NOTE.hit(app, &attempt.address_name).await.is_ok(),
             _ => false,
         }
     {
         let detail = format!("refused: {}", error.client);
-        // Only an account's own name is an operator's: anybody can type "System".
+        // Name an operator only if the account exists: anybody can type "System".
         let known = admin_user::find_by_email(&app.db, email).await.ok().flatten();
         let operator = known.map_or_else(|| UNKNOWN.to_owned(), |admin| admin.email);
         audit::record_alone(app, &by.named(operator), AuditEvent::warn(Action::Login, email, &detail)).await?;
@@ -108,7 +109,7 @@ async fn admin_checked(app: &App, by: &By, attempt: &Attempt, password: Secret) 
     continue_admin(app, by, account, begun, FirstFactor::Password).await
 }
 
-/// Goes on after the first factor: to the session, or to the second factor of an account that has one or must have one.
+/// Continues after the first factor: opens the session, or asks for the second factor if the account has or needs one.
 pub(crate) async fn continue_employee(
     app: &App,
     account: User,
@@ -134,13 +135,13 @@ pub(crate) async fn continue_admin(
     })
 }
 
-/// One try, and the counters it is measured by.
+/// One attempt, and the names of its counters.
 struct Attempt {
     email: Option<Email>,
     pair_name: String,
     email_name: String,
     address_name: String,
-    /// The browser, if it signed in to this very account before.
+    /// The browser, if it signed in to this account before.
     browser_name: Option<String>,
 }
 
@@ -153,7 +154,7 @@ impl Attempt {
         Attempt {
             pair_name: format!("{key}:{network}"),
             browser_name: known.map(|browser| format!("{key}:{browser}")),
-            // What is no address of mail counts against the caller alone.
+            // An invalid e-mail counts against the caller's address alone.
             email_name: key,
             address_name: address_name(audience, by),
             email,
@@ -171,7 +172,7 @@ impl Attempt {
         LOGIN_ADDRESS.check(app, &self.address_name).await
     }
 
-    /// Counts the failure. Many tries at one moment all pass `check`; here each learns that it was one too many.
+    /// Counts the failure. Parallel attempts all pass `check`; the count here refuses those over the limit.
     async fn failed(&self, app: &App) -> Result<Error> {
         let address = LOGIN_ADDRESS.hit(app, &self.address_name).await;
         if let Some(browser) = &self.browser_name {
@@ -197,7 +198,7 @@ impl Attempt {
     }
 }
 
-/// What a browser keeps so that it is known again as one that signed in to this account.
+/// The mark by which a browser is recognised as one that signed in to this account before.
 pub fn browser_mark(app: &App, audience: Audience, email: &str) -> Result<Secret> {
     let key = Email::key_of(email);
     let place = browser_place(audience, &key);

@@ -1,5 +1,5 @@
-//! Passwords that somebody else set. Whoever knows the new password can sign in as that person, so the person sees who set it and
-//! when until they acknowledge it, and the audit log warns.
+//! Passwords that somebody other than the owner set. That person can sign in as the owner, so the owner sees who set it
+//! and when until they acknowledge it, and the audit log has a warning.
 
 use base::Result;
 use queue::audit::{self, Action, AuditEvent, By};
@@ -9,13 +9,13 @@ use store::{Tx, password_reset, second_factor};
 use crate::App;
 use crate::token::Audience;
 
-/// A reset that was noted.
+/// A reset that was recorded.
 pub(crate) struct Noted {
     has_second_factor: bool,
 }
 
 impl Noted {
-    /// What the audit entry says of it.
+    /// The warning in the audit entry.
     pub(crate) fn warning(&self) -> &'static str {
         match self.has_second_factor {
             true => "the second factor stays",
@@ -24,7 +24,7 @@ impl Noted {
     }
 }
 
-/// Notes that `by` set the password of an account.
+/// Records that `by` set the password of an account.
 pub(crate) async fn note(app: &App, tx: &mut Tx, by: &By, side: Audience, account: &str) -> Result<Noted> {
     password_reset::note(tx, side.as_str(), account, &by.operator, app.clock.now()).await?;
     Ok(Noted { has_second_factor: second_factor::is_enabled(&mut *tx, account).await? })
@@ -35,7 +35,8 @@ pub async fn find(app: &App, account: &str) -> Result<Option<PasswordReset>> {
     Ok(password_reset::find(&app.db, account).await?)
 }
 
-/// The owner has seen it. On record with the caller's address, because whoever set the password could be the one who says so.
+/// Acknowledges a reset. It is audited with the caller's address, because the person who set the password could
+/// acknowledge it too.
 pub async fn acknowledge(app: &App, by: &By, account: &str, email: &str) -> Result<()> {
     let mut tx = app.db.begin().await?;
     if let Some(reset) = password_reset::acknowledge(&mut tx, account).await? {

@@ -1,4 +1,4 @@
-//! The profession pool, as administrators keep it.
+//! The pools of professions, as administrators manage them.
 
 use base::id::{EntryId, InstanceId, ProfessionId, ServerId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
@@ -17,7 +17,7 @@ pub async fn list(app: &App, filter: PoolFilter<'_>, sort: Sort, page: Page) -> 
     Ok(pool::list(&app.db, filter, sort, page).await?)
 }
 
-/// Puts an instance that nobody has into a profession's pool.
+/// Adds an instance without a holder to a profession's pool.
 pub async fn add(
     app: &App,
     by: &By,
@@ -64,7 +64,7 @@ enum Move {
     Reclaim,
 }
 
-/// The one place that says which changes of status there are.
+/// The allowed changes of status; this is the only place that decides.
 fn movement(from: Status, to: Status) -> Result<Move> {
     match (from, to) {
         (Status::Idle, Status::Maintenance) => Ok(Move::Status(Status::Maintenance)),
@@ -98,7 +98,7 @@ pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<
     show(app, id).await
 }
 
-/// Refuses what a pool must not offer.
+/// Fails if a pool must not offer the instance.
 fn require_offered(instance: &Instance) -> Result<()> {
     match instance.isolation.is_offered() {
         true => Ok(()),
@@ -109,8 +109,9 @@ fn require_offered(instance: &Instance) -> Result<()> {
     }
 }
 
-/// Takes an allocated entry back: idle at once, its binding ended, its token changed, its cleaning enqueued.
-/// Whoever claims it next waits in the bootstrap task until the cleaning is done.
+/// Takes an allocated entry back: the entry is idle, or in maintenance if the instance must not be offered again. The
+/// binding ends, the token changes, and the cleaning is enqueued. The bootstrap task of the next claim waits until the
+/// cleaning is done.
 pub(crate) async fn reclaim(
     app: &App,
     tx: &mut Tx,
@@ -122,7 +123,7 @@ pub(crate) async fn reclaim(
     let instance = instance::lock(tx, &InstanceId::named(&entry.instance_id)).await?.ok_or(Kind::NotFound)?;
     let profession = profession::find(&mut *tx, &ProfessionId::named(&entry.profession_id)).await?;
     let how = format!("{} {how}, was with {}", profession.map(|p| p.name).unwrap_or_default(), holder.email);
-    // What is not kept apart on its server is offered to nobody again.
+    // An instance that is not isolated must not be offered again.
     entry.status = if instance.isolation.is_withdrawn() { Status::Maintenance } else { Status::Idle };
     entry.allocated_user_id = None;
     entry.allocated_at = None;
@@ -131,7 +132,7 @@ pub(crate) async fn reclaim(
     audit::record(app, tx, by, AuditEvent::info(Action::Claim, &entry.instance_id, &how)).await
 }
 
-/// Takes an entry that nobody has out of the pool; the instance stays.
+/// Removes an entry that is not allocated; the instance stays.
 pub async fn remove(app: &App, by: &By, id: &EntryId) -> Result<()> {
     let mut tx = app.db.begin().await?;
     let entry = pool::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
@@ -144,7 +145,7 @@ pub async fn remove(app: &App, by: &By, id: &EntryId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Ends an entry together with what makes it unnecessary.
+/// Removes an entry, in the transaction of the change that makes it unnecessary.
 pub async fn end(app: &App, tx: &mut Tx, entry: &Entry) -> Result<()> {
     pool::delete(tx, &EntryId::named(&entry.id), app.clock.now()).await?;
     Ok(instance::set_pooled(tx, &InstanceId::named(&entry.instance_id), false).await?)

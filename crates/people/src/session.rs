@@ -1,5 +1,5 @@
-//! From an account to its bearer token, and back: checked against the database on every request, so
-//! that revoking, deleting and resetting take hold at once on every replica.
+//! Bearer tokens of accounts. Every request checks its token against the database, so that revoking, deleting and
+//! resetting take effect at once on every replica.
 
 use base::id::{AdminId, UserId};
 use base::{Error, Kind, Result, Secret};
@@ -55,7 +55,7 @@ pub async fn admin(app: &App, token: &str) -> Result<Admin> {
         id: AdminId::named(account.id),
         email: account.email,
         name: account.name,
-        // The account's role of now, not the token's of then.
+        // The account's current role, not the one in the token.
         role: account.role,
         token: bearer(&claims),
     })
@@ -67,15 +67,15 @@ pub struct Opened<T> {
     pub account: T,
 }
 
-/// A token for an account that has shown who it is. It is issued as of `begun`, a moment before the account was read: whatever
-/// ended tokens since then, while a password was compared, ends this one too.
+/// A token for an account that has authenticated. Its issue time is `begun`, a moment before the account was read: if
+/// the account's tokens were ended since then, for example while the password was compared, this token has ended too.
 pub fn open_employee(app: &App, account: User, begun: Timestamp) -> Result<Opened<User>> {
     let bearer = Bearer { id: &account.id, email: &account.email, role: None, tokens_from: account.tokens_from };
     let token = app.employee.tokens.issue(bearer, begun)?;
     Ok(Opened { token, account })
 }
 
-/// A token for an administrator, and its entry in the audit log. `begun` is as in `open_employee`.
+/// A token for an administrator, and its audit entry. `begun` is as in `open_employee`.
 pub async fn open_admin(
     app: &App,
     by: &By,
@@ -102,7 +102,7 @@ pub fn admin_token(app: &App, account: &AdminUser, begun: Timestamp) -> Result<S
     app.admin.tokens.issue(bearer, begun)
 }
 
-/// Whether a login that was good a while ago still is: for what goes on after its request, such as a socket.
+/// Checks that a token is still valid, for what outlives its request, such as a socket.
 pub async fn still(app: &App, user: &UserId, token: &Token) -> Result<()> {
     if token.expires_at <= app.clock.now() {
         return Err(refused("expired"));
@@ -111,7 +111,7 @@ pub async fn still(app: &App, user: &UserId, token: &Token) -> Result<()> {
     check(token.issued_at, account.status, account.tokens_from, account.ended)
 }
 
-/// Ends an employee's token before its time, and what was opened with it.
+/// Ends an employee's token before it expires, and with it the sockets opened by it.
 pub async fn end_employee(app: &App, who: &Employee) -> Result<()> {
     let mut tx = app.db.begin().await?;
     ended_token::end(&mut tx, &who.token.jti, who.token.expires_at).await?;
@@ -120,10 +120,10 @@ pub async fn end_employee(app: &App, who: &Employee) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Ends one token before its time.
+/// Ends one token before it expires.
 pub async fn end(app: &App, token: &Token) -> Result<()> {
     ended_token::end(&app.db, &token.jti, token.expires_at).await?;
-    // Those that have expired by now need not be remembered.
+    // Ended tokens that have expired need not be stored any more.
     ended_token::forget_expired(&app.db, app.clock.now()).await?;
     Ok(())
 }

@@ -1,6 +1,7 @@
-//! Single sign-on: from what an identity provider vouches for to an account of ours.
+//! Single sign-on: finds or creates our account for an identity of a provider.
 //!
-//! Accounts are matched by the provider's id, then by verified e-mail; the first match by e-mail ties the two.
+//! Accounts are matched by the provider's id, then by verified e-mail. The first match by e-mail ties the account to
+//! the identity.
 
 use base::id::{AdminId, UserId};
 use base::{Email, Error, Kind, Result};
@@ -19,7 +20,7 @@ pub async fn admit(app: &App, by: &By) -> Result<()> {
     SSO_ADDRESS.hit(app, &by.ip).await
 }
 
-/// A token that an identity proxy signed (POST /auth/verify): answers like a login.
+/// Login with a token that an identity proxy signed (POST /auth/verify).
 pub async fn proxied(app: &App, by: &By, token: &str) -> Result<Outcome<User>> {
     let proxy = app.proxy.as_ref().ok_or(Kind::SsoNotConfigured)?;
     SSO_ADDRESS.hit(app, &by.ip).await?;
@@ -27,7 +28,7 @@ pub async fn proxied(app: &App, by: &By, token: &str) -> Result<Outcome<User>> {
     if claims.sub.is_empty() {
         return Err(Error::from(Kind::Unauthorized).with_operator("the proxy's token has no subject"));
     }
-    // A proxy vouches for the address by itself; one that says otherwise is believed.
+    // The proxy's token proves the e-mail address, unless it says that the address is not verified.
     employee(app, claims.identity(&proxy.issuer, true)).await
 }
 
@@ -46,7 +47,7 @@ pub async fn employee(app: &App, identity: Identity) -> Result<Outcome<User>> {
 async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
     let email = verified(identity)?;
     let mut tx = app.db.begin().await?;
-    // Held: a whole row is written back, and nobody's revocation is to be undone by that.
+    // Lock the row: the whole row is written back, and must not undo a revocation.
     let account = match user::lock_by_email(&mut tx, email.as_str()).await? {
         Some(mut known) => {
             refuse_other_identity(known.idp_id.as_deref())?;
@@ -77,8 +78,8 @@ async fn first_employee_login(app: &App, identity: &Identity) -> Result<User> {
     Ok(account)
 }
 
-/// `identity` is what became of the sign-in at the provider: that its token is not good is told to whoever watches the log. Anything
-/// else that failed there was nobody's yet.
+/// `identity` is the result of the sign-in at the provider. An invalid token is recorded in the audit log. Other
+/// failures there are not, because no identity was shown yet.
 pub async fn admin(app: &App, by: &By, identity: Result<Identity>) -> Result<Outcome<AdminUser>> {
     let identity = match identity {
         Err(error) if error.kind == Kind::Unauthorized => {
@@ -124,7 +125,7 @@ async fn first_admin_login(app: &App, identity: &Identity) -> Result<AdminUser> 
         }
         None => {
             let newcomers = &app.admin.newcomers;
-            // Whoever has an account at the provider would be an administrator.
+            // Otherwise everybody with an account at the provider would become an administrator.
             if newcomers.domains.is_empty() && newcomers.claim.is_none() {
                 return Err(Error::new(Kind::NoAccess, NOBODY).with_operator("neither domains nor a claim are set"));
             }
@@ -159,7 +160,8 @@ fn verified(identity: &Identity) -> Result<&Email> {
     Ok(email)
 }
 
-/// An address that was given to somebody else at the provider does not inherit the account.
+/// Fails if the account is tied to another identity: if the provider gave the address to somebody else, that person
+/// must not inherit the account.
 fn refuse_other_identity(tied: Option<&str>) -> Result<()> {
     match tied {
         None => Ok(()),
@@ -185,7 +187,7 @@ fn welcome(newcomers: &Newcomers, identity: &Identity, email: &Email) -> Result<
     Ok(())
 }
 
-/// The provider's name for the person, cut to the column's width; else what stands before the `@`.
+/// The person's name at the provider, cut to the width of the column; otherwise the part before the `@`.
 fn name(identity: &Identity, email: &Email) -> String {
     let given = identity.name.as_deref().map(str::trim).filter(|n| !n.is_empty());
     let name = given.unwrap_or_else(|| email.as_str().split('@').next().unwrap_or_default());

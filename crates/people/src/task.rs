@@ -1,4 +1,4 @@
-//! What is to be done on an instance when it changes hands: tasks that whoever knows servers runs.
+//! Tasks for an instance that gets a new holder. A crate that knows servers runs them.
 
 use base::Result;
 use base::id::{InstanceId, TaskId};
@@ -13,13 +13,13 @@ use crate::App;
 queue::of_instance! {
     /// An employee claimed the instance: write its configuration and guide, start it.
     InitInstance = "init_instance" { user_id } for ManagePeople at People;
-    /// Remove the traces of whoever had the instance; nothing else of the instance runs before.
+    /// Remove the traces of the last holder. No other task of the instance runs before that.
     CleanInstance = "clean_instance" {} for ManageInstances at People;
-    /// Bring the stored configuration into the one on the server.
+    /// Merge the stored configuration into the file on the server.
     WriteConfig = "write_config" {} for ManageInstances at People, coalesces;
 }
 
-/// Has the configuration written, where the instance is on its server already.
+/// Enqueues `write_config`, if the instance is on its server already.
 pub async fn enqueue_write_config(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Result<Option<TaskId>> {
     if !instance.is_on_server() {
         return Ok(None);
@@ -27,7 +27,7 @@ pub async fn enqueue_write_config(app: &App, tx: &mut Tx, instance: &Instance, s
     enqueue(app, tx, &WriteConfig { instance_id: instance.id.clone() }, source, None).await.map(Some)
 }
 
-/// An employee claimed an instance of a profession's pool: make it theirs, with the profession's role pack on it.
+/// An employee claimed an instance of a profession's pool: set it up for them, with the profession's role pack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootstrapProfessionInstance {
     pub entry_id: String,
@@ -57,7 +57,7 @@ impl Payload for ClearWebhook {
     const TYPE: &'static str = "clear_webhook";
     const PRIORITY: Priority = Priority::Security;
 
-    /// About the platform alone: it waits for no server.
+    /// It concerns only the chat platform, so it need not wait for other tasks of the instance.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
     }

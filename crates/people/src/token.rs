@@ -36,8 +36,8 @@ pub struct Claims {
     pub jti: String,
 }
 
-/// What stands between a right password and a session: the account has shown its first factor and must show, or set up, its second.
-/// It has an audience of its own, so that no other request takes it.
+/// The claims of a step token: the account has shown its first factor and must show or enrol its second. The token has
+/// an audience of its own, so that no other request accepts it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StepClaims {
     pub iss: String,
@@ -50,15 +50,15 @@ pub struct StepClaims {
     pub jti: String,
 }
 
-/// How long somebody may take for the second factor, setting it up included.
+/// How long a user may take for the second factor, enrolment included.
 pub const STEP_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 
-/// Whom a token is for.
+/// The account that a token is for.
 pub struct Bearer<'a> {
     pub id: &'a str,
     pub email: &'a str,
     pub role: Option<&'a str>,
-    /// The account's `tokens_from`: what was issued before that second is dead.
+    /// The account's `tokens_from`: tokens issued before that second are invalid.
     pub tokens_from: i64,
 }
 
@@ -87,8 +87,8 @@ impl TokenKey {
             sub: bearer.id.into(),
             email: bearer.email.into(),
             role: bearer.role.map(Into::into),
-            // Ending tokens moves `tokens_from` past the current second; a token issued after that
-            // carries that second, so no two are ever told apart by less than the clock can tell.
+            // Ending all tokens moves `tokens_from` to the next second. A token issued later in the same second must
+            // carry `tokens_from` as its time, or it would count as ended.
             iat: now.as_second().max(bearer.tokens_from),
             exp: (now + self.lifetime).as_second(),
             jti: base::id::fresh(),
@@ -96,7 +96,7 @@ impl TokenKey {
         self.sign(&claims)
     }
 
-    /// The token between the first factor and the second. `now` is the moment before the account was read, as for a session.
+    /// Issues a step token. `now` is the moment before the account was read, as for a session.
     pub fn issue_step(&self, bearer: Bearer<'_>, how: &str, now: Timestamp) -> Result<Secret> {
         let claims = StepClaims {
             iss: ISSUER.into(),
@@ -110,14 +110,14 @@ impl TokenKey {
         self.sign(&claims)
     }
 
-    /// The claims of a token that is ours, for this side, and not expired.
+    /// The claims of a token that we issued for this side and that has not expired.
     pub fn read(&self, token: &str, now: Timestamp) -> Result<Claims> {
         let claims: Claims = self.verified(token, self.audience.as_str())?;
         not_expired(claims.exp, now)?;
         Ok(claims)
     }
 
-    /// The same of a token between the two factors.
+    /// Like `read`, for a step token.
     pub fn read_step(&self, token: &str, now: Timestamp) -> Result<StepClaims> {
         let claims: StepClaims = self.verified(token, &self.step_audience())?;
         not_expired(claims.exp, now)?;
@@ -138,7 +138,7 @@ impl TokenKey {
         validation.set_issuer(&[ISSUER]);
         validation.set_audience(&[audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        // Compared by `not_expired`, with our own clock and without leeway.
+        // `not_expired` checks it, with our own clock and without leeway.
         validation.validate_exp = false;
         let read = jsonwebtoken::decode::<T>(token, &self.decoding, &validation);
         Ok(read.map_err(|e| Error::from(Kind::Unauthorized).with_operator(e))?.claims)

@@ -1,4 +1,4 @@
-//! Employees: made, changed and revoked by administrators; their own profile and password.
+//! Employees: administrators create, change and revoke them; employees change their own password.
 
 use std::collections::HashMap;
 
@@ -35,14 +35,14 @@ pub struct Patch {
     pub status: Option<Status>,
     pub quota_daily: Option<i64>,
     pub password: Option<Secret>,
-    /// The next sign-on with the account's verified e-mail ties it to that identity.
+    /// Unties the account from its identity. The next sign-on with its verified e-mail ties it to the new one.
     pub forget_identity: bool,
 }
 
-/// An employee with what the instances come to that they have and had.
+/// An employee with the usage of all instances while they held them, ended bindings included.
 pub struct Holding {
     pub user: User,
-    /// The first bound instance.
+    /// The instance that they have held for longest.
     pub first: Option<HolderPeriod>,
     pub total_tokens: i64,
     pub total_requests: i64,
@@ -52,7 +52,7 @@ pub struct Holding {
 pub async fn list(app: &App, filter: UserFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Holding>> {
     let found = user::list(&app.db, filter, sort, page).await?;
     let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
-    // A whole list asks for everybody's; naming each would be more than a statement takes.
+    // For the whole list, read all periods: naming each user would exceed the limit of a statement.
     let among = (page != Page::ALL).then_some(ids.as_slice());
     let mut of: HashMap<String, Vec<HolderPeriod>> = HashMap::new();
     for period in binding::holder_periods(&app.db, among).await? {
@@ -72,7 +72,7 @@ pub async fn holding(app: &App, id: &UserId) -> Result<Holding> {
     hold(app, user, holder_periods).await
 }
 
-/// A user with what was asked of instances while they were theirs, given-back ones included.
+/// Sums the usage of instances while the user held them, released ones included.
 async fn hold(app: &App, user: User, holder_periods: Vec<HolderPeriod>) -> Result<Holding> {
     let mut holding = Holding { user, first: None, total_tokens: 0, total_requests: 0, est_cost_usd: 0.0 };
     let mut estimate = Estimate::default();
@@ -202,7 +202,8 @@ pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
     Ok(())
 }
 
-/// What follows from a changed account: its instances' keys go on or off with it, and the gateway hears of a new quota.
+/// Applies what follows from a changed account: the keys of its instances are switched on or off, and gateways are
+/// notified of a new quota.
 async fn follow(app: &App, tx: &mut store::Tx, old: &User, new: &User) -> Result<()> {
     let id = UserId::named(&new.id);
     if old.status != new.status || old.tokens_from != new.tokens_from {
@@ -217,7 +218,7 @@ async fn follow(app: &App, tx: &mut store::Tx, old: &User, new: &User) -> Result
     Ok(())
 }
 
-/// The one place where an account's status changes. Tokens of a revoked account stay dead when it comes back.
+/// The only place that changes an account's status. Tokens of a revoked account stay invalid when it is active again.
 fn set_status(user: &mut User, status: Status, now: jiff::Timestamp) {
     match status {
         Status::Revoked if user.status != Status::Revoked || user.revoked_at.is_none() => {
@@ -230,7 +231,7 @@ fn set_status(user: &mut User, status: Status, now: jiff::Timestamp) {
     user.status = status;
 }
 
-/// An employee changes the own password; every token but the answered one ends.
+/// An employee changes their own password. All tokens end except the one that is returned.
 pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -> Result<Opened<User>> {
     password::check("new", &new)?;
     PASSWORD_CHANGE.check(app, id.as_str()).await?;
@@ -240,12 +241,13 @@ pub async fn change_password(app: &App, id: &UserId, old: Secret, new: Secret) -
         PASSWORD_CHANGE.hit(app, id.as_str()).await?;
         return Err(Error::field("old", "is not the current password"));
     }
-    // Many tries at one moment all pass the first look: a right one among too many wrong ones is none.
+    // Parallel attempts all pass the first check. So check again: a right password does not count after too many wrong
+    // ones.
     PASSWORD_CHANGE.check(app, id.as_str()).await?;
     let hash = app.hasher.hash(new).await?;
     let mut tx = app.db.begin().await?;
     let mut user = user::lock(&mut tx, id).await?.ok_or(Kind::Unauthorized)?;
-    // Changed or revoked since it was compared: somebody else was quicker.
+    // The password was changed or the account revoked since the comparison.
     if user.password_hash.as_ref() != Some(&stored) || user.status != Status::Active {
         return Err(Kind::Unauthorized.into());
     }

@@ -22,7 +22,7 @@ pub struct By {
     pub rights: Rights,
 }
 
-/// The operator of what nobody in particular did.
+/// The operator of actions that no administrator made.
 pub const SYSTEM: &str = "System";
 
 impl By {
@@ -30,7 +30,7 @@ impl By {
         By { operator: SYSTEM.into(), rights: Rights::Platform, ..By::default() }
     }
 
-    /// What an employee does to the own instance: recorded as the system's action, with the employee's name.
+    /// An employee's action on their own instance. It is recorded as the system's action, with the employee's e-mail.
     pub fn employee(&self, email: &str) -> By {
         By { operator: SYSTEM.into(), on_behalf_of: email.into(), ..self.clone() }
     }
@@ -44,7 +44,7 @@ impl By {
         self.rights.require(permission)
     }
 
-    /// The same caller, known by another name: a login names the address it was tried with.
+    /// The same caller under another name. A login uses it to name the account that was tried.
     pub fn named(&self, operator: impl Into<String>) -> By {
         By { operator: operator.into(), ..self.clone() }
     }
@@ -109,7 +109,7 @@ pub async fn list(app: &App, filter: &AuditFilter, sort: Sort, page: Page) -> Re
     Ok(audit::list(&app.db, filter, sort, page).await?)
 }
 
-/// Some of the entries after `after`, oldest first, and where to go on: an export walks the log with it.
+/// A batch of entries after `after`, oldest first, and where the next batch begins. An export reads the log with it.
 pub async fn after(app: &App, filter: &AuditFilter, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
     Ok(audit::after(&app.db, filter, after, limit).await?)
 }
@@ -126,7 +126,7 @@ impl Changes {
         self
     }
 
-    /// A field whose values are nobody's business.
+    /// Notes that a field changed without its values, which may be secret.
     pub fn hidden(mut self, name: &str, changed: bool) -> Changes {
         if changed {
             self.0.push(format!("{name} changed"));
@@ -166,7 +166,7 @@ pub fn csv_lines(zone: &Zone, entries: &[Entry]) -> Result<Vec<u8>> {
     out.into_inner().map_err(|e| Error::internal(e.error()))
 }
 
-/// Deletes what is older than the retention period; answers how much that was.
+/// Deletes entries that are older than the retention period. Returns how many.
 pub async fn clean(app: &App) -> Result<u64> {
     let now = app.clock.now();
     let before = now - SignedDuration::from_hours(24 * app.audit_retention_days);

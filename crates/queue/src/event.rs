@@ -1,7 +1,8 @@
-//! Live events: what changes, told as it does, from every process to every listener.
+//! Live events: every process sends its changes to every listener.
 //!
-//! An event is a hint: its kind and which one. A listener who was away says when it heard last, and is told what changed
-//! since; a listener who cannot keep up is told to look at everything. So nothing is kept for anybody.
+//! An event is a hint: a kind and an id, and no data. A listener that reconnects says when it got its last event, and
+//! gets what changed since from the tables. A listener that is too slow gets `reset` and must reload everything. So no
+//! events are stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +16,25 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::App;
 
-/// Clocks of processes differ, and a transaction takes a moment: what is told again by this is no harm.
+/// How much further back a listener's changes are read: clocks of processes differ, and a transaction takes time to
+/// commit. Sending an event twice does no harm.
 const OVERLAP: SignedDuration = SignedDuration::from_secs(5);
-/// Farther back than this, everything is to be looked at.
+/// A listener that was away for longer gets `reset`.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What a listener that comes back gives along: the time, in milliseconds.
+    /// The time in milliseconds. A listener that reconnects sends the last one it got.
     pub id: i64,
     pub kind: &'static str,
-    /// Which one; empty for `reset`.
+    /// The id of what changed; empty for `reset`.
     pub of: String,
 }
 
-/// Look at everything: too much has changed.
+/// The kind of the event that asks a listener to reload everything.
 pub const RESET: &str = "reset";
 
-/// The kinds that are told.
+/// The kind of event for a topic; `None` for topics that are not published.
 fn kind(topic: Topic) -> Option<&'static str> {
     Some(match topic {
         Topic::Task => "task",
@@ -47,7 +49,7 @@ fn kind(topic: Topic) -> Option<&'static str> {
     })
 }
 
-/// What one listener hears.
+/// One subscription to the live events.
 pub struct Listener {
     app: Arc<App>,
     notices: broadcast::Receiver<Notice>,
@@ -57,15 +59,15 @@ pub struct Listener {
 /// What a listener gets next.
 pub enum Next {
     Event(Event),
-    /// Nothing for a while.
+    /// No event came within the time to wait.
     Quiet,
-    /// Nobody tells anything any more.
+    /// The sender is gone: no more events will come.
     End,
 }
 
-/// Listens from now on, and first of all to what changed since `last`.
+/// Subscribes to events. If `last` is given, the changes since then come first.
 pub async fn listen(app: &Arc<App>, last: Option<i64>) -> Result<Listener> {
-    // Before the look back: nothing falls in between.
+    // Subscribe before reading the changes, so that no event is lost in between.
     let notices = app.db.listen();
     let now = app.clock.now();
     let mut waiting = vec![];
@@ -100,7 +102,7 @@ impl Listener {
                             return Next::Event(event);
                         }
                     }
-                    // Too slow: what it missed is not known one by one any more.
+                    // The listener was too slow, and the events that it missed are lost.
                     Err(RecvError::Lagged(_)) => return Next::Event(Event { id, kind: RESET, of: String::new() }),
                     Err(RecvError::Closed) => return Next::End,
                 }

@@ -1,5 +1,5 @@
-//! Runs a future while its lease is valid. The monotonic clock is checked before each poll, so that a process that was frozen does not
-//! go on with work that another process has taken over.
+//! Runs a future while its lease is valid. The monotonic clock is checked before each poll, so that a process that was
+//! frozen does not go on with work that another process has taken over.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use base::Clock;
 use tokio::sync::watch;
 
-/// Runs `work` to its end. `None`: the lease was neither `claimed` nor `renewed` within `length`, or its renewer is gone.
+/// Runs `work` to its end. `None` if the lease was neither `claimed` nor `renewed` within `length`, or if its renewer
+/// is gone.
 pub(crate) async fn run<W: Future>(
     work: W,
     renewed: watch::Receiver<Instant>,
@@ -74,7 +75,7 @@ mod tests {
             for _ in 0..3 {
                 clock.advance(SignedDuration::from_mins(40));
                 renewed.send_replace(clock.instant());
-                // The guard learns of each renewal before the next: it is polled first.
+                // The guard is polled first, so it sees each renewal before the next.
                 tokio::task::yield_now().await;
             }
             finish.send("two hours later").unwrap();
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(run_by(&clock, ready(), renewal.clone(), claimed, LENGTH).await, None, "it is over");
         renewed.send_replace(clock.instant());
         assert_eq!(run_by(&clock, ready(), renewal, claimed, LENGTH).await, None, "renewed when it was over");
-        // Work that nobody wakes ends, too.
+        // Work that is never woken ends too.
         let (_renewed, renewal) = watch::channel(Instant::now());
         let soon = Duration::from_millis(20);
         assert_eq!(run(std::future::pending::<()>(), renewal, Instant::now(), soon).await, None);
@@ -123,7 +124,7 @@ mod tests {
             answer.unwrap();
         };
         let frozen = async {
-            // The answer comes, and nothing runs for longer than the lease.
+            // The response arrives, and then the process is frozen for longer than the lease.
             send.send(()).unwrap();
             clock.advance(SignedDuration::from_mins(61));
         };

@@ -1,5 +1,5 @@
-//! The engine below the product: tasks and their workers, jobs and their scheduler, and what every change is written into or passed on
-//! by: the audit log, alerts, events. It knows no task and no job by name; those are registered from above.
+//! The engine below the product: tasks and their workers, jobs and their scheduler, and the audit log, alerts and
+//! events that every change goes through. It knows no task and no job by name: the crates above register them.
 
 pub mod alert;
 pub mod audit;
@@ -20,7 +20,8 @@ use remote::webhook::Webhooks;
 use store::Db;
 use store::seal::Sealer;
 
-/// What everything is handed. Each crate above has an `App` of its own, which contains the one of the crate below.
+/// The dependencies that every function of this crate takes. Each crate above has an `App` of its own, which contains
+/// the one of the crate below.
 pub struct App {
     pub db: Db,
     pub clock: Clock,
@@ -33,7 +34,7 @@ pub struct App {
 
 #[cfg(any(test, feature = "testing"))]
 impl App {
-    /// With defaults that a test need not know of; what it does, it says by `App { …, ..App::for_tests(db, clock)? }`.
+    /// An `App` with defaults. A test overrides what it needs: `App { …, ..App::for_tests(db, clock)? }`.
     pub fn for_tests(db: Db, clock: Clock) -> base::Result<App> {
         let sealer = Arc::new(Sealer::new(&Sealer::generate()?)?);
         Ok(App { db, clock, zone: Zone::UTC, sealer, audit_retention_days: 90, webhooks: Webhooks::default() })

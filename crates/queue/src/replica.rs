@@ -1,4 +1,4 @@
-//! This process among the others that serve the same database: they agree on the zone in which days begin.
+//! This process as one of the replicas that serve the same database. All of them must use the same time zone for days.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,23 @@ use store::usage::{self, Rebuild};
 
 use crate::App;
 
-/// A process that says nothing for so long is gone.
+/// A replica that does not renew for this long is considered gone.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(10);
-/// The name of its heartbeat.
+/// The name of the heartbeat.
 const LOOP: &str = "replica";
-/// After a step of the rebuild that failed.
+/// The wait after a step of the rebuild failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// A place among the processes that serve.
+/// This process as a registered replica.
 pub struct Replica {
     name: String,
     version: &'static str,
     started_at: Timestamp,
 }
 
-/// Joins the others. Refused where one of them has another zone. Where the days are of another, they are to be rebuilt: `keep` does.
+/// Registers this process. Fails if another replica uses a different time zone. If the daily sums are of a different
+/// zone, marks them for a rebuild, which `keep` does.
 pub async fn join(app: &App, version: &'static str) -> store::Result<Replica> {
     let replica = Replica { name: base::id::fresh(), version, started_at: app.clock.now() };
     replica.announce(app).await?;
@@ -41,7 +42,7 @@ impl Replica {
         replica::join(&app.db, &row, Term::of(&app.clock, LEASE)).await
     }
 
-    /// Stays among them and rebuilds the days, for as long as it runs.
+    /// Renews the lease and rebuilds the daily sums; runs until it is dropped.
     pub async fn keep(&self, app: &Arc<App>) {
         tokio::join!(self.renew(app), rebuild(app));
     }
@@ -52,13 +53,15 @@ impl Replica {
             tokio::time::sleep(RENEW).await;
             match self.agree(app).await {
                 Ok(()) => app.db.heartbeats.beat(LOOP),
-                // One that was frozen finds the others with another zone: without its heartbeat it is not ready.
+                // This happens when the process was frozen and other replicas started with a different zone meanwhile.
+                // Without its heartbeat it reports not ready.
                 Err(error) => tracing::error!(%error, "this process is not among those that serve"),
             }
         }
     }
 
-    /// One that was frozen may find its place free, and the days of another zone: it must be started with that.
+    /// Renews the lease and checks the zone of the daily sums. If the process was frozen, other replicas may have
+    /// rebuilt the sums for a different zone: then it must be restarted with that zone.
     async fn agree(&self, app: &App) -> store::Result<()> {
         self.announce(app).await?;
         match usage::zone_of_days(&app.db).await? {
@@ -69,13 +72,13 @@ impl Replica {
         }
     }
 
-    /// Leaves the others.
+    /// Unregisters this process.
     pub async fn leave(&self, app: &App) -> Result<()> {
         Ok(replica::leave(&app.db, &self.name).await?)
     }
 }
 
-/// Rebuilds the days while everything else goes on.
+/// Rebuilds the daily sums in the background.
 async fn rebuild(app: &App) {
     if !app.db.days_pending() {
         return;

@@ -1,4 +1,4 @@
-//! What administrators do with tasks: ask for one by name, look at them, retry and cancel them.
+//! Administrators' actions on tasks: create one by its type, list, retry and cancel.
 
 use base::id::TaskId;
 use base::{Error, Kind, Listing, Page, Result, Sort};
@@ -13,7 +13,7 @@ use crate::audit::{self, Action, AuditEvent, By};
 use crate::task::{Asked, Checked, TaskType, insert, subject};
 use crate::{App, alert};
 
-/// A task that an administrator asks for by name.
+/// Creates a task of the type that an administrator names.
 pub async fn create<A>(
     app: &App,
     types: &[TaskType<A>],
@@ -66,14 +66,15 @@ pub async fn log_of(app: &App, id: &TaskId) -> Result<Vec<Line>> {
     Ok(task_log::lines(&app.db, id.as_str()).await?)
 }
 
-/// Whoever moves a task may do what it does. One whose type or payload nobody knows any more is anybody's who manages tasks.
+/// Requires the permission that the task itself needs. If its type or payload is no longer known, the permission to
+/// manage tasks is enough.
 fn require_permission<A>(types: &[TaskType<A>], by: &By, task: &Task) -> Result<()> {
     let payload = serde_json::from_str(&task.payload).unwrap_or_default();
     let found = types.iter().find(|t| t.is_named(&task.r#type)).and_then(|t| (t.permission)(payload).ok());
     found.map_or(Ok(()), |permission| by.require(permission))
 }
 
-/// Failed or dead → pending, with all its attempts before it again.
+/// Failed or dead → pending. The count of attempts starts again at 0.
 pub async fn retry<A>(app: &App, types: &[TaskType<A>], by: &By, id: &TaskId) -> Result<Task> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
@@ -112,7 +113,8 @@ pub async fn cancel<A>(app: &App, types: &[TaskType<A>], by: &By, id: &TaskId) -
     show(app, id).await
 }
 
-/// Cancels a task together with what made it unnecessary. False when it is not waiting any more.
+/// Cancels a task in the transaction of the change that made it unnecessary. Returns false if the task does not wait
+/// any more.
 pub async fn cancel_with(app: &App, tx: &mut Tx, id: &TaskId, why: &str) -> Result<bool> {
     let cancelled = task::cancel(tx, id, why, app.clock.now()).await?;
     if cancelled {
@@ -122,7 +124,7 @@ pub async fn cancel_with(app: &App, tx: &mut Tx, id: &TaskId, why: &str) -> Resu
     Ok(cancelled)
 }
 
-/// Somebody looks after it: the alert that it was given up ends.
+/// Resolves the alert about a dead task: an administrator has dealt with it, or it is not needed any more.
 async fn resolve(app: &App, tx: &mut Tx, id: &TaskId) -> Result<()> {
     alert::resolve(app, tx, alert::Rule::TaskDead, &subject(id.as_str())).await.map(drop)
 }

@@ -21,21 +21,21 @@ const FIVE_MINUTES: SignedDuration = SignedDuration::from_mins(5);
 
 /// Failures for one e-mail from one address.
 pub const LOGIN_PAIR: Limit = Limit { what: "login-pair", most: 10, window: FIVE_MINUTES };
-/// Failures for one e-mail from wherever they come: far above, because strangers could use it to lock somebody out.
+/// Failures for one e-mail from any address. The limit is high, because strangers could use it to lock somebody out.
 pub const LOGIN_EMAIL: Limit = Limit { what: "login-email", most: 200, window: FIVE_MINUTES };
 /// Failures of a browser that signed in to that account before: strangers do not count against it.
 pub const LOGIN_BROWSER: Limit = Limit { what: "login-browser", most: 10, window: FIVE_MINUTES };
-/// Audit entries about logins that were refused because there were too many.
+/// Audit entries about logins that were refused by a limit.
 pub const LOGIN_NOTE: Limit = Limit { what: "login-note", most: 1, window: SignedDuration::from_mins(1) };
 pub const LOGIN_ADDRESS: Limit = Limit { what: "login-address", most: 30, window: FIVE_MINUTES };
 pub const PASSWORD_CHANGE: Limit = Limit { what: "password", most: 10, window: FIVE_MINUTES };
-/// Wrong codes of one account: the second limit keeps patient guessing below one chance in a thousand a day.
+/// Wrong codes of one account. The limit per hour keeps the chance of a right guess near one in a thousand per day.
 pub const SECOND_FACTOR: Limit = Limit { what: "mfa", most: 10, window: FIVE_MINUTES };
 pub const SECOND_FACTOR_HOUR: Limit = Limit { what: "mfa-hour", most: 15, window: SignedDuration::from_hours(1) };
 /// Generous: a whole company may sign in from one address at nine o'clock.
 pub const SSO_ADDRESS: Limit = Limit { what: "sso", most: 300, window: FIVE_MINUTES };
 
-/// Sockets of one person: a browser that comes back after every break is far below.
+/// Sockets of one user. A browser that reconnects after every break stays far below.
 pub const SOCKET: Limit = Limit { what: "socket", most: 120, window: SignedDuration::from_mins(1) };
 
 impl Limit {
@@ -56,7 +56,7 @@ impl Limit {
     pub async fn hit(self, app: &App, of: &str) -> Result<()> {
         let now = app.clock.now();
         let window = throttle::hit(&app.db, &self.name(of), self.window, now).await?;
-        // Now and then, so that made-up names do not fill the table.
+        // Clean up once in a while, so that invented names do not fill the table.
         if window.hits == 1 && base::secret::random_bytes::<1>()?[0] == 0 {
             throttle::forget(&app.db, now - SignedDuration::from_hours(1)).await?;
         }

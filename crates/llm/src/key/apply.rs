@@ -14,7 +14,7 @@ use super::Spent;
 use super::turn::Turn;
 use crate::App;
 
-/// The gateway must follow the record of a key.
+/// Makes the gateway agree with our record of a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplyKey {
     pub key_id: String,
@@ -25,7 +25,7 @@ impl Payload for ApplyKey {
     const PRIORITY: Priority = Priority::Security;
     const COALESCES: bool = true;
 
-    /// None: nothing happens on the instance, so it need not wait for what does.
+    /// `None`: nothing happens on the instance, so it need not wait for other tasks of the instance.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
     }
@@ -50,12 +50,13 @@ impl<A: AsRef<App> + AsRef<queue::App> + Send + Sync> Run<A> for ApplyKey {
 const AGREES: &str = "the gateway agrees already";
 const GONE: &str = "the key is gone";
 
-/// Makes the gateway agree with the record of a key, one at a time: of two who change a key for another, each would count what
-/// the old one used, and each would have its own written to the instance.
+/// Makes the gateway agree with the record of a key, under the lease on the key's name. If two processes replaced a key
+/// at the same time, both would count what the old key used, and both would write their own key to the instance.
 pub async fn agree(app: &App, id: &KeyId) -> Result<String> {
     let Some(key) = gateway_key::find(&app.db, id).await? else { return Ok(GONE.into()) };
     let turn = Turn::take(app, &key.name).await?;
-    // As it is now: whoever had the turn before may have done it, and whoever changes the record at this moment is waited for.
+    // Read the record again, under its lock: the last holder of the lease may have done the work already, and a
+    // transaction that changes the record now must end first.
     let mut tx = app.db.begin().await?;
     let now = gateway_key::lock(&mut tx, id).await?;
     tx.commit().await?;
@@ -72,10 +73,10 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
     let mut gateway_id = key.gateway_id.clone();
     let (mut value, mut carried) = (None, 0);
     let old = gateway.read_key(&key.gateway_id).await?;
-    // One that the gateway lost is made anew, but for one that nobody will ever use again.
+    // Create a key again if the gateway lost it, unless it is disabled: nobody will use that one again.
     let is_gone = old.is_none() && key.status == Status::Disabled;
     if !is_gone && (key.rotate || old.is_none()) {
-        // What it used goes on counting under its name. And it goes first: there are never two of one name.
+        // What the old key used still counts under its name. Delete it first: there must never be two keys of one name.
         carried = match old {
             Some(old) => {
                 gateway.delete_key(&key.gateway_id).await?;
@@ -83,7 +84,7 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
             }
             None => (key.logged_quota - key.carried_quota).max(0),
         };
-        // What its predecessors used of its quota is not given again: by the gateway's word, which is ahead of the log.
+        // The new key gets only what is left of the quota. Subtract the gateway's number: it is ahead of the log.
         let used = key.carried_quota - key.quota_from + carried;
         let quota = key.quota.map(|quota| (quota - used).max(0));
         let (made, secret) = turn.make(app, &key.name, &key.gateway_id, quota).await?;
@@ -105,9 +106,10 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
             super::enqueue_sync_key(app, &mut tx, instance, "key changed").await?;
         }
     }
-    // What was asked for in the meantime is still to be done, whatever became of the task that was made for it.
+    // If the record changed meanwhile, it stays dirty and gets another task, whatever happened to the task of that
+    // change.
     let changed = now.updated_at != key.updated_at;
-    // In a turn that ran out: whoever came after it has counted it.
+    // If our lease ran out, the next holder may have replaced the key and counted its use already.
     if now.gateway_id == key.gateway_id {
         now.carried_quota += carried;
     }
@@ -124,12 +126,11 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
     Ok(done)
 }
 
-/// Reads the key at the gateway, compares what it says was used with what the log sums up to, and has the key
-/// written to its instance.
+/// Reads the key at the gateway, compares its use there with the log, and enqueues writing the key to its instance.
 pub async fn sync(app: &App, by: &By, id: &KeyId) -> Result<Spent> {
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     app.feed.pull().await;
-    // What is being changed for another is not read meanwhile.
+    // Do not read the key while another process replaces it.
     let _turn = Turn::at_foreign(app, &key.name).await?;
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     let found =

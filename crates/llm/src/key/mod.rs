@@ -1,6 +1,7 @@
-//! Sub keys of the LLM gateway: one per instance, made at first need, and some with a name of their own.
+//! Sub keys of the LLM gateway: one per instance, created when it is first needed, and others with a name of their own.
 //!
-//! Our record says what should be; with a foreign gateway a task makes it so. The embedded gateway reads the record itself.
+//! Our record is the desired state. A task makes a foreign gateway agree with it; the embedded gateway reads the record
+//! itself.
 
 mod apply;
 mod embedded;
@@ -25,11 +26,11 @@ pub use embedded::Embedded;
 pub use need::{of_instance, platform};
 pub use watch::{look, remind, watch_once, watch_quotas};
 
-/// The name of the platform's own key at the gateway, and what lists show in place of an instance for its calls.
+/// The name of the platform's own key at the gateway, and what lists show instead of an instance for its calls.
 pub const PLATFORM: &str = "admin-token";
 pub const PLATFORM_MARK: &str = "admin token";
 
-/// A key with what was spent on it.
+/// A key with its usage.
 pub struct Spent {
     pub key: GatewayKey,
     /// Quota units since local midnight, and since the first of the month.
@@ -67,14 +68,14 @@ async fn spent(app: &App, key: GatewayKey) -> Result<Spent> {
     Ok(Spent { today: sum(today), month: sum(today.first_of_month()), key })
 }
 
-/// What an administrator asks for.
+/// A key that an administrator creates.
 pub struct New {
     pub instance_id: Option<InstanceId>,
     pub name: Option<String>,
     pub quota: Option<i64>,
 }
 
-/// Makes a key by hand: of an instance, or with a name of its own.
+/// Creates a key for an administrator: of an instance, or with a name of its own.
 pub async fn create(app: &App, by: &By, new: New) -> Result<Spent> {
     let name = match (&new.instance_id, &new.name) {
         (Some(id), None) => id.as_str().to_owned(),
@@ -97,7 +98,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Spent> {
 /// Deletes a key, at the gateway first.
 pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
-    // Whoever changes it for another is waited for: the other one goes, too.
+    // Wait until no other process replaces the key. Otherwise the replacement would stay at the gateway.
     let _turn = turn::Turn::at_foreign(app, &key.name).await?;
     let key = gateway_key::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
     if !app.upstream.embedded && !key.gateway_id.is_empty() {
@@ -113,8 +114,8 @@ pub async fn delete(app: &App, by: &By, id: &KeyId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Lets the gateway follow our record: the embedded one is notified, a foreign one is changed by a task. Of security is what takes an
-/// access away from somebody; quotas and reminders must not stand in its way.
+/// Makes the gateway follow our record: the embedded one is notified, a foreign one is changed by a task. Use the
+/// priority `Security` only to take access away from somebody: quotas and reminders must not delay that.
 async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, source: &str) -> Result<()> {
     if !app.upstream.embedded {
         task::enqueue_at(app, tx, priority, &ApplyKey { key_id: key.id.clone() }, source).await?;
@@ -122,7 +123,7 @@ async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, so
     Ok(tx.notify(Notice::new(Topic::Key, &key.id)).await?)
 }
 
-/// Has the key of an instance written to it, where there is something to write to.
+/// Enqueues writing an instance's key to it, if the instance is on a server.
 async fn enqueue_sync_key(app: &App, tx: &mut Tx, instance: &str, source: &str) -> Result<()> {
     let found = instance::find(&mut *tx, &InstanceId::named(instance)).await?;
     if found.is_some_and(|instance| instance.is_on_server()) {
@@ -132,7 +133,7 @@ async fn enqueue_sync_key(app: &App, tx: &mut Tx, instance: &str, source: &str) 
     Ok(())
 }
 
-/// A user was revoked, or is active again: the keys of their instances go with them.
+/// Switches the keys of a user's instances off or on, after the user was revoked or is active again.
 pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -> Result<()> {
     for key in gateway_key::mark_revoked(tx, user, revoked, app.clock.now()).await? {
         follow(app, tx, &key, Priority::Security, "user status").await?;
@@ -140,7 +141,7 @@ pub async fn follow_user(app: &App, tx: &mut Tx, user: &UserId, revoked: bool) -
     Ok(())
 }
 
-/// Somebody has the key's instance from now on, or a key is made for whoever has it: its flags are theirs.
+/// Sets a key's flags for the holder of its instance, when the instance gets a new holder or the key is created.
 async fn follow_holder(app: &App, tx: &mut Tx, key: &GatewayKey, holder: &Holder, source: &str) -> Result<()> {
     let revoked = holder.status == user::Status::Revoked;
     if gateway_key::set_holder_flags(tx, &key.id, revoked, app.clock.now()).await? {
@@ -149,7 +150,7 @@ async fn follow_holder(app: &App, tx: &mut Tx, key: &GatewayKey, holder: &Holder
     Ok(())
 }
 
-/// The same for the key of an instance that is given to somebody, where it has one.
+/// Like `follow_holder`, for an instance that was just bound, if it has a key.
 pub async fn bound(app: &App, tx: &mut Tx, instance: &InstanceId, holder: &Holder) -> Result<()> {
     match gateway_key::lock_of_instance(tx, instance).await? {
         Some(key) => follow_holder(app, tx, &key, holder, "instance bound").await,
@@ -157,11 +158,11 @@ pub async fn bound(app: &App, tx: &mut Tx, instance: &InstanceId, holder: &Holde
     }
 }
 
-/// The instance goes to somebody else, or to nobody: whoever knew its key knows it no more.
+/// Replaces the key of an instance that is released, so that the last holder's copy of it is useless.
 pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
     let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
     let now = app.clock.now();
-    // What held for whoever had it does not hold for the next.
+    // The flags of the last holder do not apply to the next.
     (key.user_revoked, key.quota_spent, key.updated_at) = (false, false, now);
     if app.upstream.embedded {
         let secret = fresh_value()?;
@@ -175,7 +176,7 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
     follow(app, tx, &key, Priority::Security, source).await
 }
 
-/// The instance is gone for good: its key opens nothing any more, and nobody needs another.
+/// Disables the key of an instance that is deleted, without a replacement.
 pub async fn retire(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
     let Some(mut key) = gateway_key::lock_of_instance(tx, instance).await? else { return Ok(()) };
     (key.status, key.rotate, key.dirty, key.updated_at) = (Status::Disabled, false, true, app.clock.now());

@@ -1,4 +1,4 @@
-//! Keys that are made at first need.
+//! Creates keys when they are first needed.
 
 use base::id::InstanceId;
 use base::{Error, Kind, Result};
@@ -11,7 +11,7 @@ use super::turn::Turn;
 use super::{PLATFORM, fresh_value};
 use crate::App;
 
-/// The key of an instance, made if there is none.
+/// The key of an instance. It is created if there is none.
 pub async fn of_instance(app: &App, instance: &InstanceId) -> Result<GatewayKey> {
     match gateway_key::of_instance(&app.db, instance).await? {
         Some(key) => Ok(key),
@@ -19,7 +19,7 @@ pub async fn of_instance(app: &App, instance: &InstanceId) -> Result<GatewayKey>
     }
 }
 
-/// The platform's own key, made if there is none.
+/// The platform's own key. It is created if there is none.
 pub async fn platform(app: &App) -> Result<GatewayKey> {
     match gateway_key::named(&app.db, PLATFORM).await? {
         Some(key) => Ok(key),
@@ -27,7 +27,7 @@ pub async fn platform(app: &App) -> Result<GatewayKey> {
     }
 }
 
-/// Makes a key at the gateway and keeps it. However many try at once, one key is left, and all get that one.
+/// Creates a key at the gateway and stores it. If several callers do so at the same time, all get the same key.
 pub(super) async fn make(
     app: &App,
     by: &By,
@@ -37,7 +37,7 @@ pub(super) async fn make(
 ) -> Result<GatewayKey> {
     let now = app.clock.now();
     let same = |key: &GatewayKey| key.instance_id.as_deref() == instance.map(InstanceId::as_str);
-    // Until the record is there: whoever comes next finds it.
+    // Hold the lease until the record is written, so that the next holder finds it.
     let turn = Turn::at_foreign(app, name).await?;
     let (gateway_id, value, used_quota) = match &turn {
         None => (String::new(), fresh_value()?, 0),
@@ -72,13 +72,13 @@ pub(super) async fn make(
         updated_at: now,
     };
     let mut tx = app.db.begin().await?;
-    // The user before the key: a revocation at this moment either sees the key, or is seen here.
+    // Lock the user before the key is inserted: a revocation at this moment either sees the key, or is seen here.
     let locked = match instance {
         Some(instance) => binding::lock_with_holder(&mut tx, instance).await?,
         None => None,
     };
     if instance.is_some() && locked.is_none() {
-        // The instance was deleted meanwhile: nobody would ever switch this key off.
+        // The instance was deleted meanwhile, so nothing would ever switch this key off.
         drop(tx);
         if turn.is_some() {
             app.upstream.gateway.delete_key(&key.gateway_id).await?;
@@ -88,7 +88,7 @@ pub(super) async fn make(
     match gateway_key::insert(&mut tx, &key, &app.sealer.hash(&value)).await {
         Ok(()) => {}
         Err(store::Error::Taken) => {
-            // Somebody else was quicker. (PostgreSQL needs the failed transaction out of the way.)
+            // Another process inserted the key first. PostgreSQL accepts nothing more in a failed transaction.
             drop(tx);
             let made = gateway_key::named(&app.db, name).await?;
             return made.filter(same).ok_or_else(another);

@@ -1,4 +1,4 @@
-//! Who makes a sub key at a foreign gateway, or changes it there, is alone with its name, whatever the process.
+//! The lease on a sub key's name: only its holder, of all processes, creates or changes that key at a foreign gateway.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use store::lease::{self, Term};
 
 use crate::App;
 
-/// Longer than all calls of a turn can take: each has ten seconds.
+/// How long the lease lasts: longer than all calls under it can take, each with its timeout of ten seconds.
 const LONGEST: SignedDuration = SignedDuration::from_secs(150);
-/// How long somebody waits for the turn, and how often it is asked for.
+/// How long a caller waits for the lease, and how often it tries.
 const PATIENCE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Given back when it is dropped; that of a process that died runs out.
+/// The lease is released on drop. If the process died, it runs out.
 pub(super) struct Turn {
     db: Db,
     name: String,
@@ -24,7 +24,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// None is needed with the embedded gateway, whose keys are our records.
+    /// `None` with the embedded gateway: its keys are our records, so it needs no lease.
     pub async fn at_foreign(app: &App, key: &str) -> Result<Option<Turn>> {
         if app.upstream.embedded { Ok(None) } else { Turn::take(app, key).await.map(Some) }
     }
@@ -43,8 +43,8 @@ impl Turn {
         }
     }
 
-    /// Makes the key of this name at the gateway, and answers it with its value. `before` says what was in its place: no two
-    /// keys of a name have the same.
+    /// Creates the key of this name at the gateway, and returns it with its value. `before` names what it replaces, so
+    /// that no two keys of a name get the same value.
     pub async fn make(&self, app: &App, name: &str, before: &str, quota: Option<i64>) -> Result<(RemoteKey, Secret)> {
         let new = NewKey { name: name.to_owned(), quota, value: Some(value_of(app, name, before)) };
         let mut made = app.upstream.gateway.create_key(&new).await?;
@@ -57,8 +57,8 @@ impl Turn {
     }
 }
 
-/// The value that we give a key, where the gateway takes one. It follows from our master key, so whoever comes again because the
-/// answer was lost gives the same, and finds the key by it. A key that is not found so is somebody else's, and stays.
+/// The value for a new key, where the gateway accepts one. It is derived from our master key, so a retry after a lost
+/// response sends the same value and finds the key by it. A key with another value is not ours and is left alone.
 fn value_of(app: &App, name: &str, before: &str) -> Secret {
     let drawn = app.sealer.hash(&Secret::new(format!("sub key {name} after {before}")));
     let letters: String = drawn.chars().filter(char::is_ascii_alphanumeric).collect();

@@ -1,5 +1,5 @@
-//! With a foreign gateway, an instance's own spending is stopped by its key: off when its user's day is spent, on
-//! again at midnight.
+//! Daily quotas with a foreign gateway: the keys of a user are disabled when the user's quota is used up, and enabled
+//! again after midnight.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use crate::App;
 use crate::usage::spent;
 
-/// How often it is looked at.
+/// How often quotas are compared.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Watches for as long as it runs, while this process leads: one of all replicas is enough. The embedded gateway refuses by
-/// itself and needs no watching.
+/// Compares quotas while this process leads: one replica is enough. Runs until it is dropped. The embedded gateway
+/// enforces quotas itself and needs none of this.
 pub async fn watch_quotas(app: &App, leads: watch::Receiver<bool>) {
     if app.upstream.embedded {
         return std::future::pending().await;
@@ -43,14 +43,16 @@ pub async fn watch_once(app: &App, leads: &watch::Receiver<bool>) -> bool {
     true
 }
 
-/// A key that the gateway does not follow for so long gets another task: the last one may be dead.
+/// If the gateway has not followed a change of a key for this long, the key gets another task: the last one may be
+/// dead.
 const OVERDUE: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
-/// The next reminder after one that was given up: each of them is an alert.
+/// The wait after a reminder that is dead: each dead task raises an alert.
 const AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
-/// Reminders of one look. The next look makes the others.
+/// The most reminders in one round. The next round enqueues the others.
 const REMINDERS: i64 = 200;
 
-/// Sees to it that every change reaches the gateway, however long that was away; answers how many tasks were made.
+/// Enqueues a task for every change that has not reached the gateway, however long the gateway was down. Returns the
+/// number of tasks.
 pub async fn remind(app: &App) -> Result<usize> {
     let payload = super::ApplyKey { key_id: "?".into() };
     let payload = serde_json::to_string(&payload).map_err(base::Error::internal)?;
@@ -66,10 +68,10 @@ pub async fn remind(app: &App) -> Result<usize> {
     Ok(overdue.len())
 }
 
-/// Looks once at every key that belongs to somebody; answers how many were switched.
+/// Compares the quotas of all users once, and switches their keys. Returns how many keys were switched.
 pub async fn look(app: &App) -> Result<usize> {
     if app.db.days_pending() {
-        // Today's rows may still stand under another zone's day.
+        // Today's sums may still be those of another zone's day.
         return Ok(0);
     }
     app.feed.pull().await;
@@ -106,7 +108,7 @@ pub async fn look(app: &App) -> Result<usize> {
     Ok(switched)
 }
 
-/// Whether this user still has the instance of a key. Whoever else got it meanwhile has a day of their own.
+/// Whether this user still holds the key's instance. Another holder has a quota of their own.
 async fn is_held_by(tx: &mut Tx, key: &GatewayKey, user: &str) -> Result<bool> {
     let Some(instance) = &key.instance_id else { return Ok(false) };
     let binding = binding::live(tx, &InstanceId::named(instance)).await?;

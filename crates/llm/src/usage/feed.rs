@@ -1,9 +1,9 @@
-//! Where rows of the request log come from, and how fresh what we know is.
+//! The source of the request log, and how fresh our copy is.
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-/// Until when the numbers are known to be whole.
+/// Up to when the numbers are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsOf {
     pub at: Timestamp,
@@ -11,9 +11,9 @@ pub struct AsOf {
     pub stale: bool,
 }
 
-/// Brings what is new in the gateway's log into ours.
+/// Copies new rows of the gateway's log into ours.
 pub trait Feed: Send + Sync {
-    /// Called before an answer: takes in what is new, or says since when it could not.
+    /// Called before numbers are returned. Copies new rows, and returns up to when the numbers are complete.
     fn pull(&self) -> BoxFuture<'_, AsOf>;
 
     /// Why the last pull failed, for the operator.
@@ -22,7 +22,7 @@ pub trait Feed: Send + Sync {
     }
 }
 
-/// A process without a part in it: others write the log into the database they share.
+/// The feed of a process that reads no log: other processes write the rows into the shared database.
 pub struct Local(pub base::Clock);
 
 impl Feed for Local {

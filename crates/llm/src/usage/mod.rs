@@ -1,7 +1,7 @@
-//! What was used and what it cost: sums of the LLM gateway's request log, and nothing else.
+//! Usage and cost: sums of the LLM gateway's request log, and of nothing else.
 //!
-//! The log says what was used by which instance; the bindings say whose instance it is. An instance's use is its
-//! user's since the end of the last binding to anybody else.
+//! The log says which instance used what; the bindings say who holds the instance. An instance's use counts for its
+//! holder since the end of the last binding to another user.
 
 mod feed;
 mod own;
@@ -19,10 +19,10 @@ pub use spent::spent;
 pub(crate) use spent::spent_in;
 pub use stats::{Grouping, Stat, TokenDay, days, department, stats};
 
-/// The longest time that can be asked for in days.
+/// The longest period of a query, in days.
 pub const MAX_DAYS: i64 = 366;
 
-/// The first of the last so many local days, today included.
+/// The first of the last `days` local days, today included.
 pub fn first_day(app: &crate::App, days: i64) -> jiff::civil::Date {
     let back = jiff::Span::new().days(days.clamp(1, MAX_DAYS) - 1);
     app.zone.date(app.clock.now()).saturating_sub(back)

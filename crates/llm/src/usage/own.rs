@@ -1,4 +1,4 @@
-//! What the instances of some users were used for: summary, days, models and single requests.
+//! Usage of the instances of some users: summary, days, models and requests.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use store::usage::{self, Group, Sums};
 
 use crate::App;
 
-/// How far the requests of several instances are paged together: each page costs as much as all before it.
+/// The farthest offset for requests of several instances: each page reads all pages before it.
 const FARTHEST: i64 = 10_000;
 
-/// Instances and since when their use counts.
+/// Instances, and the period for which their use counts.
 pub struct Own {
     usage_periods: Vec<UsagePeriod>,
 }
@@ -45,7 +45,7 @@ pub struct Day {
 }
 
 impl Own {
-    /// A user's instances; or the one that is named, which must be theirs.
+    /// A user's instances; or only `instance`, which must be theirs.
     pub async fn of(app: &App, user: &UserId, instance: Option<&InstanceId>) -> Result<Own> {
         let mut usage_periods = binding::usage_periods(&app.db, Of::User(user)).await?;
         if let Some(instance) = instance {
@@ -57,12 +57,12 @@ impl Own {
         Ok(Own { usage_periods })
     }
 
-    /// The instances of everybody in a department.
+    /// The instances of all users in a department.
     pub async fn of_department(app: &App, department: &str) -> Result<Own> {
         Ok(Own { usage_periods: binding::usage_periods(&app.db, Of::Department(department)).await? })
     }
 
-    /// Sums by day, model and provider, for each instance. Days before `together` come as one.
+    /// Sums by day, model and provider for each instance. Days before `together` are one group.
     async fn groups(
         &self,
         app: &App,
@@ -132,7 +132,7 @@ impl Own {
         Ok(models)
     }
 
-    /// Sums since `first` of each instance: its id, its name and they.
+    /// The id, the name and the sums since `first` of each instance.
     pub async fn instances(&self, app: &App, first: Date) -> Result<Vec<(String, String, Sums)>> {
         let groups = self.groups(app, Some(first), None).await?;
         let total = |groups: Vec<Group>| {
@@ -145,13 +145,13 @@ impl Own {
         Ok(groups.into_iter().map(one).collect())
     }
 
-    /// One page of single requests, newest first, and how many there are; only those that succeeded, or did not, where that is asked.
+    /// One page of requests, newest first, and their total. `succeeded` limits both to successes or to failures.
     pub async fn requests(&self, app: &App, succeeded: Option<bool>, page: Page) -> Result<(Vec<Request>, i64)> {
         let kept = usage::rows_since(&app.db).await?;
         if self.usage_periods.len() > 1 && page.offset > FARTHEST {
             return Err(Error::field("page", "is too far: name an instance_id to go further back"));
         }
-        // Each instance's newest, as many as could stand on the page, then the newest of all.
+        // Read the newest rows of each instance, as many as could be on the page, then merge them.
         let each = Page { offset: 0, limit: page.offset.saturating_add(page.limit) };
         let (mut rows, mut total) = (vec![], 0);
         for period in &self.usage_periods {

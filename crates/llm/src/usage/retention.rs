@@ -8,19 +8,19 @@ use store::{quota_grant, request_log, usage};
 
 use crate::App;
 
-/// Rows per statement, and the pause in which others get their turn.
+/// Rows per statement, and the pause after it, in which others can write.
 const BATCH: i64 = 1000;
 const PAUSE: Duration = Duration::from_millis(10);
-/// A grant that nobody touched for so long is of a day that is over, or of a process that is.
+/// A grant that was not changed for this long belongs to a past day or to a dead process.
 const GRANT: SignedDuration = SignedDuration::from_hours(48);
 
-/// Deletes what is older than the retention period; answers how many requests went.
+/// Deletes requests that are older than the retention period. Returns how many.
 pub async fn forget_old(app: &App) -> Result<u64> {
     let now = app.clock.now();
     let first = app.zone.date(now).saturating_sub(app.audit_retention_days.days());
-    // What is gone does not come back with a longer period.
+    // A longer period does not bring deleted rows back, so never move this time backwards.
     let kept = usage::rows_since(&app.db).await?;
-    // A clock that was ahead once must not hide everything for ever.
+    // Ignore a time in the future: a clock that was once ahead must not hide all rows for ever.
     let since = app.zone.start(first).max(if kept > now { jiff::Timestamp::UNIX_EPOCH } else { kept });
     usage::keep_rows_since(&app.db, since).await?;
     let mut gone = 0;

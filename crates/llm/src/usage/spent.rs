@@ -1,4 +1,4 @@
-//! What a user spent today, on whatever instance was theirs at the time.
+//! The tokens that a user spent, on every instance while they held it.
 
 use base::id::UserId;
 use base::{Result, Zone};
@@ -8,12 +8,13 @@ use store::{Conn, binding};
 
 use crate::App;
 
-/// Prompt and completion tokens of successful requests since `since`, instances given back meanwhile included.
+/// Prompt and completion tokens of successful requests since `since`, instances released meanwhile included.
 pub async fn spent(app: &App, user: &UserId, since: Timestamp) -> Result<i64> {
     spent_in(&app.db, &app.zone, user, since).await
 }
 
-/// The same on a connection that the caller has already: whoever holds the writer must not wait for a reader.
+/// Like `spent`, on a connection that the caller already has: a caller that holds the write connection must not wait
+/// for a read connection.
 pub(crate) async fn spent_in(conn: impl Into<Conn<'_>>, zone: &Zone, user: &UserId, since: Timestamp) -> Result<i64> {
     let mut conn = conn.into();
     let mut tokens = 0;

@@ -1,4 +1,4 @@
-//! Sums over everybody: by model, instance, day, provider, user or department.
+//! Sums over all users: by model, instance, day, provider, user or department.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,15 +22,15 @@ pub enum Grouping {
     Department,
 }
 
-/// Sums of one value of what was grouped by.
+/// Sums of one group.
 pub struct Stat {
     pub key: String,
-    /// What people call it: an instance's name, and otherwise the key.
+    /// The name for people: an instance's name, otherwise the key.
     pub name: String,
     pub sums: Sums,
 }
 
-/// Successful requests since a local day; days newest first, all else by what it cost.
+/// Sums of successful requests since a local day. Days come newest first, all else by cost.
 pub async fn stats(app: &App, grouping: Grouping, first: Date) -> Result<Vec<Stat>> {
     let keyed = match grouping {
         Grouping::Model => usage::since(&app.db, first, By::Model).await?,
@@ -59,7 +59,7 @@ pub async fn stats(app: &App, grouping: Grouping, first: Date) -> Result<Vec<Sta
     Ok(stats)
 }
 
-/// Gives each instance's use to whoever has it, from when on it is theirs; the rest is nobody's.
+/// Counts each instance's use for its holder, from the time on that it is theirs. The rest has an empty key.
 async fn by_holder(app: &App, first: Date, name: impl Fn(&binding::UsagePeriod) -> &String) -> Result<Vec<Keyed>> {
     let mut rest: HashMap<String, Sums> = HashMap::new();
     for keyed in usage::since(&app.db, first, By::Token).await? {

@@ -1,4 +1,4 @@
-//! Setting a second factor up: a secret is shown, and counts when its first code has been seen.
+//! Enrolment of a second factor: a new secret is shown, and takes effect when its first code is confirmed.
 
 use base::id::{AdminId, UserId};
 use base::{Error, Kind, Result, Secret, totp};
@@ -18,7 +18,7 @@ use crate::App;
 use crate::session::{self, Opened};
 use crate::token::{self, StepClaims};
 
-/// How long a secret that was shown may wait for its first code.
+/// How long a shown secret may wait for its first code.
 const PENDING: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) async fn propose(app: &App, tx: &mut Tx, account: &Account) -> Result<Enrolment> {
@@ -29,7 +29,7 @@ pub(super) async fn propose(app: &App, tx: &mut Tx, account: &Account) -> Result
     Ok(Enrolment { secret, uri })
 }
 
-/// Whoever knows the password alone must not put a factor of their own in the place of the owner's.
+/// Fails if there is a second factor: somebody who knows only the password must not replace it with their own.
 pub(super) fn refuse_to_replace(factor: Option<&SecondFactor>) -> Result<()> {
     match factor {
         Some(factor) if factor.secret.is_some() => {
@@ -93,7 +93,7 @@ pub(super) async fn confirm_admin_with(
     Ok(Enrolled { opened, recovery_codes })
 }
 
-/// Puts the secret that was shown into use if this is a code of it; `None` if it is not. The account is held.
+/// Enables the pending secret if `code` is one of its codes; `None` if it is not. The caller has locked the account.
 async fn confirm(
     app: &App,
     tx: &mut Tx,

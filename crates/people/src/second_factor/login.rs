@@ -1,4 +1,4 @@
-//! The second half of a login: showing the code, or setting the factor up where it is required and missing.
+//! The second half of a login: verify the code, or enrol a second factor where it is required and missing.
 
 use base::id::{AdminId, UserId};
 use base::{Error, Kind, Result, Secret};
@@ -17,7 +17,8 @@ use crate::App;
 use crate::session::{self, Opened};
 use crate::token::{Audience, Bearer, STEP_LIFETIME, StepClaims};
 
-/// What is left to show after the first factor; `None` when that was enough. `begun` is as in `session::open_employee`.
+/// The challenge after the first factor; `None` if the first factor is enough. `begun` is as in
+/// `session::open_employee`.
 pub(crate) async fn challenge(
     app: &App,
     account: &Account,
@@ -44,7 +45,7 @@ pub async fn verify_employee(app: &App, by: &By, token: &str, code: &Secret) -> 
     session::open_employee(app, user, begun(&claims))
 }
 
-/// The same for an administrator, with its entry in the audit log.
+/// Like `verify_employee` for an administrator, with an audit entry.
 pub async fn verify_admin(app: &App, by: &By, token: &str, code: &Secret) -> Result<Opened<AdminUser>> {
     let claims = app.admin.tokens.read_step(token, app.clock.now())?;
     let admin = admin_user::find(&app.db, &AdminId::named(&claims.sub)).await?.ok_or(Kind::Unauthorized)?;
@@ -64,13 +65,13 @@ async fn verify(app: &App, by: &By, account: &Account, claims: &StepClaims, code
         refused(app, by, account, "login refused: wrong code").await?;
         return Err(Kind::WrongCode.into());
     };
-    // One login, one session.
+    // A step token opens only one session.
     ended_token::end(&mut tx, &claims.jti, expiry(claims)).await?;
     finish(app, tx, account).await?;
     Ok(used)
 }
 
-/// Shows a new secret to somebody who has shown the first factor and must set the second up.
+/// Shows a new secret to a user who has passed the first factor and must enrol the second.
 pub async fn begin_in_login(app: &App, side: Audience, token: &str) -> Result<Enrolment> {
     let claims = tokens(app, side).read_step(token, app.clock.now())?;
     let account = match side {

@@ -1,8 +1,9 @@
-//! The second factor of both sides: codes of an authenticator app (`base::totp`), and recovery codes for whoever has lost it.
+//! The second factor of both sides: codes of an authenticator app (`base::totp`), and recovery codes in case the app is
+//! lost.
 //!
-//! A login of an account that has one, or must have one, gets a step token instead of a session: with it the code is shown, or the
-//! factor set up, and only that opens the session. Who is signed in already proves the password, and the code of a factor that is
-//! on, before anything about it changes.
+//! If an account has a second factor, or must have one, its login gets a step token instead of a session. With it the
+//! user shows a code or enrols a factor, and only then gets a session. A user who is signed in must prove the password,
+//! and a code if a factor is enabled, before any change of the factor.
 
 mod enrol;
 mod login;
@@ -30,7 +31,7 @@ pub use own::{begin, confirm_admin, confirm_employee, disable, new_recovery_code
 
 /// How many recovery codes an account gets.
 pub const RECOVERY_CODES: usize = 10;
-/// The word for employees among the roles that must have a second factor.
+/// The name of employees among the roles that must have a second factor.
 const EMPLOYEE: &str = "employee";
 
 /// Who must have a second factor, and whether it is asked for after single sign-on too.
@@ -38,7 +39,7 @@ const EMPLOYEE: &str = "employee";
 pub struct Policy {
     /// Roles of administrators, and `employee`.
     pub required: Vec<String>,
-    /// As a rule the identity provider is responsible for its own second factor.
+    /// Off by default: the identity provider is responsible for its own second factor.
     pub after_sso: bool,
 }
 
@@ -58,7 +59,7 @@ impl FirstFactor {
     }
 }
 
-/// What a login gets in place of a session.
+/// The response to a login that needs a second factor.
 #[derive(Debug)]
 pub struct Challenge {
     /// The step token.
@@ -68,29 +69,29 @@ pub struct Challenge {
     pub expires_in: SignedDuration,
 }
 
-/// What an authenticator app needs to know.
+/// The secret for an authenticator app.
 pub struct Enrolment {
     pub secret: Secret,
     /// For the QR code.
     pub uri: Secret,
 }
 
-/// A second factor that was just confirmed: the codes are shown this once.
+/// A second factor that was just confirmed. The recovery codes are shown only this once.
 pub struct Enrolled<T> {
     pub opened: Opened<T>,
     pub recovery_codes: Vec<Secret>,
 }
 
-/// What the own account says about it.
+/// The state of the second factor, as the account's owner sees it.
 pub struct State {
-    /// False for whoever signs in through the identity provider alone, which asks for its own.
+    /// False if the account signs in only through an identity provider, which asks for its own.
     pub available: bool,
     pub enabled: bool,
     pub required: bool,
     pub recovery_codes_left: i64,
 }
 
-/// An account of either side, as far as its second factor goes.
+/// An account of either side, with what the second factor needs.
 pub struct Account {
     side: Audience,
     id: String,
@@ -130,7 +131,8 @@ impl From<&AdminUser> for Account {
 }
 
 impl Account {
-    /// Whoever signs in through the identity provider alone is the provider's to ask, unless the policy says otherwise.
+    /// Whether we ask for a second factor. If the account signs in only through an identity provider, the provider
+    /// does, unless the policy says otherwise.
     fn is_asked(&self, policy: &Policy) -> bool {
         self.password_hash.is_some() || policy.after_sso
     }
@@ -139,7 +141,7 @@ impl Account {
         self.is_asked(policy) && policy.required.iter().any(|role| role == self.role)
     }
 
-    /// An employee's own action is the system's, as everywhere in the audit log.
+    /// In the audit log the operator of an employee's own action is the system.
     fn by(&self, by: &By) -> By {
         match self.side {
             Audience::Employee => by.employee(&self.email),
@@ -155,7 +157,7 @@ impl Account {
     }
 }
 
-/// What was shown as the second factor.
+/// What the user showed as the second factor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Used {
     App,
@@ -191,7 +193,7 @@ pub async fn state(app: &App, account: &Account) -> Result<State> {
     })
 }
 
-/// Takes the second factor of an account away and ends its tokens; answers whether it had one.
+/// Removes the second factor of an account and ends its tokens. Returns the e-mail and whether there was a factor.
 pub async fn reset(app: &App, by: &By, side: Audience, email: &str) -> Result<(String, bool)> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
@@ -217,7 +219,7 @@ pub async fn reset(app: &App, by: &By, side: Audience, email: &str) -> Result<(S
     Ok((account.email, had))
 }
 
-/// Uses up what is shown; `None` when it is not good.
+/// Consumes the code that is shown; `None` if it is not valid.
 async fn take(
     app: &App,
     tx: &mut Tx,
@@ -242,27 +244,27 @@ async fn take(
     Ok(Some(Used::RecoveryCode))
 }
 
-/// Commits what a code was shown for, and forgets the wrong ones before it.
+/// Commits the transaction and clears the count of wrong codes.
 async fn finish(app: &App, tx: Tx, account: &Account) -> Result<()> {
     tx.commit().await?;
     SECOND_FACTOR.clear(app, &account.id).await
 }
 
-/// Counts an attempt before it is looked at, so that many at one moment gain nothing.
+/// Counts an attempt before its code is checked, so that parallel attempts gain nothing.
 async fn admit(app: &App, by: &By, account: &Account) -> Result<()> {
     LOGIN_ADDRESS.check(app, &address_name(account.side, by)).await?;
     SECOND_FACTOR_HOUR.check(app, &account.id).await?;
     SECOND_FACTOR.hit(app, &account.id).await
 }
 
-/// Counts and writes down a wrong code: whoever gave it knows the password.
+/// Counts and audits a wrong code: this caller knows the password.
 async fn refused(app: &App, by: &By, account: &Account, detail: &str) -> Result<()> {
     let action = match account.side {
         Audience::Admin => Action::Login,
         Audience::Employee => Action::SecondFactor,
     };
     audit::record_alone(app, &account.by(by), AuditEvent::warn(action, &account.email, detail)).await?;
-    // Refusing begins with the next attempt: this one is told that it was wrong.
+    // The limits refuse from the next attempt on. This one gets the error for a wrong code.
     for (limit, name) in [(SECOND_FACTOR_HOUR, account.id.clone()), (LOGIN_ADDRESS, address_name(account.side, by))] {
         match limit.hit(app, &name).await {
             Err(error) if error.kind != Kind::TooManyRequests => return Err(error),
@@ -287,12 +289,13 @@ async fn replace_recovery_codes(tx: &mut Tx, account: &Account) -> Result<Vec<Se
     Ok(codes)
 }
 
-/// Of 80 random bits, so that a slow hash would add nothing; with the account, so that equal codes are not seen to be.
+/// A code has 80 random bits, so a slow hash would add nothing. The hash includes the account, so that equal codes of
+/// two accounts do not look equal.
 fn recovery_hash(account: &str, code: &str) -> String {
     sha256_hex(&format!("tidepool recovery code\0{account}\0{code}"))
 }
 
-/// As people type it: with spaces or dashes, in either case.
+/// Accepts a code as people type it: with spaces or dashes, in either case.
 fn normalised(code: &Secret) -> String {
     code.expose().chars().filter(|c| !c.is_whitespace() && *c != '-').flat_map(char::to_lowercase).take(64).collect()
 }

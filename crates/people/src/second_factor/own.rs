@@ -1,4 +1,5 @@
-//! What somebody who is signed in does to the own second factor: every change takes the password, and a code of a factor that is on.
+//! Changes of the second factor by its owner, who is signed in. Every change needs the password, and a code if a factor
+//! is enabled.
 
 use base::id::{AdminId, UserId};
 use base::password::Verdict;
@@ -13,7 +14,8 @@ use super::enrol::{confirm_admin_with, confirm_employee_with, propose, refuse_to
 use super::{Account, Enrolled, Enrolment, admit, finish, record, refused, replace_recovery_codes, take};
 use crate::App;
 
-/// Shows a new secret. Whoever has a factor already shows a code of it: the new one takes its place when it is confirmed.
+/// Shows a new secret. If a factor is enabled, a code of it is required; the new factor replaces it when it is
+/// confirmed.
 pub async fn begin(
     app: &App,
     by: &By,
@@ -31,7 +33,7 @@ pub async fn begin(
         true => prove_code(app, by, account, code).await?,
         false => {
             let mut tx = app.db.begin().await?;
-            // One that was set up since has not been shown here.
+            // A factor may have been enabled since the check above, and no code of it was shown.
             refuse_to_replace(second_factor::lock(&mut tx, &account.id).await?.as_ref())?;
             tx
         }
@@ -49,7 +51,7 @@ pub async fn confirm_admin(app: &App, by: &By, id: &AdminId, code: &Secret) -> R
     confirm_admin_with(app, by, id, None, code).await
 }
 
-/// New recovery codes in the place of all older ones.
+/// Replaces all recovery codes.
 pub async fn new_recovery_codes(
     app: &App,
     by: &By,
@@ -84,7 +86,7 @@ pub async fn disable(
 }
 
 async fn prove_password(app: &App, account: &Account, given: Option<Secret>) -> Result<()> {
-    // Without a password there is nothing to prove but the session.
+    // An account without a password has nothing to prove beyond its session.
     let Some(stored) = account.password_hash.clone() else { return Ok(()) };
     let given = given.ok_or_else(|| Error::field("password", "is missing"))?;
     PASSWORD_CHANGE.check(app, &account.id).await?;
@@ -92,11 +94,12 @@ async fn prove_password(app: &App, account: &Account, given: Option<Secret>) -> 
         PASSWORD_CHANGE.hit(app, &account.id).await?;
         return Err(Error::field("password", "is not the current password"));
     }
-    // Many tries at one moment all pass the first look: a right one among too many wrong ones is none.
+    // Parallel attempts all pass the first check. So check again: a right password does not count after too many wrong
+    // ones.
     PASSWORD_CHANGE.check(app, &account.id).await
 }
 
-/// A transaction in which a code of the account was used up: what the code was shown for is done in it.
+/// Consumes a code of the account, and returns the transaction of that: the caller makes the change in it.
 async fn prove_code(app: &App, by: &By, account: &Account, given: Option<Secret>) -> Result<Tx> {
     let given = given.ok_or_else(|| Error::field("code", "is missing"))?;
     admit(app, by, account).await?;

@@ -1,4 +1,4 @@
-//! Brings an alert to its rule's webhook. As a task: it is tried again, and survives the process.
+//! Delivers an alert to its rule's webhook. It is a task, so that it is retried and survives the process.
 
 use base::id::{InstanceId, TaskId};
 use base::{Kind, Result};
@@ -14,7 +14,7 @@ use crate::task::{Context, Payload, Priority, Run};
 pub(super) const RAISED: &str = "raised";
 pub(super) const RESOLVED: &str = "resolved";
 
-/// An alert must reach its webhook.
+/// Delivers one event of an alert to the webhook of the alert's rule.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeliverAlert {
     pub alert_id: String,
@@ -35,7 +35,8 @@ impl Payload for DeliverAlert {
     }
 }
 
-/// Whether the task before this one, which tells of the alert's beginning, was given up. Retried by hand, it tells of the end, too.
+/// Whether the delivery of `raised`, which comes before this task, is dead: the receiver then never saw the alert. A
+/// manual retry of that delivery also reports the end, in `resolved_at`.
 async fn was_given_up(app: &App, task: &Task) -> Result<bool> {
     let Some(first) = &task.after_id else { return Ok(false) };
     let first = task::find(&app.db, &TaskId::named(first)).await?;
@@ -63,7 +64,7 @@ impl<A: AsRef<App> + Send + Sync> Run<A> for DeliverAlert {
             "created_at": app.zone.show(found.created_at),
             "resolved_at": found.resolved_at.map(|at| app.zone.show(at)),
         });
-        // The task's id is the same in every attempt: whoever gets it twice can tell.
+        // The task's id is the same in every attempt, so a receiver can detect duplicates.
         let status = app.webhooks.deliver(&url, &key, &context.task.id, app.clock.now(), body.to_string()).await?;
         Ok(format!("delivered: {status}"))
     }

@@ -1,4 +1,4 @@
-//! Alerts: raised once when a state begins, ended when it does, delivered by a task (`deliver`).
+//! Alerts: raised once when a condition begins, resolved when it ends, delivered by a task (`deliver`).
 
 mod deliver;
 
@@ -28,7 +28,7 @@ word! {
 }
 
 impl Rule {
-    /// What it is measured by: dollars left, percent of a budget, a number of instances.
+    /// The default threshold: dollars left, percent of a budget, or a number of instances.
     fn threshold(self) -> Option<f64> {
         match self {
             Rule::KeyBalanceLow => Some(5.0),
@@ -56,7 +56,7 @@ pub struct Set {
     pub enabled: bool,
     pub threshold: Option<f64>,
     pub channel: Option<Secret>,
-    /// Told once, when a channel is given one.
+    /// Returned only once, when a new channel gets its secret.
     pub signing_secret: Option<Secret>,
 }
 
@@ -82,13 +82,13 @@ fn set_of(app: &App, rule: Rule, found: Option<AlertRule>) -> Result<Set> {
     })
 }
 
-/// The threshold that holds; `None` where the rule is switched off.
+/// The threshold in effect; `None` if the rule is switched off.
 pub async fn threshold(app: &App, rule: Rule) -> Result<Option<f64>> {
     let set = set_of(app, rule, stored::rule(&app.db, rule.as_str()).await?)?;
     Ok(set.enabled.then_some(set.threshold.unwrap_or(0.0)))
 }
 
-/// What an administrator changes; a field that is not given stays.
+/// An administrator's change of a rule; `None` leaves a field as it is.
 pub struct Patch {
     pub enabled: bool,
     pub threshold: Option<Option<f64>>,
@@ -101,7 +101,8 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
         app.webhooks.check(url)?;
     }
     let mut tx = app.db.begin().await?;
-    // A whole row is written back, which may not be there yet: two changes at once would each undo the other.
+    // The whole row is written back, and it may not exist yet. Without a lock, two changes at the same time could undo
+    // each other.
     tx.lock(store::db::Lock::AlertRules).await?;
     let old = stored::rule(&mut tx, id).await?;
     let was = set_of(app, rule, old.clone())?;
@@ -145,7 +146,7 @@ pub async fn set_rule(app: &App, by: &By, id: &str, patch: Patch) -> Result<Set>
     Ok(Set { signing_secret, ..is })
 }
 
-/// Raises an alert, unless it is open already or its rule is off. Answers whether it is new.
+/// Raises an alert, unless it is open already or its rule is off. Returns whether it is new.
 pub async fn raise(app: &App, tx: &mut Tx, rule: Rule, subject: &str, message: &str) -> Result<bool> {
     let set = set_of(app, rule, stored::rule(&mut *tx, rule.as_str()).await?)?;
     if !set.enabled {
@@ -175,7 +176,7 @@ pub async fn raise(app: &App, tx: &mut Tx, rule: Rule, subject: &str, message: &
     Ok(true)
 }
 
-/// Ends an alert, if one is open.
+/// Resolves the alert of this rule and subject, if one is open.
 pub async fn resolve(app: &App, tx: &mut Tx, rule: Rule, subject: &str) -> Result<bool> {
     match stored::open_one(&mut *tx, rule.as_str(), subject).await? {
         Some(alert) => end(app, tx, &alert).await,
@@ -192,7 +193,7 @@ async fn end(app: &App, tx: &mut Tx, alert: &Alert) -> Result<bool> {
     Ok(true)
 }
 
-/// Ends every open alert that is about something that is gone, whatever its rule.
+/// Resolves all open alerts, of any rule, whose subject `is_gone`.
 pub async fn resolve_where(app: &App, tx: &mut Tx, is_gone: impl Fn(&Alert) -> bool + Send + Sync) -> Result<usize> {
     let mut ended = 0;
     let open = stored::all_open(&mut *tx).await?;
@@ -202,7 +203,7 @@ pub async fn resolve_where(app: &App, tx: &mut Tx, is_gone: impl Fn(&Alert) -> b
     Ok(ended)
 }
 
-/// Ends the open alerts of a rule whose subject is none of these: they were looked at, and it is not there any more.
+/// Resolves the open alerts of a rule whose subject is not in `subjects`: the check ran, and the condition is gone.
 pub async fn resolve_others(app: &App, rule: Rule, subjects: &HashSet<String>) -> Result<usize> {
     let mut tx = app.db.begin().await?;
     let gone = |alert: &Alert| alert.rule == rule.as_str() && !subjects.contains(&alert.subject);
@@ -211,19 +212,20 @@ pub async fn resolve_others(app: &App, rule: Rule, subjects: &HashSet<String>) -
     Ok(ended)
 }
 
-/// The subjects of a rule that an alert is open for.
+/// The subjects for which an alert of this rule is open.
 pub async fn open_subjects(app: &App, rule: Rule) -> Result<HashSet<String>> {
     let all = stored::all_open(&app.db).await?;
     Ok(all.into_iter().filter(|alert| alert.rule == rule.as_str()).map(|alert| alert.subject).collect())
 }
 
-/// The same as this transaction sees it.
+/// Like `open_subjects`, but within a transaction.
 pub async fn open_subjects_in(tx: &mut Tx, rule: Rule) -> Result<HashSet<String>> {
     let all = stored::all_open(tx).await?;
     Ok(all.into_iter().filter(|alert| alert.rule == rule.as_str()).map(|alert| alert.subject).collect())
 }
 
-/// The same by itself, in a transaction of its own.
+/// Raises the alert if there is trouble, otherwise resolves it; in a transaction of its own. Returns whether anything
+/// changed.
 pub async fn set_state(app: &App, rule: Rule, subject: &str, trouble: Option<&str>) -> Result<bool> {
     let mut tx = app.db.begin().await?;
     let changed = match trouble {
@@ -240,7 +242,7 @@ async fn tell(app: &App, tx: &mut Tx, alert: &Alert, event: &str, channel: bool)
         let id = task::enqueue(app, tx, &payload, "alert", None).await?;
         match (event, &alert.delivery_id) {
             (deliver::RAISED, _) => stored::set_delivery(tx, &alert.id, &id).await?,
-            // Its beginning may still be on its way.
+            // The delivery of `raised` may still be pending, and must come first.
             (_, Some(first)) => store::task::set_after(tx, &id, first).await?,
             (_, None) => {}
         }
@@ -252,7 +254,7 @@ pub async fn list(app: &App, filter: AlertFilter<'_>, sort: Sort, page: Page) ->
     Ok(stored::list(&app.db, filter, sort, page).await?)
 }
 
-/// Says that somebody has seen it. A second time changes nothing.
+/// Acknowledges an alert. A second time changes nothing.
 pub async fn ack(app: &App, by: &By, id: &str) -> Result<Alert> {
     let mut tx = app.db.begin().await?;
     let alert = stored::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;

@@ -1,6 +1,8 @@
-//! What happens by itself: what a job is, who lets jobs run (`scheduler`), and one run (`run`). Which there are is said from above.
+//! Jobs: work that runs by the clock. `scheduler` starts jobs when they are due, `run` is one run. The crates above
+//! list the jobs.
 //!
-//! A job takes no input: it reads the world and brings it to where it should be. Asked for by hand, it is the same run.
+//! A job takes no input: it compares desired with observed state and acts on the difference. A run that an
+//! administrator starts is the same.
 
 mod run;
 mod scheduler;
@@ -19,16 +21,16 @@ use crate::audit::{self, Action, AuditEvent, By};
 pub use run::run_now;
 pub use scheduler::{Scheduler, Timing};
 
-/// Does a job's work, of which it is told the name; answers what was done, in one line.
+/// Does a job's work. It gets the job's name and returns a summary of one line.
 pub type RunJob<A> = fn(Arc<A>, &'static str) -> BoxFuture<'static, Result<String>>;
 
-/// One line of the list of jobs.
+/// One entry in the list of jobs.
 pub struct Job<A: 'static> {
     pub name: &'static str,
-    /// For people.
+    /// The name that people see.
     pub label: &'static str,
     pub when: When,
-    /// Whether it waits until somebody switches it on.
+    /// Whether it is paused until an administrator switches it on.
     pub paused: bool,
     /// A run that takes longer is ended.
     pub limit: Duration,
@@ -44,7 +46,7 @@ impl<A> Clone for Job<A> {
 impl<A> Copy for Job<A> {}
 
 impl<A> Job<A> {
-    /// A job that runs from the start, and for at most a quarter of an hour.
+    /// A job that is not paused, with a limit of 15 minutes for a run.
     pub const fn new(name: &'static str, label: &'static str, when: When, run: RunJob<A>) -> Job<A> {
         Job { name, label, when, paused: false, limit: Duration::from_secs(15 * 60), run }
     }
@@ -84,7 +86,7 @@ async fn state<A>(app: &App, job: &'static Job<A>) -> Result<State<A>> {
     Ok(State { job, paused, last: job_run::latest(&app.db, job.name).await? })
 }
 
-/// Lets a job wait, or run again when it is due.
+/// Pauses a job, or lets it run again when it is due.
 pub async fn set_paused<A>(app: &App, jobs: &'static [Job<A>], by: &By, name: &str, paused: bool) -> Result<State<A>> {
     let job = find(jobs, name)?;
     let mut tx = app.db.begin().await?;

@@ -1,4 +1,5 @@
-//! One run of a job: written down before it begins, held by a lease while it goes on, its end written by whoever holds it.
+//! One run of a job. Its row is written before the run starts and held by a lease during it; only the holder writes the
+//! end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,24 +17,24 @@ use super::{Job, find};
 use crate::audit::{self, Action, AuditEvent, By};
 use crate::{App, lease_guard};
 
-/// A run whose process says nothing for so long is given up.
+/// A run whose lease is not renewed for this long counts as failed.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(10);
-/// Whoever could not renew for so long stops, before anybody else may take it for gone.
+/// A process that could not renew for this long stops its run, before another process may start the next one.
 const HELD: Duration = Duration::from_secs(27);
-/// The most that is kept of what a run says.
+/// The longest message of a run that is stored, in characters.
 const LONGEST: usize = 2000;
 
-/// A run that was begun, and is now its holder's to finish.
+/// A run that this process has started and must finish.
 pub(super) struct Begun<A: 'static> {
     job: &'static Job<A>,
     pub id: i64,
     holder: String,
-    /// From when on the lease counts.
+    /// When the lease began.
     at: Instant,
 }
 
-/// Begins a run; `None` where the slot has one, or another run of the job goes on.
+/// Starts a run. `None` if the slot has a run already, or another run of the job is going on.
 pub(super) async fn begin<A>(
     app: &App,
     job: &'static Job<A>,
@@ -57,7 +58,7 @@ pub(super) async fn begin<A>(
     Ok(Some(Begun { job, id, holder: holder.to_owned(), at }))
 }
 
-/// What runs every few seconds is no news.
+/// Publishes an event about the job. Jobs that run every few seconds publish none.
 async fn tell<A>(tx: &mut store::Tx, job: &Job<A>) -> Result<()> {
     if matches!(job.when, When::Seconds(_)) {
         return Ok(());
@@ -65,7 +66,7 @@ async fn tell<A>(tx: &mut store::Tx, job: &Job<A>) -> Result<()> {
     Ok(tx.notify(Notice::new(Topic::Job, job.name)).await?)
 }
 
-/// Writes down that a slot passed while the run before it was still going on. False where the slot has its row.
+/// Records that a slot is skipped because the run before it was still going on. False if the slot has a row already.
 pub(super) async fn skip<A>(app: &App, job: &Job<A>, slot: Timestamp, holder: &str) -> Result<bool> {
     let now = app.clock.now();
     let new = New {
@@ -83,7 +84,8 @@ pub(super) async fn skip<A>(app: &App, job: &Job<A>, slot: Timestamp, holder: &s
     Ok(written)
 }
 
-/// Does the work and writes how it ended. Whoever cannot renew stops at once, and leaves the end to others.
+/// Does the work and writes how it ended. If the lease cannot be renewed, it stops at once and writes nothing: the
+/// scheduler marks the run as failed.
 pub(super) async fn finish<A: AsRef<App> + Send + Sync>(given: Arc<A>, begun: Begun<A>) {
     let app: &App = (*given).as_ref();
     let began = Instant::now();
@@ -125,12 +127,12 @@ async fn work<A>(app: Arc<A>, job: &'static Job<A>) -> Result<String> {
     }
 }
 
-/// Renews; returns when the run is not ours any more.
+/// Renews the lease; returns when this process has lost the run.
 async fn lost<A>(app: &App, begun: &Begun<A>, renewed: &watch::Sender<Instant>) {
     let mut failing = 0;
     loop {
         tokio::time::sleep(RENEW).await;
-        // The lease counts from before the question: the answer may take its time.
+        // Count the lease from before the request, because the response may be slow.
         let asked = Instant::now();
         match job_run::renew(&app.db, begun.id, &begun.holder, Term::of(&app.clock, LEASE)).await {
             Ok(true) => {
@@ -138,14 +140,14 @@ async fn lost<A>(app: &App, begun: &Begun<A>, renewed: &watch::Sender<Instant>) 
                 renewed.send_replace(asked);
             }
             Ok(false) => return,
-            // Two in a row, and the lease is nearly over.
+            // After two failures in a row the lease is nearly over.
             Err(_) if failing > 0 => return,
             Err(_) => failing += 1,
         }
     }
 }
 
-/// Begins a run in this process, at once. One that goes on already is refused.
+/// Starts a run in this process at once. Refused while another run of the job is going on.
 pub async fn run_now<A: AsRef<App> + Send + Sync>(
     given: &Arc<A>,
     jobs: &'static [Job<A>],

@@ -1,5 +1,6 @@
-//! Lets jobs run when they are due. Every process with the role has one; a lease says whose turn it is. Should two
-//! believe it for a moment, the row of (job, slot) is written by one of them only.
+//! Starts jobs when they are due. Every process with the role `scheduler` has one, and a lease decides which of them
+//! leads. If two processes both believe that they lead, the unique row of (job, slot) still lets only one of them start
+//! a run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +20,9 @@ const NAME: &str = "scheduler";
 
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// How often it is looked whether something is due.
+    /// How often the scheduler checks for due jobs.
     pub look: Duration,
-    /// How long a leader that says nothing stays the leader.
+    /// How long a leader keeps the lead without renewing it.
     pub lease: Duration,
 }
 
@@ -38,13 +39,13 @@ pub struct Scheduler<A: 'static> {
     holder: String,
     /// The last slot of each job that is known to have its row.
     done: Mutex<HashMap<&'static str, Timestamp>>,
-    /// Slots that another process's run is in the way of.
+    /// Slots that wait for a run of another process.
     waiting: Mutex<HashMap<&'static str, Waiting>>,
     runs: Mutex<JoinSet<()>>,
     leads: watch::Sender<bool>,
 }
 
-/// What was in a slot's way when that was first seen.
+/// The run that blocked a slot, as it was when first seen.
 struct Waiting {
     slot: Timestamp,
     run: i64,
@@ -66,12 +67,12 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
         }
     }
 
-    /// What the engine itself needs of it.
+    /// This crate's part of the app.
     fn engine(&self) -> &App {
         (*self.app).as_ref()
     }
 
-    /// Whether this process leads, for what one of all replicas does besides the jobs.
+    /// Whether this process leads, for other work that only one replica does.
     pub fn leads(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
@@ -89,7 +90,8 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
             }
         }
         self.engine().db.heartbeats.end(NAME);
-        // What was begun ends with the process; its row says so when its lease has run out.
+        // Runs get 4 s to end. One that still runs then ends with the process, and is marked as failed when its lease
+        // runs out.
         let mut runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
         let ended = async { while runs.join_next().await.is_some() {} };
         tokio::time::timeout(Duration::from_secs(4), ended).await.ok();
@@ -98,7 +100,7 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
         }
     }
 
-    /// Looks once. Answers how many runs it began; `None` where another process leads.
+    /// Checks for due jobs once. Returns how many runs it started; `None` if another process leads.
     pub async fn tick(&self) -> Result<Option<usize>> {
         let now = self.engine().clock.now();
         let ttl = SignedDuration::try_from(self.timing.lease).unwrap_or(SignedDuration::from_secs(15));
@@ -126,7 +128,7 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
         Ok(Some(begun))
     }
 
-    /// Only the last slot counts: however many were missed, there is one run.
+    /// Starts the run of the latest slot. However many slots were missed, there is one run.
     async fn start(&self, job: &'static Job<A>, slot: Timestamp) -> Result<bool> {
         let app = self.engine();
         self.give_up_waiting(job, slot).await?;
@@ -141,7 +143,7 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
             runs.spawn(run::finish(self.app.clone(), begun));
             return Ok(true);
         }
-        // A run of another slot goes on, or one that somebody asked for.
+        // A run of another slot is going on, or one that an administrator started.
         if let Some(run) = job_run::running(&app.db, job.name).await?.filter(|run| run.slot != Some(slot))
             && (run.holder == self.holder || self.is_alive(job, slot, &run))
         {
@@ -151,8 +153,8 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
         Ok(false)
     }
 
-    /// Whether another process's run is known to go on: its lease was renewed since it was first seen in the slot's way. Of a
-    /// process that is dead it runs out, and the slot has its run after all.
+    /// Whether another process's run is known to be alive: its lease was renewed since it was first seen to block the
+    /// slot. If that process is dead, the lease runs out and the slot gets its run.
     fn is_alive(&self, job: &Job<A>, slot: Timestamp, run: &JobRun) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let first = waiting.entry(job.name).or_insert(Waiting { slot, run: run.id, lease_until: run.lease_until });
@@ -162,7 +164,7 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
         run.lease_until > first.lease_until
     }
 
-    /// A slot that waited until the next one came was passed over.
+    /// Records a slot as skipped if it still waited when the next slot came.
     async fn give_up_waiting(&self, job: &Job<A>, slot: Timestamp) -> Result<()> {
         let passed = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,19 +180,19 @@ impl<A: AsRef<App> + Send + Sync> Scheduler<A> {
     }
 
     fn is_done(&self, job: &Job<A>, slot: Timestamp) -> bool {
-        // This slot itself, and not whether a later one is: a clock that was ahead and is put right would stop every job until it is
-        // there again. Slots that had their run have their row, so that a clock that is set back makes none of them due again.
+        // Compare for equality, not for "at or after": if the clock was ahead and is corrected, every job would stop
+        // until the clock is there again. If the clock is set back, no slot runs twice, because its row exists.
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.get(job.name) == Some(&slot)
     }
 
     fn set_done(&self, job: &Job<A>, slot: Timestamp) {
-        // It has its row: nothing waits for it any more.
+        // The slot has its row, so it does not wait any more.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(job.name);
         self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(job.name, slot);
     }
 
-    /// Waits until everything that was begun has ended.
+    /// Waits until all runs that it started have ended.
     pub async fn settled(&self) {
         let mut runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
         while runs.join_next().await.is_some() {}

@@ -9,9 +9,12 @@ use store::task::{self, Status, Task};
 use super::kind::{self, Payload, Priority};
 use crate::App;
 
-/// Puts a task into the queue, in the transaction of what makes it necessary. Workers wake when it commits. Where a waiting task of
-/// the same kind is enough, that one is answered; it does not begin before this transaction ends. Whoever enqueues for several
-/// instances does so in the order of their ids: two transactions that wait for each other's tasks would otherwise never end.
+/// Puts a task into the queue, in the transaction of the change that needs it. Workers wake when it commits. If the
+/// type coalesces and a task with the same payload waits already, that task is returned; it does not start before this
+/// transaction ends.
+///
+/// A caller that enqueues for several instances must do so in the order of their ids. Otherwise two transactions could
+/// wait for each other's tasks and deadlock.
 pub async fn enqueue<P: Payload>(
     app: &App,
     tx: &mut Tx,
@@ -24,7 +27,8 @@ pub async fn enqueue<P: Payload>(
     insert(app, tx, new, asked).await
 }
 
-/// The same with another priority than its type's. A waiting task that is joined becomes as urgent.
+/// Like `enqueue`, with a priority other than its type's. A waiting task that is reused gets the higher of the two
+/// priorities.
 pub async fn enqueue_at<P: Payload>(
     app: &App,
     tx: &mut Tx,
@@ -36,18 +40,18 @@ pub async fn enqueue_at<P: Payload>(
     insert(app, tx, task, Asked { source, operator: source, on_behalf_of: None }).await
 }
 
-/// Who wants a task.
+/// Who asks for a task.
 pub(crate) struct Asked<'a> {
-    /// A label.
+    /// A label for people: what caused the task.
     pub source: &'a str,
-    /// As the audit log names them.
+    /// The name in the audit log.
     pub operator: &'a str,
     pub on_behalf_of: Option<&'a UserId>,
 }
 
-/// A payload that is longer than this, which only POST /tasks can give, is no key of an index.
+/// A longer payload is not used as an index key, so its task does not coalesce. Only POST /tasks can send one.
 const LONGEST_KEY: usize = 300;
-/// How often a waiting task may begin at the very moment at which it is looked for.
+/// How often to try again when the waiting task starts just as it is looked up.
 const MOST_LOOKS: usize = 10;
 
 pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: Asked<'_>) -> Result<TaskId> {
@@ -98,7 +102,7 @@ pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: As
     Err(Error::internal(format_args!("a task {name} could neither be made nor joined")))
 }
 
-/// What an alert about a task is about.
+/// The subject of an alert about a task.
 pub(crate) fn subject(id: &str) -> String {
     format!("task:{id}")
 }

@@ -21,31 +21,32 @@ use crate::permission::Permission;
 pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
     const TYPE: &'static str;
 
-    /// Whom it is for: the one place that says so.
+    /// The priority of every task of this type, unless it is enqueued by `enqueue_at`.
     const PRIORITY: Priority;
 
-    /// Whether a waiting task does for whoever asks for the same again: it reads what is to be done when it begins.
+    /// Whether a waiting task also serves later requests with the same payload. The handler must then read what to do
+    /// when it starts.
     const COALESCES: bool = false;
 
     /// The instance it is about: no two tasks of one instance run at the same time.
     fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
 
-    /// The server it works on, where it is about no instance.
+    /// The server that it works on, if it is about no instance.
     fn server(&self) -> Option<ServerId> {
         None
     }
 
-    /// What whoever asks for it by name must be allowed to do.
+    /// The permission that an administrator needs to create it by name.
     fn permission(&self) -> Permission;
 }
 
-/// A payload that can be run, by whoever has an `A`.
+/// A payload with its handler. `A` is the `App` of the crate that runs it.
 pub trait Run<A>: Payload {
-    /// Does the work; run twice, the result is the same. Answers what was done.
+    /// Does the work. It must be idempotent: a retry runs it again. Returns a summary.
     fn run(self, context: Context<A>) -> impl Future<Output = Result<String>> + Send;
 }
 
-/// What a running task is handed.
+/// What a handler gets.
 pub struct Context<A> {
     pub app: Arc<A>,
     pub task: Task,
@@ -53,7 +54,7 @@ pub struct Context<A> {
 }
 
 impl<A: AsRef<App>> Context<A> {
-    /// What the task does is done by the platform, in the name of whoever asked for it.
+    /// The task acts with the rights of the platform, in the name of the operator who asked for it.
     pub fn by(&self) -> By {
         By::system().named(&self.task.operator)
     }
@@ -67,13 +68,13 @@ impl<A: AsRef<App>> Context<A> {
 
 type Eventually<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// A payload that was read: what is kept of it, and what it is about.
+/// A payload that was parsed, as a task to insert and the permission that it needs.
 pub(crate) struct Checked {
     pub new: NewTask,
     pub permission: Permission,
 }
 
-/// A task that is to be made.
+/// A task that is not yet in the queue.
 pub(crate) struct NewTask {
     pub name: &'static str,
     pub priority: Priority,
@@ -89,7 +90,7 @@ impl NewTask {
             name: P::TYPE,
             priority: P::PRIORITY,
             coalesces: P::COALESCES,
-            // Only what the type knows is kept: a payload is shown to everybody who may see the queue.
+            // Store only the fields that the type knows: everybody who may see the queue sees the payload.
             payload: serde_json::to_string(payload).map_err(Error::internal)?,
             instance: payload.instance(tx).await?,
             server: payload.server(),
@@ -97,13 +98,13 @@ impl NewTask {
     }
 }
 
-/// One line of the list of types.
+/// One entry in the list of task types.
 pub struct TaskType<A: 'static> {
     pub name: &'static str,
     pub other_name: Option<&'static str>,
-    /// Reads a payload.
+    /// Parses a payload that an administrator sent.
     pub(crate) check: for<'a> fn(Value, &'a mut Tx) -> Eventually<'a, Checked>,
-    /// What a kept payload needs.
+    /// The permission that a stored payload needs.
     pub(crate) permission: fn(Value) -> Result<Permission>,
     pub(crate) run: fn(Value, Context<A>) -> Eventually<'static, String>,
 }

@@ -1,6 +1,7 @@
-//! What may outlive a request: tasks, kept in the database and run by any worker (`worker`).
+//! Tasks: work that may outlive a request, stored in the database and run by any worker (`worker`).
 //!
-//! The payload struct is the task: `Payload` says what it is, `Run` does it. Where it is registered, see the crates above.
+//! The payload struct is the type of task: `Payload` describes it, `Run` does the work. The crates above register the
+//! types.
 
 mod enqueue;
 mod kind;

@@ -1,6 +1,7 @@
-//! Task types whose payload is an instance: `{instance_id}`, some with more.
+//! Task types about one instance: their payload has an `instance_id`, and some have more fields.
 
-/// Declares payloads: `Name = "type_name" { other, fields } for Permission at Priority, coalesces`, the last part where it is so.
+/// Declares payloads: `Name = "type_name" { other, fields } for Permission at Priority, coalesces`. The last part is
+/// optional.
 #[macro_export]
 macro_rules! of_instance {
     ($($(#[$meta:meta])* $name:ident = $type:literal { $($field:ident),* } for $permission:ident at $priority:ident$(, $coalesces:ident)?;)*) => {$(

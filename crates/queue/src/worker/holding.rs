@@ -1,4 +1,4 @@
-//! What a worker holds: the tasks that run, and those that ended but are not written down yet.
+//! The attempts that a worker holds: tasks that run, and tasks that ended but whose outcome is not written yet.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use tokio::task::AbortHandle;
 pub(super) struct Holding(HashMap<String, (Held, AbortHandle)>);
 
 impl Holding {
-    /// Holds an attempt. An older attempt of the same task that still runs here was lost without our knowing: it ends.
+    /// Adds an attempt. If an older attempt of the same task still runs here, its lease was lost unnoticed: abort it.
     pub fn add(&mut self, held: Held, run: AbortHandle) {
         if let Some((_, older)) = self.0.insert(held.id.clone(), (held, run)) {
             older.abort();
         }
     }
 
-    /// Ends an attempt that is not ours any more.
+    /// Aborts an attempt whose lease was lost.
     pub fn abandon(&mut self, lost: &Held) {
         if self.has(lost)
             && let Some((_, run)) = self.0.remove(&lost.id)
@@ -25,14 +25,14 @@ impl Holding {
         }
     }
 
-    /// Holds it no more; a later attempt of the same task stays held.
+    /// Removes an attempt that ended. A later attempt of the same task stays.
     pub fn release(&mut self, ended: &Held) {
         if self.has(ended) {
             self.0.remove(&ended.id);
         }
     }
 
-    /// Holds no more what this run was to do: it ended without saying how, and nobody will.
+    /// Removes the attempt of a run that ended without an outcome.
     pub fn forget(&mut self, run: tokio::task::Id) {
         self.0.retain(|_, (_, ours)| ours.id() != run);
     }

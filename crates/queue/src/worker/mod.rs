@@ -1,8 +1,8 @@
 //! Runs tasks. Any number of workers, in any number of processes, share the queue.
 //!
-//! A task is held by a lease that its worker renews, never by an open transaction. A worker that dies
-//! stops renewing, and somebody else takes the task up again: that counts as an attempt. A worker that
-//! could not renew in time abandons its tasks before anybody else may take them.
+//! A worker holds a task by a lease that it renews, never by an open transaction. If a worker dies, its lease runs out
+//! and another worker retries the task; the lost attempt counts. A worker that could not renew in time abandons its
+//! tasks before another worker may take them.
 
 mod holding;
 mod room;
@@ -34,7 +34,7 @@ use room::Room;
 /// A task that failed this often is dead.
 pub const MOST_ATTEMPTS: i64 = 5;
 
-/// When an outcome that could not be written is tried again.
+/// The wait before an outcome that could not be written is written again.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
 /// The name of a worker's heartbeat.
@@ -44,13 +44,13 @@ const LOOP: &str = "worker";
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     pub lease: Duration,
-    /// How often the queue is looked at when nobody says that it changed.
+    /// How often the queue is read when no notice says that it changed.
     pub poll: Duration,
     /// The wait after the first failure; it doubles with each further one.
     pub backoff: Duration,
-    /// Tasks at the same time.
+    /// How many tasks may run at the same time.
     pub slots: usize,
-    /// How long running tasks may go on after the worker was told to stop.
+    /// How long running tasks may go on after the worker must stop.
     pub drain: Duration,
 }
 
@@ -66,7 +66,8 @@ impl Default for Timing {
     }
 }
 
-/// Four times the lease of a worker, or this, is longer than any lease.
+/// No valid lease is longer than this, or than four times the lease of this worker, whichever is longer. A longer one
+/// was written by a clock that was ahead.
 const LONGEST_LEASE: Duration = Duration::from_secs(600);
 
 pub struct Worker<A: 'static> {
@@ -79,7 +80,7 @@ pub struct Worker<A: 'static> {
 /// How a task ended, seen from its worker.
 enum Outcome {
     Ran(Result<String>),
-    /// The lease could not be renewed: somebody else may hold the task by now.
+    /// The lease could not be renewed, so another worker may hold the task by now.
     LeaseLost,
 }
 
@@ -91,19 +92,18 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         Worker { app, types, timing, name: base::id::fresh() }
     }
 
-    /// What the engine itself needs of it.
+    /// This crate's part of the app.
     fn engine(&self) -> &App {
         (*self.app).as_ref()
     }
 
-    /// Works until told to stop, then finishes or gives back what it holds.
+    /// Runs tasks until `stop` is set, then finishes or gives back what it holds.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let handled: Vec<&str> = self.types.iter().map(|t| t.name).collect();
         let mut notices = self.engine().db.listen();
         let (renewed, renewal) = watch::channel(Instant::now());
         let mut running: JoinSet<Ended> = JoinSet::new();
         let mut room = Room::new(self.timing.slots);
-        // What this worker holds: what runs, and what ended but is not written down yet.
         let mut held = Holding::default();
         let mut unwritten: Vec<Ended> = vec![];
         let mut renew = tokio::time::interval(self.timing.lease / 3);
@@ -116,7 +116,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
                     tracing::error!(%error, "abandoned tasks cannot be taken up");
                 }
             }
-            // The leases count from before the question.
+            // Count the leases from before the request.
             let asked = Instant::now();
             room.hold(held.all().map(|hold| hold.priority));
             let claimed = match self.claim(&handled, &mut room).await {
@@ -135,7 +135,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
                 held.add(hold, run);
             }
             if busy {
-                // There was something, and there is room: there may be more.
+                // There was work, and slots are free: there may be more.
                 continue;
             }
             let mut wait = self.until_next(&handled).await;
@@ -181,8 +181,8 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
                 () = &mut deadline => break,
             }
         }
-        // Ends what still runs before anybody else may take it. What ended and could not be written is left to
-        // its lease: it was done, and must not be given back as if it was not.
+        // Abort what still runs before another worker may take it. A task that ended but whose outcome could not be
+        // written is not given back, because its work is done: its lease runs out.
         running.shutdown().await;
         for (hold, _) in unwritten {
             held.release(&hold);
@@ -194,13 +194,14 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         }
     }
 
-    /// Gives back a task that was begun, for another worker to begin again. Where another that does the same waits, that is enough.
+    /// Returns a started task to the queue for another worker. If a task with the same payload waits already, that one
+    /// is enough, and this one is done.
     async fn give_back(&self, hold: &Held) -> store::Result<()> {
         let now = self.engine().clock.now();
         let mut tx = self.engine().db.begin().await?;
         match task::give_back(&mut tx, hold, now).await {
             Err(store::Error::Taken) => {
-                // PostgreSQL needs the failed transaction out of the way.
+                // PostgreSQL accepts nothing more in a failed transaction.
                 drop(tx);
                 tx = self.engine().db.begin().await?;
                 task::done(&mut tx, hold, "another task that does the same waits", now).await?;
@@ -211,12 +212,12 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         tx.commit().await
     }
 
-    /// Takes as many due tasks as there is room for.
+    /// Claims as many due tasks as there are free slots.
     async fn claim(&self, handled: &[&str], room: &mut Room) -> Result<Vec<(Task, Held)>> {
         let Some(priorities) = room.open().filter(|_| !handled.is_empty()) else { return Ok(vec![]) };
         let (before, limit) = (room.clone(), room.limit());
         match self.claim_some(handled, room, &priorities, limit).await {
-            // Two workers began two tasks of one instance at one moment: one of them loses and looks again.
+            // Another worker started a task of the same instance at the same moment. Try again with one task.
             Err(store::Error::Taken) => {
                 *room = before.clone();
                 match self.claim_some(handled, room, &priorities, 1).await {
@@ -246,7 +247,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
             let servers = server::count(&mut tx).await?;
             room.share(servers, task::running_by_server(&mut tx).await?);
             let full = room.full_servers();
-            // Those of a full server stand in the way of the others.
+            // Tasks of full servers use up the limit of the query, so query again without these servers.
             if due.iter().any(|task| task.server_id.as_ref().is_some_and(|server| full.contains(server))) {
                 due = task::lock_due(&mut tx, asked(&full), now).await?;
             }
@@ -265,12 +266,12 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         Ok(claimed)
     }
 
-    /// Fails what dead workers left behind: it is tried again, or dead. What runs here is not: a clock that was set forward
-    /// ends no lease that is about to be renewed.
+    /// Records a failure for tasks whose worker stopped renewing; they are retried or dead. Tasks that this worker
+    /// holds are skipped: if a clock was set forward, a lease may look over although it is about to be renewed.
     async fn take_up_abandoned(&self, held: &Holding) -> Result<()> {
         let now = Now::of(&self.engine().clock);
-        // Looked for without the writer's lock: there is almost never one.
-        // One that lasts for longer was written by a clock that was ahead.
+        // Check without a write transaction first: there is almost never an abandoned task. A lease that is longer than
+        // `longest` counts as abandoned too.
         let longest = signed(LONGEST_LEASE.max(self.timing.lease * 4));
         if !task::any_abandoned(&self.engine().db, now, longest).await? {
             return Ok(());
@@ -288,7 +289,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         Ok(tx.commit().await?)
     }
 
-    /// One task, from its payload to its outcome, abandoned when the lease cannot be kept.
+    /// Runs one task, from its payload to its outcome. It is abandoned when its lease cannot be renewed.
     fn start(
         &self,
         task: Task,
@@ -308,7 +309,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
                     None => Err(Error::internal("nothing here runs this type")),
                 }
             };
-            // A panic is this attempt's failure and nobody else's. Dropping the work ends it, whatever it does.
+            // A panic fails only this attempt. Dropping the future ends the work.
             let work = AssertUnwindSafe(work).catch_unwind();
             match lease_guard::run(work, renewal, claimed, lease * 9 / 10).await {
                 Some(Ok(ended)) => (hold, Outcome::Ran(ended)),
@@ -318,9 +319,10 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         }
     }
 
-    /// Prolongs what is held. What was lost is dropped where it stands: somebody else is at it, or soon will be.
+    /// Renews the leases of all held tasks. A task whose lease was lost is aborted: another worker has it, or soon
+    /// will.
     async fn renew(&self, held: &mut Holding, renewed: &watch::Sender<Instant>) {
-        // The lease counts from before the question: the answer may take its time.
+        // Count the lease from before the request, because the response may be slow.
         let asked = Instant::now();
         let term = Term::of(&self.engine().clock, signed(self.timing.lease));
         match task::renew(&self.engine().db, &self.name, held.all(), term).await {
@@ -335,8 +337,8 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         }
     }
 
-    /// Writes what ended, together where that works and one by one where it does not. What cannot be written
-    /// now stays held, and is tried again.
+    /// Writes the outcomes of ended tasks in one transaction, or one by one if that fails. An outcome that cannot be
+    /// written now stays held and is written later.
     async fn finished(&self, unwritten: &mut Vec<Ended>, running: &mut JoinSet<Ended>, held: &mut Holding) {
         while let Some(ended) = running.try_join_next() {
             keep(ended, unwritten, held);
@@ -391,7 +393,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
             return Ok(());
         }
         task_log::write(&mut *tx, &task.id, hold.attempt, &format!("failed: {}", failure.client_message), now).await?;
-        // A delivery that is given up must not make another.
+        // A dead delivery must not raise an alert, because that would enqueue another delivery.
         if status == Status::Dead && task.r#type != DeliverAlert::TYPE {
             let message = format!("task {} was given up: {}", task.r#type, failure.client_message);
             alert::raise(self.engine(), tx, Rule::TaskDead, &subject(&task.id), &message).await?;
@@ -402,14 +404,15 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         Ok(tx.notify(Notice::new(Topic::Task, &task.id)).await?)
     }
 
-    /// Doubles with each attempt; up to a quarter more, so that tasks that failed together come back apart.
+    /// The wait doubles with each attempt, plus up to a quarter at random, so that tasks that failed together do not
+    /// retry together.
     fn backoff(&self, attempt: i64) -> SignedDuration {
         let doubled = signed(self.timing.backoff) * (1 << (attempt - 1).clamp(0, 10));
         let jitter = base::secret::random_bytes::<1>().map_or(0, |b| i32::from(b[0]));
         doubled + doubled * jitter / 1024
     }
 
-    /// How long there is surely nothing to do, unless somebody says otherwise.
+    /// How long until the next task is due, unless a notice comes first.
     async fn until_next(&self, handled: &[&str]) -> Duration {
         let now: Timestamp = self.engine().clock.now();
         match task::next_due(&self.engine().db, handled, now).await {
@@ -419,11 +422,11 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
     }
 }
 
-/// Puts a task that ended beside the others whose outcome is to be written.
+/// Adds an ended task to those whose outcome must be written.
 fn keep(ended: Result<Ended, tokio::task::JoinError>, unwritten: &mut Vec<Ended>, held: &mut Holding) {
     match ended {
         Ok(ended) => unwritten.push(ended),
-        // Abandoned by us, and no longer ours to say anything about.
+        // This worker aborted it after it lost the lease, so it must not write an outcome.
         Err(error) if error.is_cancelled() => {}
         Err(error) => {
             tracing::error!(%error, "a task's keeper ended; its lease will run out");
@@ -438,18 +441,18 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("the task panicked: {said}")
 }
 
-/// Returns when the worker is told to stop, or nobody is left who could tell it.
+/// Returns when the worker must stop, or when the sender of `stop` is gone.
 async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
     stop.wait_for(|stop| *stop).await.ok();
 }
 
-/// Returns when somebody says that the queue changed.
+/// Returns when a notice says that the queue changed.
 async fn noticed(notices: &mut broadcast::Receiver<Notice>) {
     loop {
         match notices.recv().await {
             Ok(notice) if matches!(notice.topic, Topic::Task | Topic::Anything) => return,
             Ok(_) => {}
-            // Missed some: one of them may have been it.
+            // Some notices were missed, and one of them may have been about the queue.
             Err(broadcast::error::RecvError::Lagged(_)) => return,
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }

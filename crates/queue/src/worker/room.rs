@@ -1,21 +1,23 @@
-//! How many tasks a worker takes: of each priority, so that what is less urgent never has all slots, and of each server, so that one
-//! that is sick, whose tasks take minutes, holds up nobody else. Nor does a gateway that does not answer: tasks of security have slots of
-//! their own and at most half of the others.
+//! How many tasks a worker may take.
+//!
+//! Limits per priority keep less urgent tasks from using all slots. A limit per server keeps a slow server, whose tasks
+//! take minutes, from blocking the others. Security tasks have slots of their own and may use at most half of the
+//! others, so that a gateway that does not respond does not block everything else.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use store::task::{Load, Priority};
 
-/// The slots that tasks of security have for themselves, beside all others.
+/// Slots that only security tasks use, in addition to all others.
 const SECURITY: usize = 4;
 
-/// What a worker holds, and what it may still take.
+/// The slots of a worker: used and free.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     slots: usize,
     held: [usize; Priority::ALL.len()],
-    /// Tasks that run at each server, in all processes, and how many may.
+    /// Running tasks of each server, over all processes.
     servers: HashMap<String, usize>,
     per_server: usize,
 }
@@ -25,13 +27,13 @@ impl Room {
         Room { slots, held: [0; Priority::ALL.len()], servers: HashMap::new(), per_server: slots }
     }
 
-    /// Says what the worker holds now.
+    /// Sets what the worker holds now.
     pub fn hold(&mut self, held: impl Iterator<Item = Priority>) {
         self.held = [0; Priority::ALL.len()];
         held.for_each(|priority| self.held[priority as usize] += 1);
     }
 
-    /// How many tasks of this priority and all lower ones may run together; of security, how many of it alone.
+    /// The limit for tasks of this priority and all lower ones together; for security, of security tasks alone.
     fn most(&self, priority: Priority) -> usize {
         match priority {
             Priority::Security => SECURITY + self.slots / 2,
@@ -41,7 +43,8 @@ impl Room {
         }
     }
 
-    /// How many tasks of this priority may still be taken. What security holds beyond its own slots, it takes of all others.
+    /// How many more tasks of this priority may be taken. Security tasks beyond their own slots use the slots of the
+    /// others.
     fn left(&self, priority: Priority) -> usize {
         let security = self.held[Priority::Security as usize];
         let beyond = security.saturating_sub(SECURITY);
@@ -55,8 +58,8 @@ impl Room {
         self.most(priority).saturating_sub(running).min(free)
     }
 
-    /// The priorities of which one more may run, from the highest to the lowest; `None` when there is no room at all. Those between have
-    /// room, too: what a task takes, it takes of all above it but security.
+    /// The range of priorities that have a free slot, from highest to lowest; `None` if there is none. It has no holes:
+    /// a task counts against the limits of all higher priorities except security.
     pub fn open(&self) -> Option<RangeInclusive<Priority>> {
         let others = Priority::ALL.into_iter().skip(1).take_while(|priority| self.left(*priority) > 0).last();
         match (self.left(Priority::Security) > 0, others) {
@@ -66,13 +69,13 @@ impl Room {
         }
     }
 
-    /// How many tasks are worth asking for.
+    /// The largest number of tasks that a query can use.
     pub fn limit(&self) -> usize {
         self.left(Priority::Security) + self.left(Priority::People)
     }
 
-    /// Says what runs at each of how many servers. A server's share is its part of the slots, but no less than a quarter of them;
-    /// and a quarter is left for what needs no server.
+    /// Sets the number of servers and what runs on each. A server's limit is an equal part of the slots, but at least a
+    /// quarter of them, and at most three quarters, so that a quarter is left for tasks that need no server.
     pub fn share(&mut self, servers: usize, loads: Vec<Load>) {
         let quarter = self.slots / 4;
         let part = self.slots.div_ceil(servers.max(1));
@@ -81,20 +84,20 @@ impl Room {
         self.servers = loads.into_iter().map(|load| (load.server_id.clone(), number(&load))).collect();
     }
 
-    /// The servers that take no more.
+    /// The servers that are at their limit.
     pub fn full_servers(&self) -> Vec<String> {
         let full = self.servers.iter().filter(|(_, running)| **running >= self.per_server);
         full.map(|(server, _)| server.clone()).collect()
     }
 
-    /// Whether one more may run; then it counts.
+    /// Takes a slot for one more task. False if there is none.
     pub fn take(&mut self, priority: Priority, server: Option<&str>) -> bool {
         if self.open().is_none_or(|open| !open.contains(&priority)) {
             return false;
         }
         if let Some(server) = server {
             let running = self.servers.entry(server.to_owned()).or_default();
-            // What security asks for waits for no server.
+            // Security tasks ignore the limit of a server.
             if *running >= self.per_server && priority != Priority::Security {
                 return false;
             }

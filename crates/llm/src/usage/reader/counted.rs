@@ -1,5 +1,5 @@
-//! Logs whose rows are numbered. Numbers are given before rows become visible, so a row can appear below one that was
-//! read already: what is missing beside a young row is remembered and asked for again.
+//! Reads logs whose rows have ids. An id is assigned before its row becomes visible, so a row can appear below one that
+//! was already read. Ids that are missing next to a young row are stored as gaps and queried again.
 
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -12,15 +12,15 @@ use store::usage_source::{self, Gap, Source};
 
 use super::{BATCH, Inner, Pull, lock};
 
-/// How long a missing number is asked for, and how young its neighbour must be.
+/// How long a missing id is queried, and how young the row after it must be.
 const ASKED_FOR: SignedDuration = SignedDuration::from_mins(10);
-/// More gaps than this are asked for less often; more than that are not remembered.
+/// Beyond `MANY` gaps they are queried less often; beyond `MOST` the oldest are dropped.
 const MANY: usize = 500;
 const MOST: usize = 20_000;
 const ASK_MANY_EVERY: Duration = Duration::from_secs(10);
-/// How often a log that has nothing new is looked at for having begun anew.
+/// How often a log without new rows is checked for ids that start again at 1.
 const LOOK_AT_NEWEST: Duration = Duration::from_secs(60);
-/// A row that is younger was written just now, whatever its number.
+/// A row that is younger than this was just written, whatever its id.
 const JUST_NOW: SignedDuration = SignedDuration::from_mins(2);
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ pub async fn pull(reader: &Inner, log: &ForeignLog, pull: Pull) -> Result<()> {
         let (to, gaps) = follow(number(&source.position)?, &rows, reader.clock.now())?;
         source = match reader.step(&source, Position::Id(to), rows, pull, (&[], &gaps)).await? {
             Some(source) => source,
-            // Somebody else wrote these rows: on from where they came.
+            // Another process wrote these rows: continue where it stopped.
             None => reader.source(log).await?,
         };
         if last {
@@ -57,12 +57,12 @@ pub async fn pull(reader: &Inner, log: &ForeignLog, pull: Pull) -> Result<()> {
     Ok(())
 }
 
-/// How far rows lead, and what is missing on the way beside young ones.
+/// The last id of the rows, and the gaps next to young rows.
 fn follow(mut at: i64, rows: &[ForeignRow], now: Timestamp) -> Result<(i64, Vec<Gap>)> {
     let mut gaps = vec![];
     for row in rows {
         let id = number(&row.position)?;
-        // Beside an old row nothing is late: it was deleted, or never written.
+        // Before an old row no id is late: the row was deleted, or never written.
         if id > at + 1 && now.duration_since(row.created_at) < ASKED_FOR {
             gaps.push(Gap { ids: at + 1..=id - 1, seen_at: now });
         }
@@ -78,7 +78,8 @@ async fn ask_again(reader: &Inner, log: &ForeignLog, pull: Pull, source: &mut So
         let is_over = |gap: &Gap| now.duration_since(gap.seen_at) >= ASKED_FOR;
         let (mut over, mut open): (Vec<_>, Vec<_>) = gaps.into_iter().partition(is_over);
         if open.len() > MOST {
-            // Every second number is somebody else's, say: the oldest go, the night's comparison sees what was lost.
+            // This happens if, for example, the gateway uses only every second id. Drop the oldest gaps; the nightly
+            // comparison detects lost rows.
             tracing::warn!(gaps = open.len(), "more ids are missing than are remembered");
             over.extend(open.drain(..open.len() - MOST));
         }
@@ -107,7 +108,7 @@ async fn ask_again(reader: &Inner, log: &ForeignLog, pull: Pull, source: &mut So
     }
 }
 
-/// Which gaps have something found in them, and what is left of those.
+/// The gaps in which ids were found, and what is left of these gaps.
 fn fill(gaps: &[Gap], found: &[i64]) -> (Vec<Gap>, Vec<Gap>) {
     let (mut filled, mut left) = (vec![], vec![]);
     for gap in gaps {
@@ -132,7 +133,8 @@ fn fill(gaps: &[Gap], found: &[i64]) -> (Vec<Gap>, Vec<Gap>) {
     (filled, left)
 }
 
-/// A log that was emptied and counts from 1 again would never reach where we stand: that is told, not waited for.
+/// Detects a log that was emptied and starts again at id 1. It would never reach our position, so report an error
+/// instead of waiting.
 async fn began_anew(reader: &Inner, log: &ForeignLog, source: &Source) -> Result<()> {
     if since(reader, &reader.counted.looked_at).is_some_and(|age| age < LOOK_AT_NEWEST) {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Follows the log of a foreign gateway into ours: every row once, whatever dies in between and however many processes
+//! Copies the log of a foreign gateway into ours: every row once, whichever process dies and however many processes
 //! read.
 //!
-//! A step reads some rows, then writes them together with how far it came. It is written only if nobody else has gone
-//! on since, so a step that was overtaken or killed never happened. Numbered rows that are missing are asked for again
-//! for a while (`counted`); rows that have only times are read with an overlap (`timed`).
+//! A step reads some rows, then writes them and the new position in one transaction. The transaction succeeds only if
+//! no other process has moved the position, so a step that was overtaken or killed has no effect. Missing ids are
+//! queried again for a while (`counted`); logs that have only times are read with an overlap (`timed`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,15 +24,15 @@ use super::{AsOf, Feed};
 mod counted;
 mod timed;
 
-/// A pull begins at most so often, whoever asks.
+/// The shortest time between two pulls, however many callers ask.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long an answer waits for a pull. The pull goes on without it.
+/// How long a caller waits for a pull. The pull continues without it.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Rows per step: a few megabytes at most.
 const BATCH: usize = 2_000;
-/// How long the worth of the gateway's units is believed.
+/// How long the value of the gateway's units is cached.
 const KEEP_WORTH: Duration = Duration::from_secs(300);
-/// How often a reader that finds nothing new says that it was there.
+/// How often a reader without new rows still updates its timestamp.
 const SIGN_OF_LIFE: SignedDuration = SignedDuration::from_secs(30);
 
 pub struct Reader {
@@ -41,23 +41,23 @@ pub struct Reader {
     patience: Duration,
 }
 
-/// A pull that was begun.
+/// A pull that was started.
 struct Flight {
-    /// For the wait of those who ask meanwhile, in real time.
+    /// When it started, in real time: callers measure their wait by it.
     began: Instant,
-    /// The same moment by the reader's clock: the next pull is due `EVERY` after it.
+    /// The same moment by the reader's clock. The next pull is due `EVERY` after it.
     due_from: Instant,
     done: Shared<BoxFuture<'static, ()>>,
 }
 
-/// What is known, and what stands in the way of knowing more.
+/// Up to when the log was read, and why the last pull failed.
 #[derive(Clone, Debug, Default)]
 struct State {
     at: Option<Timestamp>,
     error: Option<String>,
 }
 
-/// What holds during one pull.
+/// Values that are fixed during one pull.
 #[derive(Clone, Copy)]
 struct Pull {
     began: Timestamp,
@@ -71,7 +71,7 @@ struct Inner {
     gateway: Arc<dyn Gateway>,
     kind: &'static LogKind,
     url: Secret,
-    /// Opened when it can be: the platform starts without it.
+    /// Opened at the first pull, so that the platform starts even if the log cannot be reached.
     log: OnceCell<ForeignLog>,
     worth: tokio::sync::Mutex<Option<(PerUsd, Instant)>>,
     counted: counted::Memory,
@@ -105,12 +105,12 @@ impl Reader {
         Reader { inner: Arc::new(inner), flight: Mutex::new(None), patience: PATIENCE }
     }
 
-    /// Lets an answer wait for a pull for another time than the usual one.
+    /// Changes how long a caller waits for a pull.
     pub fn with_patience(self, patience: Duration) -> Reader {
         Reader { patience, ..self }
     }
 
-    /// The pull under way, a new one if it is time for one, or none if the last has just been.
+    /// The running pull, or a new one if it is due; `None` if the last pull is too recent.
     fn board(&self) -> Option<(Instant, Shared<BoxFuture<'static, ()>>)> {
         let mut flight = lock(&self.flight);
         if let Some(current) = flight.as_ref() {
@@ -122,7 +122,7 @@ impl Reader {
             }
         }
         let inner = self.inner.clone();
-        // By itself, so that whoever waits may go without ending it.
+        // Run it as a task of its own, so that it continues if the caller is dropped.
         let task = tokio::spawn(async move { inner.pull().await });
         let began = Instant::now();
         let done = task.map(drop).boxed().shared();
@@ -136,7 +136,8 @@ impl Feed for Reader {
         async {
             let mut unfinished = false;
             if let Some((began, done)) = self.board() {
-                // One that takes long (a whole log to read) is not waited for by everybody again.
+                // The wait counts from the start of the pull, so that not every caller waits for a long one, such as
+                // the first read of a whole log.
                 let left = self.patience.saturating_sub(began.elapsed());
                 unfinished = tokio::time::timeout(left, done).await.is_err();
             }
@@ -177,7 +178,7 @@ impl Inner {
     async fn read(&self, began: Timestamp) -> Result<()> {
         let known = lock(&self.state).at;
         if known.is_none() {
-            // What another process, or an earlier one, last knew.
+            // Until a pull succeeds, use the time that another process, or an earlier run, recorded.
             let before = usage_source::look(&self.db, self.kind.name).await?.map(|source| source.updated_at);
             lock(&self.state).at = before;
         }
@@ -190,7 +191,7 @@ impl Inner {
         }
     }
 
-    /// What the gateway's units are worth. It alone knows; a guess would make every number wrong.
+    /// The value of the gateway's units. Only the gateway knows it, and a guess would make every number wrong.
     async fn worth(&self, log: &ForeignLog) -> Result<PerUsd> {
         if !log.counts() {
             return Ok(PerUsd::USUAL);
@@ -205,7 +206,7 @@ impl Inner {
         let per_usd = match health.per_usd {
             Some(worth) => Some(worth),
             None if health.ok && health.detail.is_empty() => Some(PerUsd::USUAL),
-            // It does not answer: what it said before still holds.
+            // The gateway does not respond: use the last known value.
             None => kept.map(|(worth, _)| worth),
         };
         let why = || Error::new(Kind::Unavailable, "the gateway does not say what its units are worth");
@@ -218,8 +219,8 @@ impl Inner {
         Ok(usage_source::find(&self.db, self.kind.name, &log.start()).await?)
     }
 
-    /// Writes one step: rows, how far it came, and what is missing. `None` when somebody else went on first: then
-    /// nothing is written.
+    /// Writes one step: rows, position and gaps. `None` if another process moved the position first; then nothing is
+    /// written.
     async fn step(
         &self,
         from: &Source,
@@ -229,7 +230,7 @@ impl Inner {
         (gone, new): (&[Gap], &[Gap]),
     ) -> Result<Option<Source>> {
         let later = from.updated_at + SignedDuration::from_millis(1);
-        // What became visible since the pull began may be missing.
+        // Rows that became visible after the pull started may be missing.
         let to = Source { position: to, updated_at: pull.began.max(later) };
         let requests: Vec<_> = rows.into_iter().map(|row| self.request(row, pull.worth)).collect();
         let mut tx = self.db.begin().await?;
@@ -242,7 +243,8 @@ impl Inner {
         Ok(Some(to))
     }
 
-    /// Leaves a sign of life, for whoever asks after a restart how old the numbers are.
+    /// Updates the timestamp although there is nothing new, so that after a restart it is known how old the numbers
+    /// are.
     async fn sign(&self, from: &Source, pull: Pull) -> Result<Option<Source>> {
         if pull.began.duration_since(from.updated_at).abs() < SIGN_OF_LIFE {
             return Ok(None);
@@ -252,7 +254,7 @@ impl Inner {
 
     fn request(&self, row: ForeignRow, worth: PerUsd) -> NewRequest {
         let request_id = match (&row.position, row.request_id) {
-            // An old installation's rows have only their number.
+            // Rows of old installations have no request id.
             (Position::Id(id), empty) if empty.is_empty() => format!("{}-{id}", self.kind.name),
             (_, request_id) => request_id,
         };
@@ -274,7 +276,7 @@ impl Inner {
     }
 }
 
-/// Reads for as long as it runs, so that a row is in our numbers soon after it is visible.
+/// Pulls regularly until it is dropped, so that new rows soon count.
 pub async fn follow(feed: &dyn Feed, beats: &Heartbeats) {
     loop {
         beats.beat("usage");
@@ -283,7 +285,7 @@ pub async fn follow(feed: &dyn Feed, beats: &Heartbeats) {
     }
 }
 
-/// A panic elsewhere leaves nothing half done here.
+/// Ignores poisoning: a panic of another holder leaves no inconsistent state.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

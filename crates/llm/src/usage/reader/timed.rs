@@ -1,6 +1,6 @@
-//! Logs that have only times, by which their rows are found but not in which they appear: a request's row has the time
-//! it began, and is visible when it has ended. So what was read is read again a little way back, and a row whose request
-//! is known already is passed over.
+//! Reads logs whose rows have no id, only times. A row has the time at which its request began, but becomes visible
+//! when the request has ended. So each pull also reads a little way back, and skips rows whose request is already in
+//! our log.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,17 +13,18 @@ use store::usage_source::{self, Source};
 
 use super::{BATCH, Inner, Pull};
 
-/// How far back every pull looks, and how far once in a while: requests take minutes, and longer.
+/// How far back every pull reads, and how far back once in a while: requests take minutes or longer.
 const CLOSE: SignedDuration = SignedDuration::from_mins(1);
 const FAR: SignedDuration = SignedDuration::from_hours(1);
 const FAR_EVERY: Duration = Duration::from_secs(30);
 
-/// The requests that are in our log already, as far back as anybody looks.
+/// The requests that are already in our log, as far back as a pull reads.
 #[derive(Default)]
 pub struct Memory {
-    /// By a hash of the request's id: when it ended.
+    /// Hash of the request id → when the request ended.
     requests: HashMap<u128, Timestamp>,
-    /// The step of which this is true. What another process wrote is learned from the log.
+    /// The step for which `requests` is complete. If another process wrote a later one, `requests` is read again from
+    /// our log.
     step: Option<Source>,
     looked_far: Option<Instant>,
 }
@@ -74,13 +75,13 @@ impl Memory {
         self.requests.contains_key(&hash(&row.request_id))
     }
 
-    /// Makes this true of `source`, if another process has written since.
+    /// Reads `requests` again if another process has written since.
     async fn learn(&mut self, reader: &Inner, source: &Source) -> Result<()> {
         if self.step.as_ref() == Some(source) {
             return Ok(());
         }
         self.requests.clear();
-        // Nothing was ever read: whatever is in our log came from elsewhere.
+        // If nothing was ever read, the rows in our log are not from this source.
         if time(&source.position)? > Timestamp::UNIX_EPOCH {
             let since = time(&source.position.before(FAR))?;
             for (request_id, at) in usage_source::requests_since(&reader.db, since).await? {
@@ -91,7 +92,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes those rows that are not known; answers where to go on.
+    /// Writes the rows that are not in our log yet. Returns where to continue.
     async fn step(
         &mut self,
         reader: &Inner,
@@ -115,7 +116,7 @@ impl Memory {
     }
 }
 
-/// Sixteen bytes of which no two requests have the same: their ids would be megabytes.
+/// A 128-bit hash, in practice unique. The ids themselves would take megabytes.
 fn hash(request_id: &str) -> u128 {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
