@@ -1,5 +1,5 @@
-//! Chat-bots end to end: a token becomes a bot that answers. The platform is asked who it is and told where its messages go;
-//! the instance's configuration is written by a task.
+//! Chat-bots: binds a bot token to an instance. The chat platform returns the bot's name and gets the address of our
+//! webhook; a task writes the instance's configuration.
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ use crate::relay::{Port, reach};
 /// The header by which the platform proves that a message is its own.
 pub const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
-/// What an instance may say to a message, and how long that may take.
+/// Limits on the size and the duration of an instance's answer to a message.
 const LONGEST_ANSWER: usize = 64 * 1024;
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How bots are reached.
+/// The chat platform, and where it delivers messages to us.
 pub struct Bots {
     pub platform: Platform,
-    /// Our own address as the platform sees it, where it begins with https: anything else it does not call.
+    /// Our public address, if it begins with https: the chat platform calls no other address.
     pub webhooks: Option<String>,
 }
 
@@ -39,8 +39,8 @@ impl Bots {
     }
 }
 
-/// Makes a token the instance's bot. What was its bot before is none any more. Without a `chat_id`, the one that the same
-/// token was bound with stays.
+/// Makes a token the instance's bot, in place of its previous bot. Without a `chat_id`, a token that was bound before
+/// keeps its own.
 pub async fn configure(
     app: &App,
     by: &By,
@@ -63,7 +63,7 @@ pub async fn configure(
             app.bots.platform.set_webhook(&token, &url, &secret).await?;
             Some(secret)
         }
-        // A webhook would end the polling.
+        // The bot is polled, and a webhook would end the polling.
         None => None,
     };
     let set = secret.is_some();
@@ -75,7 +75,7 @@ pub async fn configure(
     made
 }
 
-/// The webhook was set for a binding that came to nothing: the platform is told what it was told before.
+/// Restores the previous webhook after the binding could not be created.
 async fn take_back(app: &App, token: &Secret) {
     let live = async {
         let Some(binding) = chat_binding::find_by_token(&app.db, &app.sealer.hash(token)).await? else {
@@ -93,7 +93,7 @@ async fn take_back(app: &App, token: &Secret) {
     }
 }
 
-/// How an instance's bot stands.
+/// The state of an instance's bot.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub binding: Option<ChatBinding>,
@@ -102,7 +102,7 @@ pub struct State {
     pub last_error: Option<String>,
 }
 
-/// Our record, and what the platform says about it now.
+/// Our record, and what the chat platform reports about the bot now.
 pub async fn status(app: &App, instance: &InstanceId) -> Result<State> {
     instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
     let bindings = chat_binding::of_instance(&app.db, instance).await?;
@@ -132,11 +132,11 @@ fn expected_webhook(app: &App, binding: &ChatBinding) -> Option<String> {
     app.bots.webhook(&binding.id).filter(|_| binding.webhook_secret.is_some())
 }
 
-/// Whether whoever brings a message is the platform, by the secret that it shows: looked at before the message is read.
+/// Checks by the secret that a message comes from the chat platform. This happens before the message is read.
 pub async fn admit(app: &App, id: &ChatBindingId, shown: &Secret) -> Result<Admitted> {
     let binding = chat_binding::find_live(&app.db, id).await?.ok_or(Kind::NotFound)?;
     let secret = binding.secret(&app.sealer)?.ok_or(Kind::NotFound)?;
-    // Compared as keyed hashes: how long it takes says nothing.
+    // Compare keyed hashes, so that the duration reveals nothing about the secret.
     if app.sealer.hash(&secret) != app.sealer.hash(shown) {
         return Err(Error::from(Kind::Unauthorized).with_operator("a webhook with a wrong secret"));
     }
@@ -146,13 +146,13 @@ pub async fn admit(app: &App, id: &ChatBindingId, shown: &Secret) -> Result<Admi
     Ok(Admitted { instance: InstanceId::named(&binding.instance_id), secret })
 }
 
-/// The platform, at the door of an instance.
+/// A request that proved to be from the chat platform, and the instance it is for.
 pub struct Admitted {
     instance: InstanceId,
     secret: Secret,
 }
 
-/// A message from the platform, handed to the instance as it is. Answers the instance's status.
+/// Forwards a message from the chat platform to the instance unchanged. Returns the instance's HTTP status.
 pub async fn deliver(app: &App, admitted: &Admitted, body: Bytes) -> Result<u16> {
     let Admitted { instance, secret } = admitted;
     let instance = instance::find(&app.db, instance).await?.ok_or(Kind::NotFound)?;
@@ -166,7 +166,7 @@ pub async fn deliver(app: &App, admitted: &Admitted, body: Bytes) -> Result<u16>
         .map_err(Error::internal)?;
     let response = remote::assistant::send(road, request).await?;
     let status = response.status().as_u16();
-    // Read to its end, so that the connection ends in order; there is nothing in it for the platform, and not for ever.
+    // Read the answer to its end, within limits, so that the connection closes properly. The platform does not need it.
     tokio::time::timeout(ANSWER, Limited::new(response.into_body(), LONGEST_ANSWER).collect()).await.ok();
     Ok(status)
 }

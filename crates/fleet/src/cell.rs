@@ -1,5 +1,5 @@
-//! Cells as administrators see them: how instances are confined, what they may take, what is left open for them; and what the looks at
-//! their servers found.
+//! Cells as administrators manage them: how instances are confined, their limits and openings. Also records what sweeps
+//! find out about cells.
 
 use base::cell::{Effective, Limits, Openings};
 use base::id::{InstanceId, TaskId};
@@ -18,15 +18,15 @@ use crate::assistant::cell as on_server;
 use crate::sweep::{Looked, Member, Post};
 use crate::task::ConfineInstance;
 
-/// The most instances that one request brings into their cells.
+/// How many instances one request may confine.
 pub const MOST_AT_ONCE: usize = 200;
 
 /// What is known of an instance's cell.
 pub struct Shown {
     pub cell: cell::Cell,
-    /// What the instance itself says about limits.
+    /// The limits that are set for the instance itself.
     pub own: Limits,
-    /// The limits that hold for it.
+    /// The limits in effect.
     pub limits: Effective,
 }
 
@@ -37,7 +37,7 @@ pub async fn show(app: &App, id: &InstanceId) -> Result<Shown> {
     Ok(Shown { cell: cell::find(&app.db, id).await?, own, limits })
 }
 
-/// Brings an instance into its cell, or takes it out.
+/// Enqueues a task that puts an instance into its cell or takes it out.
 pub async fn confine(app: &App, by: &By, id: &InstanceId, confined: bool) -> Result<TaskId> {
     let mut tx = app.db.begin().await?;
     let task = enqueue(app, &mut tx, by, id, Some(confined)).await?;
@@ -45,13 +45,13 @@ pub async fn confine(app: &App, by: &By, id: &InstanceId, confined: bool) -> Res
     Ok(task)
 }
 
-/// Brings many instances into their cells: all of them, or none where one of them cannot be.
+/// Confines many instances: all of them, or none if one of them cannot be confined.
 pub async fn confine_all(app: &App, by: &By, ids: &[InstanceId]) -> Result<Vec<TaskId>> {
     if ids.is_empty() || ids.len() > MOST_AT_ONCE {
         return Err(Error::field("instance_ids", format_args!("must name 1 to {MOST_AT_ONCE} instances")));
     }
     let mut tx = app.db.begin().await?;
-    // In the order of their ids, as everybody who holds several.
+    // Lock in the order of ids, as all code that locks several instances does, to avoid deadlocks.
     let mut ids: Vec<&InstanceId> = ids.iter().collect();
     ids.sort_by_key(|id| id.as_str());
     let mut tasks = vec![];
@@ -91,13 +91,14 @@ async fn require_unit(tx: &mut Tx, instance: &Instance) -> Result<()> {
     }
 }
 
-/// What a cell leaves open. The caller is a super administrator: an instance whose cell is open may become root on its server.
+/// Sets what a cell leaves open. The caller is a super administrator, because most openings let an instance become root
+/// on its server.
 pub async fn open(app: &App, by: &By, id: &InstanceId, openings: Openings) -> Result<Option<TaskId>> {
     let mut tx = app.db.begin().await?;
     let instance = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let cell = cell::find(&mut tx, id).await?;
     let before = cell.openings();
-    // The unit follows by a task. Where that failed, asking for the same again is how it is tried again.
+    // A task changes the unit. If that task failed, a request with the same openings tries it again.
     let is_in_a_cell = matches!(cell.state, State::Confined | State::Altered);
     let is_written = !is_in_a_cell || cell.openings_written() == openings;
     if before == openings && is_written {
@@ -115,7 +116,7 @@ pub async fn open(app: &App, by: &By, id: &InstanceId, openings: Openings) -> Re
         };
         audit::record(app, &mut tx, by, event).await?;
     }
-    // Until its next check it would still be offered.
+    // Otherwise the instance would be offered until its next health check.
     if openings.is_root() && instance.isolation.is_offered() {
         instance::set_isolation(&mut tx, id, instance::Isolation::Opened, &instance.runs_as).await?;
     }
@@ -132,14 +133,14 @@ fn named(openings: &Openings) -> String {
     if text.is_empty() { "none".to_owned() } else { text }
 }
 
-/// What a subject itself says about limits.
+/// The limits that are set for the subject itself.
 pub async fn limits(app: &App, subject: Subject<'_>) -> Result<Limits> {
     let mut tx = app.db.begin().await?;
     require(&mut tx, subject).await?;
     Ok(cell::limits(&mut tx, subject).await?)
 }
 
-/// Sets them. Confined instances for which they hold take them over, without a restart.
+/// Sets the limits of a subject. The confined instances that they apply to take them over without a restart.
 pub async fn set_limits(app: &App, by: &By, subject: Subject<'_>, limits: Limits) -> Result<Limits> {
     if let Some((field, why)) = limits.refusal() {
         return Err(Error::field(field, why));
@@ -166,7 +167,7 @@ pub async fn set_limits(app: &App, by: &By, subject: Subject<'_>, limits: Limits
     Ok(limits)
 }
 
-/// That the subject exists, and how the audit log names it.
+/// Checks that the subject exists; returns how the audit log names it.
 async fn require(tx: &mut Tx, subject: Subject<'_>) -> Result<(Action, String)> {
     let found = match subject {
         Subject::Instance(id) => instance::find(&mut *tx, id).await?.map(|one| (Action::InstanceUpdate, one.id)),
@@ -176,7 +177,7 @@ async fn require(tx: &mut Tx, subject: Subject<'_>) -> Result<(Action, String)> 
     Ok(found.ok_or(Kind::NotFound)?)
 }
 
-/// Writes down what a look at a server saw of its cells, and of the disk that homes take.
+/// Records what a sweep found out about a server's cells and the sizes of its homes.
 pub async fn observe(app: &App, post: &Post, looked: &Looked) -> Result<()> {
     for (number, member) in post.instances.iter().enumerate().filter(|(_, member)| !member.busy) {
         let Some(answer) = looked.of(number).filter(|answer| answer.complete) else { continue };
@@ -200,7 +201,7 @@ async fn note_state(app: &App, instance: &Instance, before: State, state: State)
         return Ok(());
     }
     cell::set_state(&mut tx, &instance.id(), state).await?;
-    // Somebody with root on the server changed the unit by hand.
+    // The unit was changed by hand, by a user with root on the server.
     if before == State::Confined {
         let detail = match state {
             State::Altered => {
@@ -214,10 +215,10 @@ async fn note_state(app: &App, instance: &Instance, before: State, state: State)
     Ok(tx.commit().await?)
 }
 
-/// How long a home may go without being counted. It is asked for every half hour.
+/// How long the size of a home may be unknown before an alert is raised. It is measured every half hour.
 const UNCOUNTED: SignedDuration = SignedDuration::from_hours(2);
 
-/// A home with so many files that nobody comes to their end in time may take anything.
+/// Raises an alert if a home could not be measured for too long. A home with so many files may be of any size.
 async fn note_uncounted(app: &App, member: &Member) -> Result<()> {
     let instance = &member.instance;
     let last = member.cell.as_ref().and_then(|cell| cell.measured_at).unwrap_or(instance.created_at);

@@ -1,4 +1,4 @@
-//! Containers on servers: asked for over the server's connection, and kept as they were then.
+//! Containers on servers: listed over the server's connection, and stored as they were then.
 
 use base::id::ServerId;
 use base::{Error, Result};
@@ -10,7 +10,7 @@ pub use store::container::Container;
 
 use crate::{App, host, server};
 
-/// What is there now.
+/// The containers that are on the server now.
 pub async fn list(app: &App, id: &ServerId) -> Result<Vec<Container>> {
     let server = server::find(app, id).await?;
     let host = host::connect(app, &server).await?;
@@ -45,7 +45,7 @@ pub async fn act(app: &App, by: &By, id: &ServerId, container: &str, verb: Verb)
     done.map_err(Error::from)
 }
 
-/// The last lines that it wrote.
+/// The last lines of the container's log.
 pub async fn logs(app: &App, id: &ServerId, container: &str) -> Result<String> {
     let server = server::find(app, id).await?;
     let host = host::connect(app, &server).await?;

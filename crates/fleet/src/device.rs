@@ -1,5 +1,5 @@
-//! The browser of an employee who connects straight to the own instance: a gateway that is reached from elsewhere than its own
-//! machine takes a device only once it is approved. The platform approves it for its owner, to chat and for nothing more.
+//! Approves browsers that connect directly to an instance. A gateway accepts a device from another machine only after
+//! its approval. The platform approves the device of the instance's holder, and only for chat.
 
 use base::id::{InstanceId, ServerId};
 use base::{Error, Kind, Result};
@@ -13,7 +13,7 @@ use store::server;
 use crate::rpc::Rpc;
 use crate::{App, host};
 
-/// Approves the device that asked the own instance's gateway by this request.
+/// Approves the device with this pending request at the gateway of the employee's own instance.
 pub async fn approve(
     app: &App,
     by: &By,
@@ -25,7 +25,7 @@ pub async fn approve(
     let own = holder::own(app, &who.id, instance).await?;
     SOCKET.hit(app, who.id.as_str()).await?;
     let place = server::find(&app.db, &ServerId::named(&own.server_id)).await?.ok_or(Kind::NotFound)?;
-    // Over the server's connection alone: only there the gateway believes the token without a device.
+    // Use only the server's connection: from its own machine, the gateway accepts the token without a device.
     let host = host::reach(app, &place).await?;
     let mut rpc = Rpc::open(app, &host, &own, Scope::LET_CHAT).await?;
     let devices: Devices = rpc.call(Request::devices).await?;

@@ -1,9 +1,10 @@
-//! The embedded window: an instance's own page, on an origin of its own, for its owner.
+//! The embedded window: shows an instance's own page to its holder, on a separate origin.
 //!
-//! The page is an administrator of its gateway, and its scripts keep storage. So it has another origin than our own pages and than
-//! the pages of other instances: a label below the window's host. Its address is a pass: sealed, for an hour, and only as long as
-//! the login and the binding it was made by hold. Where only one host is to be had, all instances share its origin, and the
-//! browser is told to clear its storage when another instance is shown there.
+//! The page administers its gateway, and its scripts store data in the browser. So its origin differs from that of our
+//! own pages and from that of other instances' pages: each instance has a label below the windows' host. The page's
+//! address contains a pass. A pass is sealed, is valid for an hour, and ends earlier with the login or the binding that
+//! it was issued for. If there is only one host, all instances share its origin, and the browser clears its storage
+//! when another instance is shown there.
 
 use base::id::{InstanceId, UserId};
 use base::{Error, Kind, Result, Secret, password};
@@ -19,7 +20,7 @@ use url::Url;
 use crate::App;
 use crate::relay::{self, Visitor};
 
-/// How long an address leads in. What was opened by then stays open.
+/// How long a pass is valid. A socket that is open by then stays open.
 const PASS: SignedDuration = SignedDuration::from_hours(1);
 
 const PLACE: Place<'_> = Place { table: "embed", column: "pass", id: "" };
@@ -35,15 +36,15 @@ pub enum Origins {
     Shared,
 }
 
-/// Where the windows are.
+/// The settings of the windows.
 #[derive(Clone, Debug)]
 pub struct Embed {
     pub enabled: bool,
     /// The windows' address as browsers see it, without a label.
     pub url: String,
     pub origins: Origins,
-    /// The origin that gateways are configured to allow, and that the platform names to them for every window. It does not change
-    /// with `origins`: otherwise every instance would have to be configured again.
+    /// The origin that gateways are configured to allow, and that the platform sends to them for every window. It does
+    /// not depend on `origins`: otherwise a change of that setting would require a new configuration of every instance.
     pub gateway_origin: String,
     /// The origin of the page that may frame it.
     pub framed_by: String,
@@ -61,7 +62,7 @@ impl Embed {
         }
     }
 
-    /// The host name at which an instance is shown, where it has one of its own.
+    /// The host name of an instance's window; `None` if all windows share one host.
     pub fn host_of(&self, id: &InstanceId) -> Option<String> {
         match self.origins {
             Origins::Shared => None,
@@ -101,18 +102,18 @@ impl Embed {
     }
 }
 
-/// What the labels of ids begin with that cannot be labels themselves. An id that begins so is hashed too: no two instances have the
-/// same label.
+/// Prefix of the labels of ids that are not valid labels themselves. An id that begins with this prefix is hashed too,
+/// so that no two instances have the same label.
 const HASHED: &str = "x-";
-/// A label of the domain name system has no more characters.
+/// The maximum length of a DNS label.
 const LONGEST_LABEL: usize = 63;
 
-/// An instance's label below the windows' host: its id, or a hash of it where that is no label. Ids are unique without regard to
-/// case, as host names are.
+/// An instance's label below the windows' host: its id, or a hash of the id if that is not a valid label. Ids are
+/// unique without regard to case, as host names are.
 pub fn label(id: &InstanceId) -> String {
     let key = id.key();
     let letters = key.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    // Two dashes in the third and fourth place mark an encoded name.
+    // Labels with "--" as third and fourth characters are reserved for encoded names.
     let is_label = letters
         && (1..=LONGEST_LABEL).contains(&key.len())
         && !key.starts_with('-')
@@ -135,8 +136,9 @@ struct Pass {
     until: i64,
 }
 
-/// The address of an own instance's page. Behind the `#`, which no server sees, stands the gateway's token: its owner has it
-/// anyway, and the page takes it out of the address at once.
+/// The address of the page of the employee's own instance. It carries the gateway's token in the fragment (after `#`),
+/// which browsers do not send to servers. The holder has access to the token anyway, and the page removes it from the
+/// address at once.
 pub async fn ticket(app: &App, who: &Employee, id: &InstanceId) -> Result<Secret> {
     let instance = holder::own(app, &who.id, id).await?;
     relay::require_page(app, &instance)?;
@@ -154,7 +156,7 @@ pub async fn ticket(app: &App, who: &Employee, id: &InstanceId) -> Result<Secret
     Ok(Secret::new(format!("{}/e/{sealed}/chat/main#token={}", app.embed.url_of(id), token.expose())))
 }
 
-/// Who comes by an address, and to which instance. Looked at anew with every request.
+/// Returns the visitor and the instance of a pass. Pass, login and binding are checked with every request.
 pub async fn admit(app: &App, segment: &str) -> Result<(Visitor, Instance)> {
     let refused = |why: &str| Error::from(Kind::Unauthorized).with_operator(why);
     let sealed = segment.replace('-', "+").replace('_', "/");
@@ -187,8 +189,8 @@ impl StorageOwner {
     }
 }
 
-/// The value of a cookie that says whose storage the browser keeps. Sealed: a page cannot make one that names another instance, and
-/// so keep what it stored there.
+/// The value of a cookie that says whose storage the browser keeps. It is sealed: otherwise a page could forge one for
+/// another instance, and its own storage would not be cleared when that instance is shown.
 pub fn storage_mark(app: &App, visitor: &Visitor) -> Result<String> {
     let owner = serde_json::to_string(&StorageOwner::of(visitor)).map_err(Error::internal)?;
     Ok(app.sealer.seal(STORAGE, &Secret::new(owner))?)
@@ -201,7 +203,7 @@ pub fn is_storage_of(app: &App, visitor: &Visitor, mark: &str) -> bool {
     owner.is_some_and(|owner| owner == StorageOwner::of(visitor))
 }
 
-/// A place for the page's own socket. It comes by no ticket, so it is counted here.
+/// Reserves a place for the page's own socket. Such a socket has no ticket, so the rate limit is applied here.
 pub async fn enter(app: &App, visitor: &Visitor) -> Result<relay::Place> {
     app.sockets.check(&visitor.user)?;
     SOCKET.hit(app, visitor.user.as_str()).await?;
@@ -229,7 +231,7 @@ mod tests {
             assert!(label.len() == 42 && label.starts_with(HASHED), "{label}");
             assert!(label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{label}");
         }
-        // One that looks like another's hash is hashed itself.
+        // An id that looks like the hash of another id is hashed too.
         let imitated = labels[0].clone();
         labels.push(label(&InstanceId::named(imitated)));
         labels.sort();

@@ -1,5 +1,5 @@
-//! The server of a record, as one talks to it: its address, the key that logs in, and by what it is known: a key or an authority that an
-//! administrator expects, or the key that it showed at the first contact.
+//! Connects to the server of a record: its address, the login key, and how its identity is verified. That is by a key
+//! or an authority that an administrator expects, or by the key that it showed at the first contact.
 
 use base::id::ServerId;
 use base::{Error, Kind, Result};
@@ -13,12 +13,12 @@ use crate::App;
 /// The host of the machine that the platform itself runs on.
 pub const LOCAL: &str = "local";
 
-/// Whether there is a key to log in with, where one is needed.
+/// Whether the server has a login key, or needs none.
 pub fn has_login(server: &Server) -> bool {
     server.host == LOCAL || server.ssh_key.is_some() || !server.ssh_key_path.is_empty()
 }
 
-/// Where the server is, and how one gets in.
+/// The server's address, login and expected host key.
 pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
     if server.host == LOCAL {
         return Ok(Target::Local);
@@ -33,7 +33,7 @@ pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
     let expected = expected(server)?;
     let host_key = match server.host_key.as_str() {
         "" => None,
-        // A new certificate may be for a new key.
+        // Do not compare with the last key: a new certificate may be for a new key.
         _ if expected.as_ref().is_some_and(ExpectedKey::is_authority) => None,
         pinned => Some(pinned.parse::<HostKey>()?),
     };
@@ -47,7 +47,7 @@ pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
     }))
 }
 
-/// What the server must show, as an administrator said.
+/// The host key or authority that an administrator expects.
 pub fn expected(server: &Server) -> Result<Option<ExpectedKey>> {
     let unreadable =
         |why: KeyProblem| Error::internal(format_args!("server {}: its expected host key {why}", server.id));
@@ -57,12 +57,12 @@ pub fn expected(server: &Server) -> Result<Option<ExpectedKey>> {
     }
 }
 
-/// By what a server is known.
+/// How a server's identity is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// It is the machine itself.
     Local,
-    /// By the key that it showed at the first contact, or will show then, which was compared with nothing.
+    /// By the key of the first contact, which was compared with nothing.
     FirstUse,
     /// By a key that an administrator expects.
     Compared,
@@ -79,7 +79,8 @@ pub fn trust(server: &Server) -> Result<Trust> {
     })
 }
 
-/// The server, connected. The first contact pins its key; that it cannot be reached, or shows another key, is written down.
+/// Connects to a server. The first contact pins its key. An audit entry is written if the server cannot be reached or
+/// shows another key.
 pub async fn connect(app: &App, server: &Server) -> Result<Host> {
     let host = app.hosts.host(&server.id, &target(&app.sealer, server)?);
     match host.contact().await {
@@ -96,7 +97,8 @@ pub async fn connect(app: &App, server: &Server) -> Result<Host> {
     }
 }
 
-/// The same for who looks every few minutes: that a server is away is told by what is found about its instances.
+/// The same without an audit entry for an unreachable server, for callers that run every few minutes. The health check
+/// reports such a server.
 pub async fn reach(app: &App, server: &Server) -> Result<Host> {
     let host = app.hosts.host(&server.id, &target(&app.sealer, server)?);
     let key = host.contact().await?;
@@ -104,7 +106,7 @@ pub async fn reach(app: &App, server: &Server) -> Result<Host> {
     Ok(host)
 }
 
-/// Writes down what a server showed: at the first contact, and where it is certified, whenever it shows another key.
+/// Stores the key that a server showed: at the first contact and, if the server is certified, whenever the key changes.
 pub async fn remember(app: &App, server: &Server, key: Option<&HostKey>) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
     let is_certified = trust(server)? == Trust::Certified;
@@ -137,7 +139,7 @@ async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
         return audit::record_alone(app, &By::system(), AuditEvent::info(Action::ServerAction, &server.id, &detail))
             .await;
     }
-    // Somebody else was there at the same moment: what they saw counts.
+    // The record was changed in the meantime: another process pinned a key, or an administrator changed the address.
     let found = server::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
     if found.host_key.is_empty() {
         app.hosts.forget(&server.id);

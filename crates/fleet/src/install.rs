@@ -1,7 +1,8 @@
-//! Items on instances: asked for by employees, brought about by a task, with one state machine for both.
+//! Marketplace items on instances. An employee requests an install or a removal, and a task carries it out. Both move
+//! the record through one state machine.
 //!
-//! The record says what shall be on the instance. The task reads it when it starts (`started`), converges the
-//! host, and says how it went (`finished`, `failed`); run twice, it finds nothing left to do.
+//! The record holds the desired state. The task reads it when it starts (`started`), changes the host accordingly and
+//! reports the result (`finished`, `failed`). A second run of the task finds nothing to do.
 
 use std::collections::BTreeSet;
 
@@ -22,13 +23,13 @@ use crate::task::ApplyMarketplaceItem;
 /// What happens to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// An employee wants it, or wants it anew.
+    /// An employee requests the item, for the first time or again.
     Asked,
-    /// An employee does not want it any more.
+    /// An employee requests the item's removal.
     Unasked,
     Started,
     Finished,
-    /// The task is given up.
+    /// No attempt of the task is left.
     GivenUp,
 }
 
@@ -40,17 +41,17 @@ enum Next {
     Removed,
 }
 
-/// What of an item is, or may be, on the instance.
+/// How much of an item is, or may be, on the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum There {
     Nothing,
-    /// It failed half way.
+    /// An install did not finish: some files may be there.
     Parts,
-    /// A version of it.
+    /// The item was installed, in this version or an older one.
     Whole,
 }
 
-/// The one place that says which moves there are.
+/// All allowed state changes are in this function.
 fn next(state: State, event: Event, there: There) -> Option<Next> {
     use State::*;
     let to = match (state, event) {
@@ -62,7 +63,7 @@ fn next(state: State, event: Event, there: There) -> Option<Next> {
         (Installing, Event::Finished) => Installed,
         (Removing, Event::Finished) => return Some(Next::Removed),
         (Pending | Installing, Event::GivenUp) => Failed,
-        // It is still there: the employee may try again.
+        // The item is still there, so the employee may try again.
         (Removing, Event::GivenUp) if there == There::Whole => Installed,
         (Removing, Event::GivenUp) => Failed,
         _ => return None,
@@ -70,7 +71,7 @@ fn next(state: State, event: Event, there: There) -> Option<Next> {
     Some(Next::State(to))
 }
 
-/// Moves a record, or refuses.
+/// Applies an event to a record; refuses the event if the state does not allow it.
 fn step(app: &App, install: &mut Install, event: Event) -> Result<()> {
     let now = app.clock.now();
     let there = match (install.installed_at, install.touched_at) {
@@ -99,10 +100,10 @@ fn refusal(state: State, event: Event) -> String {
     }
 }
 
-/// What an employee reads when nobody could say anything better.
+/// Shown to the employee when there is no more specific error.
 const GIVEN_UP: &str = "it could not be brought onto the instance; an administrator can see why in the task queue";
 
-/// The record as it is in truth: a task that is dead will not move it any more.
+/// Applies `GivenUp` if the task is dead: nothing else would change the record, and it would look unfinished for ever.
 fn settle(app: &App, install: &mut Install, task: task::Status) {
     let moving = matches!(install.state, State::Pending | State::Installing | State::Removing);
     if task == task::Status::Dead && moving && step(app, install, Event::GivenUp).is_ok() && install.error.is_empty() {
@@ -110,7 +111,7 @@ fn settle(app: &App, install: &mut Install, task: task::Status) {
     }
 }
 
-/// A place on an instance that an item puts a file to.
+/// Where on an instance an item puts a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     pub scope: String,
@@ -135,7 +136,7 @@ fn write_places(places: &BTreeSet<Place>) -> Result<String> {
     serde_json::to_string(places).map_err(Error::internal)
 }
 
-/// What is, or shall be, on the employee's instances.
+/// The items that are, or will be, on the employee's instances.
 pub async fn list(app: &App, user: &UserId, instance: Option<&str>, page: Page) -> Result<Listing<Shown>> {
     let found = install::list(&app.db, user, instance, page).await?;
     Ok(found.map(|mut shown| {
@@ -144,11 +145,11 @@ pub async fn list(app: &App, user: &UserId, instance: Option<&str>, page: Page) 
     }))
 }
 
-/// Puts an item on an instance of the employee. Asking again for what is there, or on its way, changes nothing;
-/// asking for a newer version brings that.
+/// Requests an item for an instance of the employee. A repeat changes nothing while the item is installed or under way,
+/// unless there is a newer version: then that one is installed.
 pub async fn ask(app: &App, who: &Employee, item: &ItemId, instance: &InstanceId) -> Result<Install> {
     let mut tx = app.db.begin().await?;
-    // Held: two requests for one instance at one moment come one after the other.
+    // Lock the instance, so that concurrent requests for it run one after the other.
     let held = lock_own(&mut tx, &who.id, instance).await?;
     let item = marketplace::find(&mut tx, item).await?.filter(|i| i.is_active).ok_or(Kind::NotFound)?;
     require_profession(&mut tx, &item, instance).await?;
@@ -177,7 +178,7 @@ pub async fn ask(app: &App, who: &Employee, item: &ItemId, instance: &InstanceId
             removed_at: None,
         };
         install::insert(&mut tx, &record).await?;
-        // The queue asks the record for its instance, so the record comes first.
+        // Insert the record first: the queue looks up the instance in it.
         enqueue(app, &mut tx, &mut record, who).await?;
         install::update(&mut tx, &record).await?;
         record_deed(app, &mut tx, who, &record, &format!("{} {} asked for", item.name, item.version)).await?;
@@ -199,7 +200,7 @@ pub async fn ask(app: &App, who: &Employee, item: &ItemId, instance: &InstanceId
     record.item_version = item.version.clone();
     record.item_revision = item.revision;
     record.user_id = who.id.as_str().to_owned();
-    // A task that has not started takes the files as they are then.
+    // A task that has not started reads the item's files when it starts, so no second task is needed.
     if !on_its_way {
         enqueue(app, &mut tx, &mut record, who).await?;
     }
@@ -209,11 +210,12 @@ pub async fn ask(app: &App, who: &Employee, item: &ItemId, instance: &InstanceId
     Ok(record)
 }
 
-/// Takes an item off an instance. What never got there is gone at once; the rest is the task's to remove.
+/// Requests the removal of an item. A record whose item never reached the instance ends at once; otherwise a task
+/// removes the files.
 pub async fn unask(app: &App, who: &Employee, id: &InstallId) -> Result<Install> {
     let mut tx = app.db.begin().await?;
     let found = install::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
-    // The instance before the record: the order in which everybody holds them.
+    // Lock the instance before the record. All code locks them in this order, which avoids deadlocks.
     lock_own(&mut tx, &who.id, &found.instance_id()).await?;
     let record = install::lock(&mut tx, id).await?.filter(|r| r.removed_at.is_none());
     let mut record = record.ok_or(Kind::NotFound)?;
@@ -223,7 +225,7 @@ pub async fn unask(app: &App, who: &Employee, id: &InstallId) -> Result<Install>
     step(app, &mut record, Event::Unasked)?;
     if matches!(was, State::Pending | State::Failed) {
         let cancelled = task_admin::cancel_with(app, &mut tx, &record.task_id(), "not wanted any more").await?;
-        // A worker took it at this very moment.
+        // A worker has started the task in the meantime.
         if !cancelled && task_status(&mut tx, &record).await? == task::Status::Processing {
             return Err(Error::conflict(refusal(State::Installing, Event::Unasked)));
         }
@@ -239,19 +241,19 @@ pub async fn unask(app: &App, who: &Employee, id: &InstallId) -> Result<Install>
     Ok(record)
 }
 
-/// What a task shall do for a record.
+/// What a task has to do for a record.
 #[derive(Debug)]
 pub enum Wish {
     /// Put these files there, and remove those of an older version.
     Install { item: Box<Item>, files: Vec<File>, stale: Vec<Place> },
     /// Remove everything that may be there.
     Remove { places: Vec<Place> },
-    /// The host is as it shall be: the record ended, or another run was quicker.
+    /// The host is as the record says: the record has ended, or an earlier run did the work.
     Nothing,
 }
 
-/// The task begins: the record says so, and says what to do. What it answers to install is the item as it is
-/// now, and from now on the record's version.
+/// Marks the record as started and returns what to do. An install uses the item as it is now, and the record takes over
+/// its version.
 pub async fn started(app: &App, tx: &mut Tx, id: &InstallId) -> Result<Wish> {
     let record = install::lock(tx, id).await?.filter(|r| r.removed_at.is_none());
     let Some(mut record) = record else { return Ok(Wish::Nothing) };
@@ -264,7 +266,7 @@ pub async fn started(app: &App, tx: &mut Tx, id: &InstallId) -> Result<Wish> {
         install::update(tx, &record).await?;
         return Ok(Wish::Remove { places: known.into_iter().collect() });
     }
-    // Deleted from the marketplace meanwhile: it was asked for while it was there.
+    // An item may be deleted from the marketplace after the request. It is still installed.
     let item = marketplace::find_even_deleted(&mut *tx, &record.item_id()).await?.ok_or(Kind::NotFound)?;
     let files = marketplace::files(&mut *tx, &record.item_id()).await?;
     let current: BTreeSet<Place> = files.iter().map(Place::of).collect();
@@ -276,15 +278,15 @@ pub async fn started(app: &App, tx: &mut Tx, id: &InstallId) -> Result<Wish> {
     Ok(Wish::Install { item: Box::new(item), files, stale })
 }
 
-/// Its files are about to be put on the instance: from now on some may be there, whatever comes of it.
+/// Records that files are about to be written. From now on some of them may be on the instance, even if the task fails.
 pub async fn touching(app: &App, tx: &mut Tx, id: &InstallId) -> Result<()> {
     let mut record = install::lock(tx, id).await?.filter(|r| r.removed_at.is_none()).ok_or(Kind::NotFound)?;
     record.touched_at = record.touched_at.or(Some(app.clock.now()));
     Ok(install::update(tx, &record).await?)
 }
 
-/// The host is as the record wishes: it is installed, and counted the first time, or it ends.
-/// `places` is what is on the host now.
+/// Records that the host is as desired: the item is installed, and counted the first time, or the record ends. `places`
+/// are the item's files on the host now.
 pub async fn finished(app: &App, tx: &mut Tx, id: &InstallId, places: &[Place]) -> Result<()> {
     let mut record = install::lock(tx, id).await?.filter(|r| r.removed_at.is_none()).ok_or(Kind::NotFound)?;
     step(app, &mut record, Event::Finished)?;
@@ -297,7 +299,7 @@ pub async fn finished(app: &App, tx: &mut Tx, id: &InstallId, places: &[Place]) 
     Ok(install::update(tx, &record).await?)
 }
 
-/// An attempt failed. `error` is read by the employee. The state changes when nobody will try again.
+/// Records a failed attempt. The employee sees `error`. The state changes only if no attempt is left.
 pub async fn failed(app: &App, tx: &mut Tx, id: &InstallId, error: &str, given_up: bool) -> Result<()> {
     let record = install::lock(tx, id).await?.filter(|r| r.removed_at.is_none());
     let Some(mut record) = record else { return Ok(()) };
@@ -309,7 +311,7 @@ pub async fn failed(app: &App, tx: &mut Tx, id: &InstallId, error: &str, given_u
     Ok(install::update(tx, &record).await?)
 }
 
-/// One of the employee's instances, held; somebody else's is not there.
+/// Locks an instance of the employee. Any other instance is reported as not found.
 async fn lock_own(tx: &mut Tx, user: &UserId, id: &InstanceId) -> Result<instance::Instance> {
     holder::held_by(user, instance::lock(tx, id).await?)
 }
@@ -330,7 +332,7 @@ async fn require_profession(tx: &mut Tx, item: &Item, instance: &InstanceId) -> 
     }
 }
 
-/// Two items do not share a file: removing one would take the other's away.
+/// Refuses an item that shares a file with another one: removing one item would remove the other's file.
 async fn require_free(tx: &mut Tx, item: &Item, instance: &InstanceId, places: &BTreeSet<Place>) -> Result<()> {
     for other in install::live_on(tx, instance).await? {
         if other.item_id == item.id {
@@ -345,7 +347,7 @@ async fn require_free(tx: &mut Tx, item: &Item, instance: &InstanceId, places: &
     Ok(())
 }
 
-/// Asks the workers to bring the instance to what the record says.
+/// Enqueues the task that makes the instance match the record.
 async fn enqueue(app: &App, tx: &mut Tx, record: &mut Install, who: &Employee) -> Result<()> {
     let payload = ApplyMarketplaceItem { install_id: record.id.clone() };
     let task_id = task::enqueue(app, tx, &payload, "marketplace", Some(&who.id)).await?;
@@ -354,12 +356,13 @@ async fn enqueue(app: &App, tx: &mut Tx, record: &mut Install, who: &Employee) -
 }
 
 async fn task_status(tx: &mut Tx, record: &Install) -> Result<task::Status> {
-    // One that was forgotten ended long ago.
+    // If retention has deleted the task, it ended long ago.
     let task = store::task::find(&mut *tx, &record.task_id()).await?;
     Ok(task.map_or(task::Status::Done, |t| t.status))
 }
 
-/// Employees are no operators: what they ask for is recorded as the system's action, with their address in the detail.
+/// Records an employee's request in the audit log. Employees are not operators, so the system is the actor and the
+/// detail has the employee's e-mail address.
 async fn record_deed(app: &App, tx: &mut Tx, who: &Employee, record: &Install, what: &str) -> Result<()> {
     let detail = format!("marketplace: {what} by {}", who.email);
     audit::record(app, tx, &By::system(), AuditEvent::info(Action::InstanceUpdate, &record.instance_id, &detail)).await
@@ -383,7 +386,7 @@ mod tests {
             for event in EVENTS {
                 let mut ends =
                     [There::Nothing, There::Parts, There::Whole].map(|there| to(*state, *event, there)).to_vec();
-                // Mostly it makes no difference.
+                // Most moves do not depend on it.
                 ends.dedup();
                 moves.push(format!("{} {event:?} {}", state.as_str(), ends.join("/")));
             }

@@ -39,12 +39,12 @@ pub struct New {
 }
 
 impl New {
-    /// Whether it says where the instance lives, and so as whom it runs: a super administrator's to say.
+    /// Whether it sets where the instance runs, and so as which Unix user. Only a super administrator may do that.
     fn names_a_place(&self) -> bool {
         self.is_main || !self.home.is_empty() || !self.unit.is_empty() || !self.container_id.is_empty()
     }
 
-    /// What is known of it before anybody has looked.
+    /// The isolation to record before the first health check.
     fn isolation(&self) -> Isolation {
         if self.is_main {
             Isolation::Shared
@@ -79,7 +79,7 @@ pub async fn show(app: &App, id: &InstanceId) -> Result<Listed> {
     Ok(instance::show(&app.db, id).await?.ok_or(Kind::NotFound)?)
 }
 
-/// Somebody is about to be shown its whole token: that is on record before it is seen.
+/// Writes an audit entry before the whole token is shown to an administrator.
 pub async fn reveal(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     show(app, id).await?;
     audit::record_alone(app, by, AuditEvent::info(Action::SecretReveal, id.as_str(), "the gateway token was shown"))
@@ -168,7 +168,7 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
         by.require(Permission::SeeSecrets)?;
     }
     let mut tx = app.db.begin().await?;
-    // Ports are given out under the server's lock, which comes before the instance's.
+    // Ports are allocated under the server's lock, which must be taken before the instance's.
     if patch.gateway_port.is_some() {
         let server = instance::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.server_id;
         server::lock(&mut tx, &ServerId::named(server)).await?;
@@ -197,13 +197,13 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
         .field("model", &old.model, &new.model)
         .field("gateway_port", &old.gateway_port.to_string(), &new.gateway_port.to_string())
         .field("gateway_url", &old.gateway_url, &new.gateway_url)
-        // A configuration may hold keys: that it changed is all the log says.
+        // A configuration may contain keys, so the audit log says only that it changed.
         .hidden("config_json", old.config_json != new.config_json)
         .hidden("gateway_token", patch.gateway_token.is_some())
         .field("notes", &old.notes, &new.notes)
         .field("embed_enabled", &old.embed_enabled.to_string(), &new.embed_enabled.to_string());
     instance::update(&mut tx, &new).await?;
-    // From now on everybody asks at the new port, and the old one may be another's.
+    // All connections now go to the new port, and the old one may be given to another instance.
     if new.gateway_port != old.gateway_port {
         enqueue_write_config(app, &mut tx, &new, &by.operator).await?;
     }
@@ -213,7 +213,7 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
     show(app, id).await
 }
 
-/// Keeps the wished configuration, and has it written where the instance is on its server already.
+/// Stores the desired configuration, and enqueues a task that writes it if the instance is on its server.
 pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String) -> Result<Option<TaskId>> {
     by.require(Permission::SeeSecrets)?;
     let mut tx = app.db.begin().await?;
@@ -229,12 +229,12 @@ pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String
     Ok(task)
 }
 
-/// Has the instance restarted.
+/// Enqueues a restart of the instance.
 pub async fn restart(app: &App, by: &By, id: &InstanceId) -> Result<TaskId> {
     ask(app, by, id, RestartInstance { instance_id: id.as_str().to_owned() }, "restart").await
 }
 
-/// Has the instance run another OpenClaw: the one named, or the set one.
+/// Enqueues an upgrade of the instance to the given version of OpenClaw, or to the configured one.
 pub async fn upgrade(app: &App, by: &By, id: &InstanceId, version: Option<String>) -> Result<TaskId> {
     ask(app, by, id, UpgradeInstance { instance_id: id.as_str().to_owned(), version }, "upgrade").await
 }
@@ -249,7 +249,8 @@ async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, w
     Ok(task)
 }
 
-/// Soft delete: binding and entry end, waiting tasks with them, and the host is told.
+/// Soft delete: ends the binding, the pool entry and waiting tasks, and enqueues a task that removes the instance from
+/// its server.
 pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
@@ -277,11 +278,11 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Gives the instance to a user, or takes it from whoever has it. Repeating it is harmless. One that is not kept apart on its server is
-/// a super administrator's to give.
+/// Assigns the instance to a user, or releases it from its holder. A repeat changes nothing. Only a super administrator
+/// may assign an instance that is not isolated on its server.
 pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    // Whoever gets it, or whoever loses it.
+    // The user who gets the instance, or the holder who loses it.
     let (user, holder, instance) = match to {
         Some(user) => {
             let user = binding::lock_holder(&mut tx, user).await?.ok_or(Kind::NotFound)?;
@@ -320,7 +321,7 @@ pub async fn assign(app: &App, by: &By, id: &InstanceId, to: Option<&UserId>) ->
             format!("taken from {}", holder.email)
         }
     };
-    // What it does by itself, and its bot, follow whether somebody has it.
+    // Background work and the bot are switched on only while the instance has a holder.
     enqueue_write_config(app, &mut tx, &instance, &by.operator).await?;
     audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, id.as_str(), &detail)).await?;
     Ok(tx.commit().await?)
@@ -344,7 +345,7 @@ fn loopback_url(port: i64) -> String {
     format!("ws://127.0.0.1:{port}")
 }
 
-/// The requested port when it is free, any free one when none is requested. The caller holds the server's row.
+/// The requested port if it is free; any free port if none is requested. The caller holds the lock on the server's row.
 async fn free_port(
     tx: &mut Tx,
     server: &ServerId,

@@ -1,4 +1,4 @@
-//! Looks at sub keys: do they open the gateway, and does every instance have the one that is stored for it.
+//! Checks sub keys: whether the LLM gateway accepts them, and whether every instance has the one that is stored for it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::repair::{self, Begun, Repair, SELF_HEAL};
 use crate::task::Context;
 use crate::{App, host, sweep};
 
-/// Questions at the same time.
+/// How many checks run at the same time.
 const AT_ONCE: usize = 16;
 
 /// A key that should work, and what the gateway says of it.
@@ -35,7 +35,7 @@ impl Checked {
         matches!(self.state, KeyState::Invalid | KeyState::Denied)
     }
 
-    /// Whether it does not work now, for whatever reason of the gateway's.
+    /// Whether it does not work now: the gateway refuses it or cannot be reached.
     pub fn fails(&self) -> bool {
         self.is_refused() || matches!(self.state, KeyState::Unreachable(_))
     }
@@ -65,10 +65,11 @@ pub async fn ask_all(app: &App) -> Result<Vec<Checked>> {
     stream::iter(asks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
 }
 
-/// Writes down what was said of a key; a change for the worse is an error in the audit log. Answers whether it changed.
+/// Records the state of a key. A change to any state but valid is an error in the audit log. Returns whether it
+/// changed.
 pub async fn note(app: &App, checked: &Checked) -> Result<bool> {
     let word = checked.word();
-    // Nothing is known: what was known last stays.
+    // The last known state stays.
     if word == "unknown" {
         return Ok(false);
     }
@@ -86,8 +87,8 @@ pub async fn note(app: &App, checked: &Checked) -> Result<bool> {
 
 const PLAN: &str = "make the LLM gateway agree with the record of its sub key";
 
-/// Begins to make a foreign gateway agree with our record of a key that it refuses: as a repair of its instance, or, where it
-/// has none, as a task; both three times an hour at most. Answers whether it was begun.
+/// Starts to make a foreign gateway agree with our record of a key that it refuses: by a repair of the key's instance
+/// or, if it has none, by a task. Either is tried at most three times an hour. Returns whether it was started.
 pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
     if app.upstream.embedded {
         return Ok(false);
@@ -96,7 +97,7 @@ pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
     let mut tx = app.db.begin().await?;
     let Some(mut record) = gateway_key::lock(&mut tx, &KeyId::named(&key.id)).await? else { return Ok(false) };
     if record.dirty {
-        // Somebody is at it.
+        // A change of the key is already under way.
         return Ok(false);
     }
     let begun = match &record.instance_id {
@@ -122,7 +123,7 @@ pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
     Ok(begun)
 }
 
-/// What a repair of a refused key does: the gateway is made to agree, and asked again.
+/// Repairs a refused key: makes the gateway agree with our record, and checks the key again.
 pub(crate) async fn repair(context: &Context, of: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
     let id = InstanceId::named(&of.instance_id);
@@ -131,7 +132,7 @@ pub(crate) async fn repair(context: &Context, of: &Repair) -> Result<(String, St
     };
     let done = if key.dirty { llm::key::agree(app, &KeyId::named(&key.id)).await? } else { "nothing".to_owned() };
     context.log(&done).await?;
-    // It may have been changed for another.
+    // Read the key again: it may have been replaced.
     let key = gateway_key::of_instance(&app.db, &id).await?.ok_or(Kind::NotFound)?;
     let checked = Checked { state: app.upstream.gateway.check_key(&key.key(&app.sealer)?).await, key };
     note(app, &checked).await?;
@@ -141,8 +142,8 @@ pub(crate) async fn repair(context: &Context, of: &Repair) -> Result<(String, St
     Ok((done, format!("the gateway says: {}", checked.word())))
 }
 
-/// Begins to write the stored key to the instances whose configuration has another. A server that is away is passed over: the
-/// health check tells of it.
+/// Starts repairs that write the stored key to the instances whose configuration has another one. An unreachable server
+/// is skipped: the health check reports it.
 pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<String>> {
     let posts = sweep::fleet(app).await?;
     let wrong = sweep::everywhere(app, posts, |app, post| async move {
@@ -168,7 +169,7 @@ pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<String>> {
     Ok(begun)
 }
 
-/// The instance's id, where its configuration has another key than the stored one; `None` also where that is not known.
+/// Returns the instance's id if its configuration has another key than the stored one; `None` also if that is unknown.
 async fn has_wrong(app: &App, instance: &Instance) -> Option<String> {
     let stored = gateway_key::of_instance(&app.db, &instance.id()).await.ok()??.key(&app.sealer).ok()?;
     let assistant = Assistant::open(app, &instance.id()).await.ok()?;

@@ -1,5 +1,5 @@
-//! Servers and what runs on them: assistants, their health, their repair, the guardian, the ways to talk to them. It also runs what the
-//! crates below ask for (`handler`) and lists every task type and every job there is (`registry`).
+//! Servers and what runs on them: assistants, their health and repair, the guardian, and the connections to assistants.
+//! The crate also runs the tasks of the crates below (`handler`) and lists every task type and every job (`registry`).
 
 pub mod assistant;
 pub mod bot;
@@ -40,24 +40,24 @@ use bot::Bots;
 use embed::Embed;
 use relay::Sockets;
 
-/// What the functions of this crate are handed.
+/// The shared state that the functions of this crate get as their first argument.
 pub struct App {
     pub people: Arc<people::App>,
     /// The servers that this process talks to.
     pub hosts: Hosts,
     pub assistants: assistant::Defaults,
-    /// What the servers can do of a cell, as last tried.
+    /// Which directives of a cell each server supports, cached from the last test.
     pub cells: assistant::cell::Abilities,
-    /// The sockets that this process carries.
+    /// The browser sockets that this process relays.
     pub sockets: Sockets,
-    /// The instances' own pages, in a window of ours.
+    /// Settings of the embedded windows, which show the instances' own pages.
     pub embed: Embed,
     pub bots: Bots,
 }
 
 #[cfg(any(test, feature = "testing"))]
 impl App {
-    /// With no server, no window and a bot platform that does not answer.
+    /// Without servers and windows, and with a bot platform that does not answer.
     pub fn for_tests(people: people::App) -> base::Result<App> {
         Ok(App {
             people: Arc::new(people),

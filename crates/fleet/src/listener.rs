@@ -1,5 +1,6 @@
-//! Who answers on an instance's port. Every connection to an instance is proved by its server before the first byte is sent
-//! (`remote::host::Tenant`); what holds the port instead is written into the repair ledger, and an alert is raised.
+//! Foreign listeners on an instance's port. Before the first byte is sent over a connection to an instance, the server
+//! proves who answers there (`remote::host::Tenant`). If it is another process, that is recorded in the repair ledger
+//! and an alert is raised.
 
 use base::Result;
 use remote::host::Error as HostError;
@@ -7,10 +8,10 @@ use store::instance::Instance;
 
 use crate::{App, repair};
 
-/// Its word in the ledger.
+/// The rule's name in the repair ledger.
 pub const FOREIGN_LISTENER: &str = "foreign_listener";
 
-/// Writes down what holds the instance's port. Nothing was sent; that it cannot be written down changes nothing about that.
+/// Records which process has the instance's port. A failure to record it is only logged: nothing was sent in any case.
 pub async fn note(app: &App, instance: &Instance, error: &HostError) {
     let HostError::Foreign { .. } = error else { return };
     tracing::warn!(instance = instance.id, %error, "nothing was sent to an instance");
@@ -19,7 +20,8 @@ pub async fn note(app: &App, instance: &Instance, error: &HostError) {
     }
 }
 
-/// The instance itself answered. What the health check looks at ends its alerts by that; of anything else it is known here alone.
+/// Resolves the alert after the instance itself answered. For an instance on its server the health check does that; any
+/// other instance is not checked, so its alert can only be resolved here.
 pub async fn proved(app: &App, instance: &Instance) -> Result<()> {
     if instance.is_on_server() {
         return Ok(());

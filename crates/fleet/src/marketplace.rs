@@ -1,5 +1,5 @@
-//! The marketplace: items that administrators offer and employees put on their instances. Files are checked
-//! and looked at when they come in, so that whoever installs an item sees beforehand what is suspicious.
+//! The marketplace: items that administrators offer and employees install on their instances. Files are validated and
+//! scanned when they are uploaded, so that an employee sees what is suspicious before installing an item.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub const PREVIEW: usize = 4 * 1024;
 /// The version of an item that names none.
 pub const FIRST_VERSION: &str = "1.0.0";
 
-/// A file as it comes in.
+/// An uploaded file.
 #[derive(Clone, Debug)]
 pub struct Upload {
     pub scope: Scope,
@@ -51,7 +51,7 @@ pub struct Patch {
     pub icon: Option<String>,
     pub version: Option<String>,
     pub is_active: Option<bool>,
-    /// In the place of all files.
+    /// Replaces all files.
     pub files: Option<Vec<Upload>>,
 }
 
@@ -63,7 +63,7 @@ pub struct Whole {
     pub professions: Vec<Profession>,
 }
 
-/// A stored file with what looked dangerous about it.
+/// A stored file with the scanner's findings.
 #[derive(Debug)]
 pub struct Looked {
     pub file: File,
@@ -74,7 +74,7 @@ pub async fn list(app: &App, filter: ItemFilter<'_>, sort: Sort, page: Page) -> 
     Ok(marketplace::list(&app.db, filter, sort, page).await?)
 }
 
-/// An item with the whole contents of its files, for administrators.
+/// An item with the full content of its files, for administrators.
 pub async fn show(app: &App, id: &ItemId) -> Result<Whole> {
     let item = marketplace::find(&app.db, id).await?.ok_or(base::Kind::NotFound)?;
     let files = marketplace::files(&app.db, id).await?;
@@ -191,7 +191,7 @@ pub async fn delete(app: &App, by: &By, id: &ItemId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// Makes sure that a profession's role pack is one. Holds the item, so that it is not deleted meanwhile.
+/// Checks that the item is a role pack. Locks it, so that it cannot be deleted until the transaction ends.
 pub(crate) async fn require_role_pack(tx: &mut Tx, id: &str) -> Result<()> {
     match marketplace::lock(tx, &ItemId::named(id)).await? {
         Some(item) if item.kind == Kind::RolePack => Ok(()),
@@ -213,8 +213,8 @@ pub struct Loaded {
     pub updated: usize,
 }
 
-/// Brings a catalogue in: new items are added, newer versions replace older ones, and what an administrator
-/// deleted stays deleted. Running it again changes nothing.
+/// Loads a catalogue: adds new items and replaces older versions. An item that an administrator deleted stays deleted.
+/// Loading the same catalogue again changes nothing.
 pub async fn load(app: &App, catalogue: Vec<Catalogued>) -> Result<Loaded> {
     let by = By::system();
     let mut loaded = Loaded::default();
@@ -243,7 +243,7 @@ pub async fn load(app: &App, catalogue: Vec<Catalogued>) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// Compares versions number by number; what is no number counts as 0.
+/// Compares versions number by number; a part that is not a number counts as 0.
 fn is_newer(version: &str, than: &str) -> bool {
     let numbers = |text: &str| -> Vec<u64> { text.split('.').map(|n| n.parse().unwrap_or(0)).collect() };
     let (version, than) = (numbers(version), numbers(than));
@@ -252,7 +252,7 @@ fn is_newer(version: &str, than: &str) -> bool {
     differing.is_some_and(|i| at(&version, i) > at(&than, i))
 }
 
-/// Files that were checked and looked at, ready to be stored.
+/// Files that were validated and scanned, ready to be stored.
 pub struct Checked {
     files: Vec<(Upload, String)>,
     size: i64,
@@ -281,7 +281,7 @@ impl Checked {
         format!("{} files, {} bytes, {} findings", self.files.len(), self.size, self.finding_count)
     }
 
-    /// What looks dangerous is worth a warning in the log, too.
+    /// The audit entry is a warning if the scanner found anything.
     fn event<'a>(&self, id: &'a ItemId, detail: &'a str) -> AuditEvent<'a> {
         match self.finding_count {
             0 => AuditEvent::info(Action::ConfigChange, id.as_str(), detail),
@@ -290,9 +290,9 @@ impl Checked {
     }
 }
 
-/// Checks sizes, places and text of all files, then looks for what is dangerous in them.
+/// Validates sizes, paths and content of all files, then scans them.
 pub async fn check(files: Vec<Upload>) -> Result<Checked> {
-    // Megabytes of text are looked at here: not on a thread that answers requests.
+    // Scanning megabytes of text takes long and must not block a thread that serves requests.
     let checked = tokio::task::spawn_blocking(move || check_now(files)).await;
     checked.map_err(Error::internal)?
 }
@@ -337,15 +337,15 @@ fn check_now(files: Vec<Upload>) -> Result<Checked> {
     Ok(Checked { files: looked, size: size as i64, finding_count })
 }
 
-/// Control characters that no text file has. Escape sequences are text, and a finding.
+/// Whether the content has control characters that no text file has. Escape (0x1b) is accepted; the scanner reports it.
 fn is_binary(content: &str) -> bool {
     content.bytes().any(|b| matches!(b, 0..=8 | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
-/// The configuration document; a file of this name is merged into it, never put in its place.
+/// The configuration document. A file of this name is merged into it and never replaces it.
 pub const CONFIG_DOCUMENT: &str = "openclaw.json";
 
-/// Folders of an instance's state that are the assistant's own. `workspace` has a scope of its own.
+/// State folders that only the assistant itself may write. Files for `workspace` have a scope of their own.
 const STATE_FOLDERS: &[&str] = &[
     "agents",
     "cache",

@@ -1,4 +1,4 @@
-//! Professions: what kinds of assistants there are to claim.
+//! Professions: the kinds of assistants that employees can claim.
 
 use base::id::{ProfessionId, UserId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
@@ -27,7 +27,7 @@ pub struct Patch {
     pub icon: Option<String>,
     pub tagline: Option<String>,
     pub description: Option<String>,
-    /// `Some(None)` takes the role pack away.
+    /// `Some(None)` removes the role pack.
     pub role_pack_id: Option<Option<String>>,
     pub sort_order: Option<i64>,
     pub is_official: Option<bool>,

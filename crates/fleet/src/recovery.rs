@@ -1,5 +1,6 @@
-//! auto_recovery: an instance that is unhealthy and failed three times in a row is restarted, and looked at again ten seconds
-//! after it answers. Three times an hour at most. One that fails again within half an hour of its restart is told at once.
+//! auto_recovery: restarts an instance that is unhealthy and failed three times in a row, and checks it again ten
+//! seconds after it answers. There are at most three restarts an hour. If an instance fails again within half an hour
+//! of a restart, an alert is raised at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,12 +21,13 @@ use crate::sweep::{self, Member, Post, Since};
 use crate::task::Context;
 use crate::{App, health};
 
-/// After a restart it is watched for so long.
+/// A failure within this time after a restart raises an alert.
 const WATCH: SignedDuration = SignedDuration::from_mins(30);
-/// How long an answer is waited for after a restart.
+/// How long to wait for an answer after a restart.
 const ANSWER: Duration = Duration::from_secs(90);
 
-/// Begins what is to be restarted; answers the instances, and those that are left to people.
+/// Starts the restarts that are due. Returns the instances that are restarted, and those that are left to
+/// administrators.
 pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
     repair::abandon(&app.db, app.clock.now()).await?;
     let (mut begun, mut left) = (vec![], vec![]);
@@ -55,7 +57,7 @@ async fn consider(app: &App, member: &Member) -> Result<bool> {
     }
     let known = instance_health::find(&mut tx, &instance.id()).await?;
     let detail = known.as_ref().map_or(String::new(), |known| known.detail.clone());
-    // A server that is away cannot be asked to restart anything; out of memory is for people.
+    // An unreachable server cannot restart anything. An instance that ran out of memory is left to administrators.
     if known.as_ref().is_some_and(|known| known.memory_out_at.is_some() || known.layer == "ssh") {
         return Ok(false);
     }
@@ -71,7 +73,7 @@ async fn consider(app: &App, member: &Member) -> Result<bool> {
     Ok(begun == Begun::Yes)
 }
 
-/// Looks; restarts the instance if it is still down, and looks again.
+/// Checks the instance, restarts it if it is still down, and checks it again.
 pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
     let id = InstanceId::named(&of.instance_id);
@@ -84,11 +86,12 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     if seen.found == Found::Unknown {
         return Err(Error::conflict(format!("nothing was done: {}", seen.detail)));
     }
-    // A worker before this one may have restarted it, or somebody else did a moment ago: then there is only the second look.
+    // An earlier worker may have restarted it, or it was started a moment ago. Then only the second check is left to
+    // do.
     let known = instance_health::find(&app.db, &id).await?;
     let was_restarted = known.and_then(|known| known.restarted_at).is_some_and(|at| at >= of.created_at);
     let restarted = if was_restarted && debt::of(app, &assistant).await?.owed.is_start() {
-        // It went away in the middle of that.
+        // The earlier worker stopped in the middle of the restart.
         service::take_over(context, &assistant, false).await.map(drop)
     } else if was_restarted || seen.found == Found::Starting {
         Ok(())
@@ -97,12 +100,12 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
         if let Some(found) = config::read(&assistant).await? {
             config::require_valid(&assistant, &version, &found.document).await?;
         }
-        // Before it counts as restarted: whoever comes next has to know that it may be down.
+        // Record the pending action before the restart: the next worker has to know that the instance may be down.
         debt::owe(app, &assistant, Owed::Restart).await?;
         instance_health::set_restarted(&app.db, &of.instance_id, app.clock.now()).await?;
         service::restart(context, &assistant).await
     };
-    // The ten seconds begin when it answers, or when it has had its time.
+    // The ten seconds begin when it answers, or when the wait for an answer ends.
     let began = Instant::now();
     while began.elapsed() < ANSWER.min(app.assistants.start_limit) {
         if pages::stage(&assistant).await? != pages::Stage::Silent {
@@ -112,7 +115,7 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     }
     tokio::time::sleep(app.assistants.settle).await;
     let seen = look(app, &assistant).await?;
-    // Here a start that is not over yet has failed.
+    // At this point, a start that is not over counts as failed.
     let found = if seen.found == Found::Starting { Found::Failed } else { seen.found.clone() };
     let seen = health::Seen { found, ..seen };
     let report = write(app, &id, &seen).await?;
@@ -132,7 +135,7 @@ async fn write(app: &App, id: &InstanceId, seen: &health::Seen) -> Result<health
     Ok(report)
 }
 
-/// The same look as every five minutes, at one instance.
+/// The periodic health check, for one instance.
 async fn look(app: &App, assistant: &crate::assistant::Assistant) -> Result<health::Seen> {
     let instance = instance::find(&app.db, &assistant.id()).await?.ok_or(base::Kind::NotFound)?;
     let known = instance_health::find(&app.db, &assistant.id()).await?;

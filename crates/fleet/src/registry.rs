@@ -1,4 +1,4 @@
-//! Every task type and every job there is. To add one: its file in `handler` or `job`, and a line here.
+//! Lists every task type and every job. To add one, write its file in `handler` or `job` and add a line here.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -69,7 +69,7 @@ const SPEC: &[Job] = &[
     }),
 ];
 
-/// Those of the spec, and one for each of the guardian's dimensions.
+/// The jobs of the spec, and one for each of the guardian's dimensions.
 pub static JOBS: LazyLock<Vec<Job>> = LazyLock::new(|| {
     let of_guardian = DIMENSIONS.iter().map(|dimension| {
         Job::new(dimension.name, dimension.label, dimension.when, |app, name| Box::pin(guardian::run(app, name)))

@@ -1,5 +1,5 @@
-//! A conversation with an instance's gateway over its server's connection: a bound port and a green page are no proof
-//! that it works, a handshake and an answer are. The token is shown to nobody but the instance's own gateway.
+//! RPC with an instance's gateway over its server's connection. An open port and a healthy /healthz do not prove that
+//! it works; a handshake and an answer do. The token is sent only to the instance's own gateway.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use tokio::time::timeout;
 use crate::{App, listener, tenant};
 
 const LIMIT: Duration = Duration::from_secs(5);
-/// Until there is a socket, and the server has said whose it is.
+/// Timeout until there is a socket and the server has confirmed whose it is.
 const WAY: Duration = Duration::from_secs(10);
 
-/// The longest answer that is read: a list of all sessions has some hundred kilobytes.
+/// The maximum size of an answer; a list of all sessions has some hundred kilobytes.
 const LONGEST: usize = 4 << 20;
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum Silence {
-    /// Nobody got as far as the gateway: that says nothing of it.
+    /// The gateway was not reached, so nothing is known about it.
     NoWay(Error),
-    /// The gateway is not there, or does not answer as it must.
+    /// The gateway does not run, or does not answer correctly.
     Wedged(Error),
-    /// Something else holds its port, and was told nothing.
+    /// Another process has its port. Nothing was sent to that process.
     Foreign(Error),
 }
 
@@ -55,7 +55,7 @@ pub struct Rpc {
 }
 
 impl Rpc {
-    /// Shakes hands, within five seconds from when the gateway was reached.
+    /// Connects and does the handshake, which may take five seconds from when the gateway is reached.
     pub async fn open(app: &App, host: &Host, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
         let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
         let token = instance.token(&app.sealer).map_err(Error::from)?;
@@ -63,7 +63,7 @@ impl Rpc {
         let opened = async {
             let road = road.at_first(MAX_BEFORE_HELLO);
             let mut rpc = Rpc { socket: upgrade(road, None, LONGEST).await.map_err(odd)?, next: 1 };
-            // The challenge comes first; what it asks for is for browsers.
+            // The gateway first sends a challenge. Only browsers have to sign it.
             rpc.heard(|said| matches!(said, Said::Event(event) if event == "connect.challenge")).await?;
             rpc.socket.send(Message::text(connect("1", &token, scopes).expose())).await.map_err(odd)?;
             accepted(&rpc.answer("1").await?)?;
@@ -72,12 +72,12 @@ impl Rpc {
         timeout(LIMIT, opened).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// One question and what its answer carries, within five seconds.
+    /// Sends one request and returns the payload of its answer, within five seconds.
     pub async fn call<T: DeserializeOwned>(&mut self, make: impl FnOnce(String) -> Request) -> Heard<T> {
         Ok(payload(&self.ask(make).await?)?)
     }
 
-    /// One question to which a yes is answer enough.
+    /// Sends one request and checks only that it was accepted.
     pub async fn require(&mut self, make: impl FnOnce(String) -> Request) -> Heard<()> {
         Ok(accepted(&self.ask(make).await?)?)
     }
@@ -86,7 +86,7 @@ impl Rpc {
         self.next += 1;
         let id = self.next.to_string();
         let text = make(id.clone()).to_text();
-        // Whatever else it says meanwhile is in it.
+        // The allowance also covers other frames that arrive before the answer.
         self.socket.get_ref().meter().allow(2 * LONGEST);
         let asked = async {
             self.socket.send(Message::text(text)).await.map_err(odd)?;
@@ -99,7 +99,7 @@ impl Rpc {
         self.heard(|said| matches!(said, Said::Response(of) if of == id)).await
     }
 
-    /// The next text that is waited for.
+    /// Waits for the next text that `is_it` accepts, and skips all others.
     async fn heard(&mut self, is_it: impl Fn(&Said<'_>) -> bool) -> Heard<Utf8Bytes> {
         loop {
             let other = match self.socket.next().await {
@@ -115,7 +115,7 @@ impl Rpc {
     }
 }
 
-/// The way to the gateway's port, over its server's connection.
+/// Opens a connection to the gateway's port over its server's connection.
 async fn way(app: &App, host: &Host, instance: &Instance, port: u16) -> Heard<Forwarded> {
     let tenant = tenant::tenant(instance)?;
     match timeout(WAY, host.forward(port, &tenant)).await {
@@ -132,11 +132,11 @@ async fn way(app: &App, host: &Host, instance: &Instance, port: u16) -> Heard<Fo
 
 fn odd(error: SocketError) -> Silence {
     match error {
-        // That others send too much says nothing of this one.
+        // The memory limit of all sockets together is reached, which says nothing about this gateway.
         error if is_out_of_memory(&error) => {
             Silence::NoWay(Error::new(Kind::Unavailable, "too much is under way at present").with_operator(error))
         }
-        // So ends a tunnel whose server's connection was lost; a gateway that goes away ends it properly.
+        // A tunnel is reset if the connection to the server is lost. A gateway that stops closes its tunnel properly.
         SocketError::Io(lost) if lost.kind() == ErrorKind::ConnectionReset => {
             Silence::NoWay(Error::new(Kind::Unavailable, "the connection to its server was lost").with_operator(lost))
         }

@@ -16,7 +16,7 @@ use crate::assistant::{cell as on_server, install as program, place};
 use crate::task::PrepareServer;
 use crate::{App, host};
 
-/// Points of a chart at the most.
+/// The maximum number of points in a chart.
 const MOST_POINTS: i64 = 500;
 
 pub struct New {
@@ -27,13 +27,13 @@ pub struct New {
     pub ssh_user: String,
     pub ssh_key_path: String,
     pub ssh_key: Option<Secret>,
-    /// Without one, whatever the server shows at the first contact is taken.
+    /// If there is none, the key that the server shows at the first contact is pinned.
     pub expected_host_key: Option<ExpectedKey>,
     pub base_dir: Option<String>,
     pub notes: String,
 }
 
-/// Where the homes of instances are, if nobody says otherwise.
+/// The default folder for the homes of instances.
 pub const BASE_DIR: &str = "/srv/assistants";
 
 /// What a PATCH changes; `None` leaves a field as it is.
@@ -44,12 +44,12 @@ pub struct Patch {
     pub ssh_port: Option<i64>,
     pub ssh_user: Option<String>,
     pub ssh_key_path: Option<String>,
-    /// `Some(None)` takes the key away.
+    /// `Some(None)` removes the key.
     pub ssh_key: Option<Option<Secret>>,
-    /// `Some(None)` expects nothing any more.
+    /// `Some(None)` removes the expected key.
     pub expected_host_key: Option<Option<ExpectedKey>>,
     pub base_dir: Option<String>,
-    /// The server's own key changed for a good reason: the next contact pins the new one.
+    /// Forgets the pinned host key; the next contact pins the current one. For a key that was replaced on purpose.
     pub forget_host_key: bool,
     pub status: Option<String>,
     pub notes: Option<String>,
@@ -109,7 +109,8 @@ fn shown(expected: &ExpectedKey) -> String {
     format!("{front}{}", expected.fingerprint())
 }
 
-/// The machine itself becomes a server by a setting only: whoever manages servers is root on them. One that is there stays.
+/// Refuses this machine as a server unless a setting allows it, because an administrator of servers is root on them. A
+/// record that already names this machine stays valid.
 fn require_local_allowed(app: &App, host_before: &str, server: &Server) -> Result<()> {
     if server.host != host::LOCAL || host_before == host::LOCAL || app.assistants.local_server {
         return Ok(());
@@ -120,7 +121,8 @@ fn require_local_allowed(app: &App, host_before: &str, server: &Server) -> Resul
     ))
 }
 
-/// Refuses what could not be met: this machine shows no key, and an authority may be for other hosts.
+/// Refuses an expected key that the server can never show: this machine shows no key, and an authority may be for other
+/// hosts.
 fn require_applicable(server: &Server, expected: Option<&ExpectedKey>) -> Result<()> {
     let Some(expected) = expected else { return Ok(()) };
     let port = u16::try_from(server.ssh_port).map_err(Error::internal)?;
@@ -154,13 +156,14 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
     require_local_allowed(app, &old.host, &new)?;
     require_same_homes(&mut tx, &old, &new).await?;
     let expected_before = host::expected(&old)?;
-    // What was expected stays with another address: a machine that does not show it is refused until somebody says otherwise.
+    // The expected key stays when the address changes. A machine that does not show it is refused until an
+    // administrator sets another one.
     let expected = patch.expected_host_key.unwrap_or_else(|| expected_before.clone());
     require_applicable(&new, expected.as_ref())?;
     new.expected_host_key = expected.as_ref().map(ToString::to_string).unwrap_or_default();
     let is_unproved =
         expected != expected_before && expected.as_ref().is_some_and(|expected| !is_pinned(&old, expected));
-    // Another address is another machine.
+    // A new address may be another machine, so the pinned key is forgotten.
     if patch.forget_host_key || is_unproved || new.host != old.host || new.ssh_port != old.ssh_port {
         new.host_key = String::new();
     }
@@ -181,7 +184,7 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         .field("notes", &old.notes, &new.notes);
     server::update(&mut tx, &new).await?;
     if new.status != "active" {
-        // Nobody looks at it any more, so nobody else would end it.
+        // An inactive server is not checked, so no check would resolve its alerts.
         let subject = subject(id.as_str());
         queue::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;
     }
@@ -194,13 +197,12 @@ fn name_of(expected: Option<&ExpectedKey>) -> String {
     expected.map(shown).unwrap_or_default()
 }
 
-/// Whether the key that the server showed before is the expected one.
+/// Whether the pinned key is the expected one.
 fn is_pinned(server: &Server, expected: &ExpectedKey) -> bool {
     server.host_key.parse().is_ok_and(|key| expected.is(&key))
 }
 
-/// What lies below the server's folder is an instance's alone, and goes with its owner; what does not is shared with whoever lives
-/// there. Another folder must change that for no instance.
+/// Refuses another base_dir if the home of an instance lies below only one of the two folders.
 async fn require_same_homes(tx: &mut Tx, old: &Server, new: &Server) -> Result<()> {
     if old.base_dir == new.base_dir {
         return Ok(());
@@ -215,7 +217,7 @@ async fn require_same_homes(tx: &mut Tx, old: &Server, new: &Server) -> Result<(
     }
 }
 
-/// Has Node and OpenClaw installed on it.
+/// Enqueues a task that installs Node and OpenClaw.
 pub async fn prepare(app: &App, by: &By, id: &ServerId) -> Result<TaskId> {
     let mut tx = app.db.begin().await?;
     server::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
@@ -227,19 +229,19 @@ pub async fn prepare(app: &App, by: &By, id: &ServerId) -> Result<TaskId> {
     Ok(task)
 }
 
-/// How many servers the last look at their instances did not get to.
+/// How many servers the last health check could not reach.
 pub async fn unreachable(app: &App) -> Result<usize> {
     let open = queue::alert::open_subjects(app, Rule::InstancesUnhealthy).await?;
     Ok(open.iter().filter(|subject| subject.starts_with(SUBJECT)).count())
 }
 
-/// What alerts about a server itself are told of.
+/// The subject of alerts about a server itself.
 pub(crate) fn subject(id: &str) -> String {
     format!("{SUBJECT}{id}")
 }
 const SUBJECT: &str = "server:";
 
-/// Soft delete; a server with live instances stays.
+/// Soft delete; refused while the server has live instances.
 pub async fn delete(app: &App, by: &By, id: &ServerId) -> Result<()> {
     let mut tx = app.db.begin().await?;
     let server = server::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
@@ -265,12 +267,12 @@ pub async fn latest_metric(app: &App, id: &ServerId) -> Result<Option<Metric>> {
 pub async fn metrics(app: &App, id: &ServerId, hours: i64) -> Result<Vec<Metric>> {
     find(app, id).await?;
     let from = app.clock.now() - SignedDuration::from_hours(hours);
-    // One point more than fits can begin before the range's first full step.
+    // Buckets are aligned to multiples of the step, so the range can touch one bucket more than it has steps.
     let step = (hours * 3_600_000) / (MOST_POINTS - 1);
     Ok(server_metric::averages(&app.db, id, from, step.max(1)).await?)
 }
 
-/// Tries everything that assistants on the server need, step by step.
+/// Tests everything that assistants need on the server, step by step.
 pub async fn test(app: &App, by: &By, id: &ServerId) -> Result<Probe> {
     let server = find(app, id).await?;
     let version = program::desired_version(app, &server);

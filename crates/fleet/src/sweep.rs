@@ -1,5 +1,5 @@
-//! One look at all instances of a server, in one round trip; and over the fleet, all servers at once. A server that is
-//! away costs the others nothing.
+//! Asks a server about all its instances in one round trip, and all servers of the fleet concurrently. An unreachable
+//! server does not delay the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,31 +19,31 @@ use store::task;
 use crate::assistant::{isolation, settings};
 use crate::{App, host, tenant};
 
-/// Servers at the same time.
+/// How many servers are asked at the same time.
 const AT_ONCE: usize = 64;
-/// A server has this long for all its instances, eight at a time.
+/// Timeout of one server for all its instances; its script asks about eight of them at a time.
 const SERVER: Duration = Duration::from_secs(120);
-/// Counting what a home takes means to look at every file in it: not more often than this.
+/// Measuring a home reads every file in it, so it is done at most this often.
 const MEASURED: SignedDuration = SignedDuration::from_mins(30);
 
-/// The instances of a server that is looked after.
+/// An active server with its instances.
 pub struct Post {
     pub server: Server,
     pub instances: Vec<Member>,
 }
 
-/// An instance with what is known from before.
+/// An instance with what was recorded about it before.
 #[derive(Clone)]
 pub struct Member {
     pub instance: Instance,
     pub known: Option<InstanceHealth>,
     pub cell: Option<Cell>,
-    /// A task is at work on it, or about to be.
+    /// A task is working on it, or is about to.
     pub busy: bool,
 }
 
 impl Member {
-    /// Whether it was ever brought to its server.
+    /// Whether it is on its server, and not only in the records.
     pub fn is_there(&self) -> bool {
         self.instance.is_on_server()
     }
@@ -79,7 +79,7 @@ pub async fn fleet(app: &App) -> Result<Vec<Post>> {
     Ok(servers.into_iter().map(post).collect())
 }
 
-/// Does something for every server, all at once.
+/// Runs `each` for every server, concurrently.
 pub async fn everywhere<T: Send, F, R>(app: &Arc<App>, posts: Vec<Post>, each: F) -> Vec<T>
 where
     F: Fn(Arc<App>, Post) -> R + Copy + Send,
@@ -93,11 +93,11 @@ where
 pub enum Since {
     /// Where the last scan ended.
     Scan,
-    /// As far before its end as the limits allow: for who does not care what a scan has read.
+    /// As far before the log's end as the limits allow, regardless of what a scan has read.
     End,
 }
 
-/// What a server said of its instances, in their order; `None` where one was not asked about, or said nothing.
+/// A server's answers about its instances.
 pub struct Looked {
     pub host: Host,
     pub sweep: Sweep,
@@ -106,14 +106,14 @@ pub struct Looked {
 }
 
 impl Post {
-    /// Its instances, as the records have them.
+    /// The records of its instances.
     pub fn all(&self) -> Vec<Instance> {
         self.instances.iter().map(|member| member.instance.clone()).collect()
     }
 }
 
 impl Looked {
-    /// As whom the instances run that no task is at work on, by their number.
+    /// The Unix users of the instances that no task is working on, by the instances' number in the post.
     pub fn users(&self, post: &Post) -> Vec<(usize, isolation::Seen)> {
         let idle = post.instances.iter().enumerate().filter(|(_, member)| !member.busy);
         let seen = |answer: &sweep::Answer| isolation::Seen {
@@ -151,7 +151,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
                 places.push(Some(targets.len()));
                 targets.push(target);
             }
-            // A record that no unit or path can be made of says nothing about its neighbours.
+            // An invalid record is skipped; the other instances of the server are still checked.
             Err(error) => {
                 tracing::warn!(instance = member.instance.id, %error, "it cannot be looked at");
                 places.push(None);

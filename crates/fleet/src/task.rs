@@ -1,5 +1,5 @@
-//! What is asked of servers and instances: the payloads of this crate's tasks. `handler` has who runs them, and those of the crates
-//! below; `registry` lists all.
+//! The payloads of this crate's tasks, which are about servers and instances. `handler` runs them and those of the
+//! crates below; `registry` lists all.
 
 use base::id::{InstallId, InstanceId, ServerId};
 use base::{Error, Result};
@@ -12,10 +12,10 @@ use store::{Tx, install, server};
 
 use crate::App;
 
-/// Why the main instance is not made by the platform.
+/// Why the platform does not provision the main instance.
 pub const NOT_MAIN: &str = "the main instance would run as the login user: the platform does not make it";
 
-/// What a running task of this crate is handed.
+/// The context of a running task of this crate.
 pub type Context = queue::task::Context<App>;
 
 queue::of_instance! {
@@ -48,7 +48,7 @@ impl Payload for ApplyMarketplaceItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConfineInstance {
     pub instance_id: String,
-    /// Out of its cell, where it is false; as it is, with the limits of now, where it is omitted.
+    /// `false` takes the instance out of its cell. If omitted, it stays as it is and takes over the current limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confined: Option<bool>,
 }
@@ -93,7 +93,7 @@ impl Payload for PrepareServer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpgradeInstance {
     pub instance_id: String,
-    /// The set one when omitted.
+    /// The configured version if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
@@ -122,7 +122,7 @@ pub(crate) fn parse_version(version: &str) -> Result<Version> {
     Ok(version)
 }
 
-/// A repair that was begun must be done.
+/// Carry out a repair that was recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RepairInstance {
     pub instance_id: String,

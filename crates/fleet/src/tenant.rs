@@ -1,4 +1,4 @@
-//! Whose process may answer on an instance's ports, by its record alone.
+//! Who may answer on an instance's ports, derived from its record alone.
 
 use base::Result;
 use openclaw::config::Bind;
@@ -21,7 +21,7 @@ pub fn tenant(instance: &Instance) -> Result<Tenant> {
     Ok(Tenant::Service { home: instance.home.clone(), unit })
 }
 
-/// Whether the instance may be dialled at an address of its own, where no server can be asked who answers.
+/// Whether the instance has an address of its own, at which it may be dialled without its server.
 pub fn is_direct(instance: &Instance) -> bool {
     Bind::for_url(&instance.gateway_url) == Bind::Lan
 }

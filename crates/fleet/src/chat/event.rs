@@ -1,8 +1,8 @@
-//! Server-sent events, cut out of a stream of bytes without changing one of them.
+//! Splits a byte stream into server-sent events without changing any byte.
 
 use serde_json::Value;
 
-/// Bytes that do not end an event yet.
+/// Bytes that do not form a whole event yet.
 #[derive(Default)]
 pub struct Events {
     rest: Vec<u8>,
@@ -10,7 +10,7 @@ pub struct Events {
     searched: usize,
 }
 
-/// An event as it came.
+/// An event, byte for byte as it arrived.
 pub struct Event {
     pub bytes: Vec<u8>,
 }
@@ -34,12 +34,12 @@ impl Events {
             }
             from = end;
         }
-        // The last line feed may be the first half of an empty line.
+        // The last line feed may begin an empty line whose rest has not arrived yet.
         self.searched = self.rest.len().saturating_sub(2);
         None
     }
 
-    /// What is left when no more bytes come.
+    /// The remaining bytes at the end of the stream.
     pub fn rest(&mut self) -> Vec<u8> {
         self.searched = 0;
         std::mem::take(&mut self.rest)
@@ -59,22 +59,22 @@ impl Event {
     }
 }
 
-/// What an answer consists of so far.
+/// The answer so far.
 #[derive(Default)]
 pub struct Reply {
     pub content: String,
     pub completion_tokens: i64,
     pub finished: bool,
-    /// The gateway said in the middle of it that it failed.
+    /// The error that the gateway sent in the middle of the answer.
     pub error: Option<String>,
 }
 
 impl Reply {
-    /// Takes in a chunk.
+    /// Adds a chunk.
     pub fn take(&mut self, data: &str) {
         let Ok(chunk) = serde_json::from_str::<Value>(data) else { return };
         for choice in chunk["choices"].as_array().into_iter().flatten() {
-            // Of several answers the first is the conversation's.
+            // If there are several choices, the conversation goes on with the first.
             if choice["index"].as_i64().unwrap_or(0) != 0 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The call to the LLM gateway, and what its refusals mean to an employee.
+//! Calls the LLM gateway, and translates its refusals into errors for the employee.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{Answer, Failure, Turn};
 
-/// A model may think for long; nobody waits for ever.
+/// Timeout of a whole answer; a model may think for long.
 const WHOLE: Duration = Duration::from_secs(600);
-/// Until the first byte of an answer.
+/// Timeout until an answer begins.
 const FIRST: Duration = Duration::from_secs(300);
-/// The most that is read of a whole answer, and of a refusal.
+/// Maximum sizes of a whole answer and of a refusal, in bytes.
 const LONGEST: usize = 16 << 20;
 const REFUSAL: usize = 64 << 10;
 
@@ -81,7 +81,8 @@ fn timed_out() -> Failure {
     Failure::unanswered(Error::new(Kind::TimedOut, "the LLM gateway took too long"))
 }
 
-/// What a refusal is to an employee. Foreign gateways are told by status and code, never by their words.
+/// Translates a refusal into an error for the employee. Its kind follows from status and code, never from the message:
+/// foreign gateways word their messages differently.
 async fn refused(response: Response) -> Failure {
     let status = response.status();
     let after = response.headers().get(header::RETRY_AFTER).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());

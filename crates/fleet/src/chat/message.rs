@@ -1,4 +1,5 @@
-//! An employee's own messages: saved by clients beside what they send elsewhere, read page by page, exported.
+//! An employee's own messages: clients save them here in addition to sending them, read them page by page and export
+//! them.
 
 use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
@@ -11,12 +12,13 @@ use store::{Tx, instance};
 
 use crate::App;
 
-/// A save of words that POST /me/chat stored within this time is the client's dual write of the same message.
+/// If a client saves a text that POST /me/chat stored within this time, it is the same message (dual write).
 const DUAL_WRITE: SignedDuration = SignedDuration::from_mins(10);
-/// A client that saves first asks at once: the same words later are said again.
+/// If a client saves a message first, its POST /me/chat follows at once. After this time the same text is a new
+/// message.
 const SAVED_FIRST: SignedDuration = SignedDuration::from_mins(1);
 
-/// The longest message that is kept, in bytes: histories are read many messages at a time.
+/// The maximum size of a stored message, in bytes. Histories are read many messages at a time.
 pub const LONGEST: usize = 256 * 1024;
 
 pub struct Save {
@@ -24,14 +26,14 @@ pub struct Save {
     pub role: Role,
     pub content: String,
     pub tokens: i64,
-    /// The client's own id: a repeat changes nothing.
+    /// The client's own id. A second save with the same id changes nothing.
     pub client_id: Option<String>,
     pub session_key: String,
 }
 
-/// Stores a message of the user's. Whatever the database has against it is a failed save.
+/// Stores a message of the user. A database error is reported as a failed save.
 pub async fn save(app: &App, who: &Employee, save: Save) -> Result<()> {
-    // PostgreSQL keeps no NUL in a text; a message without it is the same message.
+    // PostgreSQL cannot store NUL in a text, so it is removed.
     let content = save.content.replace('\0', "");
     if content.trim().is_empty() || content.len() > LONGEST || save.tokens < 0 {
         return Err(Kind::BadRequest.into());
@@ -51,16 +53,17 @@ pub async fn save(app: &App, who: &Employee, save: Save) -> Result<()> {
     match store_once(app, &who.id, &save.instance_id, &message).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(Kind::NoAccess.into()),
-        // The same client_id at the same moment: the other one is in.
+        // A concurrent save with the same client_id has stored the message.
         Err(store::Error::Taken) => Ok(()),
         Err(error) => Err(Error::from(Kind::SaveFailed).with_operator(error)),
     }
 }
 
-/// Stores what was said through POST /me/chat, unless the client has saved it a moment ago.
+/// Stores a message of POST /me/chat, unless the client has just saved it.
 pub(super) async fn keep(app: &App, message: &ChatMessage) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    // Held, as by a save: either finds the other's, and an instance keeps as many as it may.
+    // Lock the instance, as a save does. Then each of the two sees the other's message, and the limit on stored
+    // messages is exact.
     instance::lock(&mut tx, &InstanceId::named(&message.instance_id)).await?;
     if !chat_message::adopt(&mut tx, message, message.created_at - SAVED_FIRST).await? {
         chat_message::insert(&mut tx, message).await?;
@@ -68,7 +71,7 @@ pub(super) async fn keep(app: &App, message: &ChatMessage) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-/// As much of a text as is kept of a message.
+/// Cuts a text to the part that is stored.
 pub(super) fn kept(text: &str) -> String {
     let mut text = text.replace('\0', "");
     text.truncate(text.floor_char_boundary(LONGEST));
@@ -78,7 +81,7 @@ pub(super) fn kept(text: &str) -> String {
 /// False when the instance is not the user's.
 async fn store_once(app: &App, user: &UserId, id: &InstanceId, message: &ChatMessage) -> store::Result<bool> {
     let mut tx = app.db.begin().await?;
-    // Held, so that of two saves of the same words each finds a message of its own.
+    // Lock the instance, so that two saves of the same text confirm two different messages.
     let found = instance::lock(&mut tx, id).await?;
     if found.is_none_or(|instance| instance.assigned_user_id.as_deref() != Some(user.as_str())) {
         return Ok(false);
@@ -127,7 +130,7 @@ pub async fn conversations(
     Ok(chat_message::conversations(&app.db, user, instance, page).await?)
 }
 
-/// The user's own messages on from one of them, the newest first, batch by batch.
+/// A batch of the user's own messages that are older than `before`, the newest first.
 pub async fn older(
     app: &App,
     user: &UserId,
@@ -138,7 +141,7 @@ pub async fn older(
     Ok(chat_message::older(&app.db, user, filter, before, limit).await?)
 }
 
-/// The user's own messages from the oldest on, batch by batch.
+/// A batch of the user's own messages after `last`, the oldest first.
 pub async fn after(
     app: &App,
     user: &UserId,

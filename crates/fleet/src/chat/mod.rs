@@ -1,7 +1,7 @@
 //! POST /me/chat: a conversation's next turn, forwarded to the LLM gateway with the instance's own sub key.
 //!
-//! The question is stored before the gateway is asked, the answer before its end is passed on. Usage is what the
-//! gateway's log says of it; the counts beside messages are for show.
+//! The question is stored before the gateway is asked, the answer before its end is passed on. Usage comes from the
+//! gateway's log; the token counts that are stored with messages are for display only.
 
 mod event;
 mod forward;
@@ -27,10 +27,10 @@ use crate::App;
 use crate::assistant::settings;
 pub use stream::{Piece, Streaming};
 
-/// Tokens that a reply is reserved for: nobody says how long it may become.
+/// Tokens that are reserved for a reply, whose length is not known in advance.
 const REPLY_TOKENS: i64 = 4096;
 
-/// What an employee says.
+/// What an employee asks.
 pub struct Question {
     pub instance_id: InstanceId,
     /// The conversation so far in the chat-completions shape, its last message the new one.
@@ -50,7 +50,7 @@ pub struct Answer {
     pub latency_ms: i64,
 }
 
-/// Everything that is known of a turn while it is under way.
+/// The state of a turn while it is under way.
 struct Turn {
     app: Arc<App>,
     user: UserId,
@@ -58,7 +58,7 @@ struct Turn {
     model: String,
     is_stream: bool,
     began: Instant,
-    /// Held with a foreign gateway only: the embedded one reserves by itself.
+    /// Only used with a foreign gateway: the embedded one makes its own reservations.
     reservation: Option<Reservation>,
 }
 
@@ -73,7 +73,7 @@ pub async fn ask(app: &Arc<App>, who: &Employee, question: Question) -> Result<A
     Ok(answer)
 }
 
-/// Asks and passes the answer on as it comes.
+/// Asks and streams the answer.
 pub async fn ask_stream(app: &Arc<App>, who: &Employee, question: Question) -> Result<Streaming> {
     let (turn, body, key) = begin(app, who, question, true).await?;
     match forward::stream(&turn, &body, &key).await {
@@ -82,7 +82,7 @@ pub async fn ask_stream(app: &Arc<App>, who: &Employee, question: Question) -> R
     }
 }
 
-/// Checks, reserves and stores the question; answers what is to be sent.
+/// Checks, reserves and stores the question; returns the request to send.
 async fn begin(
     app: &Arc<App>,
     who: &Employee,
@@ -91,7 +91,7 @@ async fn begin(
 ) -> Result<(Turn, Vec<u8>, base::Secret)> {
     let instance = holder::own(app, &who.id, &question.instance_id).await?;
     let model = match question.model.as_ref().unwrap_or(&instance.model).as_str() {
-        // The one that the assistant itself uses.
+        // Use the assistant's own primary model.
         "" => {
             let models = settings::models(app, &instance).await?;
             models.ok_or_else(|| Error::conflict("no model may be used: see GET /models"))?.primary
@@ -119,7 +119,7 @@ async fn begin(
         reservation,
     };
     if let Err(error) = turn.write(Role::User, &text, 0).await {
-        // Nothing was asked: no row will come.
+        // The gateway was not asked, so its log gets no row. Release the reservation at once.
         turn.reservation = None;
         return Err(error);
     }
@@ -162,10 +162,10 @@ fn last_text(messages: &[Value]) -> Result<String> {
     Ok(text)
 }
 
-/// A call that came to nothing.
+/// A failed call.
 struct Failure {
     error: Error,
-    /// The gateway answered, so it may have a row of its own.
+    /// The gateway answered, so its log may have a row for the failure.
     answered: bool,
 }
 
@@ -186,7 +186,7 @@ impl Turn {
         message::keep(&self.app, &message).await
     }
 
-    /// Stores what the assistant said, if it said anything.
+    /// Stores the assistant's reply unless it is empty.
     async fn store(&self, content: &str, tokens: i64) -> Result<()> {
         if content.trim().is_empty() {
             return Ok(());
@@ -194,20 +194,21 @@ impl Turn {
         self.write(Role::Assistant, content, tokens).await
     }
 
-    /// The answer is whole. It is stored whoever leaves meanwhile: a client that has read everything may hang up at once.
+    /// Stores a complete answer. It does so in a task of its own: a client that has read everything may disconnect at
+    /// once.
     async fn finish(self, content: String, tokens: i64) -> Result<()> {
         let storing = tokio::spawn(async move { self.store(&content, tokens).await });
         storing.await.map_err(Error::internal)?
     }
 
-    /// The same for what broke off.
+    /// Stores an incomplete answer.
     async fn store_half(&self, content: &str, tokens: i64) {
         if let Err(error) = self.store(content, tokens).await {
             tracing::error!(%error, "half an answer was not stored");
         }
     }
 
-    /// Records a failure of which the gateway itself has no row.
+    /// Releases the reservation, and logs the failure if the gateway has no row for it.
     async fn failed(mut self, failure: Failure) -> Error {
         self.reservation = None;
         if !failure.answered || !self.app.upstream.gateway.kind().logs_failures {
@@ -241,7 +242,8 @@ impl Turn {
 }
 
 impl Drop for Turn {
-    /// Whoever leaves, the gateway's log will have the row: until then the reservation stands for it.
+    /// Keeps the reservation until the row for this request must be in the gateway's log, also if the client
+    /// disconnects.
     fn drop(&mut self) {
         let delay = self.app.upstream.gateway.kind().row_delay;
         if let (Some(reservation), Ok(runtime)) = (self.reservation.take(), tokio::runtime::Handle::try_current()) {

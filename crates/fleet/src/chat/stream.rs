@@ -1,4 +1,4 @@
-//! An answer that is passed on as it comes, byte for byte, and kept.
+//! Streams an answer to the client byte for byte, and stores it.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use reqwest::Response;
 use super::event::{Event, Events, Reply};
 use super::{Failure, Turn};
 
-/// Silence for so long in the middle of an answer is its end.
+/// An answer fails if nothing arrives for this long.
 const SILENCE: Duration = Duration::from_secs(120);
-/// An event longer than this is no chat.
+/// The maximum size of an event.
 const LONGEST: usize = 4 << 20;
-/// The most that is taken of a whole answer, and how long it may take: one that never ends would be kept in memory until it does. A
-/// hundred thousand tokens, each in an event of its own, are 25 MB.
+/// Limits on the size and the duration of a whole answer, because an endless one would fill the memory. A hundred
+/// thousand tokens, one event each, are 25 MB.
 const WHOLE: usize = 64 << 20;
 const WHOLE_TIME: Duration = Duration::from_secs(3600);
 
@@ -25,14 +25,15 @@ pub enum Piece {
     Failed(Error),
 }
 
-/// A streamed answer. Dropped before its end, the gateway is told to stop, and what was said until then is kept.
+/// A streamed answer. If it is dropped before its end, the connection to the gateway is closed and the part that has
+/// arrived is stored.
 pub struct Streaming {
     /// Taken when the answer is over.
     turn: Option<Turn>,
     response: Response,
     events: Events,
     reply: Reply,
-    /// Bytes that came from the gateway, and since when.
+    /// The number of bytes from the gateway, and when the stream began.
     came: usize,
     began: Instant,
     /// No more bytes come from the gateway.
@@ -82,7 +83,7 @@ impl Streaming {
         Piece::Bytes(event.bytes)
     }
 
-    /// The answer is whole: it is kept before its end is passed on.
+    /// The answer is complete. It is stored before the client gets its last event.
     async fn finish(&mut self, last: Vec<u8>) -> Piece {
         let Some(turn) = self.turn.take() else { return Piece::Bytes(last) };
         let (content, tokens) = self.said();
@@ -92,7 +93,7 @@ impl Streaming {
         }
     }
 
-    /// The gateway closed. Some leave the last event out after a whole answer.
+    /// The gateway closed the connection. Some gateways omit `[DONE]` after a complete answer.
     async fn end(&mut self) -> Piece {
         let mut rest = self.events.rest();
         let said = String::from_utf8_lossy(&rest);
@@ -110,7 +111,7 @@ impl Streaming {
         let error = error.with_operator(why);
         let Some(turn) = self.turn.take() else { return Piece::Failed(error) };
         let (content, tokens) = self.said();
-        // On its own: whoever leaves now does not take along what was said.
+        // In a task of its own: the partial answer is stored even if the client disconnects now.
         let failing = tokio::spawn(async move {
             turn.store_half(&content, tokens).await;
             turn.failed(Failure { error, answered: true }).await
@@ -118,7 +119,7 @@ impl Streaming {
         Piece::Failed(failing.await.unwrap_or_else(Error::internal))
     }
 
-    /// What was said, and the count beside it.
+    /// The answer so far and its token count.
     fn said(&mut self) -> (String, i64) {
         (std::mem::take(&mut self.reply.content), self.reply.completion_tokens)
     }

@@ -32,7 +32,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     .await?;
     let mut seen: HashMap<String, String> = HashMap::new();
     for finding in findings {
-        // A server that is away.
+        // The finding is about an unreachable server.
         let Some(hash) = finding.extra.as_str().map(str::to_owned) else {
             found.push(finding);
             continue;
@@ -42,7 +42,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
                 found.push(Finding::new(&finding.target, format!("its configuration has the chat-bot of {owner}")));
             }
         } else if let Some(other) = seen.get(&hash) {
-            // Nobody's by our records: somebody wrote it into both.
+            // No record has this bot: it was written into both configurations by hand.
             found.push(Finding::new(
                 &finding.target,
                 format!("its configuration has the same chat-bot as that of {other}"),

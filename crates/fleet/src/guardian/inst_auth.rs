@@ -19,7 +19,8 @@ pub(super) const DIMENSION: Dimension = Dimension {
     check: |app| Box::pin(check(app)),
 };
 
-/// How long after a change of a key the configuration is read, though it is what we wrote. (key_validity_check reads all of them.)
+/// For this long after a change of the key, the configuration is read even if it is what we wrote last. (The job
+/// key_validity_check reads all configurations.)
 const RECENT: SignedDuration = SignedDuration::from_hours(1);
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
@@ -38,7 +39,7 @@ async fn look(app: &App, member: &Member, answer: &Answer) -> Vec<Finding> {
         found.push(Finding::new(id, "there is an auth-profiles.json, which newer releases stumble over"));
     }
     let stored = gateway_key::of_instance(&app.db, &member.instance.id()).await.ok().flatten();
-    // What we wrote last has the key of then.
+    // What we wrote last may have the old key.
     let changed = stored.as_ref().is_some_and(|key| app.clock.now().duration_since(key.updated_at) < RECENT);
     let document = if changed { read(app, member).await } else { document(app, member, answer).await };
     match document {

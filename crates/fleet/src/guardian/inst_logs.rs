@@ -1,5 +1,5 @@
-//! guardian_inst_logs: errors that people met, in the last quarter of an hour of the instances' logs: unknown models, models that failed
-//! over, chat-bots that somebody else uses too.
+//! guardian_inst_logs: errors in the last 15 minutes of the instances' logs that users notice: unknown models, models
+//! that failed over, chat-bots that another program uses too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) const DIMENSION: Dimension = Dimension {
 const WINDOW: SignedDuration = SignedDuration::from_mins(15);
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
-    // Its own look at the end of the log, whatever a scan has read: the window cuts by time.
+    // Read the end of the log regardless of what a scan has read. The window selects lines by time.
     let limits = Limits { log_bytes: 256 * 1024, ..Limits::default() };
     each_instance(&app, limits, |_, looked, member, answer| async move {
         let now = looked.sweep.server.time.and_then(|s| Timestamp::from_second(s).ok()).unwrap_or_else(Timestamp::now);

@@ -1,5 +1,5 @@
-//! The guardian: ten dimensions in which everything must agree, looked at by the clock. Findings are events; what may be
-//! repaired on the spot is. One file per dimension.
+//! The guardian: ten dimensions, one file each, that check periodically whether database, hosts and gateway agree.
+//! Findings are stored as events; a few of them are repaired at once.
 
 mod binding;
 mod bot_token;
@@ -33,7 +33,7 @@ use crate::sweep::{self, Looked, Member, Post, Since};
 /// One line of the list of dimensions.
 pub struct Dimension {
     pub name: &'static str,
-    /// For people.
+    /// The name that people see.
     pub label: &'static str,
     pub when: When,
     check: fn(Arc<App>) -> BoxFuture<'static, Result<Vec<Finding>>>,
@@ -56,10 +56,10 @@ pub const DIMENSIONS: &[Dimension] = &[
 /// Something that is not as it should be.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The instance or server, or what else it is about.
+    /// The id of the instance or server, or another name of what it is about.
     pub target: String,
     pub problem: String,
-    /// What was done about it, and helped; empty where nothing was.
+    /// The action that repaired it; empty if it was not repaired.
     pub repaired: String,
     pub extra: Value,
 }
@@ -70,10 +70,10 @@ impl Finding {
     }
 }
 
-/// More than this is not written down one by one.
+/// How many findings of one run are stored.
 const MOST: usize = 200;
 
-/// Runs the dimension of this name and writes down what it found; answers that in one line.
+/// Runs the dimension of this name and stores its findings; returns a summary.
 pub async fn run(app: Arc<App>, name: &str) -> Result<String> {
     let dimension = DIMENSIONS.iter().find(|dimension| dimension.name == name).ok_or(Kind::NotFound)?;
     let findings = (dimension.check)(app.clone()).await?;
@@ -113,7 +113,7 @@ pub async fn run(app: Arc<App>, name: &str) -> Result<String> {
     })
 }
 
-/// How a dimension is, with its events of today.
+/// The state of a dimension, with the number of its events of today.
 pub struct Standing {
     pub dimension: &'static Dimension,
     pub state: State,
@@ -122,7 +122,7 @@ pub struct Standing {
     pub checked_at: Option<jiff::Timestamp>,
 }
 
-/// Everything that GET /guardian/stats tells.
+/// Everything that GET /guardian/stats returns.
 pub struct Stats {
     pub standings: Vec<Standing>,
     /// The latest run of every job that ran.
@@ -158,11 +158,11 @@ pub async fn events(app: &App, filter: EventFilter<'_>, sort: Sort, page: Page) 
     Ok(guardian::list(&app.db, filter, sort, page).await?)
 }
 
-/// Conversations with instances of one server at the same time.
+/// How many instances of one server are checked at the same time.
 const TALKS: usize = 8;
 
-/// Looks at every instance that is on its server and that nothing is at work on. A server that is away is a finding of its own
-/// only where it has instances; its instances are left out.
+/// Checks every instance that is on its server and that no task is working on. An unreachable server that has instances
+/// is one finding; its instances are skipped.
 async fn each_instance<F, R>(app: &Arc<App>, limits: Limits, look: F) -> Result<Vec<Finding>>
 where
     F: Fn(Arc<App>, Arc<Looked>, Member, Answer) -> R + Copy + Send + Sync,
@@ -192,12 +192,12 @@ where
     Ok(found.concat())
 }
 
-/// A look without logs.
+/// The limits of a sweep that reads no logs.
 fn brief() -> Limits {
     crate::health::limits()
 }
 
-/// The configuration of an instance. One that is what we wrote last, to the byte, need not be read.
+/// Reads the configuration of an instance if it differs from what we wrote last.
 async fn document(app: &App, member: &Member, answer: &Answer) -> Result<Option<Document>> {
     match &answer.config {
         Some(ConfigFile::Content { sha256, .. }) if *sha256 != member.instance.config_hash => {}
@@ -206,7 +206,7 @@ async fn document(app: &App, member: &Member, answer: &Answer) -> Result<Option<
     read(app, member).await
 }
 
-/// The same, whatever we wrote last.
+/// The same without a comparison with what we wrote last.
 async fn read(app: &App, member: &Member) -> Result<Option<Document>> {
     let assistant = Assistant::open(app, &member.instance.id()).await?;
     Ok(config::read(&assistant).await?.map(|found| found.document))

@@ -28,7 +28,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             Problem::NoPrimary => Some("it has no primary model"),
             Problem::UnlistedPrimary => Some("its primary model is not in its list"),
             Problem::NoProvider => Some("it has no entry for the platform's provider"),
-            // Those are guardian_inst_auth's.
+            // guardian_inst_auth reports these.
             Problem::NoKey | Problem::ForeignPrimary => None,
         };
         Found::read(&document)

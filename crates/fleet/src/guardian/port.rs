@@ -1,4 +1,4 @@
-//! guardian_port: an instance listens on the port that is stored for it, and is itself what listens there.
+//! guardian_port: an instance listens on the port that is stored for it, and no other process does.
 
 use std::sync::Arc;
 use std::time::Duration;

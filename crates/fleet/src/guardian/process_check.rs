@@ -1,4 +1,4 @@
-//! guardian_process_check: every gateway that runs on a server belongs to the service of an instance that is registered there.
+//! guardian_process_check: every gateway process on a server belongs to the service of an instance registered there.
 
 use std::collections::HashSet;
 use std::sync::Arc;

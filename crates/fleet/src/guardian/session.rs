@@ -1,5 +1,5 @@
-//! guardian_session: an instance tells its sessions, and none of them is stuck: said to be running, without a run, for half an hour.
-//! Such a one is ended, which keeps what was said in it.
+//! guardian_session: an instance lists its sessions, and none of them is stuck. A session is stuck if it is marked as
+//! running, has no active run, and was last updated more than half an hour ago. It is ended; its messages are kept.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) const DIMENSION: Dimension = Dimension {
     check: |app| Box::pin(check(app)),
 };
 
-/// Its word in the ledger.
+/// The rule's name in the repair ledger.
 const STUCK_SESSION: &str = "stuck_session";
 const STUCK: SignedDuration = SignedDuration::from_mins(30);
 const YOUNG: Duration = Duration::from_secs(90);
@@ -32,7 +32,7 @@ const YOUNG: Duration = Duration::from_secs(90);
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     let open = &repair::open_alerts(&app).await?;
     each_instance(&app, brief(), |app, looked, member, answer| async move {
-        // One that is down or starting is the health check's.
+        // An instance that is down or starting is left to the health check.
         if !answer.is_live() || answer.running_for(&looked.sweep.server).is_none_or(|age| age < YOUNG) {
             return vec![];
         }
@@ -94,7 +94,7 @@ async fn look(app: &App, looked: &Looked, member: &Member, open: &HashSet<String
     Ok(found)
 }
 
-/// What came of ending sessions.
+/// The result of ending sessions.
 struct Ended {
     over: Vec<String>,
     trouble: String,
@@ -106,7 +106,8 @@ impl Ended {
     }
 }
 
-/// Ends each; one that cannot be ended says nothing of the others. What is over is what is not told as stuck any more.
+/// Ends each session; a failure does not affect the others. A session counts as ended if it is no longer listed as
+/// stuck.
 async fn end(app: &App, rpc: &mut Rpc, stuck: &[Session]) -> Ended {
     let (mut asked, mut trouble) = (vec![], String::new());
     for session in stuck {
@@ -130,7 +131,7 @@ async fn stuck(app: &App, rpc: &mut Rpc) -> Result<Vec<Session>> {
     let before = (app.clock.now() - STUCK).as_millisecond();
     let is_stuck = |session: &Session| {
         session.status.as_deref() == Some("running")
-            // One that does not say whether it runs may.
+            // A session that does not report this may have an active run.
             && session.has_active_run == Some(false)
             && session.updated_at.is_some_and(|at| at < before)
     };

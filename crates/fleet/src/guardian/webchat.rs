@@ -1,5 +1,5 @@
-//! guardian_webchat: what POST /me/chat needs: a model that may be used, the platform's own key opening the gateway, and the table that
-//! keeps what is said.
+//! guardian_webchat: POST /me/chat has what it needs: an enabled model, a platform key that the LLM gateway accepts,
+//! and the table of messages.
 
 use std::sync::Arc;
 

@@ -1,45 +1,45 @@
-//! What a look makes of an instance's health: every row of the table of states, as one function.
+//! Computes an instance's next health state from the result of a check. The whole table of states is one function.
 
 use store::instance::Health;
 
-/// Unhealthy from this many failures in a row on.
+/// An instance is unhealthy after this many failures in a row.
 pub const MOST_FAILURES: i64 = 3;
 
-/// What a look came to, layer by layer, at the first that did not pass.
+/// The result of a check. The first layer that did not pass decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The service is not running: no further question.
+    /// The service is not running; the other layers were not checked.
     Inactive,
-    /// It runs, or should, and does not answer as it must; or nobody can get there.
+    /// It does not answer correctly although it should, or it cannot be reached.
     Failed,
-    /// It was started a moment ago and is not expected to answer yet.
+    /// It was started a moment ago, or a task is working on it: it is not expected to answer yet.
     Starting,
-    /// It was never brought to a server: there is nothing to look at.
+    /// It is not on its server yet: there is nothing to check.
     NotThere,
-    /// It could not be looked at, and that says nothing of it.
+    /// It could not be checked, so nothing is known about it.
     Unknown,
-    /// It works, and its key opens nothing.
+    /// It works, but the LLM gateway refuses its key.
     KeyInvalid,
-    /// It works; whether its key does could not be asked.
+    /// It works, but its key could not be checked.
     KeyUnknown,
     Passed,
 }
 
-/// What is known from before.
+/// The state before the check.
 #[derive(Clone, Copy, Debug)]
 pub struct Before {
     pub status: Health,
     pub fails: i64,
-    /// It ran out of memory, and its process is still the one of then.
+    /// It ran out of memory and was not restarted since. A restart by systemd does not count.
     pub memory_out: bool,
 }
 
-/// The state that follows, and the number of failures in a row.
+/// The next state, and the new number of failures in a row.
 pub fn next(before: Before, found: &Found) -> (Health, i64) {
     let Before { status, fails, memory_out } = before;
     let working = || match status {
         _ if memory_out => (Health::Unhealthy, fails),
-        // Until a scan of its log does not find the pattern any more.
+        // Only a log scan that no longer finds the pattern ends this state.
         Health::RateLimited => (Health::RateLimited, 0),
         _ => (Health::Healthy, 0),
     };
@@ -68,7 +68,7 @@ mod tests {
         let any = [Healthy, Unhealthy, KeyInvalid, Unknown, RateLimited];
         let judge = |status, fails, found| next(Before { status, fails, memory_out: false }, &found);
         for status in any {
-            // Inactive: at once, however often.
+            // An inactive unit makes the instance unhealthy at once.
             assert_eq!(judge(status, 0, Found::Inactive), (Unhealthy, 1));
             assert_eq!(judge(status, 7, Found::Inactive), (Unhealthy, 8));
             // Failures accumulate; the third in a row counts.
@@ -76,10 +76,10 @@ mod tests {
             assert_eq!(judge(status, 1, Found::Failed), (status, 2));
             assert_eq!(judge(status, 2, Found::Failed), (Unhealthy, 3));
             assert_eq!(judge(status, 3, Found::Failed), (Unhealthy, 4));
-            // A start is waited for.
+            // While it starts, nothing changes.
             assert_eq!(judge(status, 2, Found::Starting), (status, 2));
             assert_eq!(judge(status, 0, Found::NotThere), (status, 0));
-            // A key that opens nothing.
+            // A refused key.
             assert_eq!(judge(status, 2, Found::KeyInvalid), (KeyInvalid, 0));
             // A pass ends everything but rate_limited, which a scan ends.
             let passed = if status == RateLimited { RateLimited } else { Healthy };

@@ -1,7 +1,7 @@
-//! How instances are: looked at over the whole fleet at once (`sweep`), layer by layer, and judged (`judge`).
+//! The health check: checks all instances of the fleet (`sweep`), layer by layer, and computes their state (`judge`).
 //!
-//! The layers: the unit over SSH; /healthz by the server's own loopback; a WebSocket handshake and one RPC; the key at
-//! the LLM gateway. Only where SSH does not get there, /healthz is asked by the instance's own address.
+//! The layers are: the unit over SSH; /healthz over the server's loopback; a WebSocket handshake and one RPC; the key
+//! at the LLM gateway. If SSH fails, /healthz is requested at the instance's own address instead.
 
 pub mod judge;
 mod record;
@@ -34,22 +34,22 @@ use crate::{App, cell, tenant};
 use judge::Found;
 pub use record::{follow_up, write};
 
-/// A gateway takes up to 45 s to start, and has nothing to say until then.
+/// A gateway takes up to 45 s to start and does not answer before.
 const STARTING: Duration = Duration::from_secs(90);
-/// The fallback's time.
+/// Timeout of the fallback.
 const FALLBACK: Duration = Duration::from_secs(5);
-/// Conversations with instances of one server, and questions about keys, at the same time.
+/// How many instances of one server are checked at the same time.
 const TALKS: usize = 16;
 
-/// What the console shows of an instance's checks.
+/// How many checks of an instance the console shows.
 const BEATS: usize = 60;
 
-/// What is looked at: no logs.
+/// The limits of a sweep that reads no logs.
 pub(crate) fn limits() -> Limits {
     Limits { log_bytes: 0, journal: Duration::from_secs(1), instance: Duration::from_secs(15) }
 }
 
-/// What a look at one instance came to.
+/// The result of checking one instance.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub found: Found,
@@ -57,9 +57,9 @@ pub struct Seen {
     pub layer: &'static str,
     pub detail: String,
     pub latency_ms: Option<i64>,
-    /// When somebody started it, by our clock; none where systemd has started it again by itself since.
+    /// When it was started, by our clock; `None` if systemd has restarted it by itself since.
     pub started_at: Option<Timestamp>,
-    /// Its server could not be talked to: that is the server's case, and a restart is not possible.
+    /// Its server could not be reached: the problem is the server's, and a restart is not possible.
     pub unreachable: bool,
 }
 
@@ -68,13 +68,13 @@ impl Seen {
         Seen { found, layer, detail: detail.into(), latency_ms: None, started_at: None, unreachable: false }
     }
 
-    /// Whether it works, whatever is to be said of its key.
+    /// Whether it works, regardless of its key.
     pub fn works(&self) -> bool {
         matches!(self.found, Found::Passed | Found::KeyUnknown | Found::KeyInvalid)
     }
 }
 
-/// An instance after a look.
+/// The state of an instance after a check.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub id: String,
@@ -95,14 +95,14 @@ pub async fn beats(app: &App, id: &InstanceId) -> Result<Vec<Beat>> {
     Ok(beats)
 }
 
-/// What a look at the fleet came to.
+/// The result of checking the fleet.
 pub struct Checked {
     pub reports: Vec<Report>,
-    /// The servers of which nothing could be written down.
+    /// The servers whose results could not be recorded.
     pub unwritten: Vec<String>,
 }
 
-/// Looks at the whole fleet now, and writes down how everything is. What fails of one server says nothing of the others.
+/// Checks the whole fleet now and records the results. A failure on one server does not affect the others.
 pub async fn check(app: &Arc<App>) -> Result<Checked> {
     let posts = sweep::fleet(app).await?;
     let look = |app: Arc<App>, post: Post| async move { (check_server(&app, &post).await, post.server.id) };
@@ -117,7 +117,7 @@ pub async fn check(app: &Arc<App>) -> Result<Checked> {
             }
         }
     }
-    // Nothing at all is no look.
+    // If no server was recorded, the check failed.
     if let (true, Some(error)) = (reports.is_empty(), failure) {
         return Err(error);
     }
@@ -148,7 +148,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
     Ok(reports)
 }
 
-/// One instance, layer by layer.
+/// Checks one instance, layer by layer.
 pub async fn look(app: &App, looked: &Looked, number: usize, member: &Member) -> Seen {
     let seen = layers(app, looked, number, member).await;
     let started_at = looked
@@ -187,7 +187,7 @@ async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> S
     Seen { latency_ms, ..key(app, &member.instance).await }
 }
 
-/// The unit and its health page; `None` where both are well.
+/// Checks the unit and /healthz; returns `None` if both are well.
 fn service(answer: &Answer, server: &Server) -> Option<Seen> {
     let unit = &answer.unit;
     if !answer.complete && unit.sub.is_empty() {
@@ -197,7 +197,7 @@ fn service(answer: &Answer, server: &Server) -> Option<Seen> {
         return Some(Seen::new(Found::Inactive, "service", "the service is not set up on the server"));
     }
     let detail = || format!("the service is {} ({})", unit.sub, unit.result);
-    // One that systemd started again by itself has ended before: that is no start to wait for.
+    // A unit that systemd restarted has failed before, so it does not count as starting.
     let young = unit.restarts == 0 && answer.running_for(server).is_some_and(|age| age < STARTING);
     match unit.active {
         Active::Active => {}
@@ -229,7 +229,7 @@ async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Resul
     rpc.require(Request::health).await
 }
 
-/// The last layer: does the instance's sub key open the gateway?
+/// The last layer: does the LLM gateway accept the instance's sub key?
 async fn key(app: &App, instance: &Instance) -> Seen {
     let key = match gateway_key::of_instance(&app.db, &instance.id()).await {
         Ok(Some(key)) => key,
@@ -255,7 +255,7 @@ async fn key(app: &App, instance: &Instance) -> Seen {
     }
 }
 
-/// Where SSH does not get there: /healthz by the instance's own address, if it has one that is not the server's loopback.
+/// The check when SSH fails: requests /healthz at the instance's own address, unless that is the server's loopback.
 async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Seen {
     let away = format!("the server cannot be reached: {}", error.client);
     if !member.is_there() {
@@ -268,7 +268,7 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
         Ok(Ok(None)) => away,
         Ok(Ok(Some(200..300))) => {
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
-            // Where its page answers, its key is asked about as ever.
+            // If /healthz answers, the key is checked as usual.
             let key = key(app, &member.instance).await;
             let layer = if key.found == Found::Passed { "http" } else { key.layer };
             let detail = format!("{away}; /healthz answers; {}", key.detail);
@@ -277,11 +277,11 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
         Ok(Ok(Some(status))) => format!("{away}; /healthz answers {status}"),
         Ok(Err(_)) | Err(_) => format!("{away}; /healthz does not answer"),
     };
-    // Neither way gets there, and the first is the server's.
+    // Neither way works. The result is of the layer `ssh`, because the server cannot be reached.
     Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", detail) }
 }
 
-/// The status of /healthz by the instance's own address; `None` where that is the server's loopback: ours is another.
+/// The status of /healthz at the instance's own address; `None` if that is the loopback of another machine.
 async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>> {
     let road = match Bind::for_url(&instance.gateway_url) {
         Bind::Lan => straight(&instance.gateway_url).await?,

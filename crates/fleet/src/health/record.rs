@@ -1,5 +1,5 @@
-//! Writes down what was seen of instances: all of a server's in one transaction, and in a few statements however many they are. The rows
-//! are held meanwhile, and whoever claims one of them waits.
+//! Records the results of a health check, for all instances of a server in one transaction. It uses few statements,
+//! however many instances there are, because their rows are locked meanwhile and claims of them wait.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,12 +22,12 @@ const MEMORY_OUT: &str = "it answers, but ran out of memory; a restart by hand c
 /// How long an instance's checks are kept.
 const BEATS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// Writes down what was seen of a server's instances since `began`, in one transaction.
+/// Records the results of a check that started at `began`, in one transaction.
 pub(super) async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Timestamp) -> Result<Vec<Report>> {
     let now = app.clock.now();
     let ids: Vec<String> = post.instances.iter().map(|member| member.instance.id.clone()).collect();
     let mut tx = app.db.begin().await?;
-    // As they are now: a repair may have changed one since the fleet was read.
+    // Read the rows again: a repair may have changed one since the fleet was read.
     let locked = instance_health::lock_instances(&mut tx, &ids).await?;
     let mut locked: HashMap<String, Instance> = locked.into_iter().map(|i| (i.id.clone(), i)).collect();
     let known = instance_health::of(&mut tx, &ids).await?;
@@ -65,7 +65,7 @@ pub(super) async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Times
     Ok(reports)
 }
 
-/// Judges one instance and writes it down, with an audit entry where its state changed. The caller holds its row.
+/// Computes and records the state of one instance, with its audit entry. The caller holds the lock on its row.
 pub async fn write(app: &App, tx: &mut Tx, instance: &Instance, seen: &Seen, now: Timestamp) -> Result<Report> {
     let known = instance_health::find(&mut *tx, &instance.id()).await?;
     let mut look = Look::begin(tx, now).await?;
@@ -74,12 +74,12 @@ pub async fn write(app: &App, tx: &mut Tx, instance: &Instance, seen: &Seen, now
     Ok(report)
 }
 
-/// Raises or ends the alert of one instance.
+/// Raises or resolves the alert of one instance.
 pub async fn follow_up(app: &App, tx: &mut Tx, report: &Report) -> Result<()> {
     Look::begin(tx, app.clock.now()).await?.follow_up(app, tx, report).await
 }
 
-/// Whether something newer is known than what was seen: another look, a restart, or a task that has begun on it since.
+/// Whether the result is outdated: another check, a restart or a task has come in between.
 fn is_stale(
     member: &Member,
     instance: &Instance,
@@ -88,14 +88,14 @@ fn is_stale(
     began: Timestamp,
     now: Timestamp,
 ) -> bool {
-    // A time that is still to come was written by a clock that was ahead: it would keep every look from being written down until then.
+    // Ignore a time in the future. A clock that was ahead wrote it, and no check would be recorded until then.
     let later = |at: Option<Timestamp>| at.is_some_and(|at| began < at && at <= now);
     later(instance.last_health_at)
         || later(known.and_then(|known| known.restarted_at))
         || (!member.busy && busy.contains(&instance.id))
 }
 
-/// What was written down last.
+/// The state as it was recorded last.
 fn as_known(instance: &Instance, known: Option<InstanceHealth>) -> Report {
     let (layer, detail, latency_ms) =
         known.map_or_else(Default::default, |known| (known.layer, known.detail, known.latency_ms));
@@ -111,10 +111,10 @@ fn as_known(instance: &Instance, known: Option<InstanceHealth>) -> Report {
     }
 }
 
-/// What is to be written of one look.
+/// Collects the rows to write for one check.
 struct Look {
     now: Timestamp,
-    /// The subjects of alerts about instances that are open: nobody asks for each whether it has one.
+    /// The subjects of all open alerts about instances, read once instead of with a query for each instance.
     open: HashSet<String>,
     judged: Vec<Judged>,
     sights: Vec<Sight>,
@@ -128,7 +128,8 @@ impl Look {
         Ok(Look { now, open, judged: vec![], sights: vec![], beats: vec![], events: vec![] })
     }
 
-    /// Judges one instance. What hardly ever changes is written at once, the rest together.
+    /// Computes the state of one instance. Rare changes are written at once; all others are written together by
+    /// `write`.
     async fn judge(
         &mut self,
         app: &App,
@@ -143,14 +144,14 @@ impl Look {
             instance_health::set_memory_out(&mut *tx, &instance.id, None).await?;
             self.end_repair(app, tx, &instance.id, openclaw::rule::Rule::OutOfMemory.as_str()).await?;
         }
-        // Its own gateway answered on its port.
+        // The instance's own gateway answered, so no foreign listener has its port.
         if seen.works() && !seen.unreachable {
             self.end_repair(app, tx, &instance.id, listener::FOREIGN_LISTENER).await?;
         }
         let before = Before { status: instance.health_status, fails: instance.health_fail_count, memory_out };
         let (status, fails) = judge::next(before, &seen.found);
         self.judged.push(Judged { id: instance.id.clone(), status, fails });
-        // The detail of a check that passed would otherwise stand there as the reason why the instance is unhealthy.
+        // Otherwise the detail of a passed check would be shown as the reason why the instance is unhealthy.
         let detail = if memory_out && seen.found == Found::Passed { MEMORY_OUT } else { &seen.detail };
         let detail: String = detail.chars().take(500).collect();
         let (layer, latency_ms) = (seen.layer.to_owned(), seen.latency_ms);
@@ -189,7 +190,7 @@ impl Look {
         Ok(())
     }
 
-    /// Raises or ends the alert of one instance.
+    /// Raises or resolves the alert of one instance.
     async fn follow_up(&mut self, app: &App, tx: &mut Tx, report: &Report) -> Result<()> {
         let subject = format!("instance:{}", report.id);
         match report.status {

@@ -1,4 +1,4 @@
-//! auto_recovery: restarts what is unhealthy, within its budget.
+//! auto_recovery: restarts unhealthy instances within their budget.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! health_check: one look at the whole fleet.
+//! health_check: checks all instances of the fleet.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! key_balance_alert: tells when what is left to the gateway's account, or to a sub key with a quota, is below a threshold in dollars.
-//! It waits until somebody switches it on.
+//! key_balance_alert: raises an alert if the balance of the gateway's account, or of a sub key with a quota, is below a
+//! threshold in dollars. The job is paused until an administrator switches it on.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub async fn run(app: Arc<App>) -> Result<String> {
     let mut look = vec![("gateway".to_owned(), balance.remain)];
     let sort = Sort { column: "created_at", descending: false };
     for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
-        // The key of an instance that is gone spends nothing any more.
+        // The key of a deleted instance spends nothing any more.
         if key.status == gateway_key::Status::Active {
             look.push((format!("key:{}", key.name), key.quota.map(|quota| quota - key.used())));
         }

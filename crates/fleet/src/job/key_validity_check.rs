@@ -1,4 +1,4 @@
-//! key_validity_check: every sub key opens the gateway, and every instance has its own.
+//! key_validity_check: checks that the LLM gateway accepts every sub key, and that every instance has its own.
 
 use std::sync::Arc;
 

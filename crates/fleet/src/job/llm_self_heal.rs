@@ -1,5 +1,5 @@
-//! llm_self_heal: sub keys that a foreign gateway refuses are brought in line again. When more than half of all fail, somebody is told,
-//! once; and once when that is over.
+//! llm_self_heal: starts the repair of sub keys that a foreign gateway refuses. If more than half of all sub keys fail,
+//! it raises one alert, and resolves it when that is over.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use queue::alert::{self, Rule};
 
 use crate::{App, key_check, repair};
 
-/// The alert's subject, beside the gateway itself.
+/// The alert's subject. The rule's other subject is the gateway itself.
 const SUBJECT: &str = "keys";
 
 pub async fn run(app: Arc<App>) -> Result<String> {

@@ -1,4 +1,4 @@
-//! log_scan: what is new in the logs of all instances, held against the nine rules.
+//! log_scan: checks the new log lines of all instances against the nine rules.
 
 use std::sync::Arc;
 

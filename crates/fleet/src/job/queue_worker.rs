@@ -10,7 +10,7 @@ use store::task::{self, Status};
 
 use crate::App;
 
-/// A task that is due for longer than this is not being looked after.
+/// A task that has been due for longer than this is late.
 const LATE: SignedDuration = SignedDuration::from_mins(5);
 
 pub async fn run(app: Arc<App>, types: &[TaskType<App>]) -> Result<String> {

@@ -1,4 +1,4 @@
-//! audit cleanup: what is older than it is to be kept is deleted, of every kind of record that grows by itself.
+//! audit_cleanup: deletes records that are older than their retention, for every kind of record that grows by itself.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use store::{alert, guardian, heartbeat, job_run, repair, server_metric};
 use crate::App;
 
 const DAY: i64 = 24;
-/// Days that are kept: of the queue's runs, of all others, of what servers measured.
+/// Retention in days: of the queue's job runs, of all other runs and guardian events, of server metrics, of repairs and
+/// alerts, of heartbeats.
 const QUEUE_RUNS: i64 = 7;
 const RUNS: i64 = 30;
 const METRICS: i64 = 31;
 const REPAIRS: i64 = 365;
 const BEATS: i64 = 1;
-/// Tasks that are done, with their logs; and those that were given up, which somebody may still look after.
+/// Retention in days of tasks that are done, with their logs; and of dead tasks, which may still need attention.
 const TASKS: i64 = 30;
 const DEAD_TASKS: i64 = 365;
 

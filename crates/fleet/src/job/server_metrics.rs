@@ -1,4 +1,5 @@
-//! server_metrics: what active servers measure of themselves. All at once; one that is away costs the others nothing.
+//! server_metrics: reads the metrics of all active servers concurrently. An unreachable server does not delay the
+//! others.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use store::server_metric::{self, Metric};
 
 use crate::{App, host};
 
-/// Servers at the same time.
+/// How many servers are measured at the same time.
 const AT_ONCE: usize = 64;
 
 pub async fn run(app: Arc<App>) -> Result<String> {

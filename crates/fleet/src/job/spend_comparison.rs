@@ -1,5 +1,5 @@
-//! The nightly comparison of yesterday: our sums by day, the rows of the log, and what the gateway itself says was used. They must agree;
-//! a difference is written down and warned of.
+//! spend_comparison: compares our daily sums of yesterday with the rows of the log and with the gateway's own count.
+//! They must agree; a difference is stored and is a warning in the audit log.
 
 use std::sync::Arc;
 
@@ -46,7 +46,8 @@ pub async fn run(app: Arc<App>) -> Result<String> {
     Ok(summary)
 }
 
-/// What a foreign gateway says its keys have used, less what our sums have of them. The embedded one's count is our own.
+/// What a foreign gateway has counted for its keys, less our sums for them. The embedded gateway has no count of its
+/// own.
 async fn gap(app: &App) -> Result<Option<i64>> {
     if app.upstream.embedded {
         return Ok(None);

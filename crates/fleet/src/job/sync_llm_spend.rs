@@ -1,5 +1,5 @@
-//! sync_llm_spend: what was spent today and this month is always the sum over the log since local midnight and the first, so that nothing
-//! need be set back. Here the log is taken in, and budgets are held against it: a key's quota, and a user's day.
+//! sync_llm_spend: takes in the log and compares budgets with it: a key's quota and a user's daily quota. The spend of
+//! today and of this month is always a sum over the log, so no counter has to be reset.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ async fn budgets(app: &App, percent: f64) -> Result<usize> {
     let mut looked_at = HashSet::new();
     let sort = Sort { column: "created_at", descending: false };
     for key in gateway_key::list(&app.db, None, sort, Page::ALL).await?.list {
-        // The key of an instance that is gone spends nothing any more.
+        // The key of a deleted instance spends nothing any more.
         let Some(quota) = key.quota.filter(|quota| *quota > 0 && key.status == gateway_key::Status::Active) else {
             continue;
         };
@@ -61,12 +61,12 @@ async fn budgets(app: &App, percent: f64) -> Result<usize> {
             looked_at.insert(subject);
         }
     }
-    // A budget that was taken away is near no limit.
+    // Resolve the alerts of budgets that no longer exist.
     alert::resolve_others(app, Rule::BudgetNearLimit, &looked_at).await?;
     Ok(near)
 }
 
-/// Raises or ends the alert of one budget; a new one is a warning in the audit log.
+/// Raises or resolves the alert of one budget. A new alert is also a warning in the audit log.
 async fn budget(app: &App, subject: &str, used: i64, limit: i64, percent: f64) -> Result<bool> {
     let share = used as f64 * 100.0 / limit as f64;
     let is_near = share >= percent;

@@ -1,4 +1,4 @@
-//! token_usage_sync: the gateway's log is followed at every moment; here the sums are copied into the instances' totals.
+//! token_usage_sync: copies the sums of the gateway's log, which is read continuously, into the instances' totals.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Why a socket ends, as the browser is told: a code and a few words.
+//! Why a socket ends, as the browser sees it: a close code and a reason.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{ClientRead, ClientWrite};
 
-/// What saying goodbye may take.
+/// Timeout of the close handshake.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +23,10 @@ impl End {
     pub const NORMAL: u16 = 1000;
     pub const UNSUPPORTED: u16 = 1003;
     pub const NOT_UTF8: u16 = 1007;
-    /// The visitor has no business here, or speaks no frames: not to be tried again with the same login.
+    /// The visitor has no access, or violates the protocol. The browser must not retry with the same login.
     pub const REFUSED: u16 = 1008;
     pub const TOO_LARGE: u16 = 1009;
-    /// The instance is not there.
+    /// The instance cannot be reached.
     pub const INSTANCE: u16 = 1011;
     pub const RESTART: u16 = 1012;
     pub const LATER: u16 = 1013;
@@ -35,7 +35,7 @@ impl End {
         End { code, reason: reason.into() }
     }
 
-    /// What went wrong while the browser was heard.
+    /// The end for an error while reading from the browser.
     pub fn of_browser(error: &SocketError) -> End {
         match error {
             SocketError::Capacity(CapacityError::MessageTooLong { .. }) => {
@@ -47,7 +47,7 @@ impl End {
         }
     }
 
-    /// How the gateway closed. What it says about itself is passed on; everything else is a lost instance.
+    /// The end for a close by the gateway. Some codes are passed on; any other close counts as a lost instance.
     pub fn of_gateway(close: Option<CloseFrame>) -> End {
         match close.map(|close| (u16::from(close.code), close.reason.as_str().to_owned())) {
             Some((code @ (End::REFUSED | End::TOO_LARGE | End::RESTART | End::LATER), reason)) => {
@@ -61,12 +61,13 @@ impl End {
         End::new(End::INSTANCE, "the connection to the instance was lost")
     }
 
-    /// All sockets together hold as much as they may.
+    /// All sockets together have reached their memory limit.
     pub fn full() -> End {
         End::new(End::LATER, "too much is under way at present")
     }
 
-    /// Tells the browser, and gives it a moment to hear it: a connection that is cut with unread bytes loses our words.
+    /// Sends the close frame and gives the browser a moment to read it: if a connection is closed with unread bytes,
+    /// the frame is lost.
     pub async fn tell(&self, reader: &mut impl ClientRead, writer: &mut impl ClientWrite) {
         let mut reason = self.reason.as_ref();
         // A close frame holds 125 bytes, two of them the code.

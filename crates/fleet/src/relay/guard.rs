@@ -1,5 +1,5 @@
-//! Watches, beside an open socket, whether its visitor may still be there. Notices of any replica make it look at once; since
-//! they may be lost, it also looks by itself.
+//! Watches whether the visitor of an open socket still has access. A notice from any replica triggers a check at once.
+//! Since notices may be lost, there is also a periodic check.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tokio::time::{Instant, timeout};
 use super::{End, RelayMode, Visitor};
 use crate::App;
 
-/// How long a look may take.
+/// Timeout of one check.
 const CHECK: Duration = Duration::from_secs(15);
-/// How long a socket stays open that nobody can look after.
+/// How long a socket stays open while its visitor cannot be checked.
 const BLIND: Duration = Duration::from_secs(60);
 
 /// Waits until the login or the binding has ended, or the window is switched off.
 pub async fn ended(app: &App, visitor: &Visitor, mode: RelayMode) -> End {
-    // Before the first look: what happens between the two is heard.
+    // Subscribe before the first check, so that no change between the two is missed.
     let mut notices = app.db.listen();
     let mut seen = Instant::now();
     loop {
@@ -27,7 +27,7 @@ pub async fn ended(app: &App, visitor: &Visitor, mode: RelayMode) -> End {
             Ok(Err(error)) if matches!(error.kind, Kind::Unauthorized | Kind::NotFound | Kind::NoAccess) => {
                 return End::from(error);
             }
-            // A database that is away for a moment ends nobody's chat.
+            // A short outage of the database must not end chats.
             Ok(Err(error)) => tracing::warn!(%error, "an open socket could not be checked"),
             Err(_) => tracing::warn!("an open socket could not be checked in time"),
         }
@@ -50,7 +50,7 @@ async fn concerning(notices: &mut tokio::sync::broadcast::Receiver<Notice>, visi
             Ok(Notice { topic: Topic::Instance, id }) if id == visitor.instance.as_str() => return,
             Ok(Notice { topic: Topic::Anything, .. }) => return,
             Ok(_) => {}
-            // Some were missed: one of them may have been about us.
+            // Some notices were missed, and one of them may be about this visitor.
             Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => std::future::pending().await,
         }

@@ -14,12 +14,12 @@ use super::End;
 use super::reach::{Port, reach};
 use crate::App;
 
-/// From the first byte to the hello; a cold gateway is slow.
+/// Timeout of the handshake. A gateway that has just started is slow.
 const HELLO: Duration = Duration::from_secs(15);
-/// A gateway that says it is starting is asked again for so long.
+/// How long to retry while the gateway reports that it is starting.
 const STARTING: Duration = Duration::from_secs(5);
 
-/// A connection with the authority to chat, and what the browser is told of it.
+/// Opens a connection with the scopes for chat; also returns the hello frame for the browser.
 pub async fn connect(app: &App, instance: &Instance) -> Result<(Socket, String), End> {
     let began = Instant::now();
     loop {
@@ -29,7 +29,8 @@ pub async fn connect(app: &App, instance: &Instance) -> Result<(Socket, String),
         let greeted = timeout(HELLO, greet(app, instance, &mut socket)).await;
         match greeted.unwrap_or_else(|_| Err(Greeting::Lost(None))) {
             Ok(hello) => {
-                // It has shown that it is a gateway: from now on each of its messages has a limit, and what is held of all sockets.
+                // It has proved to be a gateway, so the limit on its first bytes ends. The limits on each message and
+                // on the memory of all sockets remain.
                 let meter = socket.get_ref().meter();
                 meter.allow(usize::MAX);
                 meter.passed_on();
@@ -60,7 +61,7 @@ async fn greet(app: &App, instance: &Instance, socket: &mut Socket) -> Result<St
             _ => continue,
         };
         match Said::parse(&text).map_err(Greeting::Refused)? {
-            // It speaks first.
+            // The gateway sends the first frame.
             Said::Event(event) if event == "connect.challenge" && !asked => {
                 asked = true;
                 socket.send(Message::text(connect.expose())).await.map_err(|_| Greeting::Lost(None))?;

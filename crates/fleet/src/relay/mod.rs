@@ -1,7 +1,8 @@
-//! An employee's browser and an own instance's gateway, brought together: one-time tickets, the way to the instance, and
-//! sockets that end with the login or the binding that they were opened by.
+//! Relays WebSockets between an employee's browser and the gateway of the employee's instance: one-time tickets, the
+//! way to the instance, and sockets that end with the login or the binding that they were opened by.
 //!
-//! Nothing is kept for a socket that drops: whoever comes back asks the gateway for its history, which says what is under way.
+//! Nothing is buffered for a socket that drops. After a reconnect the browser asks the gateway for its history, which
+//! also shows what is under way.
 
 mod end;
 mod guard;
@@ -29,7 +30,7 @@ pub use end::End;
 pub use reach::{Port, reach};
 pub use sockets::{Place, Sockets};
 
-/// How long a ticket waits for its socket.
+/// How long a ticket is valid.
 const TICKET: SignedDuration = SignedDuration::from_secs(30);
 
 /// Who opened a socket, by which login, to which instance.
@@ -40,7 +41,7 @@ pub struct Visitor {
     pub instance: InstanceId,
 }
 
-/// A ticket for one socket to an own instance, and when it is too late for it.
+/// Issues a ticket for one socket to the employee's own instance; also returns when it expires.
 pub async fn ticket(app: &App, who: &Employee, instance: &InstanceId) -> Result<(Secret, Timestamp)> {
     holder::own(app, &who.id, instance).await?;
     app.sockets.check(&who.id)?;
@@ -60,7 +61,7 @@ pub async fn ticket(app: &App, who: &Employee, instance: &InstanceId) -> Result<
     Ok((text, expires_at))
 }
 
-/// Takes a ticket: who shows it, and a place among the sockets. Good for nothing afterwards, also when it is refused here.
+/// Redeems a ticket: returns its visitor and a place among the sockets. A ticket is used up even if it is refused here.
 pub async fn admit(app: &App, ticket: &str, instance: &InstanceId) -> Result<(Visitor, Place)> {
     let refused = || Error::from(Kind::Unauthorized).with_operator("no such ticket, or used, or too late");
     let hash = app.sealer.hash(&Secret::new(ticket));
@@ -78,13 +79,13 @@ pub async fn admit(app: &App, ticket: &str, instance: &InstanceId) -> Result<(Vi
 }
 
 impl Visitor {
-    /// The instance, while the login is good and the instance theirs.
+    /// Returns the instance if the login is still valid and the instance is still the visitor's.
     pub async fn still(&self, app: &App) -> Result<Instance> {
         session::still(app, &self.user, &self.token).await?;
         holder::own(app, &self.user, &self.instance).await
     }
 
-    /// The same, while what they came for is offered.
+    /// The same; in the mode `Page` the embedded window must also be switched on.
     async fn may_speak(&self, app: &App, mode: RelayMode) -> Result<Instance> {
         let instance = self.still(app).await?;
         if mode == RelayMode::Page {
@@ -94,7 +95,7 @@ impl Visitor {
     }
 }
 
-/// Refuses where the instance's own page is not offered.
+/// Refuses if the embedded window is switched off for the instance.
 pub(crate) fn require_page(app: &App, instance: &Instance) -> Result<()> {
     match app.embed.enabled && instance.embed_enabled {
         true => Ok(()),
@@ -102,22 +103,23 @@ pub(crate) fn require_page(app: &App, instance: &Instance) -> Result<()> {
     }
 }
 
-/// A browser's half of a socket, as the relay hears and answers it.
+/// The two halves of a browser's socket: the relay reads from one and writes to the other.
 pub trait ClientRead: Stream<Item = Result<Message, SocketError>> + Unpin + Send {}
 impl<T: Stream<Item = Result<Message, SocketError>> + Unpin + Send> ClientRead for T {}
 pub trait ClientWrite: Sink<Message, Error = SocketError> + Unpin + Send {}
 impl<T: Sink<Message, Error = SocketError> + Unpin + Send> ClientWrite for T {}
 
-/// What a browser may say.
+/// What a browser may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayMode {
-    /// Requests of a few methods, over a connection that the platform made with the authority to chat.
+    /// Requests of the allowed methods, over a connection that the platform opened with the scopes for chat.
     Chat,
     /// Everything: the gateway's own page does its own handshake.
     Page,
 }
 
-/// Carries frames between a browser and the instance until either leaves, or the visitor has no business there any more.
+/// Relays frames between a browser and the instance until one of them disconnects, the visitor loses access, or the
+/// process stops.
 pub async fn carry(
     app: Arc<App>,
     visitor: Visitor,

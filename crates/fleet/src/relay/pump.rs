@@ -1,5 +1,5 @@
-//! Frames both ways. Neither side is read faster than the other takes it, and whoever takes nothing for too long is left. A frame counts
-//! as held (`remote::memory`) until it was taken.
+//! Relays frames in both directions. Neither side is read faster than the other accepts frames, and the socket ends if
+//! one side accepts nothing for too long. A frame counts against the memory limit (`remote::memory`) until it is sent.
 
 use std::time::Duration;
 
@@ -12,18 +12,19 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use super::{ClientRead, ClientWrite, End, RelayMode};
 
-/// A browser that is there answers a ping long before.
+/// How often the browser is pinged. Its pong arrives long before `SILENCE` is over.
 const PING: Duration = Duration::from_secs(25);
-/// Time enough for a frame of 25 MB over a slow line, during which no pong can come.
+/// The socket ends if the browser sends nothing for this long. It is enough for a frame of 25 MB over a slow line,
+/// during which no pong can arrive.
 const SILENCE: Duration = Duration::from_secs(180);
-/// A gateway says something every 30 s at least.
+/// The socket ends if the gateway sends nothing for this long. It sends something at least every 30 s.
 const GATEWAY_SILENCE: Duration = Duration::from_secs(120);
-/// How long one frame may take to be taken.
+/// Timeout of sending one frame.
 const SLOW: Duration = Duration::from_secs(60);
-/// Answers of our own that wait for the browser.
+/// How many of the platform's own answers may wait for the browser.
 const WAITING: usize = 16;
 
-/// Carries frames until one side ends it.
+/// Relays frames until one side ends the socket.
 pub async fn run(
     reader: &mut impl ClientRead,
     writer: &mut impl ClientWrite,
@@ -52,7 +53,7 @@ pub async fn run(
             };
             match judge(&text, mode) {
                 Verdict::Pass => {
-                    // It, and its copy on the way out.
+                    // The frame, and its copy in the outgoing buffer.
                     if !held.grow(2 * text.len()) {
                         return End::full();
                     }
@@ -117,7 +118,7 @@ pub async fn run(
 
 enum Verdict {
     Pass,
-    /// Answered by us, in the gateway's manner.
+    /// The platform answers instead of the gateway, in the same format.
     Answer(String),
     End(End),
 }

@@ -1,5 +1,5 @@
-//! The way to an instance: over its server's connection, or straight to its gateway_url where there is no such way. Either is handed out
-//! only after its server was asked who answers there, as far as that server can be asked.
+//! Opens a connection to an instance: over its server's connection or, if that is not possible, directly to its
+//! gateway_url. In both cases the server must first confirm who answers there, if it can be asked.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use url::Url;
 use crate::assistant::settings;
 use crate::{App, listener, tenant};
 
-/// What of an instance is meant.
+/// Which port of an instance to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
     Gateway,
-    /// Where it takes the bot platform's messages. Never reached but over the server's connection.
+    /// Where it receives the bot platform's messages. It is reached only over the server's connection.
     Webhook,
 }
 
@@ -42,17 +42,18 @@ pub async fn reach(app: &App, instance: &Instance, port: Port) -> Result<Road> {
     }
 }
 
-/// Whether what answers at the instance's own address is the instance cannot be proved: it may be on any machine. But a neighbour on its
-/// server who has the instance's port at another address than loopback must not get the connection this way.
+/// Refuses a direct connection if another user on the instance's server has its port. That the instance itself answers
+/// at its own address cannot be proved: the address may be any machine's. But a neighbour who has the port at an
+/// address other than loopback must not get the connection.
 async fn require_no_foreigner(app: &App, server: &Server, instance: &Instance) -> Result<()> {
     let port = Url::parse(&instance.gateway_url).ok().and_then(|url| url.port_or_known_default());
     let Some(port) = port.filter(|port| i64::from(*port) == instance.gateway_port) else { return Ok(()) };
     let Ok(host) = connect(app, server).await else { return Ok(()) };
     match host.prove(port, &tenant::tenant(instance)?, Accepted::Anywhere).await {
         Ok(()) => Ok(()),
-        // Nobody on the server has the port: the address is another machine's.
+        // No process on the server has the port, so the address is of another machine.
         Err(host::Error::PortClosed { .. }) => Ok(()),
-        // A server that is away cannot be asked. One that is there and does not say may be kept from it by the neighbour.
+        // An unreachable server cannot be asked. If a reachable one does not answer, the neighbour may be the cause.
         Err(error) if error.is_unreachable() => Ok(()),
         Err(error) => {
             listener::note(app, instance, &error).await;
@@ -61,7 +62,8 @@ async fn require_no_foreigner(app: &App, server: &Server, instance: &Instance) -
     }
 }
 
-/// Whether there is no way over the server at all. One that shows another key than it should is refused, and not gone around.
+/// Whether the instance cannot be reached over its server. A server that shows a wrong host key is refused: a direct
+/// connection must not bypass that.
 fn is_no_way(server: &Server, error: &Error) -> bool {
     !crate::host::has_login(server) || matches!(error.kind, Kind::Unavailable | Kind::TimedOut)
 }
@@ -71,7 +73,8 @@ async fn connect(app: &App, server: &Server) -> Result<Host> {
     match target {
         // The first contact pins the server's key.
         host::Target::Ssh(_) if server.host_key.is_empty() => crate::host::connect(app, server).await,
-        // Browsers come back again and again: that a server is away is written down by those who look after servers.
+        // Do not record here that a server is unreachable: browsers reconnect again and again. The health check records
+        // it.
         _ => Ok(app.hosts.host(&server.id, &target)),
     }
 }

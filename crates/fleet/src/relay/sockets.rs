@@ -1,4 +1,4 @@
-//! The sockets that this process has open: how many in all and of whom, and the word that ends them.
+//! The open sockets of this process: counts them in total and by user, and ends them when the process stops.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,12 @@ use tokio::sync::watch;
 
 use super::End;
 
-/// A person has a few tabs and devices; every socket is a connection to a server, and may hold a frame of 25 MB.
+/// Limit for one user, who has a few tabs and devices. Every socket is a connection to a server and may hold a frame of
+/// 25 MB.
 pub const MOST_OF_A_USER: usize = 16;
-/// Of all people together: descriptors and memory are the process's.
+/// Limit for all users together, who share the descriptors and the memory of this process.
 pub const MOST: usize = 10_000;
-/// How often it is looked at whether whoever opened a socket may still be there, where no notice says so before.
+/// How often the visitor of a socket is checked if no notice triggers a check before.
 const LOOK: Duration = Duration::from_secs(15);
 
 pub struct Sockets {
@@ -24,9 +25,9 @@ pub struct Sockets {
 }
 
 struct Open {
-    /// By whom.
+    /// The number of sockets by user.
     of: Mutex<HashMap<String, usize>>,
-    /// Changed only while `of` is held.
+    /// Changed only while `of` is locked.
     all: watch::Sender<usize>,
 }
 
@@ -43,14 +44,14 @@ impl Default for Sockets {
     }
 }
 
-/// One socket's place: given back when it is dropped.
+/// One socket's place. Dropping it frees the place.
 pub struct Place {
     open: Arc<Open>,
     user: String,
 }
 
 impl Sockets {
-    /// Sockets whose visitors are looked at by themselves no more often than this.
+    /// Sets how often visitors are checked without a notice.
     pub fn looked_at_every(mut self, look: Duration) -> Sockets {
         self.look = look;
         self
@@ -60,7 +61,7 @@ impl Sockets {
         self.look
     }
 
-    /// Refuses one more socket where there are enough.
+    /// Refuses one more socket if a limit is reached.
     pub fn check(&self, user: &UserId) -> Result<()> {
         let of = self.open.of();
         self.room(of.get(user.as_str()).copied().unwrap_or_default())
@@ -87,25 +88,25 @@ impl Sockets {
         Err(Error::new(Kind::TooManyRequests, message).retry_after(Duration::from_secs(5)))
     }
 
-    /// How many are open.
+    /// The number of open sockets.
     pub fn count(&self) -> usize {
         *self.open.all.borrow()
     }
 
-    /// Tells all of them to end: the process stops.
+    /// Ends all sockets because the process stops.
     pub fn close(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Returns when none is open.
+    /// Returns when no socket is open.
     pub async fn emptied(&self) {
-        // The sender lives as long as we do.
+        // This cannot fail: the sender lives as long as `self`.
         self.open.all.subscribe().wait_for(|all| *all == 0).await.ok();
     }
 
     pub(super) async fn closing(&self) -> End {
         let mut stop = self.stop.subscribe();
-        // The sender lives as long as we do.
+        // This cannot fail: the sender lives as long as `self`.
         stop.wait_for(|stop| *stop).await.ok();
         End::new(End::RESTART, "the platform is restarting")
     }
