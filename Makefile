@@ -71,6 +71,7 @@ openapi: ## write the OpenAPI documents that the code describes into openapi/, t
 	cargo build --locked -p tidepool
 	$(TARGET)/debug/tidepool openapi employee > openapi/employee.json
 	$(TARGET)/debug/tidepool openapi admin > openapi/admin.json
+	$(TARGET)/debug/tidepool registry > openapi/registry.json
 
 bench: release ## measure this machine: start, claims, tasks, pages, usage, forward, sockets, sweep, each beside its floor; the web apps (web), real hosts (hosts), what a cell costs (cell), a foreign log (copy); PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
 	cargo build --locked --release -p lab

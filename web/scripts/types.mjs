@@ -1,4 +1,4 @@
-// Generates the TypeScript types of both APIs from the committed OpenAPI snapshots.
+// Generates the TypeScript types of both APIs from the committed OpenAPI snapshots, and the lists of what the server has by name.
 // TIDEPOOL_OPENAPI_DIR points elsewhere when a contract change is tried before it is committed.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -18,3 +18,13 @@ for (const api of ['employee', 'admin']) {
     `// Types of the ${api} API, generated from openapi/${api}.json by \`npm run types\`.\n${types}`,
   );
 }
+
+const registry = JSON.parse(await readFile(path.join(source, 'registry.json'), 'utf8'));
+const lists = Object.entries(registry).map(([name, words]) => {
+  const type = name.replace(/s$/, '').replace(/(^|_)(.)/g, (_, __, letter) => letter.toUpperCase());
+  return `export const ${name.toUpperCase()} = ${JSON.stringify(words)} as const;\nexport type ${type} = (typeof ${name.toUpperCase()})[number];\n`;
+});
+await writeFile(
+  path.join(target, 'registry.gen.ts'),
+  `// Names that the server has, generated from openapi/registry.json by \`npm run types\`.\n${lists.join('')}`,
+);

@@ -19,6 +19,7 @@ pub mod key_check;
 pub mod listener;
 pub mod marketplace;
 pub mod profession;
+pub mod progress;
 pub mod recovery;
 pub mod registry;
 pub mod relay;

@@ -7,15 +7,18 @@ use base::When;
 use llm::key::ApplyKey;
 use llm::task::{SyncKeyToInstance, SyncModelsToInstance};
 use people::task::{BootstrapProfessionInstance, CleanInstance, ClearWebhook, InitInstance, WriteConfig};
-use queue::alert::DeliverAlert;
+use queue::alert::{self, DeliverAlert};
 use queue::task::TaskType;
+use serde_json::{Value, json};
 
 use crate::App;
-use crate::guardian::{self, DIMENSIONS};
+use crate::guardian::{self, DIMENSIONS, STUCK_SESSION};
 use crate::job::{
     auto_recovery, health_check, key_balance_alert, key_validity_check, llm_self_heal, log_scan, queue_worker,
     retention, server_metrics, spend_comparison, sync_llm_spend, token_usage_sync,
 };
+use crate::listener::FOREIGN_LISTENER;
+use crate::repair::{AUTO_RECOVERY, HANDLERS, SELF_HEAL};
 use crate::task::{
     ApplyMarketplaceItem, ConfineInstance, PrepareServer, ProvisionInstance, RepairInstance, RestartInstance,
     RetireInstance, UpgradeInstance,
@@ -76,3 +79,15 @@ pub static JOBS: LazyLock<Vec<Job>> = LazyLock::new(|| {
     });
     SPEC.iter().copied().chain(of_guardian).collect()
 });
+
+/// The names of everything that is listed here or in a list of its own, for whoever shows them: `openapi/registry.json`.
+pub fn document() -> Value {
+    let ledger = [AUTO_RECOVERY, SELF_HEAL, STUCK_SESSION, FOREIGN_LISTENER];
+    json!({
+        "task_types": TYPES.iter().map(|one| one.name).collect::<Vec<_>>(),
+        "jobs": SPEC.iter().map(|one| one.name).collect::<Vec<_>>(),
+        "dimensions": DIMENSIONS.iter().map(|one| one.name).collect::<Vec<_>>(),
+        "alert_rules": alert::Rule::ALL.iter().map(|one| one.as_str()).collect::<Vec<_>>(),
+        "repair_rules": HANDLERS.iter().map(|one| one.rule.as_str()).chain(ledger).collect::<Vec<_>>(),
+    })
+}

@@ -1,22 +1,40 @@
 //! The payloads of this crate's tasks, which are about servers and instances. `handler` runs them and those of the
 //! crates below; `registry` lists all.
 
+use std::sync::Arc;
+
 use base::id::{InstallId, InstanceId, ServerId};
 use base::{Error, Result};
 use openclaw::Version;
 use openclaw::version::Support;
+use queue::audit::By;
 use queue::permission::Permission;
 use queue::task::{Payload, Priority};
 use serde::{Deserialize, Serialize};
 use store::{Tx, install, server};
 
 use crate::App;
+use crate::progress::Progress;
 
 /// Why the platform does not provision the main instance.
 pub const NOT_MAIN: &str = "the main instance would run as the login user: the platform does not make it";
 
 /// The context of a running task of this crate.
 pub type Context = queue::task::Context<App>;
+
+impl Progress for Context {
+    fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    fn by(&self) -> By {
+        Context::by(self)
+    }
+
+    async fn log(&self, line: &str) -> Result<()> {
+        Context::log(self, line).await
+    }
+}
 
 queue::of_instance! {
     /// Make the instance on its server: home, configuration, unit, key, start.

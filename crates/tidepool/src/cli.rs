@@ -18,6 +18,10 @@ pub fn command() -> Command {
                 .about("Print the OpenAPI document of one API")
                 .arg(Arg::new("side").required(true).value_parser(["employee", "admin"])),
         )
+        .subcommand(
+            Command::new("registry")
+                .about("Print the names of all task types, jobs, guardian dimensions and rules, as JSON"),
+        )
         .subcommand(Command::new("check").about("Read the configuration, try every part it names, print a table"))
         .subcommand(
             Command::new("completions")

@@ -2,6 +2,7 @@
 // What each role meets in the console: the permissions are those of the server's table, a page asks for nothing that its reader
 // would be refused, and offers nothing that they may not do.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { TASK_TYPES } from '@tidepool/shared/api/registry.gen';
 import { I18nProvider } from '@tidepool/shared/i18n/i18n';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,7 +18,6 @@ import { en } from './messages/en';
 import { useNavigation } from './navigation';
 import { ReadablePage } from './parts/allowed';
 import { useMayTask } from './parts/task-permission';
-import { TASK_TYPES } from './parts/task-status';
 import { PERMISSIONS, type Permission } from './permission';
 import { ROLES, type Role } from './records';
 
@@ -38,8 +38,8 @@ vi.mock('./api', () => {
 });
 vi.mock('@tidepool/shared/account/use-options', () => ({ useOptions: () => ({ data: undefined }) }));
 
-const DOMAIN = path.join(import.meta.dirname, '../../../crates/domain/src');
-const table = readFileSync(path.join(DOMAIN, 'permission.rs'), 'utf8');
+const CRATES = path.join(import.meta.dirname, '../../../crates');
+const table = readFileSync(path.join(CRATES, 'queue/src/permission.rs'), 'utf8');
 const snake = (name: string) => name.replace(/\B[A-Z]/g, '_$&').toLowerCase();
 const sets = new Map(
   [...table.matchAll(/^const (\w+): &\[Role\] = &\[(.+)\];/gm)].map(([, name, roles]) => [name, roles]),
@@ -140,17 +140,19 @@ describe('the table of permissions', () => {
   });
 
   it('has what each task needs', async () => {
-    const sources = readdirSync(DOMAIN, { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.rs'))
-      .map((file) => readFileSync(path.join(DOMAIN, file), 'utf8'));
+    const sources = ['queue', 'llm', 'people', 'fleet'].flatMap((name) => {
+      const source = path.join(CRATES, name, 'src');
+      return readdirSync(source, { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.rs'))
+        .map((file) => readFileSync(path.join(source, file), 'utf8'));
+    });
     const needed = new Map<string, string>();
     for (const source of sources) {
       for (const [, type = '', name = ''] of source.matchAll(/= "(\w+)" \{[\w, ]*\} for (\w+)/g))
         needed.set(type, name);
       const own =
-        /const TYPE: &'static str = "(\w+)";[^]*?fn permission\(&self\) -> Permission \{\n.*Permission::(\w+)/;
-      const [, type, name] = own.exec(source) ?? [];
-      if (type !== undefined && name !== undefined) needed.set(type, name);
+        /const TYPE: &'static str = "(\w+)";[^]*?fn permission\(&self\) -> Permission \{\n.*Permission::(\w+)/g;
+      for (const [, type = '', name = ''] of source.matchAll(own)) needed.set(type, name);
     }
     const found = new Map<string, boolean>();
     function Probe() {

@@ -15,7 +15,7 @@ use store::instance;
 
 use super::{Assistant, cell, debt, install, service, settings};
 use crate::App;
-use crate::task::Context;
+use crate::progress::Progress;
 
 /// How often an edit is made anew because somebody else wrote meanwhile.
 const TRIES: usize = 4;
@@ -163,46 +163,51 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
 
 /// Edits the configuration as a step of a task: what changed stands in its log and in the audit log.
 pub async fn change(
-    context: &Context,
+    progress: &impl Progress,
     assistant: &Assistant,
     version: &Version,
     change: Editing<'_>,
 ) -> Result<Edited> {
-    let edited = edit(&context.app, assistant, version, change).await?;
-    context.log(&edited.summary).await?;
+    let edited = edit(progress.app(), assistant, version, change).await?;
+    progress.log(&edited.summary).await?;
     if edited.written {
-        record(context, assistant, &edited.summary).await?;
+        record(progress, assistant, &edited.summary).await?;
     }
     Ok(edited)
 }
 
 /// What was written, in the audit log: from then on that is not owed any more.
-async fn record(context: &Context, assistant: &Assistant, summary: &str) -> Result<()> {
-    let by = context.by();
-    let mut tx = context.app.db.begin().await?;
+async fn record(progress: &impl Progress, assistant: &Assistant, summary: &str) -> Result<()> {
+    let by = progress.by();
+    let mut tx = progress.app().db.begin().await?;
     let event = AuditEvent::info(Action::InstanceUpdate, &assistant.instance.id, summary);
-    audit::record(&context.app, &mut tx, &by, event).await?;
+    audit::record(progress.app(), &mut tx, &by, event).await?;
     store::debt::was_told(&mut tx, &assistant.id()).await?;
     Ok(tx.commit().await?)
 }
 
 /// Edits the configuration, lets it take hold, and looks whether it did. Answers whether there was anything to do.
-pub async fn bring(context: &Context, assistant: &Assistant, version: &Version, editing: Editing<'_>) -> Result<bool> {
-    let edited = change(context, assistant, version, editing).await?;
-    let taken = service::take_over(context, assistant, edited.written).await?;
+pub async fn bring(
+    progress: &impl Progress,
+    assistant: &Assistant,
+    version: &Version,
+    editing: Editing<'_>,
+) -> Result<bool> {
+    let edited = change(progress, assistant, version, editing).await?;
+    let taken = service::take_over(progress, assistant, edited.written).await?;
     if taken {
-        confirm(&context.app, assistant, version, editing).await?;
+        confirm(progress.app(), assistant, version, editing).await?;
     }
     Ok(taken)
 }
 
 /// Finishes what a worker before this one began and did not come to the end of; answers whether there was anything.
-pub async fn settle(context: &Context, assistant: &Assistant) -> Result<bool> {
-    let summary = debt::of(&context.app, assistant).await?.told;
+pub async fn settle(progress: &impl Progress, assistant: &Assistant) -> Result<bool> {
+    let summary = debt::of(progress.app(), assistant).await?.told;
     if !summary.is_empty() {
-        record(context, assistant, &summary).await?;
+        record(progress, assistant, &summary).await?;
     }
-    service::take_over(context, assistant, false).await
+    service::take_over(progress, assistant, false).await
 }
 
 /// Whether the edit is still there after OpenClaw had the file: it may have put an older one in its place.

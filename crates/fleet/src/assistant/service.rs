@@ -11,7 +11,7 @@ use remote::host::systemd::{self, Active, State};
 use super::debt::{self, Owed};
 use super::health::{self, Stage};
 use super::{Assistant, logs, unit};
-use crate::task::Context;
+use crate::progress::Progress;
 
 /// How often a starting gateway is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -29,19 +29,19 @@ pub async fn state(assistant: &Assistant) -> Result<State> {
 }
 
 /// Stops the gateway and makes room on its port. It is to be started again: that is owed from here on.
-pub async fn stop(context: &Context, assistant: &Assistant) -> Result<()> {
+pub async fn stop(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
     state(assistant).await?;
-    debt::owe(&context.app, assistant, Owed::Restart).await?;
-    stop_for_good(context, assistant).await
+    debt::owe(progress.app(), assistant, Owed::Restart).await?;
+    stop_for_good(progress, assistant).await
 }
 
 /// The same where nobody is to start it again.
-pub async fn stop_for_good(context: &Context, assistant: &Assistant) -> Result<()> {
+pub async fn stop_for_good(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
     require_ours(assistant).await?;
     let began = Instant::now();
     systemd::stop(&assistant.host, &assistant.place.unit).await?;
-    context.log(&format!("stopped after {:.1} s", began.elapsed().as_secs_f32())).await?;
-    free_port(context, assistant).await
+    progress.log(&format!("stopped after {:.1} s", began.elapsed().as_secs_f32())).await?;
+    free_port(progress, assistant).await
 }
 
 /// A unit that the platform did not write is somebody else's program, whatever its name: it is stopped and started only where a super
@@ -54,14 +54,14 @@ async fn require_ours(assistant: &Assistant) -> Result<()> {
     Err(Error::conflict(format!("unit {name} is not ours, and nobody adopted it: it is neither stopped nor started")))
 }
 
-async fn free_port(context: &Context, assistant: &Assistant) -> Result<()> {
+async fn free_port(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
     let (port, state_dir) = (assistant.port()?, assistant.place.state_dir());
     let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
     match ports::free(&assistant.host, port, &whose).await? {
         Freed::WasFree => Ok(()),
         Freed::Ended(owners) => {
             let describe: Vec<String> = owners.iter().map(ports::Owner::describe).collect();
-            context.log(&format!("port {port} freed of a gateway of this instance: {}", describe.join(", "))).await
+            progress.log(&format!("port {port} freed of a gateway of this instance: {}", describe.join(", "))).await
         }
         Freed::Held { by, verdict } => {
             let who = if verdict == Verdict::Stranger { "another program" } else { "another assistant" };
@@ -72,39 +72,39 @@ async fn free_port(context: &Context, assistant: &Assistant) -> Result<()> {
 }
 
 /// Starts the gateway and waits until it is ready.
-pub async fn start(context: &Context, assistant: &Assistant) -> Result<()> {
+pub async fn start(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
     let (host, name) = (&assistant.host, &assistant.place.unit);
     let state = state(assistant).await?;
     require_ours(assistant).await?;
     if state.active == Active::Failed {
         systemd::reset_failed(host, name).await?;
     }
-    if unit::follow_port(&context.app, assistant).await? {
-        context.log(&format!("its unit starts it on port {} now", assistant.port()?)).await?;
+    if unit::follow_port(progress.app(), assistant).await? {
+        progress.log(&format!("its unit starts it on port {} now", assistant.port()?)).await?;
     }
-    debt::owe(&context.app, assistant, Owed::Start).await?;
+    debt::owe(progress.app(), assistant, Owed::Start).await?;
     let began = Instant::now();
     match systemd::start(host, name).await {
         Ok(_) => {}
         Err(HostError::StartLimit { .. }) => {
-            context.log("systemd had given it up: it may try again").await?;
+            progress.log("systemd had given it up: it may try again").await?;
             systemd::reset_failed(host, name).await?;
             systemd::start(host, name).await?;
         }
         Err(error) => return Err(error.into()),
     }
-    wait(context, assistant, began).await?;
-    debt::owe(&context.app, assistant, Owed::Nothing).await
+    wait(progress, assistant, began).await?;
+    debt::owe(progress.app(), assistant, Owed::Nothing).await
 }
 
 /// Stop, free the port, start, wait.
-pub async fn restart(context: &Context, assistant: &Assistant) -> Result<()> {
-    stop(context, assistant).await?;
-    start(context, assistant).await
+pub async fn restart(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
+    stop(progress, assistant).await?;
+    start(progress, assistant).await
 }
 
-async fn wait(context: &Context, assistant: &Assistant, began: Instant) -> Result<()> {
-    let limit = context.app.assistants.start_limit;
+async fn wait(progress: &impl Progress, assistant: &Assistant, began: Instant) -> Result<()> {
+    let limit = progress.app().assistants.start_limit;
     let port = assistant.port()?;
     let mut alive = false;
     loop {
@@ -112,15 +112,15 @@ async fn wait(context: &Context, assistant: &Assistant, began: Instant) -> Resul
             Stage::Silent => {}
             Stage::Alive => {
                 if !alive {
-                    context.log(&format!("alive after {:.1} s", began.elapsed().as_secs_f32())).await?;
+                    progress.log(&format!("alive after {:.1} s", began.elapsed().as_secs_f32())).await?;
                 }
                 alive = true;
             }
             Stage::Ready(failing) => {
                 require_own(assistant, port).await?;
-                context.log(&format!("ready after {:.1} s", began.elapsed().as_secs_f32())).await?;
+                progress.log(&format!("ready after {:.1} s", began.elapsed().as_secs_f32())).await?;
                 if !failing.is_empty() {
-                    context.log(&format!("ready but for: {}", failing.join(", "))).await?;
+                    progress.log(&format!("ready but for: {}", failing.join(", "))).await?;
                 }
                 return Ok(());
             }
@@ -177,31 +177,31 @@ pub async fn log_size(assistant: &Assistant) -> Result<u64> {
 /// Lets what was written take hold: a running gateway takes most over by itself; for the rest, or when it says nothing, it is
 /// restarted. One that is not running reads it when it starts, and one that a worker before this one had stopped is started.
 /// Answers whether there was anything to do.
-pub async fn take_over(context: &Context, assistant: &Assistant, written: bool) -> Result<bool> {
-    let app = &context.app;
+pub async fn take_over(progress: &impl Progress, assistant: &Assistant, written: bool) -> Result<bool> {
+    let app = progress.app();
     let debt = debt::of(app, assistant).await?;
     if debt.owed == Owed::Nothing && !written {
         return Ok(false);
     }
     let runs = state(assistant).await?.is_running();
     match debt.owed {
-        Owed::Restart => restart(context, assistant).await?,
-        Owed::Start => start(context, assistant).await?,
+        Owed::Restart => restart(progress, assistant).await?,
+        Owed::Start => start(progress, assistant).await?,
         Owed::Reload if runs => match reloaded(assistant, debt.log_size).await? {
             Reload::Applied => {
-                context.log("taken over without a restart").await?;
+                progress.log("taken over without a restart").await?;
                 debt::owe(app, assistant, Owed::Nothing).await?;
             }
             Reload::Skipped => {
                 return Err(Error::conflict("OpenClaw did not take the new configuration over: it is not valid"));
             }
             Reload::No => {
-                context.log("the running assistant did not take it over: it is restarted").await?;
-                restart(context, assistant).await?;
+                progress.log("the running assistant did not take it over: it is restarted").await?;
+                restart(progress, assistant).await?;
             }
         },
         Owed::Reload | Owed::Nothing => {
-            context.log("it is not running, and reads its configuration when it starts").await?;
+            progress.log("it is not running, and reads its configuration when it starts").await?;
             debt::owe(app, assistant, Owed::Nothing).await?;
         }
     }

@@ -10,7 +10,7 @@ use remote::host::users;
 use store::instance;
 
 use super::{Assistant, archive, cell, debt, health, install, service, unit};
-use crate::task::Context;
+use crate::progress::Progress;
 
 /// The first message to a cold assistant takes its time.
 const CHAT: Duration = Duration::from_secs(90);
@@ -19,7 +19,7 @@ const CHAT: Duration = Duration::from_secs(90);
 ///
 /// The snapshot is older than what was written since. So it is gone back to only while the unit is the very one which that attempt wrote:
 /// anything else means that the instance was changed or cleaned in between, and its state is newer than the copy.
-pub async fn settle_earlier(context: &Context, assistant: &Assistant, name: &str, change: &str) -> Result<()> {
+pub async fn settle_earlier(progress: &impl Progress, assistant: &Assistant, name: &str, change: &str) -> Result<()> {
     let Some(kept) = archive::find(assistant, name).await? else { return Ok(()) };
     let there = unit::read(assistant).await?.unwrap_or_default();
     let is_the_attempts = match hashes(&kept).0 {
@@ -30,18 +30,18 @@ pub async fn settle_earlier(context: &Context, assistant: &Assistant, name: &str
     if kept.used {
         // It was taken back, perhaps not to its end.
         if is_the_attempts {
-            run_again(context, assistant, &kept).await?;
+            run_again(progress, assistant, &kept).await?;
         } else {
-            cell::record_there(&context.app, assistant).await?;
-            if debt::of(&context.app, assistant).await?.owed.is_start() {
-                service::start(context, assistant).await?;
+            cell::record_there(progress.app(), assistant).await?;
+            if debt::of(progress.app(), assistant).await?.owed.is_start() {
+                service::start(progress, assistant).await?;
             }
         }
         return Err(Error::conflict(format!("{change} failed and was taken back; see the first attempt")));
     }
     if is_the_attempts {
-        context.log("an attempt was broken off: back to before it").await?;
-        go_back(context, assistant, name).await?;
+        progress.log("an attempt was broken off: back to before it").await?;
+        go_back(progress, assistant, name).await?;
         return Err(Error::conflict(format!("{change} was broken off and taken back")));
     }
     if there != kept.unit {
@@ -63,7 +63,7 @@ fn parse(version: &str) -> Result<Version> {
 /// Stops the instance and copies what is gone back to. Where that fails, nothing was changed, and it goes on as it was. `next` is the unit
 /// that it gets.
 pub async fn begin(
-    context: &Context,
+    progress: &impl Progress,
     assistant: &Assistant,
     name: &str,
     current: &Version,
@@ -71,47 +71,47 @@ pub async fn begin(
     next: &str,
 ) -> Result<()> {
     let taken = async {
-        service::stop(context, assistant).await?;
-        let before = store::cell::find(&context.app.db, &assistant.id()).await?.unit_hash;
+        service::stop(progress, assistant).await?;
+        let before = store::cell::find(&progress.app().db, &assistant.id()).await?.unit_hash;
         let hashes = format!("{} {before}", Hash::of(next.as_bytes()).as_str());
         archive::snapshot(assistant, name, &current.to_string(), unit, &hashes).await?;
-        context.log(&format!("snapshot {name} of {current} taken")).await
+        progress.log(&format!("snapshot {name} of {current} taken")).await
     };
     let Err(error) = taken.await else { return Ok(()) };
     // What is left of the copy is in nobody's way, but for its size.
-    for done in [archive::discard(assistant, name).await, service::start(context, assistant).await] {
+    for done in [archive::discard(assistant, name).await, service::start(progress, assistant).await] {
         if let Err(why) = done {
-            context.log(&format!("what was begun could not be undone: {}", why.client)).await?;
+            progress.log(&format!("what was begun could not be undone: {}", why.client)).await?;
         }
     }
     Err(error)
 }
 
 /// Starts the changed instance. It is accepted when it is ready and has answered a chat.
-pub async fn accept(context: &Context, assistant: &Assistant, version: &Version) -> Result<()> {
-    service::start(context, assistant).await?;
+pub async fn accept(progress: &impl Progress, assistant: &Assistant, version: &Version) -> Result<()> {
+    service::start(progress, assistant).await?;
     health::chat(assistant, version, CHAT).await?;
-    context.log("it answered a chat").await
+    progress.log("it answered a chat").await
 }
 
 /// Everything as it was before: state, unit, version.
-pub async fn go_back(context: &Context, assistant: &Assistant, name: &str) -> Result<()> {
+pub async fn go_back(progress: &impl Progress, assistant: &Assistant, name: &str) -> Result<()> {
     let kept = archive::find(assistant, name).await?;
     let kept = kept.ok_or_else(|| Error::internal("the snapshot to go back to is gone"))?;
-    service::stop(context, assistant).await?;
+    service::stop(progress, assistant).await?;
     // What is unpacked lies beside what is there: together they may be more than the home may take. The limit is set again with the unit.
     users::limit_disk(&assistant.host, &assistant.place.home, 0).await?;
     archive::restore(assistant, name).await?;
-    context.log(&format!("snapshot {name} of {} put back", kept.version)).await?;
-    run_again(context, assistant, &kept).await
+    progress.log(&format!("snapshot {name} of {} put back", kept.version)).await?;
+    run_again(progress, assistant, &kept).await
 }
 
 /// The last part of going back: a worker may have gone away before it.
-async fn run_again(context: &Context, assistant: &Assistant, kept: &archive::Snapshot) -> Result<()> {
+async fn run_again(progress: &impl Progress, assistant: &Assistant, kept: &archive::Snapshot) -> Result<()> {
     unit::put(assistant, &kept.unit).await?;
     // What was known of it before: somebody may have changed it by hand.
-    unit::note(&context.app, assistant, hashes(kept).1).await?;
-    instance::set_version(&context.app.db, &assistant.id(), &kept.version).await?;
-    service::start(context, assistant).await?;
-    cell::record_there(&context.app, assistant).await
+    unit::note(progress.app(), assistant, hashes(kept).1).await?;
+    instance::set_version(&progress.app().db, &assistant.id(), &kept.version).await?;
+    service::start(progress, assistant).await?;
+    cell::record_there(progress.app(), assistant).await
 }

@@ -29,6 +29,7 @@ use store::notice::{Notice, Topic};
 use crate::App;
 use crate::assistant::{Assistant, config};
 use crate::sweep::{self, Looked, Member, Post, Since};
+pub use session::STUCK_SESSION;
 
 /// One line of the list of dimensions.
 pub struct Dimension {

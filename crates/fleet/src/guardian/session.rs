@@ -25,7 +25,7 @@ pub(super) const DIMENSION: Dimension = Dimension {
 };
 
 /// The rule's name in the repair ledger.
-const STUCK_SESSION: &str = "stuck_session";
+pub const STUCK_SESSION: &str = "stuck_session";
 const STUCK: SignedDuration = SignedDuration::from_mins(30);
 const YOUNG: Duration = Duration::from_secs(90);
 

@@ -50,6 +50,10 @@ pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let text = serde_json::to_string_pretty(&api::openapi::document(side)).map_err(Error::internal)?;
             println!("{text}");
         }
+        "registry" => {
+            let text = serde_json::to_string_pretty(&fleet::registry::document()).map_err(Error::internal)?;
+            println!("{text}");
+        }
         "check" => return check::run(&config()?).await,
         "completions" => completions::print(sub)?,
         "roles" => print!("{}", queue::permission::document()),

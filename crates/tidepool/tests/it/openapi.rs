@@ -20,6 +20,13 @@ fn the_snapshots_are_what_the_code_says() {
     }
 }
 
+/// The web apps' lists are made from it.
+#[test]
+fn the_registry_is_what_the_code_says() {
+    let now = serde_json::to_string_pretty(&fleet::registry::document()).unwrap();
+    assert_eq!(snapshot("registry").trim(), now, "run `make openapi`");
+}
+
 #[test]
 fn operations_have_ids_of_their_own_answers_in_the_envelope_and_errors() {
     for side in [Audience::Employee, Audience::Admin] {

@@ -1,6 +1,6 @@
 //! Workers killed at random: no task is lost, and none runs twice at the same time.
 //!
-//! The workers are real processes (crates/domain/examples/queue_worker.rs) that hold a file lock while a
+//! The workers are real processes (crates/queue/examples/queue_worker.rs) that hold a file lock while a
 //! task runs, so that two at once are seen even across processes.
 
 use std::fs;

@@ -1,6 +1,7 @@
 // The guardian's ten dimensions as tiles, and the events of the chosen one.
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import { DIMENSIONS, type Dimension } from '@tidepool/shared/api/registry.gen';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import type { Column } from '@tidepool/shared/table/columns';
 import { DataTable } from '@tidepool/shared/table/data-table';
@@ -21,24 +22,13 @@ const TONES: Record<GuardianStats['dimensions'][number]['status'], Tone> = {
   abnormal: 'bad',
   unknown: 'none',
 };
-const KNOWN = [
-  'guardian_gateway',
-  'guardian_inst_auth',
-  'guardian_session',
-  'guardian_webchat',
-  'guardian_port',
-  'guardian_inst_logs',
-  'guardian_bot_token',
-  'guardian_models_check',
-  'guardian_process_check',
-  'guardian_binding',
-];
 const STATUSES = ['success', 'failed'] as const;
 const keyOf = (one: GuardianEvent) => String(one.id);
 
 /** A dimension that this version does not know is called as the server calls it. */
 function nameOf(dimension: string, label: string, t: (key: Key) => string): string {
-  return KNOWN.includes(dimension) ? t(`guardian.${dimension}` as Key) : label;
+  const known: readonly string[] = DIMENSIONS;
+  return known.includes(dimension) ? t(`guardian.${dimension as Dimension}`) : label;
 }
 
 export function Dimensions() {

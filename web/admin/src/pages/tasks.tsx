@@ -1,6 +1,7 @@
 // The task queue: what waits, runs, failed; a row opens the task's drawer.
 import { useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import { TASK_TYPES } from '@tidepool/shared/api/registry.gen';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import type { Column } from '@tidepool/shared/table/columns';
@@ -22,7 +23,7 @@ import { Batch } from '../parts/batch';
 import { FilterChip } from '../parts/filter-chip';
 import { FormDialog } from '../parts/form-dialog';
 import { useMayTask } from '../parts/task-permission';
-import { TASK_TYPES, TaskState, useTaskName } from '../parts/task-status';
+import { TaskState, useTaskName } from '../parts/task-status';
 import { oneOf, TASK_STATUSES, type Task } from '../records';
 import { sourceText } from '../source-text';
 import { useOpenTask } from '../task-drawer';

@@ -1,10 +1,10 @@
 // Who may put a task into the queue, retry and cancel it: whoever manages tasks and may also do what the task does.
+import type { TaskType } from '@tidepool/shared/api/registry.gen';
 import { useRights } from '../me';
 import type { Permission } from '../permission';
 import type { Task } from '../records';
-import type { TASK_TYPES } from './task-status';
 
-const NEEDS: Readonly<Record<(typeof TASK_TYPES)[number], Permission>> = {
+const NEEDS: Readonly<Record<TaskType, Permission>> = {
   init_instance: 'people.manage',
   bootstrap_profession_instance: 'pools.manage',
   apply_marketplace_item: 'marketplace.manage',

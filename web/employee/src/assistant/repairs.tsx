@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { components } from '@tidepool/shared/api/employee.gen';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import type { RepairRule } from '@tidepool/shared/api/registry.gen';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Badge, type Tone } from '@tidepool/shared/ui/badge';
 import { Panel } from '@tidepool/shared/ui/panel';
@@ -21,7 +22,7 @@ const TONES: Record<Repair['status'], Tone> = {
   alert: 'warn',
 };
 
-const RULES: Record<string, Key> = {
+const RULES: Readonly<Record<RepairRule, Key>> = {
   no_api_key: 'repairs.no_api_key',
   exit_loop: 'repairs.exit_loop',
   out_of_memory: 'repairs.out_of_memory',
@@ -69,12 +70,13 @@ export function Repairs({ instance }: { instance: string }) {
 
 function RepairItem({ repair }: { repair: Repair }) {
   const { t } = useText();
-  const rule = RULES[repair.rule];
   return (
     <li className="py-2.5 text-sm first:pt-0 last:pb-0">
       <p className="flex flex-wrap items-center justify-between gap-x-3">
         {/* A rule that a newer server has is better named by its id than not at all. */}
-        <span className="font-medium">{rule === undefined ? repair.rule : t(rule)}</span>
+        <span className="font-medium">
+          {Object.hasOwn(RULES, repair.rule) ? t(RULES[repair.rule as RepairRule]) : repair.rule}
+        </span>
         <span className="text-muted">
           <RelativeTime at={repair.created_at} />
         </span>
