@@ -1,10 +1,11 @@
-//! The cell of an assistant: what it may take of its server, and what its confinement leaves open for it.
+//! The cell of an assistant: how much of its server it may use, and which holes its confinement has.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What one instance, a profession or a server asks for. A value that is not set is left to the next of: profession, server, platform.
+/// The limits set for an instance, a profession or a server. An unset value falls back to the next in this order:
+/// instance, profession, server, platform default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub memory_mib: Option<i64>,
@@ -14,14 +15,15 @@ pub struct Limits {
     pub disk_mib: Option<i64>,
 }
 
-/// Where limits may lie, so that an assistant can start and a typing error does not take a server down.
+/// The allowed ranges. The lower bound lets an assistant start; the upper bound keeps a typing error from taking a
+/// server down.
 pub const MEMORY_MIB: std::ops::RangeInclusive<i64> = 256..=1_048_576;
 pub const CPU_PERCENT: std::ops::RangeInclusive<i64> = 10..=100_000;
 pub const TASKS: std::ops::RangeInclusive<i64> = 64..=1_000_000;
 pub const DISK_MIB: std::ops::RangeInclusive<i64> = 100..=100_000_000;
 
 impl Limits {
-    /// These values; what is not set is taken from the others.
+    /// These values; unset ones are taken from `others`.
     pub fn or(self, others: Limits) -> Limits {
         Limits {
             memory_mib: self.memory_mib.or(others.memory_mib),
@@ -31,7 +33,7 @@ impl Limits {
         }
     }
 
-    /// The values that hold.
+    /// The values with the platform's defaults for those that are unset.
     pub fn effective(self) -> Effective {
         let default = Effective::default();
         Effective {
@@ -42,7 +44,7 @@ impl Limits {
         }
     }
 
-    /// The first value that is out of its range: its field, and what it must be.
+    /// The first value out of its range: its field, and the error text.
     pub fn refusal(&self) -> Option<(&'static str, String)> {
         [
             ("memory_mib", self.memory_mib, MEMORY_MIB),
@@ -56,7 +58,7 @@ impl Limits {
     }
 }
 
-/// The limits of one instance, after everybody was asked.
+/// The limits that apply to one instance, with all fallbacks resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effective {
     pub memory_mib: i64,
@@ -71,7 +73,8 @@ impl Default for Effective {
     }
 }
 
-/// What a cell leaves open by name. Whoever has one of these, but for the browser, can become root on the server.
+/// A named exception from the confinement. An assistant that has any of these except `Browser` can become root on the
+/// server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Opening {
@@ -115,7 +118,7 @@ impl Openings {
         Openings(list)
     }
 
-    /// What `Display` wrote; words that this release does not know are passed over, and open nothing.
+    /// Reads what `Display` wrote. Unknown words are ignored, so they open nothing.
     pub fn parse(text: &str) -> Openings {
         Openings::of(text.split(',').filter_map(|word| Opening::ALL.into_iter().find(|one| one.as_str() == word)))
     }

@@ -1,4 +1,4 @@
-//! Time as a value: everything that asks for "now" is handed a clock, so tests can choose the instant.
+//! Time as a value: all code that needs "now" receives a clock, so tests can choose the instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -31,14 +31,14 @@ impl Clock {
         Clock(Source::Fixed(Arc::new(AtomicI64::new(at.as_millisecond()))))
     }
 
-    /// A clock whose time of day and monotonic time both stand still until they are moved: what is kept for two seconds
-    /// is kept until the test says that two seconds have passed.
+    /// A clock whose time of day and monotonic time both stand still until a test moves them. A cache entry with a
+    /// lifetime of two seconds expires only when the test advances the clock.
     pub fn manual(at: Timestamp) -> Clock {
         let wall_ms = AtomicI64::new(at.as_millisecond());
         Clock(Source::Manual(Arc::new(Manual { wall_ms, zero: Instant::now(), passed_ms: AtomicU64::new(0) })))
     }
 
-    /// Whether this is the machine's own clock, which nobody moves on purpose.
+    /// Whether this is the machine's own clock.
     pub fn is_system(&self) -> bool {
         matches!(self.0, Source::System)
     }
@@ -53,7 +53,7 @@ impl Clock {
         Timestamp::from_millisecond(ms).unwrap_or_default()
     }
 
-    /// The monotonic time, for the age of what is kept in memory: a step of the system's clock does not change it.
+    /// The monotonic time, for the age of cache entries: a step of the system clock does not change it.
     pub fn instant(&self) -> Instant {
         match &self.0 {
             Source::System | Source::Fixed(_) => Instant::now(),
@@ -61,7 +61,7 @@ impl Clock {
         }
     }
 
-    /// How long ago `earlier`, an instant of this clock, was.
+    /// The time since `earlier`, an instant of this clock.
     pub fn since(&self, earlier: Instant) -> Duration {
         self.instant().saturating_duration_since(earlier)
     }

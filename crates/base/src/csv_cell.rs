@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-/// Prefixes what a spreadsheet would take for a formula with an apostrophe.
+/// Puts an apostrophe in front of a cell that a spreadsheet would read as a formula.
 pub fn formula_safe(cell: &str) -> Cow<'_, str> {
-    // A tab or line break in front is skipped by some spreadsheets, which then see the formula behind it.
+    // Some spreadsheets skip a leading tab or line break and then run the formula after it.
     if cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         Cow::Owned(format!("'{cell}"))
     } else {

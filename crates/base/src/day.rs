@@ -39,7 +39,7 @@ impl Zone {
         date.to_zoned(self.0.clone()).map_or(Timestamp::MIN, |z| z.timestamp())
     }
 
-    /// A date's instants: from the first, up to but without the second.
+    /// The start of a date (inclusive) and its end (exclusive).
     pub fn span(&self, date: Date) -> (Timestamp, Timestamp) {
         (self.start(date), self.start(date.saturating_add(1.day())))
     }
@@ -64,7 +64,7 @@ impl Zone {
         self.start(self.date(at).first_of_month())
     }
 
-    /// The answer's form of a time: RFC 3339 with this zone's offset, to the millisecond.
+    /// A time as API responses show it: RFC 3339 with this zone's offset, to the millisecond.
     pub fn show(&self, at: Timestamp) -> String {
         let rounded = at.as_millisecond() * 1_000_000;
         let at = Timestamp::from_nanosecond(i128::from(rounded)).unwrap_or(at);
@@ -72,7 +72,7 @@ impl Zone {
         format!("{:.3}", at.display_with_offset(zoned.offset()))
     }
 
-    /// Inclusive local days as instants: from the first, up to but without the second.
+    /// Two local days, both inclusive, as a start (inclusive) and an end (exclusive).
     pub fn range(&self, first: Option<Date>, last: Option<Date>) -> (Option<Timestamp>, Option<Timestamp>) {
         (first.map(|d| self.start(d)), last.map(|d| self.span(d).1))
     }

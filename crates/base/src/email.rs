@@ -18,12 +18,13 @@ impl Email {
         &self.0
     }
 
-    /// What addresses are compared by.
+    /// The normalised form by which addresses are compared.
     pub fn key(&self) -> String {
         Email::key_of(&self.0)
     }
 
-    /// Letter by letter, so that no letter's neighbours change its key (a final sigma is a sigma).
+    /// Lowercases each character alone. `str::to_lowercase` depends on the neighbours: it turns a final sigma into
+    /// another letter.
     pub fn key_of(text: &str) -> String {
         text.trim().chars().flat_map(char::to_lowercase).collect()
     }
@@ -67,7 +68,7 @@ impl<'de> Deserialize<'de> for Email {
 
 impl utoipa::PartialSchema for Email {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        // No `format: email`: what we take is wider than what most checkers of that format take.
+        // No `format: email`: we accept addresses that most validators of that format reject.
         utoipa::openapi::ObjectBuilder::new()
             .schema_type(utoipa::openapi::schema::Type::String)
             .min_length(Some(3))

@@ -1,11 +1,11 @@
-//! The one error of the product. It carries two texts: one for the client, one for the operator,
-//! so that internals cannot leak by accident. Statuses and codes are given to it in `api::error`.
+//! The one error of the product. It carries two texts, one for the client and one for the operator, so that internals
+//! cannot leak by accident. `api::error` maps it to a status and a code.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// What went wrong, as the client may know it.
+/// The kind of an error, which the client may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     BadRequest,
@@ -54,7 +54,7 @@ impl Kind {
         Kind::TimedOut,
     ];
 
-    /// The message a client reads when nothing more precise is known.
+    /// The default message for the client.
     pub fn message(self) -> &'static str {
         match self {
             Kind::BadRequest => "bad request",
@@ -84,11 +84,11 @@ impl Kind {
 #[derive(Debug)]
 pub struct Error {
     pub kind: Kind,
-    /// What the client reads.
+    /// The text for the client.
     pub client: Cow<'static, str>,
-    /// What the log says besides. Never sent.
+    /// Additional text for the log. It is never sent to the client.
     pub operator: Option<String>,
-    /// When a repeat makes sense.
+    /// How long the client should wait before a retry.
     pub retry_after: Option<Duration>,
 }
 
@@ -99,7 +99,7 @@ impl Error {
         Error { kind, client: client.into(), operator: None, retry_after: None }
     }
 
-    /// A field of the request that cannot be taken.
+    /// A field of the request is not valid.
     pub fn field(field: &str, problem: impl fmt::Display) -> Error {
         Error::new(Kind::BadRequest, format!("{field}: {problem}"))
     }
@@ -108,7 +108,7 @@ impl Error {
         Error::new(Kind::Conflict, why)
     }
 
-    /// A fault of ours: the client learns nothing but the request id.
+    /// An internal error: the client sees only the request id.
     pub fn internal(why: impl fmt::Display) -> Error {
         Error::from(Kind::Internal).with_operator(why)
     }

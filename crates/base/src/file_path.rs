@@ -1,5 +1,5 @@
-//! Where a file of a marketplace item goes, below a folder that is not the client's to choose. The path is
-//! checked when it is read, so whoever holds one can join it to a folder without looking again.
+//! The relative path of a file of a marketplace item; the platform chooses the folder above it. The path is checked
+//! when it is parsed, so code that has a `FilePath` can join it to a folder without another check.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer};
 
 use crate::hidden;
 
-/// A relative path of plain segments: it leads down, and nowhere else.
+/// A relative path of plain segments: it cannot leave the folder that it is joined to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FilePath(String);
 
 impl FilePath {
-    /// In bytes: no file system takes a longer name, and the whole path stays short enough to show.
+    /// In bytes. Common file systems allow no longer name, and the whole path stays short enough to show.
     pub const MAX: usize = 255;
 
     pub fn parse(text: &str) -> Result<FilePath, &'static str> {
@@ -25,7 +25,7 @@ impl FilePath {
         if text.chars().any(char::is_control) {
             return Err("must not contain control characters");
         }
-        // A mark in front is excused at the beginning of a file, not of a name.
+        // `hides` accepts a leading byte order mark, because files may begin with one. File names may not.
         if hidden::hides(text) || text.starts_with('\u{feff}') {
             return Err("must not contain hidden characters");
         }
@@ -45,7 +45,7 @@ impl FilePath {
             match segment {
                 "" => return Err("must not contain an empty segment, nor end with /"),
                 "." | ".." => return Err("must not contain . or .. segments"),
-                // The workspace is a git repository: what lies in there is run by git.
+                // The workspace is a git repository, and git runs files in `.git`, such as hooks.
                 s if s.eq_ignore_ascii_case(".git") => return Err("must not lead into .git"),
                 s if s.trim() != s => return Err("must not have white space around a segment"),
                 _ => {}
@@ -62,7 +62,7 @@ impl FilePath {
         self.0.split('/')
     }
 
-    /// Is this path inside the folder that `other` would have to be?
+    /// Whether this path is below `other`, which would then have to be a folder.
     pub fn is_below(&self, other: &FilePath) -> bool {
         self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with('/'))
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is taken leads down from any folder, by the rules of the system itself.
+        /// Every accepted path stays below its folder, judged by the standard library's own path rules.
         #[test]
         fn what_is_taken_stays_below(text in "([a-z.~/\\\\: ]|\\PC|[\\x00-\\x20]){0,24}") {
             if let Ok(path) = FilePath::parse(&text) {

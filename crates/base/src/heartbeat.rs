@@ -1,19 +1,20 @@
-//! Heartbeats of the loops that a process needs: each says when it last did its work, so that a loop that hangs is seen.
+//! Heartbeats of the loops that a process needs. Each loop records when it last did its work, so that a hanging loop is
+//! noticed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A loop without a heartbeat for so long is dead. Every loop does its work at least every few seconds.
+/// A loop without a heartbeat for this long counts as dead. Every loop does its work at least every few seconds.
 pub const DEAD_AFTER: Duration = Duration::from_secs(60);
 
-/// The loops of one process, by name. A loop is listed from its first beat until it ends on purpose: one that panicked stays, and
-/// is dead a minute later.
+/// The loops of one process, by name. A loop is listed from its first beat until it ends on purpose. A loop that
+/// panicked stays listed, and counts as dead a minute later.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats(Arc<Mutex<BTreeMap<&'static str, Instant>>>);
 
 impl Heartbeats {
-    /// Says that the loop did its work just now. A loop also calls this once before its first round.
+    /// Records that the loop did its work just now. A loop also calls this once before its first round.
     pub fn beat(&self, name: &'static str) {
         self.beat_at(name, Instant::now());
     }
@@ -22,18 +23,18 @@ impl Heartbeats {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, at);
     }
 
-    /// Says that the loop ends on purpose: nobody expects it to beat any more.
+    /// Records that the loop ends on purpose: it is no longer expected to beat.
     pub fn end(&self, name: &'static str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    /// Every loop, and how long ago it beat.
+    /// Every loop, and the time since its last beat.
     pub fn ages(&self) -> Vec<(&'static str, Duration)> {
         let beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         beats.iter().map(|(name, at)| (*name, at.elapsed())).collect()
     }
 
-    /// The loops that are dead, and how long ago each beat.
+    /// The dead loops, and the time since the last beat of each.
     pub fn dead(&self) -> Vec<(&'static str, Duration)> {
         self.ages().into_iter().filter(|(_, age)| *age > DEAD_AFTER).collect()
     }

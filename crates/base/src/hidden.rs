@@ -1,7 +1,7 @@
-//! Characters that a reader does not see: direction controls, zero-width characters, tags, variation
-//! selectors that carry data. Where scripts and emoji need them, they are no finding.
+//! Characters that a reader does not see: direction controls, zero-width characters, tags, variation selectors that
+//! carry data. They are not reported where a script or an emoji needs them.
 
-/// Which characters, and why they are worth a look. Context may still excuse them, see `reason`.
+/// A set of characters, and why they are reported. `reason` may still accept one because of its neighbours.
 type Rule = (fn(char) -> bool, &'static str);
 
 const RULES: &[Rule] = &[
@@ -38,7 +38,7 @@ fn is_selector(c: char) -> bool {
     matches!(c, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Scripts and pictures that are joined by zero-width characters.
+/// Characters of scripts and emoji that zero-width characters may join.
 fn joins(c: char) -> bool {
     matches!(c, '\u{600}'..='\u{109f}' | '\u{1780}'..='\u{18af}' | '\u{2190}'..='\u{2bff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
         && special(c).is_none_or(|_| c == '\u{fe0f}')
@@ -62,8 +62,8 @@ fn special(c: char) -> Option<&'static str> {
     RULES.iter().find(|(is, _)| is(c)).map(|(_, why)| *why)
 }
 
-/// Why the character is worth a look between its neighbours, if it is. `before` is the one in front of it
-/// as it is shown, so that an escaped neighbour excuses nothing.
+/// Why the character is reported between these neighbours, or `None` if it is acceptable. `before` is the preceding
+/// character as it will be shown: after a hidden one that is the `}` of its escape, which makes nothing acceptable.
 fn reason(before: Option<char>, c: char, after: Option<char>) -> Option<&'static str> {
     let why = special(c)?;
     let excused = match c {
@@ -73,14 +73,14 @@ fn reason(before: Option<char>, c: char, after: Option<char>) -> Option<&'static
         // A keycap: digit, selector, frame.
         '\u{fe0f}' if after == Some('\u{20e3}') => before.is_some_and(|b| matches!(b, '0'..='9' | '#' | '*')),
         _ if is_selector(c) => before.is_some_and(|b| !b.is_ascii() && special(b).is_none()),
-        // The mark that some editors put at the beginning of a file.
+        // The byte order mark that some editors put at the beginning of a file.
         '\u{feff}' => before.is_none(),
         _ => false,
     };
     (!excused).then_some(why)
 }
 
-/// Walks the text and tells each character with the reason why it is hidden, if it is.
+/// Calls `tell` for each character, with the reason if it is hidden.
 fn walk(text: &str, mut tell: impl FnMut(usize, char, Option<&'static str>)) {
     let mut before = None;
     let mut excused_until = 0;
@@ -99,7 +99,7 @@ fn walk(text: &str, mut tell: impl FnMut(usize, char, Option<&'static str>)) {
     }
 }
 
-/// Lines with hidden characters, each reason once a line.
+/// The lines with hidden characters; each reason at most once per line.
 pub fn find(text: &str) -> Vec<(usize, &'static str)> {
     let mut found: Vec<(usize, &'static str)> = vec![];
     let mut line = 1;
@@ -116,7 +116,7 @@ pub fn find(text: &str) -> Vec<(usize, &'static str)> {
     found
 }
 
-/// The first hidden character of a text.
+/// The byte offset of the first hidden character.
 pub fn first(text: &str) -> Option<usize> {
     let mut first = None;
     walk(text, |at, _, why| {
@@ -127,7 +127,7 @@ pub fn first(text: &str) -> Option<usize> {
     first
 }
 
-/// Does the text hold a character that a reader does not see?
+/// Whether the text has a character that a reader does not see.
 pub fn hides(text: &str) -> bool {
     first(text).is_some()
 }

@@ -1,4 +1,5 @@
-//! Ids: made in Rust, kept as text, one type per kind of record so that two cannot be mixed up.
+//! Ids: generated in Rust and stored as text. Each kind of record has its own type, so that two kinds cannot be mixed
+//! up.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ macro_rules! ids {
             pub fn fresh() -> $name {
                 $name(fresh())
             }
-            /// An id that somebody else names: it need not exist.
+            /// An id from a request or a row. No record of this id need exist.
             pub fn named(text: impl Into<String>) -> $name {
                 $name(text.into())
             }
@@ -66,19 +67,19 @@ ids! {
 }
 
 impl InstanceId {
-    /// What two ids are compared by: unique without regard to case.
+    /// The form by which ids are compared. They are unique without regard to case.
     pub fn key(&self) -> String {
         self.0.to_lowercase()
     }
 }
 
-/// The id of an instance that is to be made: it becomes a token name, a unit name and a part of paths.
+/// The id of an instance to be created. It becomes a token name, a unit name and a part of paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewInstanceId(String);
 
 impl NewInstanceId {
     pub const MAX: usize = 100;
-    /// Words that stand in an instance id's place in our paths.
+    /// Words that our API paths use in the place of an instance id.
     const RESERVED: &[&str] = &["available", "health-check"];
 
     pub fn parse(text: &str) -> Result<NewInstanceId> {
@@ -86,7 +87,7 @@ impl NewInstanceId {
         if text.is_empty() || text.len() > NewInstanceId::MAX || !text.chars().all(allowed) {
             return Err(Error::field("id", "must be 1 to 100 letters, digits, `.`, `_` or `-`"));
         }
-        // `.` and `..` are folders, and a leading dash is an option to every command.
+        // `.` and `..` are folders, and commands read a leading dash as an option.
         if text.starts_with(['.', '-']) {
             return Err(Error::field("id", "must begin with a letter, a digit or `_`"));
         }

@@ -1,4 +1,4 @@
-//! Pure values that every other crate speaks in: errors, ids, time, secrets, paging. No I/O.
+//! Pure values that every other crate uses: errors, ids, time, secrets, paging. No I/O.
 
 pub mod cell;
 pub mod clock;

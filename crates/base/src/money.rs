@@ -1,11 +1,11 @@
-//! Estimated cost: the spec's price table, in whole numbers until the very end.
+//! Estimated cost by the spec's price table. Sums are integers and are rounded only when they are shown.
 
 /// A price in billionths of a dollar per 1,000 tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price(i64);
 
 impl Price {
-    /// What a model costs by the spec's table.
+    /// The price of a model in the spec's table.
     pub fn of(model: &str) -> Price {
         Price(match model {
             "gpt-4o" => 2_500_000,
@@ -24,10 +24,10 @@ impl Price {
         self.0
     }
 
-    /// A price in dollars per 1,000 tokens, as people write it; `None` below 0 or beyond what makes sense.
+    /// A price given in dollars per 1,000 tokens; `None` if it is negative or absurdly high.
     pub fn from_usd(usd: f64) -> Option<Price> {
         let billionths = (usd * 1e9).round();
-        // A price that is too small to be written down is not no price.
+        // A price that would round to 0 is refused: it would make the model free.
         let is_lost = usd > 0.0 && billionths == 0.0;
         (!is_lost && (0.0..=1e15).contains(&billionths)).then_some(Price(billionths as i64))
     }
@@ -37,7 +37,7 @@ impl Price {
         self.0 as f64 / 1e9
     }
 
-    /// What so many tokens cost in quota units, rounded up.
+    /// The cost of `tokens` in quota units, rounded up.
     pub fn quota(self, tokens: i64) -> i64 {
         // tokens × dollars per 1,000 × 500 = tokens × billionths / 2,000,000
         let scaled = i128::from(tokens.max(0)) * i128::from(self.0);
@@ -124,7 +124,7 @@ mod tests {
     fn several_instances_are_rounded_once() {
         let mut estimate = Estimate::default();
         for _ in 0..3 {
-            // 0.15 of a millionth each: alone nothing, together half of one.
+            // Each costs 0.15 of a millionth: three round down to nothing, four round up to one millionth.
             estimate.add(1, Price::of("gpt-4o-mini"));
         }
         assert_eq!(estimate.usd(), 0.0);

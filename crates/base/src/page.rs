@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{Error, Result};
 
-/// A page's place in a list.
+/// A part of a list: where it begins, and how many rows it has at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     pub offset: i64,
@@ -12,20 +12,20 @@ pub struct Page {
 }
 
 impl Page {
-    /// No list answers more rows than this in one page.
+    /// The largest page that a client may ask for.
     pub const MAX: i64 = 200;
 
-    /// Everything: for lists that are whole unless paging is asked for.
+    /// The whole list, for endpoints that page only on request.
     pub const ALL: Page = Page { offset: 0, limit: i64::MAX };
 
-    /// How many rows there are in all, where the number of rows on this page already says it: the page is not full.
+    /// The total number of rows, if it follows from this page: the page is not full, so it is the last one.
     pub fn total_by(self, rows: usize) -> Option<i64> {
         let rows = i64::try_from(rows).ok()?;
         let is_last = rows < self.limit && (rows > 0 || self.offset == 0);
         is_last.then_some(self.offset + rows)
     }
 
-    /// The page that a query asks for in either manner: `page` and `size`, or `limit` and `offset`.
+    /// The page for a query that uses either `page` and `size`, or `limit` and `offset`.
     pub fn asked(asked: Asked, default_size: i64) -> Result<Page> {
         let positive = |field: &str, value: Option<i64>| match value {
             Some(n) if n < 1 => Err(Error::field(field, "must be 1 or more")),
@@ -39,7 +39,7 @@ impl Page {
             other => other,
         };
         let limit = size.or(limit).unwrap_or(default_size).min(Page::MAX);
-        // Far beyond any list is the same as beyond it; no product of the two may overflow.
+        // The product must not overflow. A saturated offset is beyond the end of any list, which is correct.
         let offset = match page {
             Some(page) => (page - 1).saturating_mul(limit),
             None => offset.unwrap_or(0),
@@ -47,13 +47,13 @@ impl Page {
         Ok(Page { offset, limit })
     }
 
-    /// Which page this is, counted from 1.
+    /// The number of this page, from 1.
     pub fn number(self) -> i64 {
         (self.offset / self.limit.max(1)).saturating_add(1)
     }
 }
 
-/// What a query says about paging, in either manner.
+/// The paging parameters of a query, of both styles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     pub page: Option<i64>,
@@ -82,7 +82,8 @@ impl<T> Listing<T> {
     }
 }
 
-/// A column to sort by and its direction. The column is one of the list's own, never the client's text.
+/// A column to sort by and its direction. The column is one of our constants, never text of the client: it goes into
+/// the SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
     pub column: &'static str,

@@ -1,8 +1,8 @@
-//! How passwords are kept: argon2id around the SHA-256 of the password.
+//! How passwords are stored: argon2id of the SHA-256 of the password.
 //!
-//! The inner hash lets accounts be imported that have only a bare SHA-256: such a value is taken at
-//! login and replaced. Hashing costs tens of milliseconds of one core, so callers keep it off the
-//! threads that answer requests (`people::hashing`).
+//! The inner hash makes it possible to import accounts that have only a bare SHA-256: login accepts such a value once
+//! and replaces it. Hashing costs tens of milliseconds of one core, so callers run it outside of the request threads
+//! (`people::hashing`).
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
@@ -11,19 +11,19 @@ use aws_lc_rs::{constant_time, digest};
 use crate::{Error, Result, Secret};
 
 pub const MIN_CHARACTERS: usize = 8;
-/// Far more than anybody types; a limit so that nobody makes us hash megabytes.
+/// Far more than anybody types. Without a limit a client could make us hash megabytes.
 pub const MAX_BYTES: usize = 1024;
 
-/// What comparing a password with a stored value says.
+/// The result of comparing a password with a stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Wrong,
     Right,
-    /// Right, but kept as a bare SHA-256: to be replaced by `hash`.
+    /// Right, but stored as a bare SHA-256: the caller replaces it with `hash`.
     RightButOutdated,
 }
 
-/// Refuses passwords that are too short or too long to take.
+/// Refuses passwords that are too short or too long.
 pub fn check(field: &str, password: &Secret) -> Result<()> {
     let text = password.expose();
     if text.chars().count() < MIN_CHARACTERS {
@@ -44,7 +44,7 @@ pub fn hash(password: &Secret) -> Result<String> {
 pub fn verify(stored: &str, password: &Secret) -> Verdict {
     let inner = sha256_hex(password.expose());
     if is_bare_sha256(stored) {
-        // The time of a full verification is spent here too, so that imported accounts do not stand out.
+        // This spends the time of a full verification, so that timing does not reveal which accounts were imported.
         burn(password);
         let same = constant_time::verify_slices_are_equal(inner.as_bytes(), stored.to_ascii_lowercase().as_bytes());
         return if same.is_ok() { Verdict::RightButOutdated } else { Verdict::Wrong };
@@ -59,10 +59,11 @@ pub fn verify(stored: &str, password: &Secret) -> Verdict {
     }
 }
 
-/// Spends the time of a verification, for accounts that have nothing to compare with.
+/// Spends the time of a verification, for accounts without a stored password. Otherwise timing would reveal which
+/// accounts exist.
 pub fn burn(password: &Secret) {
     let mut out = [0; 32];
-    // The result is of no interest and the only errors are of lengths that are constant here.
+    // The result is not needed, and the only possible errors are about lengths, which are constant here.
     Argon2::default()
         .hash_password_into(sha256_hex(password.expose()).as_bytes(), b"tidepool-no-such-account", &mut out)
         .ok();

@@ -1,4 +1,4 @@
-//! Gateway ports: how far apart they are, and which one is next.
+//! Gateway ports: the distance between them, and the choice of the next one.
 
 use serde::{Deserialize, Deserializer};
 
@@ -7,10 +7,11 @@ use serde::{Deserialize, Deserializer};
 pub struct GatewayPort(u16);
 
 impl GatewayPort {
-    /// Instances of one server are at least this far apart: a gateway uses ports beside its own.
+    /// The ports of two instances on one server differ by at least this much: a gateway also uses ports next to its
+    /// own.
     pub const SPACING: i64 = 10;
     const FIRST: i64 = 18789;
-    /// Ports given out by ourselves leave room for what newer releases derive from theirs.
+    /// Ports that we assign are this far apart, because newer releases derive more ports from their own.
     const STEP: i64 = 120;
 
     pub fn get(self) -> i64 {

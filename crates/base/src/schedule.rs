@@ -1,8 +1,8 @@
-//! When something recurs, by the wall clock of the configured zone. A slot is the instant something was due at.
+//! Recurring times by the wall clock of the configured zone. A slot is the instant at which a job is due.
 //!
-//! Days on which the clocks change: a daily time that is skipped counts at the first instant after the gap, one that
-//! comes twice counts the first time. Minutes of the hour are local ones; a shift by a part of an hour makes one wait
-//! shorter or longer, and never makes a slot come twice.
+//! When the clocks change, a daily time that is skipped moves forward by the length of the gap, and one that comes
+//! twice counts the first time. Minutes are those of the local hour; a shift by a part of an hour makes one interval
+//! shorter or longer, but no slot comes twice.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
@@ -11,9 +11,9 @@ use crate::Zone;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Every so many seconds, counted from the full hour; a divisor of the hour.
+    /// Every this many seconds, from the full hour. Must divide an hour.
     Seconds(i64),
-    /// Every so many minutes, the first of them so many minutes past the hour; a divisor of the hour.
+    /// Every `every` minutes, the first `past` minutes after the full hour. `every` must divide an hour.
     Minutes { every: i64, past: i64 },
     /// Once a local day.
     Daily { hour: i8, minute: i8 },
@@ -28,7 +28,7 @@ impl When {
         When::Minutes { every: 60, past }
     }
 
-    /// The last slot that has come.
+    /// The latest slot that is not after `now`.
     pub fn slot(self, zone: &Zone, now: Timestamp) -> Timestamp {
         match self {
             When::Seconds(every) => of_hour(zone.time_zone(), now, every.max(1), 0),
@@ -59,14 +59,14 @@ impl When {
     }
 }
 
-/// The last local time that is `past` seconds and a multiple of `every` behind a full hour.
+/// The latest local time that is `past` seconds plus a multiple of `every` after a full hour.
 fn of_hour(zone: &TimeZone, now: Timestamp, every: i64, past: i64) -> Timestamp {
     let offset = i64::from(zone.to_offset(now).seconds());
     let local = now.as_second() + offset;
     let slot = (local - past).div_euclid(every) * every + past - offset;
     let slot = Timestamp::from_second(slot).unwrap_or(Timestamp::MIN);
-    // The clocks were changed in between: the slot is the last one before that, by the clock of then.
-    // `preceding` leaves out a change at this very instant.
+    // If the clocks changed between the slot and now, the slot is the last one before the change, by the offset before
+    // it. `preceding` excludes a change exactly at its argument, hence one millisecond more.
     let until_now = now.saturating_add(SignedDuration::from_millis(1)).unwrap_or(now);
     match zone.preceding(until_now).next() {
         Some(change) if slot < change.timestamp() && change.timestamp() <= now => {
@@ -92,7 +92,7 @@ mod tests {
         Zone::named(name).unwrap()
     }
 
-    /// Every slot of a span, as a scheduler that looks every second sees them.
+    /// Every slot of a span, as a scheduler that checks every ten seconds sees them.
     fn slots(when: When, zone: &Zone, from: &str, to: &str) -> Vec<String> {
         let (mut now, to) = (at(from), at(to));
         let mut seen: Vec<Timestamp> = vec![];
@@ -144,7 +144,7 @@ mod tests {
         let berlin = zone("Europe/Berlin");
         let autumn = slots(When::hourly(5), &berlin, "2026-10-24T23:30:00Z", "2026-10-25T02:30:00Z");
         assert_eq!(autumn, ["10-25T01:05", "10-25T02:05", "10-25T02:05", "10-25T03:05"], "two real hours, two slots");
-        // Lord Howe moves by half an hour: nothing twice, nothing backwards.
+        // Lord Howe's clocks move by half an hour: no slot comes twice, and none goes backwards.
         let howe = zone("Australia/Lord_Howe");
         let spring = slots(When::hourly(20), &howe, "2026-10-03T13:00:00Z", "2026-10-03T18:00:00Z");
         assert_eq!(spring, ["10-03T23:20", "10-04T00:20", "10-04T01:20", "10-04T03:20", "10-04T04:20"]);

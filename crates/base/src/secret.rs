@@ -1,4 +1,4 @@
-//! A text that must not be seen: it prints as `***`, does not serialise, and is read only on purpose.
+//! A secret text: it prints as `***`, cannot be serialised, and is read only through `expose`.
 
 use std::fmt;
 
@@ -16,15 +16,15 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The text itself. Every call is a place to look at.
+    /// The text itself. A review must look at every call.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What a list may show: enough to recognise it, too little to use it.
+    /// The form for lists: enough to recognise the secret, too little to use it.
     pub fn masked(&self) -> String {
         let length = self.0.chars().count();
-        // A short one would be half told by its last four.
+        // The last four characters would reveal too much of a short secret.
         let hidden = if length < 12 { length } else { length - 4 };
         format!("…{}", self.0.chars().skip(hidden).collect::<String>())
     }
@@ -62,14 +62,15 @@ impl utoipa::ToSchema for Secret {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Cryptographically secure random bytes.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| Error::internal("the system gives no randomness"))?;
     Ok(bytes)
 }
 
-/// A text that can be read aloud: letters and digits that look like no other, five bits each, in groups.
+/// A random text that can be read aloud: lower-case letters and digits without look-alikes, five bits each, in groups
+/// of `group`.
 pub fn random_readable<const N: usize>(group: usize) -> Result<Secret> {
     const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
     let bytes = random_bytes::<N>()?;

@@ -12,7 +12,7 @@ pub struct Name<const MAX: usize>(String);
 
 impl<const MAX: usize> Text<MAX> {
     pub fn parse(text: &str) -> Result<Text<MAX>, String> {
-        // PostgreSQL keeps no NUL in a text.
+        // PostgreSQL cannot store a NUL in a text.
         if text.contains('\0') {
             return Err("must not contain a NUL character".into());
         }

@@ -1,5 +1,5 @@
-//! Time-based one-time passwords (RFC 6238): what an authenticator app shows. SHA-1, six digits, 30 seconds, because that is what
-//! every app understands.
+//! Time-based one-time passwords (RFC 6238), as authenticator apps show them. SHA-1, six digits and 30 seconds, because
+//! every app supports these.
 
 use aws_lc_rs::{constant_time, hmac};
 use jiff::Timestamp;
@@ -9,15 +9,15 @@ use crate::{Result, Secret};
 
 /// How long a code is shown, in seconds.
 pub const PERIOD: i64 = 30;
-/// A clock may be this many periods ahead or behind.
+/// The client's clock may be this many periods ahead or behind.
 pub const DRIFT: i64 = 1;
 
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// A new shared secret: 160 bits in base32, as people type it into an app that has no camera.
+/// A new shared secret: 160 bits in base32, which people can type into an app without a camera.
 pub fn fresh() -> Result<Secret> {
     let bytes = random_bytes::<20>()?;
-    // 20 bytes are 32 letters of five bits each, without a rest.
+    // 20 bytes are exactly 32 letters of five bits each.
     let text: String = bytes
         .chunks_exact(5)
         .flat_map(|five| {
@@ -44,8 +44,8 @@ pub fn code(secret: &Secret, step: i64) -> Option<String> {
     Some(format!("{:06}", number % 1_000_000))
 }
 
-/// The period whose code this is, among those around `now` that come after `used`: a code is good once, and an older one never
-/// again.
+/// The period whose code this is, among those around `now` and after `used`. So a code is accepted once, and older
+/// codes are refused after it.
 pub fn matching_step(secret: &Secret, given: &str, now: Timestamp, used: i64) -> Option<i64> {
     let given = given.as_bytes();
     let mut found = None;
@@ -59,7 +59,7 @@ pub fn matching_step(secret: &Secret, given: &str, now: Timestamp, used: i64) ->
     found
 }
 
-/// What the QR code says: an app that reads it knows the secret and how to name it.
+/// The content of the QR code: the secret, and the name under which an app lists it.
 pub fn uri(issuer: &str, account: &str, secret: &Secret) -> Secret {
     let (issuer, account) = (escaped(issuer), escaped(account));
     let secret = secret.expose();
@@ -68,7 +68,7 @@ pub fn uri(issuer: &str, account: &str, secret: &Secret) -> Secret {
     ))
 }
 
-/// Percent-encoded: apps take a `+` for a plus sign.
+/// Percent-encodes a text, blanks included: apps would show a `+` as a plus sign.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte);
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()

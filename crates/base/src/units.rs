@@ -1,22 +1,22 @@
-//! What LLM gateways charge in. Ours are 500,000 to the dollar; a gateway whose administrator chose another number is
-//! scaled by it, here and nowhere else.
+//! Quota units of LLM gateways. Ours are 500,000 to the dollar. A gateway's administrator may choose another number;
+//! only this module converts.
 
-/// Units that make a dollar.
+/// Our units per dollar.
 pub const UNITS_PER_USD: i64 = 500_000;
 
-/// How many of a gateway's own units make a dollar, in millionths of a unit: gateways keep it as a decimal number.
+/// A gateway's own units per dollar, in millionths of a unit, because gateways store a decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerUsd(i128);
 
 const MILLION: i128 = 1_000_000;
 
 impl PerUsd {
-    /// What every gateway starts with.
+    /// The default of every gateway.
     pub const USUAL: PerUsd = PerUsd(UNITS_PER_USD as i128 * MILLION);
 
-    /// `None` for what no gateway can mean: nothing, less than nothing, or no number.
+    /// `None` for an impossible value: zero, negative, or not a number.
     pub fn new(units: f64) -> Option<PerUsd> {
-        // Below a millionth, or beyond any wallet, it would not survive the multiplication.
+        // Outside of this range the conversions would round to zero or overflow.
         (1e-6..=1e12).contains(&units).then(|| PerUsd((units * MILLION as f64).round() as i128))
     }
 
@@ -24,12 +24,12 @@ impl PerUsd {
         self.0 as f64 / MILLION as f64
     }
 
-    /// The gateway's units in ours, rounded to the nearest.
+    /// Converts the gateway's units to ours, rounded to the nearest.
     pub fn to_ours(self, theirs: i64) -> i64 {
         divide(i128::from(theirs) * i128::from(UNITS_PER_USD) * MILLION, self.0)
     }
 
-    /// Ours in the gateway's, rounded to the nearest.
+    /// Converts our units to the gateway's, rounded to the nearest.
     pub fn to_theirs(self, ours: i64) -> i64 {
         divide(i128::from(ours) * self.0, i128::from(UNITS_PER_USD) * MILLION)
     }

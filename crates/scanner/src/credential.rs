@@ -1,6 +1,6 @@
-//! Places where credentials are kept, and texts that point at them.
+//! Finds lines that name places where credentials are stored.
 
-/// What is looked for (in lower case), what else the line must hold, and why it is worth a look.
+/// A place in lower case, words of which the line must contain one (if any are given), and the reason for the finding.
 struct Rule {
     place: &'static str,
     with: &'static [&'static str],
@@ -67,13 +67,13 @@ const RULES: &[Rule] = &[
     rule(".env", SETTINGS),
 ];
 
-/// Endings that make a settings file one for everybody to read.
+/// Suffixes of settings files that are only examples and hold no secrets.
 const SAMPLES: &[&str] = &[".example", ".sample", ".template", ".dist"];
 
-/// Lines that point at credentials, each reason once a line. The text is in lower case.
+/// The lines that name credentials; each reason at most once per line. The text is in lower case.
 pub fn find(text: &str) -> Vec<(usize, &'static str)> {
     let mut found = vec![];
-    // The shortest place has four letters.
+    // The shortest place has four characters.
     for (line, number) in text.split('\n').zip(1..).filter(|(line, _)| line.len() >= 4) {
         let mut reasons: Vec<&str> = vec![];
         for rule in RULES.iter().filter(|rule| points_at(line, rule)) {
@@ -94,13 +94,13 @@ fn points_at(line: &str, rule: &Rule) -> bool {
     named && (rule.with.is_empty() || rule.with.iter().any(|word| line.contains(word)))
 }
 
-/// `process.env` is no `.env`, and `valid_rsa` no `id_rsa`.
+/// Whether the place begins here and not within another word: `process.env` is no `.env`, and `valid_rsa` no `id_rsa`.
 fn begins(before: &str, place: &str) -> bool {
     let is_path = place.starts_with(['/', '~']);
     is_path || !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ')' | ']'))
 }
 
-/// `.envelope` is no `.env`.
+/// Whether the place ends here: `.envelope` is no `.env`.
 fn ends(place: &str, after: &str) -> bool {
     !place.ends_with(|c: char| c.is_alphanumeric()) || !after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }

@@ -1,5 +1,5 @@
-//! What looks dangerous in a text that an assistant will read or run: characters nobody sees, downloads that
-//! are run at once, places where credentials lie. A finding is a reason to look, not a verdict.
+//! Finds suspicious parts of a text that an assistant will read or run: hidden characters, downloads that are run at
+//! once, places where credentials are stored. A finding is a reason for a person to look, not a verdict.
 
 mod credential;
 mod shell;
@@ -10,7 +10,7 @@ use base::hidden::{self, visible};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A file that is nothing but findings need not list them all.
+/// The maximum number of findings per file.
 const MOST: usize = 50;
 /// Characters of a line that a finding shows.
 const EXCERPT: usize = 160;
@@ -40,7 +40,7 @@ pub struct Finding {
     pub why: Cow<'static, str>,
 }
 
-/// Everything that looks dangerous in `text`, in the order of its lines.
+/// All findings in `text`, in the order of its lines.
 pub fn look(text: &str) -> Vec<Finding> {
     let mut found: Vec<(usize, Kind, &'static str)> = vec![];
     found.extend(hidden::find(text).into_iter().map(|(line, why)| (line, Kind::HiddenUnicode, why)));
@@ -62,7 +62,7 @@ pub fn look(text: &str) -> Vec<Finding> {
     found.into_iter().map(finding).collect()
 }
 
-/// A line as it can be shown. A long one is shown around its first hidden character, if it has one.
+/// A line in a form that is safe to show. A long line is cut around its first hidden character, if it has one.
 fn excerpt(line: &str) -> String {
     // Cut first: a line can be as long as the file.
     let begin = match hidden::first(line).filter(|at| *at > EXCERPT / 2) {
@@ -131,7 +131,7 @@ mod tests {
         assert!(found[0].excerpt.contains("\\u{202e}"), "{}", found[0].excerpt);
     }
 
-    /// Twice the text takes twice the time: squared, each of these would take minutes.
+    /// The time grows linearly with the text. With quadratic growth each of these would take minutes.
     #[test]
     fn long_texts_are_looked_at_in_one_pass() {
         for piece in [
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Text made of what the rules look for, and of anything.
+    /// Text made of patterns that the rules look for, mixed with arbitrary characters.
     fn risky() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             "\\PC{0,6}",

@@ -1,4 +1,4 @@
-//! Commands that run what they fetch or decode, unseen: `curl … | sh` and its relatives.
+//! Finds commands that run downloaded or decoded content which nobody has read: `curl … | sh` and similar.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ const ENCODED: &str = "runs an encoded command that nobody can read";
 /// Programs that fetch something.
 const FETCHES: &[&str] =
     &["curl", "wget", "fetch", "aria2c", "iwr", "irm", "invoke-webrequest", "invoke-restmethod", "downloadstring"];
-/// Programs that run what they are handed. The second half runs its input only when no program is named.
+/// Programs that run their input. Those in `LANGUAGES` do so only when the command line names no program.
 const SHELLS: &[&str] = &[
     "sh",
     "bash",
@@ -34,11 +34,12 @@ const PREFIXES: &[&str] = &["sudo", "doas", "env", "nohup", "exec", "command", "
 
 /// How many lines one command may be spread over.
 const SPREAD: usize = 20;
-/// How far before and after a `$(` is looked: a word, and a command.
+/// How many bytes are examined before a `$(` (for one word) and after it (for one command).
 const BACK: usize = 24;
 const AHEAD: usize = 120;
 
-/// Lines that run what they fetch, each reason once a line. The text is in lower case.
+/// The lines that run what they fetch or decode; a reason is not repeated directly for the same line. The text is in
+/// lower case.
 pub fn find(text: &str) -> Vec<(usize, &'static str)> {
     let mut found: Vec<(usize, &'static str)> = vec![];
     let mut saved: HashSet<String> = HashSet::new();
@@ -67,7 +68,7 @@ pub fn find(text: &str) -> Vec<(usize, &'static str)> {
     found
 }
 
-/// Lines, those that are continued joined to one, with the number of the first.
+/// The lines, each with its number. Continued lines are joined, with the number of the first.
 fn commands(text: &str) -> Vec<(usize, String)> {
     let mut all = vec![];
     let mut lines = text.split('\n').zip(1..);
@@ -88,7 +89,7 @@ fn commands(text: &str) -> Vec<(usize, String)> {
     all
 }
 
-/// The cells of a Markdown table's row, in which a pipe is written `\|`; anything else is one cell.
+/// The cells of a row of a Markdown table, in which a pipe is written as `\|`. Any other line is one cell.
 fn cells(line: &str) -> Vec<String> {
     let row = line.trim();
     if row.len() < 2 || !row.starts_with('|') || !row.ends_with('|') {
@@ -111,7 +112,7 @@ fn bare(word: &str) -> &str {
     word.trim_start_matches(|c| AROUND.contains(c)).trim_end_matches(|c| AROUND.contains(c) || ".!?".contains(c))
 }
 
-/// The program that a word names, whatever folder is in front of it.
+/// The program that a word names, without its folder.
 fn program(word: &str) -> &str {
     let name = bare(word);
     name.rsplit('/').next().unwrap_or(name)
@@ -198,7 +199,7 @@ fn word_before(text: &str) -> &str {
     &text[begin..]
 }
 
-/// Downloads that are run by the language itself, and commands that are hidden by their encoding.
+/// Code that downloads and runs within a language, and commands that are passed in an encoded form.
 fn written_out(text: &str) -> Option<&'static str> {
     let has = |list: &[&str]| list.iter().any(|w| text.contains(w));
     if has(&["iex ", "iex(", "invoke-expression"]) && has(&["downloadstring(", "invoke-webrequest", "iwr ", "irm "]) {
@@ -231,7 +232,7 @@ fn saves(text: &str) -> Vec<String> {
                 "-o" | "--output" | "--output-document" | "-outfile" | ">" | "-fsslo" | "-slo" | "-lo" | "-qo"
             );
         if to || word.contains("://") {
-            // What follows a ? or # of an address is not part of the name.
+            // The part after a ? or # of a URL is not part of the file name.
             let address = bare(word).split(['?', '#']).next().unwrap_or_default();
             let name = program(address);
             let host = address.contains("://") && address.matches('/').count() < 3;
@@ -243,7 +244,7 @@ fn saves(text: &str) -> Vec<String> {
     names
 }
 
-/// Is one of the downloaded files run, or made to be?
+/// Whether one of the downloaded files is run, or made executable.
 fn runs_saved(text: &str, saved: &HashSet<String>) -> bool {
     if saved.is_empty() {
         return false;

@@ -20,7 +20,7 @@ word! {
     }
 }
 
-/// In place of a password's hash: this account logs in through the identity provider only.
+/// Stored in the place of a password hash: this account logs in through the identity provider only.
 pub const SSO_ONLY: &str = "SSO_ONLY";
 
 record! {
@@ -45,7 +45,7 @@ impl AdminUser {
         self.password_hash != SSO_ONLY
     }
 
-    /// An active super_admin: one of these must always be left.
+    /// Whether this is an active super_admin. At least one of them must always remain.
     pub fn keeps_the_keys(&self) -> bool {
         self.role == Role::SuperAdmin && self.status == Status::Active && self.deleted_at.is_none()
     }
@@ -79,7 +79,7 @@ pub async fn insert(tx: &mut Tx, new: NewAdmin<'_>) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// Any account ever made, deleted ones included.
+/// Whether there is any account, deleted ones included.
 pub async fn any(conn: impl Into<Conn<'_>>) -> Result<bool> {
     let number: Number = conn.into().one("SELECT COUNT(*) AS n FROM admin_users", args![]).await?;
     Ok(number.n > 0)
@@ -95,7 +95,7 @@ pub async fn find_by_email(conn: impl Into<Conn<'_>>, email: &str) -> Result<Opt
     conn.into().first(&sql, args![Email::key_of(email)]).await
 }
 
-/// The account as it is, held until the transaction ends.
+/// The account, locked until the transaction ends.
 pub async fn lock_by_email(tx: &mut Tx, email: &str) -> Result<Option<AdminUser>> {
     let lock = tx.dialect().for_update();
     let sql =
@@ -108,8 +108,8 @@ pub async fn find_by_idp(conn: impl Into<Conn<'_>>, idp_id: &str) -> Result<Opti
     conn.into().first(&sql, args![idp_id]).await
 }
 
-/// Holds every active super_admin until the transaction ends, so that two changes at once cannot
-/// each believe that the other's account is left.
+/// Locks every active super_admin until the transaction ends. Otherwise two concurrent changes could each rely on the
+/// account that the other one removes.
 pub async fn lock_super_admins(tx: &mut Tx) -> Result<Vec<AdminUser>> {
     let sql = format!(
         "SELECT {} FROM admin_users WHERE role = ? AND status = ? AND deleted_at IS NULL ORDER BY id{}",
@@ -137,7 +137,7 @@ pub async fn update(tx: &mut Tx, admin: &AdminUser) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// Replaces a stored password value, unless it was changed in the meantime.
+/// Replaces a stored password hash, unless it was changed in the meantime.
 pub async fn upgrade_password(db: &Db, id: &str, old: &str, new: &str) -> Result<()> {
     let sql = "UPDATE admin_users SET password_hash = ? WHERE id = ? AND password_hash = ?";
     db.run(sql, args![new, id, old]).await.map(drop)
@@ -156,7 +156,7 @@ pub async fn list(db: &Db, q: Option<&str>, sort: Sort, page: Page) -> Result<Li
 }
 
 record! {
-    /// What a token is checked against on every request.
+    /// The part of an account that every request's token is checked against.
     #[derive(Clone, Debug)]
     pub struct Session {
         pub id: String,
@@ -165,7 +165,7 @@ record! {
         pub role: Role,
         pub status: Status,
         pub tokens_from: i64,
-        /// 1 when this very token was ended.
+        /// 1 if this token was ended by a logout.
         pub ended: i64,
     }
 }

@@ -1,8 +1,8 @@
-//! PostgreSQL's advisory locks, held to the end of a transaction. SQLite's one writer is such a lock already.
+//! PostgreSQL's advisory locks, held to the end of a transaction. SQLite needs none, because it has one writer.
 
 use crate::{Dialect, Result, Tx, args};
 
-/// What several processes must not do at once. The numbers are PostgreSQL advisory locks.
+/// Work that only one process may do at a time. The numbers are the keys of the advisory locks.
 #[derive(Clone, Copy, Debug)]
 #[repr(i64)]
 pub enum Lock {
@@ -16,8 +16,7 @@ pub enum Lock {
 }
 
 impl Tx {
-    /// Waits until no other transaction holds `lock`, and holds it to the end of this one.
-    /// SQLite's one writer is such a lock already.
+    /// Takes `lock` exclusively until the end of this transaction. Waits while another transaction holds it.
     pub async fn lock(&mut self, lock: Lock) -> Result<()> {
         if self.dialect() == Dialect::Postgres {
             self.run("SELECT pg_advisory_xact_lock(?)", args![lock as i64]).await?;
@@ -25,7 +24,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Holds `lock` together with others who hold it so, and against whoever holds it alone.
+    /// Takes `lock` in shared mode: other transactions may share it, but none may hold it exclusively.
     pub async fn lock_shared(&mut self, lock: Lock) -> Result<()> {
         if self.dialect() == Dialect::Postgres {
             self.run("SELECT pg_advisory_xact_lock_shared(?)", args![lock as i64]).await?;
@@ -33,7 +32,7 @@ impl Tx {
         Ok(())
     }
 
-    /// The same for a thing that has a name: what two processes must not decide about at once.
+    /// Takes an exclusive lock on a name, so that two processes cannot decide about the same thing at once.
     pub async fn lock_name(&mut self, name: &str) -> Result<()> {
         if self.dialect() == Dialect::Postgres {
             self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", args![name]).await?;

@@ -1,4 +1,4 @@
-//! Alerts, and the rules that raise them. One alert is open per rule and subject: an index holds that.
+//! Alerts, and the rules that raise them. A unique index allows one open alert per rule and subject.
 
 use base::id::TaskId;
 use base::{Listing, Page, Secret, Sort};
@@ -28,7 +28,7 @@ impl AlertRule {
         self.channel.as_deref().map(|sealed| sealer.open(place(&self.id, "channel"), sealed)).transpose()
     }
 
-    /// What deliveries are signed with.
+    /// The key that signs deliveries.
     pub fn key(&self, sealer: &Sealer) -> Result<Option<Secret>> {
         self.secret.as_deref().map(|sealed| sealer.open(place(&self.id, "secret"), sealed)).transpose()
     }
@@ -38,7 +38,7 @@ pub fn place<'a>(id: &'a str, column: &'static str) -> Place<'a> {
     Place { table: "alert_rule", column, id }
 }
 
-/// What administrators set; `None` for a rule that is as it is by default.
+/// The settings of a rule; `None` if it has only defaults.
 pub async fn rule(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<AlertRule>> {
     conn.into().first(&format!("SELECT {} FROM alert_rule WHERE id = ?", AlertRule::COLUMNS), args![id]).await
 }
@@ -63,12 +63,12 @@ record! {
         pub acked_at: Option<Timestamp>,
         pub acked_by: String,
         pub resolved_at: Option<Timestamp>,
-        /// The task that tells of its beginning.
+        /// The task that delivers the alert when it opens.
         pub delivery_id: Option<String>,
     }
 }
 
-/// False where one is open for the same rule and subject.
+/// Opens an alert. False if one is already open for the same rule and subject.
 pub async fn open(tx: &mut Tx, alert: &Alert) -> Result<bool> {
     let sql =
         "INSERT INTO alert (id, rule, subject, message, created_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
@@ -92,12 +92,12 @@ pub async fn resolve(tx: &mut Tx, id: &str, at: Timestamp) -> Result<bool> {
     Ok(tx.run("UPDATE alert SET resolved_at = ? WHERE id = ? AND resolved_at IS NULL", args![at, id]).await? == 1)
 }
 
-/// Names the task that tells of its beginning.
+/// Records the task that delivers the alert when it opens.
 pub async fn set_delivery(tx: &mut Tx, id: &str, task: &TaskId) -> Result<()> {
     tx.run("UPDATE alert SET delivery_id = ? WHERE id = ?", args![task.as_str(), id]).await.map(drop)
 }
 
-/// False where somebody did so before.
+/// Acknowledges an alert. False if it was acknowledged before.
 pub async fn ack(tx: &mut Tx, id: &str, by: &str, at: Timestamp) -> Result<bool> {
     let sql = "UPDATE alert SET acked_at = ?, acked_by = ? WHERE id = ? AND acked_at IS NULL";
     Ok(tx.run(sql, args![at, by, id]).await? == 1)
@@ -107,7 +107,6 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Alert>> 
     conn.into().first(&format!("SELECT {} FROM alert WHERE id = ?", Alert::COLUMNS), args![id]).await
 }
 
-/// What a list of alerts is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct AlertFilter<'a> {
     pub q: Option<&'a str>,
@@ -134,7 +133,7 @@ pub async fn list(db: &Db, filter: AlertFilter<'_>, sort: Sort, page: Page) -> R
     conditions.list(db, Alert::COLUMNS, "alert", sort, "id", page).await
 }
 
-/// How many instances are unhealthy or without a key that works.
+/// How many instances are unhealthy or have no working key.
 pub async fn unhealthy(tx: &mut Tx) -> Result<i64> {
     let sql =
         "SELECT COUNT(*) AS n FROM instance WHERE deleted_at IS NULL AND health_status IN ('unhealthy', 'key_invalid')";
@@ -142,7 +141,8 @@ pub async fn unhealthy(tx: &mut Tx) -> Result<i64> {
     Ok(number.n)
 }
 
-/// Deletes alerts that were resolved before; and those that are open for so long that nobody means them any more.
+/// Deletes alerts that were resolved before `before`, and open ones that were created before it: nobody acts on them
+/// any more.
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
     let clause = "resolved_at < ? OR (resolved_at IS NULL AND created_at < ?)";
     retention::delete(db, "alert", clause, args![before, before]).await

@@ -1,4 +1,4 @@
-//! The audit log: who did what to what, and what happened by itself.
+//! The audit log: who did what to which record, including actions of the system itself.
 
 use base::{Email, Page, Sort};
 use jiff::Timestamp;
@@ -33,9 +33,10 @@ word! {
         ConfigChange = "config.change",
         TaskFailed = "task.failed",
         Claim = "shrimp.claim",
-        /// Beyond the spec: a second factor was set up, used by a recovery code, switched off or reset, or a wrong code was given.
+        /// Not in the spec: a second factor was set up, used by a recovery code, switched off or reset, or a wrong code
+        /// was given.
         SecondFactor = "auth.mfa",
-        /// Beyond the spec: somebody was shown a secret.
+        /// Not in the spec: a secret was shown to somebody.
         SecretReveal = "secret.reveal",
     }
 }
@@ -75,7 +76,7 @@ pub async fn write_all(conn: impl Into<Conn<'_>>, new: &[NewEntry<'_>]) -> Resul
     if new.is_empty() {
         return Ok(());
     }
-    // The spec's widths; what is longer keeps its beginning. A NUL cannot be stored.
+    // The widths are from the spec; longer texts are cut. A NUL cannot be stored.
     let cut = |text: &str, width: usize| text.chars().filter(|c| *c != '\0').take(width).collect::<String>();
     let mut values = vec![];
     for new in new {
@@ -99,7 +100,6 @@ pub async fn write_all(conn: impl Into<Conn<'_>>, new: &[NewEntry<'_>]) -> Resul
     conn.into().run(&sql, values).await.map(drop)
 }
 
-/// What a list of entries is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
     pub q: Option<String>,
@@ -109,9 +109,9 @@ pub struct AuditFilter {
     pub target: Option<String>,
     pub from: Option<Timestamp>,
     pub until: Option<Timestamp>,
-    /// Logins name whatever was typed: not among what happened to a record.
+    /// Leave out logins: their target is whatever was typed, so they are not part of a record's history.
     pub without_logins: bool,
-    /// A search that came as far back as this goes on from here.
+    /// Continue an earlier search, which got back as far as this time.
     pub search_before: Option<Timestamp>,
 }
 
@@ -148,10 +148,10 @@ pub async fn list(db: &Db, filter: &AuditFilter, sort: Sort, page: Page) -> Resu
     Ok(Found { searched_since: since, ..Found::all(found) })
 }
 
-/// How many entries one step of an export looks through.
+/// How many entries one step of an export reads.
 const STEP: i64 = 20_000;
 
-/// Some of the entries after `after`, oldest first, and where to go on; an export walks the log with it, step by step.
+/// Some of the entries after `after`, oldest first, and the id to continue from. An export reads the log in such steps.
 pub async fn after(db: &Db, filter: &AuditFilter, after: i64, limit: i64) -> Result<(Vec<Entry>, Option<i64>)> {
     let sql = "SELECT id AS n FROM audit_log WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?";
     let end: Option<Number> = db.first(sql, args![after, STEP - 1]).await?;
@@ -166,7 +166,7 @@ pub async fn after(db: &Db, filter: &AuditFilter, after: i64, limit: i64) -> Res
     Ok((entries, next))
 }
 
-/// Deletes entries older than `before`, at most `limit` at once; answers how many went.
+/// Deletes entries older than `before`; returns how many.
 pub async fn delete_before(db: &Db, before: Timestamp) -> Result<u64> {
     retention::delete(db, "audit_log", "created_at < ?", args![before]).await
 }

@@ -1,4 +1,4 @@
-//! Copies of a SQLite database: made while it runs, looked at before one is put in its place.
+//! Backups of a SQLite database: made while it is in use, and inspected before one is restored.
 
 use std::path::Path;
 
@@ -23,14 +23,14 @@ impl Record for Integrity {
     }
 }
 
-/// What a copy holds.
+/// The schema version of a copy, and the number of rows of each table.
 #[derive(Debug)]
 pub struct Contents {
     pub version: i64,
     pub rows: Vec<(&'static str, i64)>,
 }
 
-/// Opens a copy and checks that it is whole and of a version this binary can serve.
+/// Opens a copy and checks that it is intact and of a version that this binary can serve.
 pub async fn inspect(file: &Path) -> Result<(Db, Contents)> {
     if !file.is_file() {
         return Err(Error::Refused(format!("{} is not a file", file.display())));

@@ -1,4 +1,4 @@
-//! Who has which instance, now and before.
+//! Bindings: which user has which instance, now and in the past.
 
 use base::id::{EntryId, InstanceId, ProfessionId, UserId};
 use jiff::Timestamp;
@@ -50,12 +50,12 @@ impl Holder {
     }
 }
 
-/// The user as it is, held until the transaction ends.
+/// The user, locked until the transaction ends.
 pub async fn lock_holder(tx: &mut Tx, id: &UserId) -> Result<Option<Holder>> {
     Ok(user::lock(tx, id).await?.map(Holder))
 }
 
-/// An instance with whoever has it and its pool entry, all held until the transaction ends.
+/// An instance, its holder and its pool entry, all locked until the transaction ends.
 #[derive(Debug)]
 pub struct LockedInstance {
     pub holder: Option<Holder>,
@@ -63,11 +63,12 @@ pub struct LockedInstance {
     pub instance: Instance,
 }
 
-/// How often an instance may change hands while its rows are being locked.
+/// How many attempts to lock an instance are made while its holder keeps changing.
 const MOST_CHANGES: usize = 5;
 
-/// Locks an instance together with its holder and its pool entry, in the order of everybody: user, entry, instance. Who has it is
-/// known only when its row is locked, so it is read before and compared afterwards. Fails with `Taken` when it changed each time.
+/// Locks an instance together with its holder and its pool entry, in the order that all code uses: user, entry,
+/// instance. The holder is certain only once the instance's row is locked, so it is read before and compared
+/// afterwards. Fails with `Taken` if it changed on every attempt.
 pub async fn lock_with_holder(tx: &mut Tx, id: &InstanceId) -> Result<Option<LockedInstance>> {
     for _ in 0..MOST_CHANGES {
         tx.run("SAVEPOINT hands", args![]).await?;
@@ -84,7 +85,7 @@ pub async fn lock_with_holder(tx: &mut Tx, id: &InstanceId) -> Result<Option<Loc
         if instance.assigned_user_id == seen.assigned_user_id && instance.pooled == entry.is_some() {
             return Ok(Some(LockedInstance { holder, entry, instance }));
         }
-        // Locking another user now, with the instance held, could wait for somebody who waits for the instance.
+        // Release the locks first: locking the new user while the instance is locked could deadlock.
         tx.run("ROLLBACK TO SAVEPOINT hands", args![]).await?;
     }
     Err(Error::Taken)
@@ -106,7 +107,7 @@ pub async fn insert(
     tx.run(sql, args).await.map(drop)
 }
 
-/// Has the live binding of an instance begin at another time: for sample data that looks back on some weeks.
+/// Changes when the live binding of an instance began, for sample data that covers some weeks.
 pub async fn set_begin(tx: &mut Tx, instance: &InstanceId, at: Timestamp) -> Result<()> {
     let sql = "UPDATE binding SET created_at = ? WHERE instance_id = ? AND ended_at IS NULL";
     tx.run(sql, args![at, instance.as_str()]).await.map(drop)
@@ -123,7 +124,7 @@ pub async fn live(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Result<Op
     conn.into().first(&sql, args![instance.as_str()]).await
 }
 
-/// Every binding the instance ever had, newest first.
+/// The instance's bindings, newest first, at most 100.
 pub async fn history(db: &Db, instance: &InstanceId) -> Result<Vec<Binding>> {
     let sql = format!(
         "SELECT {} FROM binding WHERE instance_id = ? ORDER BY created_at DESC, id DESC LIMIT 100",
@@ -138,7 +139,7 @@ pub async fn count_of(conn: impl Into<Conn<'_>>, user: &UserId) -> Result<i64> {
     Ok(number.n)
 }
 
-/// An instance as its user sees it.
+/// An instance as its holder sees it.
 #[derive(Clone, Debug)]
 pub struct Held {
     pub instance: Instance,
@@ -171,7 +172,7 @@ pub async fn held(db: &Db, user: &UserId) -> Result<Vec<Held>> {
     db.all(&sql, args![user.as_str()]).await
 }
 
-/// An instance as whoever has it sees it.
+/// One instance as its holder sees it; `None` if it has no holder.
 pub async fn held_one(tx: &mut Tx, instance: &InstanceId) -> Result<Option<Held>> {
     let sql = format!(
         "SELECT {} FROM binding b JOIN instance i ON i.id = b.instance_id \
@@ -181,16 +182,16 @@ pub async fn held_one(tx: &mut Tx, instance: &InstanceId) -> Result<Option<Held>
     tx.first(&sql, args![instance.as_str()]).await
 }
 
-/// A user's stay on an instance, with what a list of users shows of it.
+/// The period of a binding, with the details that a list of users shows.
 #[derive(Clone, Debug)]
 pub struct HolderPeriod {
     pub user_id: String,
     pub instance_name: String,
     pub instance_model: String,
-    /// All that was ever asked of the instance.
+    /// The instance's usage of all time, of all its holders.
     pub total_tokens: i64,
     pub total_requests: i64,
-    /// Nobody had the instance before: what was asked of it before the stay began is this user's too.
+    /// This is the instance's first binding, so usage from before it also counts for this user.
     pub is_first: bool,
     pub period: BindingPeriod,
 }
@@ -211,19 +212,19 @@ impl Record for HolderPeriod {
 }
 
 impl HolderPeriod {
-    /// The rows that are the user's.
+    /// The span of the request log that counts for the user.
     pub fn span(&self) -> Span {
         let span = self.period.span(Timestamp::UNIX_EPOCH);
         if self.is_first { Span { from: None, also: None, ..span } } else { span }
     }
 
-    /// Whether the instance was nobody else's ever.
+    /// Whether all usage of the instance belongs to this user.
     pub fn is_whole(&self) -> bool {
         self.is_first && self.period.ended_at.is_none()
     }
 }
 
-/// The stays of these users (of all, when none are named), those that ended included, the first bound first.
+/// The binding periods of these users (`None`: of all users), ended ones included, oldest first.
 pub async fn holder_periods(db: &Db, users: Option<&[String]>) -> Result<Vec<HolderPeriod>> {
     let (among, args) = match users {
         Some([]) => return Ok(vec![]),
@@ -244,8 +245,8 @@ pub async fn holder_periods(db: &Db, users: Option<&[String]>) -> Result<Vec<Hol
 }
 
 record! {
-    /// A live binding, and since when the instance's use is its user's: since the end of the last binding to
-    /// anybody else, or since ever.
+    /// A live binding, and since when the instance's usage counts for its user: since the end of the last binding to
+    /// another user, or (`None`) since the beginning.
     #[derive(Clone, Debug)]
     pub struct UsagePeriod {
         pub user_id: String,
@@ -260,26 +261,27 @@ record! {
 }
 
 impl UsagePeriod {
-    /// The time of rows that belong to it although they seem to be of before: of a gateway that logs whole seconds, those of the
-    /// second in which it began. Of two bindings that began within one second it is the later one's.
+    /// The time of rows that belong to this period although it lies before `since`. Some gateways log whole seconds: a
+    /// row of the second in which the binding began seems to be older than it. If two bindings began within one second,
+    /// the row belongs to the later one.
     pub fn also(&self) -> Option<Timestamp> {
         let second = second_of(self.began);
         self.since.filter(|since| second < *since).map(|_| second)
     }
 
-    /// Whether a row of this time belongs to it.
+    /// Whether a row of this time belongs to the period.
     pub fn has(&self, at: Timestamp) -> bool {
         self.since.is_none_or(|since| at >= since) || self.also() == Some(at)
     }
 
-    /// Its rows from an instant on.
+    /// The part of the period from an instant on.
     pub fn span(&self, from: Option<Timestamp>) -> Span {
         let also = self.also().filter(|also| from.is_none_or(|from| from <= *also));
         Span { from: self.since.max(from), also, ..Span::default() }
     }
 }
 
-/// Whose tenures are asked for.
+/// Whose usage periods to read.
 #[derive(Clone, Copy, Debug)]
 pub enum Of<'a> {
     All,
@@ -288,7 +290,7 @@ pub enum Of<'a> {
     Instances(&'a [String]),
 }
 
-/// Tenures, the first bound first.
+/// The usage periods of live bindings, oldest first.
 pub async fn usage_periods(db: &Db, of: Of<'_>) -> Result<Vec<UsagePeriod>> {
     let (clause, args) = match of {
         Of::All => (String::new(), args![]),
@@ -311,7 +313,7 @@ pub async fn usage_periods(db: &Db, of: Of<'_>) -> Result<Vec<UsagePeriod>> {
     db.all(&sql, args).await
 }
 
-/// What holds of a row of the request log that is in a tenure of a user `u` of whom this holds.
+/// An SQL condition on `request_log`: the row counts for a user `u` who fulfils the condition `user`.
 pub(crate) fn used_by(user: &str) -> String {
     format!(
         "(token_name IN (SELECT b.instance_id FROM binding b JOIN instance i ON i.id = b.instance_id JOIN users u ON u.id = b.user_id \
@@ -325,25 +327,26 @@ pub(crate) fn used_by(user: &str) -> String {
 }
 
 record! {
-    /// A binding, ended or not, as the time in which requests were its user's.
+    /// The period of a binding, ended or not, in which requests counted for its user.
     #[derive(Clone, Debug)]
     pub struct BindingPeriod {
         pub instance_id: String,
         pub created_at: Timestamp,
         pub ended_at: Option<Timestamp>,
-        /// Somebody got the instance within the second in which this ended.
+        /// Another binding of the instance began within the second in which this one ended.
         pub followed: bool,
     }
 }
 
-/// The columns of a stay, of a binding `b`.
+/// The columns of a `BindingPeriod`, from a binding `b`.
 const STAY: &str = "b.instance_id AS instance_id, b.created_at AS created_at, b.ended_at AS ended_at, \
     CAST(CASE WHEN EXISTS (SELECT 1 FROM binding n WHERE n.instance_id = b.instance_id AND n.id <> b.id \
     AND n.created_at >= b.ended_at AND n.created_at / 1000 = b.ended_at / 1000) THEN 1 ELSE 0 END AS BIGINT) AS followed";
 
 impl BindingPeriod {
-    /// Its rows from an instant on. Of a gateway that logs whole seconds, those of the second in which it began are its, and
-    /// those of the second in which it ended unless another began in it: so each row is one stay's.
+    /// The part of the period from an instant on. Some gateways log whole seconds. Rows of the second in which the
+    /// binding began belong to it; rows of the second in which it ended do too, unless another binding began in that
+    /// second. So each row belongs to one binding.
     pub fn span(&self, from: Timestamp) -> Span {
         let began = second_of(self.created_at);
         Span {
@@ -355,7 +358,7 @@ impl BindingPeriod {
     }
 }
 
-/// A user's bindings that lasted into what came after `since`, ended ones included.
+/// A user's binding periods that had not ended by `since`.
 pub async fn lasting(conn: impl Into<Conn<'_>>, user: &UserId, since: Timestamp) -> Result<Vec<BindingPeriod>> {
     let sql = format!(
         "SELECT {STAY} FROM binding b WHERE b.user_id = ? AND (b.ended_at IS NULL OR b.ended_at > ?) \

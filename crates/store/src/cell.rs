@@ -1,4 +1,4 @@
-//! Cells: how the programs of instances are confined, what they leave open, and what they may take of their server.
+//! Cells: how assistants are confined, which exceptions they have, and how much of their server they may use.
 
 use base::cell::{Limits, Openings};
 use base::id::{InstanceId, ProfessionId, ServerId};
@@ -8,16 +8,16 @@ use crate::db::Record as _;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
-    /// What was seen last of an instance's confinement.
+    /// The last observed state of an instance's confinement.
     pub enum State {
-        /// Nobody has looked yet.
+        /// It was not checked yet.
         Unknown = "unknown",
         /// Its unit is not ours: it has no cell.
         Foreign = "foreign",
         /// Its unit is ours and has no cell.
         Unconfined = "unconfined",
         Confined = "confined",
-        /// Its unit has a cell, but is not what was written, or files beside it change it.
+        /// Its unit has a cell, but differs from what we wrote, or drop-in files change it.
         Altered = "altered",
     }
 }
@@ -33,7 +33,7 @@ record! {
         pub not_enforced: String,
         openings: String,
         openings_written: String,
-        /// The SHA-256 of the unit as it was written last; empty where that is not known.
+        /// The SHA-256 of the unit as we last wrote it; empty if unknown.
         pub unit_hash: String,
         pub home_bytes: Option<i64>,
         pub measured_at: Option<Timestamp>,
@@ -41,7 +41,7 @@ record! {
 }
 
 impl Cell {
-    /// What is known of an instance that nobody has looked at.
+    /// The cell of an instance that was not checked yet.
     pub fn unknown(id: &InstanceId) -> Cell {
         Cell {
             instance_id: id.as_str().to_owned(),
@@ -57,17 +57,17 @@ impl Cell {
         }
     }
 
-    /// What it is asked to leave open.
+    /// The requested exceptions.
     pub fn openings(&self) -> Openings {
         Openings::parse(&self.openings)
     }
 
-    /// What the cell in its unit leaves open.
+    /// The exceptions in the unit that we last wrote.
     pub fn openings_written(&self) -> Openings {
         Openings::parse(&self.openings_written)
     }
 
-    /// Both: what may be open now, or will be when its task has run.
+    /// Both together: every exception that applies now, or will once the unit is written.
     pub fn openings_at_most(&self) -> Openings {
         Openings::of(self.openings().iter().chain(self.openings_written().iter()))
     }
@@ -78,7 +78,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Cell> {
     Ok(conn.into().first(&sql, args![id.as_str()]).await?.unwrap_or_else(|| Cell::unknown(id)))
 }
 
-/// The cells of all instances of a server that somebody has looked at.
+/// The cells of a server's instances; instances that were not checked yet have none.
 pub async fn of_server(conn: impl Into<Conn<'_>>, server: &str) -> Result<Vec<Cell>> {
     let sql = format!(
         "SELECT {} FROM cell WHERE instance_id IN (SELECT id FROM instance WHERE server_id = ? AND deleted_at IS NULL)",
@@ -87,7 +87,7 @@ pub async fn of_server(conn: impl Into<Conn<'_>>, server: &str) -> Result<Vec<Ce
     conn.into().all(&sql, args![server]).await
 }
 
-/// Every cell of an instance that is not deleted.
+/// The cells of all instances that are not deleted.
 pub async fn all_live(db: &Db) -> Result<Vec<Cell>> {
     let sql = format!(
         "SELECT {} FROM cell WHERE instance_id IN (SELECT id FROM instance WHERE deleted_at IS NULL)",
@@ -96,13 +96,13 @@ pub async fn all_live(db: &Db) -> Result<Vec<Cell>> {
     db.all(&sql, args![]).await
 }
 
-/// Writes what a look at the server saw.
+/// Records the observed state.
 pub async fn set_state(conn: impl Into<Conn<'_>>, id: &InstanceId, state: State) -> Result<()> {
     let sql = "INSERT INTO cell (instance_id, state) VALUES (?, ?) ON CONFLICT (instance_id) DO UPDATE SET state = excluded.state";
     conn.into().run(sql, args![id.as_str(), state]).await.map(drop)
 }
 
-/// What is known of the cell in a unit that was just written.
+/// The cell in a unit that was just written.
 #[derive(Clone, Debug)]
 pub struct Written {
     pub state: State,
@@ -124,7 +124,7 @@ pub async fn set_written(conn: impl Into<Conn<'_>>, id: &InstanceId, written: &W
         .map(drop)
 }
 
-/// Writes which unit was just written.
+/// Records the hash of the unit that was just written.
 pub async fn set_unit_hash(conn: impl Into<Conn<'_>>, id: &InstanceId, hash: &str) -> Result<()> {
     let sql = "INSERT INTO cell (instance_id, unit_hash) VALUES (?, ?) \
         ON CONFLICT (instance_id) DO UPDATE SET unit_hash = excluded.unit_hash";
@@ -137,14 +137,14 @@ pub async fn set_openings(tx: &mut Tx, id: &InstanceId, openings: &Openings) -> 
     tx.run(sql, args![id.as_str(), openings.to_string()]).await.map(drop)
 }
 
-/// Writes what a home takes on its server's disk.
+/// Records how much of the server's disk a home uses.
 pub async fn set_home_bytes(conn: impl Into<Conn<'_>>, id: &InstanceId, bytes: i64, at: Timestamp) -> Result<()> {
     let sql = "INSERT INTO cell (instance_id, home_bytes, measured_at) VALUES (?, ?, ?) \
         ON CONFLICT (instance_id) DO UPDATE SET home_bytes = excluded.home_bytes, measured_at = excluded.measured_at";
     conn.into().run(sql, args![id.as_str(), bytes, at]).await.map(drop)
 }
 
-/// Whose limits they are.
+/// What limits are set for.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     Server(&'a ServerId),
@@ -172,7 +172,7 @@ impl From<Limit> for Limits {
     }
 }
 
-/// What a subject itself says.
+/// The limits set for the subject itself, without fallbacks.
 pub async fn limits(conn: impl Into<Conn<'_>>, subject: Subject<'_>) -> Result<Limits> {
     let sql = format!("SELECT {} FROM cell_limit WHERE subject = ? AND subject_id = ?", Limit::COLUMNS);
     let (kind, id) = subject.words();
@@ -190,7 +190,7 @@ pub async fn set_limits(tx: &mut Tx, subject: Subject<'_>, limits: &Limits) -> R
 
 record! { struct Found { id: String } }
 
-/// The confined instances that limits of a subject may hold for.
+/// The confined instances that the limits of a subject may apply to.
 pub async fn confined_of(conn: impl Into<Conn<'_>>, subject: Subject<'_>) -> Result<Vec<InstanceId>> {
     let (_, id) = subject.words();
     let whose = match subject {

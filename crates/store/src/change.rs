@@ -1,4 +1,4 @@
-//! What has changed since an instant, of everything that live events tell about: for a listener who was away.
+//! Finds what changed since an instant, for a listener of live events that was disconnected.
 
 use jiff::Timestamp;
 
@@ -9,10 +9,10 @@ record! {
     struct Changed { id: String }
 }
 
-/// More than this of one kind is not told one by one.
+/// If more than this changed of one kind, single changes are not reported. The statements below read one row more.
 const MOST: usize = 200;
 
-/// Where the changes of each kind are seen. Each statement has one `?` per count in its line, all of them the instant.
+/// The query for the changes of each kind, and how many `?` it has: each is the instant.
 const KINDS: &[(Topic, &str, usize)] = &[
     (Topic::Task, "SELECT id FROM task WHERE updated_at >= ? ORDER BY updated_at LIMIT 201", 1),
     (
@@ -48,7 +48,7 @@ const KINDS: &[(Topic, &str, usize)] = &[
     ),
 ];
 
-/// What changed; `None` when it is too much to be told.
+/// The changes as notices; `None` if there are too many to report.
 pub async fn since(db: &Db, at: Timestamp) -> Result<Option<Vec<Notice>>> {
     let mut all = vec![];
     for (topic, sql, times) in KINDS {

@@ -30,7 +30,7 @@ impl ChatBinding {
         sealer.open(token_place(&self.id), &self.bot_token)
     }
 
-    /// What the platform shows with every message.
+    /// The secret that the chat platform sends with every message.
     pub fn secret(&self, sealer: &Sealer) -> Result<Option<Secret>> {
         self.webhook_secret.as_ref().map(|sealed| sealer.open(secret_place(&self.id), sealed)).transpose()
     }
@@ -89,7 +89,7 @@ pub async fn delete(tx: &mut Tx, id: &ChatBindingId, at: Timestamp) -> Result<()
     tx.run("UPDATE chat_binding SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
 }
 
-/// The same within a transaction.
+/// Like `of_instance`, within a transaction.
 pub async fn live(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<ChatBinding>> {
     let sql = format!(
         "SELECT {} FROM chat_binding WHERE instance_id = ? AND deleted_at IS NULL ORDER BY created_at, id",
@@ -98,7 +98,7 @@ pub async fn live(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<ChatBinding>
     tx.all(&sql, args![instance.as_str()]).await
 }
 
-/// The live binding of a token, whosever it is.
+/// The live binding of a token, of any instance.
 pub async fn find_by_token(db: &Db, token_hash: &str) -> Result<Option<ChatBinding>> {
     let sql =
         format!("SELECT {} FROM chat_binding WHERE bot_token_hash = ? AND deleted_at IS NULL", ChatBinding::COLUMNS);
@@ -110,12 +110,12 @@ pub async fn find_live(db: &Db, id: &ChatBindingId) -> Result<Option<ChatBinding
     db.first(&sql, args![id.as_str()]).await
 }
 
-/// For what must still be done about a bot that was taken off.
+/// Also finds a removed binding, for work that remains after the removal.
 pub async fn find_even_deleted(db: &Db, id: &ChatBindingId) -> Result<Option<ChatBinding>> {
     db.first(&format!("SELECT {} FROM chat_binding WHERE id = ?", ChatBinding::COLUMNS), args![id.as_str()]).await
 }
 
-/// Bindings of an instance that ended since then, where the platform was told to deliver to us.
+/// Bindings of an instance that ended since then and had a webhook at the chat platform.
 pub async fn ended_since(tx: &mut Tx, instance: &InstanceId, since: Timestamp) -> Result<Vec<ChatBinding>> {
     let sql = format!(
         "SELECT {} FROM chat_binding WHERE instance_id = ? AND deleted_at >= ? AND webhook_secret IS NOT NULL ORDER BY created_at, id",
@@ -124,7 +124,7 @@ pub async fn ended_since(tx: &mut Tx, instance: &InstanceId, since: Timestamp) -
     tx.all(&sql, args![instance.as_str(), since]).await
 }
 
-/// Whether the instance ever had a bot of a platform through us.
+/// Whether we ever configured a bot of this platform for the instance.
 pub async fn had_any(db: &Db, instance: &InstanceId, platform: &str) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM chat_binding WHERE instance_id = ? AND platform = ?";
     let number: crate::db::Number = Conn::from(db).one(sql, args![instance.as_str(), platform]).await?;

@@ -1,4 +1,4 @@
-//! Chat messages, per user and instance. Each instance keeps its newest 5,000.
+//! Chat messages, per user and instance. The newest 5,000 of each user on each instance are kept.
 
 use base::id::{InstanceId, MessageId, UserId};
 use base::{Listing, Page, Sort};
@@ -10,7 +10,7 @@ use crate::row::{Column, Row, Value};
 use crate::search::{Depth, Found, Range};
 use crate::{Db, Error, Result, Tx, args, record, word};
 
-/// How many messages an instance keeps.
+/// How many messages of a user on an instance are kept.
 pub const KEPT: i64 = 5_000;
 
 word! {
@@ -20,14 +20,15 @@ word! {
     }
 }
 
-/// POST /me/chat stores a message, and so may the client: whether the other one of the two is still to come.
+/// Both POST /me/chat and the client may store the same message. This says which of them has, so that it is stored
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unconfirmed {
-    /// Both were here, or what is stored is too old to be either's.
+    /// Nothing more is expected: both have stored it, or the row is from before this was recorded.
     No,
-    /// Stored by POST /me/chat, and not yet repeated by a save.
+    /// Stored by POST /me/chat, and not yet saved by the client.
     Stored,
-    /// Saved by a client, and not yet said to POST /me/chat; most never are.
+    /// Saved by the client, and not yet stored by POST /me/chat. Most of these never are.
     Saved,
 }
 
@@ -69,8 +70,8 @@ record! {
     }
 }
 
-/// Adds a message and lets go of its user's oldest on this instance beyond what is kept. Who holds the instance's row keeps the number
-/// exact.
+/// Adds a message and deletes the user's oldest on this instance beyond `KEPT`. The number is exact if the caller has
+/// locked the instance's row.
 pub async fn insert(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
     insert_unchecked(tx, message).await?;
     let over = "DELETE FROM chat_message WHERE instance_id = ? AND user_id = ? AND id IN (SELECT id FROM chat_message \
@@ -79,7 +80,7 @@ pub async fn insert(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
     tx.run(over, args![instance, user, instance, user, KEPT, KEPT]).await.map(drop)
 }
 
-/// Adds a message, however many there are.
+/// Adds a message without deleting old ones.
 pub async fn insert_unchecked(tx: &mut Tx, message: &ChatMessage) -> Result<()> {
     let sql = "INSERT INTO chat_message (id, user_id, instance_id, role, content, tokens, session_key, client_id, unconfirmed, created_at) \
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -107,21 +108,21 @@ pub async fn newest(db: &Db, instance: &str, limit: i64) -> Result<Vec<ChatMessa
     db.all(&sql, args![instance, limit]).await
 }
 
-/// Whether the table can be read at all.
+/// Fails if the table cannot be read.
 pub async fn look(db: &Db) -> Result<()> {
     let _: Option<crate::db::Number> = db.first("SELECT tokens AS n FROM chat_message LIMIT 1", args![]).await?;
     Ok(())
 }
 
-/// Whether the user has saved a message under this id of the client's.
+/// Whether the user has saved a message with this client id.
 pub async fn is_saved(tx: &mut Tx, user: &UserId, client_id: &str) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM chat_message WHERE user_id = ? AND client_id = ?";
     let number: crate::db::Number = crate::Conn::from(tx).one(sql, args![user.as_str(), client_id]).await?;
     Ok(number.n > 0)
 }
 
-/// Recognises a message that POST /me/chat has stored already, once: the oldest of the same words since `since`. It takes
-/// over what the client knows of it. The caller holds the instance's row.
+/// Finds the message that POST /me/chat has stored already (the oldest with the same text since `since`) and adds the
+/// client's data to it. Each stored message matches once. The caller has locked the instance's row.
 pub async fn confirm(tx: &mut Tx, saved: &ChatMessage, since: Timestamp) -> Result<bool> {
     let sql = "UPDATE chat_message SET unconfirmed = 0, client_id = ?, session_key = ?, \
             tokens = CASE WHEN tokens = 0 THEN ? ELSE tokens END \
@@ -140,8 +141,8 @@ pub async fn confirm(tx: &mut Tx, saved: &ChatMessage, since: Timestamp) -> Resu
     Ok(tx.run(sql, args).await? > 0)
 }
 
-/// The other way around: recognises a message that the client saved before POST /me/chat stores it, once. Its own words about
-/// it stay. The caller holds the instance's row.
+/// The reverse of `confirm`: finds the message that the client saved before POST /me/chat stores it, and keeps the
+/// client's data. Each saved message matches once. The caller has locked the instance's row.
 pub async fn adopt(tx: &mut Tx, stored: &ChatMessage, since: Timestamp) -> Result<bool> {
     let sql = "UPDATE chat_message SET unconfirmed = 0, tokens = CASE WHEN tokens = 0 THEN ? ELSE tokens END \
         WHERE id = (SELECT id FROM chat_message WHERE user_id = ? AND instance_id = ? AND role = ? AND content = ? \
@@ -150,15 +151,15 @@ pub async fn adopt(tx: &mut Tx, stored: &ChatMessage, since: Timestamp) -> Resul
     Ok(tx.run(sql, args).await? > 0)
 }
 
-/// What a user's history is narrowed by.
+/// The filter of a user's message history.
 #[derive(Clone, Debug, Default)]
 pub struct MessageFilter<'a> {
     pub instance: Option<&'a InstanceId>,
     pub session_key: Option<&'a str>,
     pub q: Option<&'a str>,
-    /// A search that came as far back as this goes on from here.
+    /// Continue an earlier search, which got back as far as this time.
     pub search_before: Option<Timestamp>,
-    /// How far back the search came whose next messages these are.
+    /// How far back the search got whose further results are read.
     pub searched_since: Option<Timestamp>,
 }
 
@@ -176,13 +177,13 @@ impl MessageFilter<'_> {
     }
 }
 
-/// A message of this user's.
+/// A message, if it is this user's.
 pub async fn find(db: &Db, user: &UserId, id: &MessageId) -> Result<Option<ChatMessage>> {
     let sql = format!("SELECT {} FROM chat_message WHERE id = ? AND user_id = ?", ChatMessage::COLUMNS);
     db.first(&sql, args![id.as_str(), user.as_str()]).await
 }
 
-/// A page of a user's own messages, the newest first; with `before`, of those that are older than that one.
+/// A page of a user's own messages, newest first; with `before`, only those older than that message.
 pub async fn of_user(
     db: &Db,
     user: &UserId,
@@ -209,7 +210,7 @@ pub async fn of_user(
 
 const NEWEST: Sort = Sort { column: "created_at", descending: true };
 
-/// Only what is older than a message.
+/// Adds the condition that a message is older than `before`.
 fn than(conditions: Conditions, before: &ChatMessage) -> Conditions {
     conditions
         .when("created_at <= ?", Some(before.created_at))
@@ -217,7 +218,7 @@ fn than(conditions: Conditions, before: &ChatMessage) -> Conditions {
         .or("id < ?)", before.id.as_str())
 }
 
-/// The next of a user's own messages before that one, the newest first.
+/// A user's own messages that are older than `before`, newest first.
 pub async fn older(
     db: &Db,
     user: &UserId,
@@ -232,7 +233,7 @@ pub async fn older(
 }
 
 record! {
-    /// What a user said with an instance under one session key.
+    /// The messages of a user and an instance under one session key.
     #[derive(Clone, Debug)]
     pub struct Conversation {
         pub instance_id: String,
@@ -265,7 +266,7 @@ pub async fn conversations(
     Ok(Listing { list, total: total.n })
 }
 
-/// The next of a user's own messages after that one, the oldest first.
+/// A user's own messages that are newer than `last`, oldest first.
 pub async fn after(
     db: &Db,
     user: &UserId,

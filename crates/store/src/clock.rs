@@ -1,18 +1,19 @@
-//! The database's clock, and how far ours is from it. Leases of several machines are measured by the database's alone.
+//! The database's clock, and the skew of ours. Leases use only the database's clock, because the clocks of machines
+//! differ.
 
 use base::Clock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{Conn, Db, Dialect, Result, args, record};
 
-/// A clock that is farther off than this is reported: what one machine writes as past is future for another.
+/// A larger skew is reported: what one machine writes as past is in the future for another.
 pub const MOST_SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 record! {
     struct Now { now: Timestamp }
 }
 
-/// The time by the database.
+/// The database's current time.
 pub async fn now(conn: impl Into<Conn<'_>>) -> Result<Timestamp> {
     let conn = conn.into();
     let sql = format!("SELECT {} AS now", conn.dialect().now_ms());
@@ -20,7 +21,8 @@ pub async fn now(conn: impl Into<Conn<'_>>) -> Result<Timestamp> {
     Ok(row.now)
 }
 
-/// How far this machine's clock is ahead of the database's; negative where it is behind. SQLite has no clock but this machine's.
+/// How far this machine's clock is ahead of the database's; negative if it is behind. Always zero on SQLite, which uses
+/// this machine's clock.
 pub async fn skew(db: &Db, clock: &Clock) -> Result<SignedDuration> {
     if db.dialect() == Dialect::Sqlite {
         return Ok(SignedDuration::ZERO);
@@ -31,7 +33,7 @@ pub async fn skew(db: &Db, clock: &Clock) -> Result<SignedDuration> {
     Ok((before + took / 2).duration_since(there))
 }
 
-/// Says how far off the clock is, where that is too far.
+/// A message if the skew is too large.
 pub fn excess(skew: SignedDuration) -> Option<String> {
     let (seconds, side) = (skew.abs().as_secs(), if skew.is_negative() { "behind" } else { "ahead of" });
     (skew.abs() > MOST_SKEW).then(|| format!("this machine's clock is {seconds} s {side} the database's"))

@@ -1,4 +1,4 @@
-//! `WHERE` clauses that grow with what a list is asked for. The clauses are ours, the values are bound.
+//! `WHERE` clauses built from a list's filters. The clauses are constants of ours; all values are bound.
 
 use base::{Listing, Page, Sort};
 
@@ -6,21 +6,21 @@ use crate::db::{Number, Record, Value};
 use crate::search::Range;
 use crate::{Conn, Db, Dialect, Result};
 
-/// The columns of all sortable lists that can be NULL.
+/// The sortable columns that can be NULL, of all lists.
 const NULLABLE: &[&str] = &["last_login_at", "last_health_at", "allocated_at"];
 
 pub struct Conditions {
     dialect: Dialect,
     sql: String,
     args: Vec<Value>,
-    /// Whether a text is looked for: such a list is read on a connection for searches.
+    /// Whether a text is searched for. Such a list is read on a search connection.
     searches: bool,
-    /// The part of the table that is looked through.
+    /// The part of the table that is searched.
     range: Option<Range>,
 }
 
 impl Conditions {
-    /// Conditions that let everything through, for this kind of database.
+    /// Conditions that match every row.
     pub fn of(dialect: Dialect) -> Conditions {
         Conditions { dialect, sql: String::new(), args: vec![], searches: false, range: None }
     }
@@ -41,7 +41,7 @@ impl Conditions {
         self
     }
 
-    /// Adds the other half of a clause that was left open.
+    /// Adds the second half of a clause whose parenthesis is still open.
     pub fn or<V: Into<Value>>(mut self, clause: &'static str, value: V) -> Conditions {
         self.sql.push_str(" OR ");
         self.sql.push_str(clause);
@@ -65,7 +65,7 @@ impl Conditions {
         self
     }
 
-    /// Reads no more of the table than this.
+    /// Limits the search to a part of the table.
     pub fn within(mut self, range: Option<Range>) -> Conditions {
         self.range = range;
         self
@@ -79,12 +79,12 @@ impl Conditions {
         (sql, args)
     }
 
-    /// The `SELECT` of how many there are, `AS n`.
+    /// The `SELECT` of the number of rows, `AS n`.
     pub fn count(&self, from: &str) -> (String, Vec<Value>) {
         (format!("SELECT COUNT(*) AS n FROM {from}{}", self.sql), self.args.clone())
     }
 
-    /// One page of a table, and how many rows there are in all.
+    /// One page of a table, and the total number of rows.
     pub async fn list<T: Record>(
         &self,
         db: &Db,
@@ -105,7 +105,7 @@ impl Conditions {
         Ok(Listing { list, total: total.n })
     }
 
-    /// Where such a list is read.
+    /// The connection to read such a list on.
     pub fn conn<'a>(&self, db: &'a Db) -> Conn<'a> {
         if self.searches { Conn::Search(db) } else { Conn::Db(db) }
     }
@@ -119,15 +119,15 @@ impl Conditions {
     }
 }
 
-/// What stands behind `ORDER BY`: the column, and one that tells equal rows apart. Where that one is of a named table (`i.id`), the
-/// column is too.
+/// The text after `ORDER BY`: the column, then `tie`, a unique column that orders equal rows. If `tie` has a table name
+/// (`i.id`), the sort column gets the same.
 pub fn order(sort: Sort, tie: &str) -> String {
     let direction = sort.direction();
     let table = tie.find('.').map_or("", |dot| &tie[..=dot]);
     if tie.strip_prefix(table) == Some(sort.column) {
         return format!("{tie} {direction}");
     }
-    // Said only where there can be NULLs: PostgreSQL's indexes do not serve `DESC NULLS LAST`.
+    // Only for columns that can be NULL: PostgreSQL cannot use our indexes for `DESC NULLS LAST`.
     let nulls = if NULLABLE.contains(&sort.column) { " NULLS LAST" } else { "" };
     format!("{table}{} {direction}{nulls}, {tie} {direction}", sort.column)
 }

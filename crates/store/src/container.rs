@@ -1,4 +1,4 @@
-//! Containers of servers, as they were when somebody last looked.
+//! Containers on servers, as last observed.
 
 use base::id::ServerId;
 use jiff::Timestamp;
@@ -15,12 +15,12 @@ record! {
         pub image: String,
         pub status: String,
         pub ports: String,
-        /// In the words of the engine.
+        /// As the container engine prints it.
         pub created_at: String,
     }
 }
 
-/// What is there now takes the place of what was there.
+/// Replaces the recorded containers of a server with those observed now.
 pub async fn replace(db: &Db, server: &ServerId, containers: &[Container], at: Timestamp) -> Result<()> {
     let mut tx = db.begin().await?;
     tx.run("DELETE FROM container WHERE server_id = ?", args![server.as_str()]).await?;

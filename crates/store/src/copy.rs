@@ -1,11 +1,11 @@
-//! Moves everything from SQLite to an empty PostgreSQL database and proves equal counts.
+//! Copies all rows from SQLite to an empty PostgreSQL database and checks that the counts are equal.
 
 use crate::db::{Record, Row, Value};
 use crate::link::LONGEST;
 use crate::table::{self, COUNTED, TABLES};
 use crate::{Db, Dialect, Error, Result, args, migrate};
 
-/// Rows per `INSERT`. PostgreSQL takes at most 65,535 values in one statement.
+/// Rows per `INSERT`. PostgreSQL allows at most 65,535 values in one statement.
 const BATCH: usize = 500;
 
 struct Column {
@@ -20,7 +20,7 @@ impl Record for Column {
     }
 }
 
-/// Copies all tables; answers how many rows each has.
+/// Copies all tables; returns how many rows each has.
 pub async fn run(from: &Db, to: &Db) -> Result<Vec<(&'static str, i64)>> {
     if from.dialect() != Dialect::Sqlite || to.dialect() != Dialect::Postgres {
         return Err(Error::Refused("copy moves a SQLite database to PostgreSQL".into()));
@@ -29,7 +29,7 @@ pub async fn run(from: &Db, to: &Db) -> Result<Vec<(&'static str, i64)>> {
     migrate::run(to).await?;
     let mut source = from.begin().await?;
     let mut target = to.begin().await?;
-    // While the source is read and counted, which nobody else waits for: the target was empty.
+    // The target's transaction is idle while the source is read and counted. That blocks nobody: the target was empty.
     target.may_idle(LONGEST).await?;
     target.may_take(LONGEST).await?;
     for table in TABLES {
@@ -44,7 +44,7 @@ pub async fn run(from: &Db, to: &Db) -> Result<Vec<(&'static str, i64)>> {
         let marks = format!("({})", vec!["?"; columns.len()].join(", "));
         let mut after = i64::MIN;
         loop {
-            // Every table of ours has SQLite's rowid: pages by it are stable inside the transaction.
+            // Every table of ours has SQLite's rowid, and pages by rowid are stable within the transaction.
             let sql =
                 format!("SELECT rowid AS copy_rowid, {names} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?");
             let rows = source.rows(&sql, args![after, BATCH as i64]).await?;

@@ -1,4 +1,5 @@
-//! What is owed to an instance on its server: noted before a task writes or stops something there, taken off when that came to its end.
+//! The pending action of an instance. A task records it before it writes the configuration or stops the assistant, and
+//! clears it when that is finished. If the worker dies in between, the next task finishes the action.
 
 use base::id::InstanceId;
 
@@ -8,17 +9,17 @@ use crate::{Conn, Result, args, record, word};
 word! {
     pub enum Owed {
         Nothing = "",
-        /// Its configuration was written: the running gateway takes it over by itself, or was not seen to.
+        /// Its configuration was written, and the running assistant has not confirmed a reload yet.
         Reload = "reload",
-        /// It was stopped, or must be, and is to be started again.
+        /// It must be restarted, or was stopped for a restart.
         Restart = "restart",
-        /// It was told to start; whether it came up is not known.
+        /// It must be running; it may be down, or a start was requested whose result is not known.
         Start = "start",
     }
 }
 
 impl Owed {
-    /// Whether it is to run, and may be down.
+    /// Whether it must be running and may be down.
     pub fn is_start(self) -> bool {
         matches!(self, Owed::Restart | Owed::Start)
     }
@@ -55,7 +56,7 @@ pub async fn set_owed(conn: impl Into<Conn<'_>>, instance: &InstanceId, owed: Ow
     conn.into().run(sql, args![instance.as_str(), owed]).await.map(drop)
 }
 
-/// What was changed stands in the audit log.
+/// Clears the description of the change, because its audit entry is written.
 pub async fn was_told(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Result<()> {
     conn.into().run("UPDATE debt SET told = '' WHERE instance_id = ?", args![instance.as_str()]).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! Where SQLite and PostgreSQL differ. Everything else is one text for both.
+//! Where SQLite and PostgreSQL differ. All other SQL is the same text for both.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -31,7 +31,7 @@ impl Dialect {
         out
     }
 
-    /// Column types of the migrations: `{int}`, `{real}`, `{text}` and `{serial}`, a key that counts up.
+    /// Column types in migrations: `{int}`, `{real}`, `{text}` and `{serial}`, an auto-incrementing key.
     pub fn types(self, sql: &str) -> String {
         let (text, int, real, serial) = match self {
             Dialect::Sqlite => ("TEXT", "INTEGER", "REAL", "INTEGER PRIMARY KEY AUTOINCREMENT"),
@@ -42,7 +42,7 @@ impl Dialect {
         sql.replace("{text}", text).replace("{int}", int).replace("{real}", real).replace("{serial}", serial)
     }
 
-    /// The database's own time, in milliseconds: what processes on several machines have in common.
+    /// The database's own time in milliseconds, which processes on several machines share.
     pub fn now_ms(self) -> &'static str {
         match self {
             Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -50,9 +50,9 @@ impl Dialect {
         }
     }
 
-    /// Suffix of a `SELECT` whose rows nobody else may change until the transaction ends.
-    /// SQLite has one writer, so its transaction already excludes the others. No key ever changes, so what
-    /// refers to the row may go on: a stronger lock would wait for every check of a foreign key.
+    /// Suffix of a `SELECT` that locks its rows until the transaction ends. SQLite needs none: it has one writer. Keys
+    /// never change, so `NO KEY` is enough; a stronger lock would wait for foreign key checks of rows that refer to
+    /// these.
     pub fn for_update(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
@@ -60,7 +60,7 @@ impl Dialect {
         }
     }
 
-    /// The same for one table of several, by its short name.
+    /// Like the method without `_of`, but locks the rows of one table of a join, given by its alias.
     pub fn for_update_of(self, table: &str) -> String {
         match self {
             Dialect::Sqlite => String::new(),
@@ -68,7 +68,7 @@ impl Dialect {
         }
     }
 
-    /// The same for rows of which any will do: those that somebody else holds are passed over.
+    /// Like `for_update`, but skips rows that another transaction has locked. For callers that need any matching row.
     pub fn skip_locked(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
@@ -76,8 +76,9 @@ impl Dialect {
         }
     }
 
-    /// How long to wait, and how often, before what is passed over counts as not there. PostgreSQL takes back a refused
-    /// request's transaction a moment after its answer, and holds its rows until then; SQLite has nobody to wait for.
+    /// The wait in milliseconds before each retry when `skip_locked` found nothing. On PostgreSQL the transaction of a
+    /// refused request is rolled back a moment after its response, and its rows stay locked until then. SQLite has one
+    /// writer, so there is no other transaction to wait for.
     pub fn second_looks(self) -> &'static [u64] {
         match self {
             Dialect::Sqlite => &[],
@@ -85,7 +86,7 @@ impl Dialect {
         }
     }
 
-    /// The same for one table of several, by its short name.
+    /// Like the method without `_of`, but locks the rows of one table of a join, given by its alias.
     pub fn skip_locked_of(self, table: &str) -> String {
         match self {
             Dialect::Sqlite => String::new(),
@@ -103,17 +104,17 @@ impl Dialect {
         }
     }
 
-    /// A pattern that matches wherever `text` stands, in whatever case; nothing of the text is a wild card.
+    /// A pattern that matches any text that contains `text`, without regard to case. Wildcards in `text` are escaped.
     ///
-    /// SQLite's LIKE and LOWER know the case of ASCII letters only. Its GLOB knows sets of letters, so each
-    /// letter becomes the set of its two cases.
+    /// SQLite's LIKE and LOWER handle the case of ASCII letters only. Its GLOB has character sets, so each letter
+    /// becomes the set of its two cases.
     pub fn containing(self, text: &str) -> String {
         let mut pattern = String::new();
         for c in text.chars() {
             match self {
                 Dialect::Sqlite => {
                     let (mut lower, mut upper) = (c.to_lowercase(), c.to_uppercase());
-                    // Some letters have several for a capital: those are found as they are written.
+                    // The capital of some letters has several characters (ß): these match only as written.
                     let single = lower.len() == 1 && upper.len() == 1;
                     match (lower.next(), upper.next()) {
                         (Some(l), Some(u)) if single && l != u => pattern.extend(['[', l, u, ']']),

@@ -1,4 +1,4 @@
-//! Tokens that were ended by logging out. Kept until they would have expired anyway.
+//! Tokens that were ended by a logout. They are kept until they would have expired anyway.
 
 use jiff::Timestamp;
 
@@ -10,12 +10,12 @@ pub async fn end(conn: impl Into<Conn<'_>>, jti: &str, expires_at: Timestamp) ->
     conn.into().run(sql, args![jti, expires_at]).await.map(drop)
 }
 
-/// Forgets those that have expired.
+/// Deletes the tokens that have expired.
 pub async fn forget_expired(conn: impl Into<Conn<'_>>, now: Timestamp) -> Result<u64> {
     conn.into().run("DELETE FROM ended_token WHERE expires_at < ?", args![now]).await
 }
 
-/// 1 when this token was ended.
+/// 1 if this token was ended.
 pub async fn is_ended(conn: impl Into<Conn<'_>>, jti: &str) -> Result<i64> {
     let ended: Number = conn.into().one("SELECT COUNT(*) AS n FROM ended_token WHERE jti = ?", args![jti]).await?;
     Ok(ended.n)

@@ -1,4 +1,4 @@
-//! What a database can answer badly, and what the client may learn of it.
+//! Errors of the database, and what the client sees of them.
 
 use base::Kind;
 
@@ -6,14 +6,14 @@ use base::Kind;
 pub enum Error {
     #[error("not found")]
     NotFound,
-    /// A unique key that is taken already.
+    /// A unique key is already in use.
     #[error("already exists")]
     Taken,
     #[error("the database cannot be reached: {0}")]
     Unreachable(sqlx::Error),
     #[error("the database gave way to another transaction: {0}")]
     Contended(sqlx::Error),
-    /// A statement that was ended because its time was over.
+    /// A statement was ended because it exceeded its timeout.
     #[error("a statement took too long and was ended: {0}")]
     TooSlow(sqlx::Error),
     #[error("database: {0}")]
@@ -45,14 +45,15 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether the values themselves were refused: the same statement will never succeed, however often it is tried.
+    /// Whether the database refused the values themselves, so that no retry of the same statement can succeed.
     pub fn is_about_values(&self) -> bool {
         match self {
             Error::Taken => true,
             Error::Sql(sqlx::Error::Database(e)) => e.code().is_some_and(|code| match code.parse::<u32>() {
                 // SQLite: too big, a constraint, a type that does not fit.
                 Ok(code) if code < 10_000 => matches!(code & 0xff, 18..=20),
-                // PostgreSQL: data exceptions, integrity constraints, and limits of its own (a text too long for an index).
+                // PostgreSQL: data exceptions, integrity constraints, and program limits (a text too long for an
+                // index).
                 _ => ["22", "23", "54"].iter().any(|class| code.starts_with(class)),
             }),
             _ => false,
@@ -65,8 +66,8 @@ impl From<sqlx::Error> for Error {
         match error {
             sqlx::Error::RowNotFound => Error::NotFound,
             sqlx::Error::Database(e) if e.is_unique_violation() => Error::Taken,
-            // PostgreSQL chose this transaction to end a deadlock, could not put it in order, or heard nothing of it for too long: it
-            // never happened.
+            // PostgreSQL: deadlock, serialization failure, or idle in a transaction for too long. The transaction was
+            // rolled back.
             sqlx::Error::Database(e) if e.code().is_some_and(|c| matches!(&*c, "40P01" | "40001" | "25P03")) => {
                 Error::Contended(sqlx::Error::Database(e))
             }

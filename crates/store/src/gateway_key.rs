@@ -12,7 +12,7 @@ use crate::seal::{Place, Sealer};
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
-    /// What an administrator wants of a key.
+    /// The status that an administrator has set.
     pub enum Status {
         Active = "active",
         Disabled = "disabled",
@@ -37,9 +37,9 @@ record! {
         pub quota: Option<i64>,
         pub used_quota: i64,
         pub logged_quota: i64,
-        /// What keys of this name that are gone had used.
+        /// What earlier, deleted keys of this name had used at the gateway.
         pub carried_quota: i64,
-        /// What was logged under its name before its quota began to count.
+        /// What was logged under its name before its quota began to count. It is not part of the key's usage.
         pub quota_from: i64,
         pub dirty: bool,
         pub rotate: bool,
@@ -54,17 +54,18 @@ impl GatewayKey {
         sealer.open(place(&self.id), &self.secret)
     }
 
-    /// What was used of its quota: what was logged since its record was made, whatever became of the key itself meanwhile.
+    /// The used part of its quota: what was logged since its record was created, even if the key was replaced
+    /// meanwhile.
     pub fn used(&self) -> i64 {
         self.logged_quota - self.quota_from
     }
 
-    /// How far apart what the gateway says was used and what the log sums up to are.
+    /// The difference between the gateway's count of its usage and the sum of the log.
     pub fn drift(&self) -> i64 {
         self.used_quota + self.carried_quota - self.logged_quota
     }
 
-    /// Whether the gateway should let it through.
+    /// Whether the gateway should accept the key.
     pub fn enabled(&self) -> bool {
         self.status == Status::Active && !self.user_revoked && !self.quota_spent
     }
@@ -74,7 +75,7 @@ pub fn place(id: &str) -> Place<'_> {
     Place { table: "gateway_key", column: "secret", id }
 }
 
-/// Fails with `Taken` when the name, the key or the instance's key is there already.
+/// Fails with `Taken` if the name or the key is in use, or the instance has a key already.
 pub async fn insert(tx: &mut Tx, key: &GatewayKey, hash: &str) -> Result<()> {
     let sql = "INSERT INTO gateway_key (id, instance_id, name, gateway_id, secret, secret_hash, status, user_revoked, quota_spent, \
         quota, used_quota, logged_quota, carried_quota, quota_from, dirty, rotate, last_checked_at, created_at, updated_at) \
@@ -111,7 +112,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &KeyId) -> Result<Option<Gatewa
     conn.into().first(&format!("{} AND id = ?", select()), args![id.as_str()]).await
 }
 
-/// The same, held until the transaction ends.
+/// The same, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &KeyId) -> Result<Option<GatewayKey>> {
     let sql = format!("{} AND id = ?{}", select(), tx.dialect().for_update());
     tx.first(&sql, args![id.as_str()]).await
@@ -121,7 +122,7 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
     conn.into().first(&format!("{} AND instance_id = ?", select()), args![instance.as_str()]).await
 }
 
-/// The same, held until the transaction ends.
+/// The same, locked until the transaction ends.
 pub async fn lock_of_instance(tx: &mut Tx, instance: &InstanceId) -> Result<Option<GatewayKey>> {
     let sql = format!("{} AND instance_id = ?{}", select(), tx.dialect().for_update());
     tx.first(&sql, args![instance.as_str()]).await
@@ -131,7 +132,7 @@ pub async fn named(conn: impl Into<Conn<'_>>, name: &str) -> Result<Option<Gatew
     conn.into().first(&format!("{} AND name = ?", select()), args![name]).await
 }
 
-/// How many keys had this name until now, those that are deleted included.
+/// How many keys have had this name, deleted ones included.
 pub async fn ever_named(db: &Db, name: &str) -> Result<i64> {
     let number: Number =
         Conn::from(db).one("SELECT COUNT(*) AS n FROM gateway_key WHERE name = ?", args![name]).await?;
@@ -150,12 +151,13 @@ pub async fn list(db: &Db, text: Option<&str>, sort: Sort, page: Page) -> Result
     conditions.list(db, GatewayKey::COLUMNS, "gateway_key", sort, "id", page).await
 }
 
-/// The source of tasks that are made because the last one did not reach the gateway.
+/// The source of tasks that repeat a change which has not reached the gateway.
 pub const REMINDER: &str = "reminder";
 
-/// Keys that the gateway has not followed yet, whose change is not a `fresh` one (one of a time to come was written by a clock that was
-/// ahead), and for which no task of this type waits, nor was one given up that `REMINDER` made within `recent`. A task's payload is the key's id
-/// between the two parts of `around`.
+/// Keys whose last change has not reached the gateway, was not made within `fresh`, and needs a new task: none of this
+/// type waits or runs, and none from `REMINDER` of `recent` is dead. A change after `fresh` is in the future, so a
+/// clock that was ahead wrote it; it counts as overdue too. A task's payload is the key's id between the two parts of
+/// `around`.
 pub async fn overdue(
     db: &Db,
     task: &str,
@@ -177,21 +179,21 @@ pub async fn overdue(
 }
 
 record! {
-    /// A key whose user may have spent the day, or that is off because of it.
+    /// A key whose user may have used up the daily quota, or that is disabled because of that.
     #[derive(Clone, Debug)]
     pub struct SpentDay {
         pub key_id: String,
         pub user_id: String,
         pub quota_daily: i64,
         pub quota_spent: bool,
-        /// All tokens of the day, of every instance that the user had at any time of it.
+        /// An upper bound of the user's tokens today: all of every instance that the user had at any time of the day.
         pub at_most: i64,
-        /// Somebody else may have had one of these instances for a part of the day.
+        /// Another user may have had one of these instances for a part of the day, so the bound may be too high.
         pub is_partial: bool,
     }
 }
 
-/// The keys that are to be looked at, of everybody, by the sums of a local day.
+/// The keys of all users that may have to be switched, by the sums of a local day.
 pub async fn spent_days(db: &Db, date: &str, midnight: Timestamp) -> Result<Vec<SpentDay>> {
     let sql = "WITH today AS (SELECT token_name, CAST(SUM(prompt_tokens + completion_tokens) AS BIGINT) AS tokens \
             FROM usage_daily WHERE date >= ? GROUP BY token_name), \
@@ -208,7 +210,7 @@ pub async fn spent_days(db: &Db, date: &str, midnight: Timestamp) -> Result<Vec<
     db.all(sql, args![date, midnight, midnight]).await
 }
 
-/// Writes what may change about a key.
+/// Writes back the fields that may change.
 pub async fn update(tx: &mut Tx, key: &GatewayKey) -> Result<()> {
     let sql = "UPDATE gateway_key SET gateway_id = ?, status = ?, user_revoked = ?, quota_spent = ?, quota = ?, used_quota = ?, \
         carried_quota = ?, dirty = ?, rotate = ?, last_checked_at = ?, updated_at = ? WHERE id = ?";
@@ -229,7 +231,8 @@ pub async fn update(tx: &mut Tx, key: &GatewayKey) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// Writes what the gateway said of a key; answers whether it said something else before. Nothing said before counts as valid.
+/// Records the key's state at the gateway; returns whether it differs from the last one. No earlier state counts as
+/// valid.
 pub async fn set_state(tx: &mut Tx, id: &str, state: &str, at: Timestamp) -> Result<bool> {
     let sql = "UPDATE gateway_key SET state = ?, last_checked_at = ? WHERE id = ? AND state <> ? AND NOT (state = '' AND ? = 'valid')";
     if tx.run(sql, args![state, at, id, state, state]).await? == 1 {
@@ -239,13 +242,14 @@ pub async fn set_state(tx: &mut Tx, id: &str, state: &str, at: Timestamp) -> Res
     Ok(false)
 }
 
-/// Gives a record another key.
+/// Replaces the secret of a key.
 pub async fn set_secret(tx: &mut Tx, id: &str, sealed: &str, hash: &str, at: Timestamp) -> Result<()> {
     let sql = "UPDATE gateway_key SET secret = ?, secret_hash = ?, updated_at = ? WHERE id = ?";
     tx.run(sql, args![sealed, hash, at, id]).await.map(drop)
 }
 
-/// What the log sums up to for a token that had no record until now. What its key has not used was used by keys before it.
+/// Initialises the sums of a new record from the log. What the log has beyond the usage of this key was used by earlier
+/// keys of its name.
 pub async fn set_logged(tx: &mut Tx, id: &str) -> Result<()> {
     let sql = "UPDATE gateway_key SET logged_quota = COALESCE((SELECT CAST(SUM(u.quota) AS BIGINT) FROM usage_daily u \
         WHERE u.token_name = gateway_key.name), 0) WHERE id = ?";
@@ -258,10 +262,12 @@ pub async fn delete(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
     tx.run("UPDATE gateway_key SET deleted_at = ? WHERE id = ?", args![at, id]).await.map(drop)
 }
 
-/// Marks the keys of all instances that a user holds as off, or on again; answers which changed. The caller holds the user's row.
+/// Sets or clears `user_revoked` on the keys of all instances that a user holds; returns the keys that changed. The
+/// caller has locked the user's row.
 pub async fn mark_revoked(tx: &mut Tx, user: &UserId, revoked: bool, at: Timestamp) -> Result<Vec<GatewayKey>> {
-    // PostgreSQL looks again at a row that it waited for, and not at the subquery: by then the instance may be somebody else's. So
-    // the keys are locked first, and a second statement, which sees what was committed meanwhile, says which are still the user's.
+    // After waiting for a lock, PostgreSQL checks the row again but not the subquery, and by then the instance may have
+    // another holder. So the keys are locked first; a second statement, which sees what was committed meanwhile, checks
+    // which are still the user's.
     let held = "instance_id IN (SELECT instance_id FROM binding WHERE user_id = ? AND ended_at IS NULL)";
     let sql = format!("{} AND {held} AND user_revoked <> ? ORDER BY name{}", select(), tx.dialect().for_update());
     let locked: Vec<GatewayKey> = tx.all(&sql, args![user.as_str(), revoked]).await?;
@@ -277,7 +283,7 @@ pub async fn mark_revoked(tx: &mut Tx, user: &UserId, revoked: bool, at: Timesta
     Ok(changed)
 }
 
-/// Has a key's flags say what holds for whoever has its instance now; answers whether that is a change.
+/// Sets a key's flags for the current holder of its instance; returns whether they changed.
 pub async fn set_holder_flags(tx: &mut Tx, id: &str, user_revoked: bool, at: Timestamp) -> Result<bool> {
     let sql = "UPDATE gateway_key SET user_revoked = ?, quota_spent = 0, dirty = 1, updated_at = ? \
         WHERE id = ? AND (user_revoked <> ? OR quota_spent <> 0)";
@@ -285,7 +291,7 @@ pub async fn set_holder_flags(tx: &mut Tx, id: &str, user_revoked: bool, at: Tim
 }
 
 record! {
-    /// Whom a key speaks for: what the gateway must know before it lets a request through.
+    /// What the gateway must know about a key, its instance and its user before it accepts a request.
     #[derive(Clone, Debug)]
     pub struct Holder {
         pub key_id: String,

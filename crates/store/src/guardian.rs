@@ -1,4 +1,4 @@
-//! The guardian's events, and how the last run of each dimension went.
+//! The guardian's events, and the result of the last run of each dimension.
 
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
@@ -15,12 +15,12 @@ word! {
 }
 
 word! {
-    /// How a dimension is.
+    /// The state of a dimension.
     pub enum State {
         Healthy = "healthy",
-        /// There were failures, and all of them were repaired.
+        /// There were failures, and all were repaired.
         Warning = "warning",
-        /// Failures are left.
+        /// Failures remain.
         Abnormal = "abnormal",
         /// It never ran.
         Unknown = "unknown",
@@ -57,7 +57,6 @@ pub async fn write(tx: &mut Tx, event: &Event) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// What a list of events is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter<'a> {
     pub dimension: Option<&'a str>,
@@ -86,7 +85,7 @@ record! {
     }
 }
 
-/// How many events there were since then.
+/// The number of events since then, by dimension and status.
 pub async fn counts(db: &Db, since: Timestamp) -> Result<Vec<Count>> {
     let sql =
         "SELECT dimension, status, COUNT(*) AS n FROM guardian_event WHERE created_at >= ? GROUP BY dimension, status";

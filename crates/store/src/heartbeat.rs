@@ -1,4 +1,4 @@
-//! What each check of an instance said: its last hours, for people to see how it went.
+//! The results of the health checks of the last hours, per instance, for administrators to look at.
 
 use base::id::InstanceId;
 use jiff::Timestamp;
@@ -17,10 +17,10 @@ record! {
     }
 }
 
-/// How many rows one statement is about.
+/// Rows per statement.
 const AT_ONCE: usize = 500;
 
-/// Writes checks of several instances down, and deletes those of the same instances from before `keep`.
+/// Writes checks of several instances, and deletes those of the same instances from before `keep`.
 pub async fn write_all(tx: &mut Tx, beats: &[(String, Beat)], keep: Timestamp) -> Result<()> {
     for beats in beats.chunks(AT_ONCE) {
         let marks = vec!["?"; beats.len()].join(", ");
@@ -46,7 +46,8 @@ pub async fn last(db: &Db, instance: &InstanceId, most: usize) -> Result<Vec<Bea
     db.all(&sql, args![instance.as_str(), most]).await
 }
 
-/// Deletes those from before: of instances that nobody checks any more.
+/// Deletes the checks before `before`. `write_all` deletes old ones too, but not of instances that are no longer
+/// checked.
 pub async fn forget(db: &Db, before: Timestamp) -> Result<u64> {
     retention::delete(db, "heartbeat", "created_at < ?", args![before]).await
 }

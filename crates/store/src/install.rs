@@ -1,4 +1,4 @@
-//! Which item of the marketplace is on which instance, and how far it got.
+//! Which marketplace item is on which instance, and the state of its installation.
 
 use base::id::{InstallId, InstanceId, ItemId, TaskId, UserId};
 use base::{Listing, Page};
@@ -34,7 +34,7 @@ record! {
         pub files: String,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
-        /// When its files were first about to be put on the instance.
+        /// When writing its files to the instance was first begun.
         pub touched_at: Option<Timestamp>,
         pub installed_at: Option<Timestamp>,
         pub removed_at: Option<Timestamp>,
@@ -56,7 +56,7 @@ impl Install {
     }
 }
 
-/// Fails with `Taken` when the item is on the instance already.
+/// Fails with `Taken` if the item is on the instance already.
 pub async fn insert(tx: &mut Tx, install: &Install) -> Result<()> {
     let sql = "INSERT INTO install (id, item_id, item_version, item_revision, instance_id, user_id, task_id, state, \
         files, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -76,13 +76,13 @@ pub async fn insert(tx: &mut Tx, install: &Install) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// The record as it is, held until the transaction ends.
+/// The record, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &InstallId) -> Result<Option<Install>> {
     let sql = format!("SELECT {} FROM install WHERE id = ?{}", Install::COLUMNS, tx.dialect().for_update());
     tx.first(&sql, args![id.as_str()]).await
 }
 
-/// The live record of an item on an instance, held until the transaction ends.
+/// The live record of an item on an instance, locked until the transaction ends.
 pub async fn lock_live(tx: &mut Tx, item: &ItemId, instance: &InstanceId) -> Result<Option<Install>> {
     let sql = format!(
         "SELECT {} FROM install WHERE item_id = ? AND instance_id = ? AND removed_at IS NULL{}",
@@ -92,7 +92,7 @@ pub async fn lock_live(tx: &mut Tx, item: &ItemId, instance: &InstanceId) -> Res
     tx.first(&sql, args![item.as_str(), instance.as_str()]).await
 }
 
-/// Everything that is, or shall be, on an instance, by the names of the items.
+/// All live records of an instance, with the names of their items.
 pub async fn live_on(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<Named>> {
     let sql = "SELECT n.item_id AS item_id, m.name AS item_name, n.files AS files FROM install n \
         JOIN marketplace_item m ON m.id = n.item_id WHERE n.instance_id = ? AND n.removed_at IS NULL ORDER BY n.id";
@@ -139,7 +139,7 @@ pub async fn remove_all(tx: &mut Tx, instance: &InstanceId, at: Timestamp) -> Re
     tx.run(sql, args![at, at, instance.as_str()]).await
 }
 
-/// An install with what a list shows of its item, its instance and its task.
+/// An install with the details of its item, instance and task that a list shows.
 #[derive(Clone, Debug)]
 pub struct Shown {
     pub install: Install,
@@ -147,7 +147,7 @@ pub struct Shown {
     pub item_name: String,
     pub item_icon: String,
     pub finding_count: i64,
-    /// The version that an install would bring now; `None` when the item is not offered any more.
+    /// The version that an install would bring now; `None` if the item is no longer offered.
     pub offered: Option<(String, i64)>,
     pub instance_name: String,
     pub task_status: task::Status,
@@ -179,7 +179,7 @@ impl Record for Shown {
 const SHOWN: &str = "install n JOIN marketplace_item m ON m.id = n.item_id JOIN instance i ON i.id = n.instance_id \
     LEFT JOIN task t ON t.id = n.task_id JOIN binding b ON b.instance_id = n.instance_id AND b.ended_at IS NULL";
 
-/// What is on a user's instances, newest first.
+/// The installs on a user's instances, newest first.
 pub async fn list(db: &Db, user: &UserId, instance: Option<&str>, page: Page) -> Result<Listing<Shown>> {
     let conditions = Conditions::of(db.dialect())
         .must("n.removed_at IS NULL")

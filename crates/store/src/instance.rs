@@ -20,36 +20,36 @@ word! {
 }
 
 word! {
-    /// How an instance is kept apart from everybody else on its server.
+    /// How an instance is isolated from others on its server.
     pub enum Isolation {
         /// It is not on its server.
         None = "none",
-        /// Nobody has looked yet.
+        /// It was not checked yet.
         Unknown = "unknown",
-        /// The platform made its user and its home, for it alone.
+        /// The platform created its Unix user and its home, for it alone.
         Own = "own",
-        /// Somebody else made its user or its home.
+        /// The platform did not create its Unix user or its home.
         Adopted = "adopted",
-        /// It runs as root or as the login user, or in a home that is another's too.
+        /// It runs as root or as the login user, or shares its home.
         Shared = "shared",
-        /// Its cell is open for what makes it root.
+        /// Its cell has an exception that lets it become root.
         Opened = "opened",
     }
 }
 
 impl Isolation {
-    /// Whether employees may claim it and pools may hold it. Anything else is a super administrator's to assign.
+    /// Whether employees may claim it and pools may contain it. Only a super administrator may assign the others.
     pub fn is_offered(self) -> bool {
         matches!(self, Isolation::None | Isolation::Own)
     }
 
-    /// Whether a pool that holds it must let go of it: somebody looked, and it is not kept apart.
+    /// Whether it must leave its pool: a check found that it is not isolated.
     pub fn is_withdrawn(self) -> bool {
         matches!(self, Isolation::Adopted | Isolation::Shared | Isolation::Opened)
     }
 
-    /// Whether what its holder left may be removed. What the platform did not make, it does not clean. Where nobody has looked yet,
-    /// the task that cleans does.
+    /// Whether it may be cleaned after its holder has left. The platform does not clean what it did not create. An
+    /// instance that was not checked yet is checked by the cleaning task.
     pub fn may_be_cleaned(self) -> bool {
         !matches!(self, Isolation::Adopted | Isolation::Shared)
     }
@@ -83,14 +83,14 @@ record! {
         pub home: String,
         pub unit: String,
         pub isolation: Isolation,
-        /// The Unix user as last seen; empty before.
+        /// The Unix user as last observed; empty if never.
         pub runs_as: String,
-        /// The OpenClaw that it runs; empty until it was asked.
+        /// The OpenClaw release that it runs; empty if not known yet.
         pub openclaw_version: String,
-        /// The hash of the configuration that we wrote last; empty before.
+        /// The hash of the configuration that we last wrote; empty if none.
         pub config_hash: String,
         pub traces_of: Option<String>,
-        /// Whether its own page is offered in the embedded window.
+        /// Whether its own page may be shown in the embedded window.
         pub embed_enabled: bool,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -106,12 +106,13 @@ impl Instance {
         sealer.open(token_place(&self.id), &self.gateway_token)
     }
 
-    /// Whether it was ever brought to its server.
+    /// Whether it was ever installed on its server.
     pub fn is_on_server(&self) -> bool {
         self.is_main || !self.home.is_empty()
     }
 
-    /// Whether a super administrator named the unit that runs it, or said that it is the login user's own.
+    /// Whether the platform adopted an existing unit: a super administrator named it, or declared it the login user's
+    /// own.
     pub fn is_unit_adopted(&self) -> bool {
         self.is_main || !self.unit.is_empty()
     }
@@ -154,7 +155,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Option<I
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
-/// For what must still be done on the server of an instance that is deleted.
+/// Also finds a deleted instance, for work that remains on its server.
 pub async fn find_even_deleted(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Option<Instance>> {
     conn.into().first(&format!("SELECT {} FROM instance WHERE id = ?", Instance::COLUMNS), args![id.as_str()]).await
 }
@@ -165,21 +166,21 @@ pub async fn all_live(db: &Db) -> Result<Vec<Instance>> {
     db.all(&sql, args![]).await
 }
 
-/// The instance as it is, held until the transaction ends.
+/// The instance, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {} FROM instance WHERE id = ? AND deleted_at IS NULL{lock}", Instance::COLUMNS);
     tx.first(&sql, args![id.as_str()]).await
 }
 
-/// The healthiest instance that nobody has and no pool holds, held until the transaction ends.
+/// The healthiest instance without a holder and outside of pools, locked until the transaction ends.
 pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
     let sql = format!(
         "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED} \
          ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1",
         Instance::COLUMNS
     );
-    // Those that somebody holds are passed over, so that many claims at once take one each.
+    // Locked rows are skipped, so that concurrent claims take different instances.
     let free = tx.first(&format!("{sql}{}", tx.dialect().skip_locked()), args![]).await?;
     if free.is_some() {
         return Ok(free);
@@ -187,9 +188,9 @@ pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
     if tx.dialect().skip_locked().is_empty() {
         return Ok(None);
     }
-    // Who holds one may only write down how it is (a health check holds all of a server), or give it back: that is waited for, one
-    // instance at a time. One that is gone then is let go of at once: whoever kept it while waiting for the next could wait for
-    // somebody who waits for it.
+    // All candidates are locked, but perhaps only for a moment: a health check locks all instances of a server, and a
+    // release may free one. So wait for one instance at a time. If it is no longer idle then, unlock it before waiting
+    // for the next: keeping the lock could deadlock.
     let next = format!(
         "SELECT id FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED} \
          ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1"
@@ -212,14 +213,14 @@ pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
     Ok(None)
 }
 
-/// A claim that had to wait for so many others gives up.
+/// A claim gives up after waiting for this many instances.
 const MOST_WAITS: usize = 200;
 
-/// For `ORDER BY`: the states from the best to the worst.
+/// For `ORDER BY`: the health states from best to worst.
 pub(crate) const HEALTHIEST_FIRST: &str = "CASE health_status WHEN 'healthy' THEN 0 WHEN 'unknown' THEN 1 \
     WHEN 'rate_limited' THEN 2 WHEN 'key_invalid' THEN 3 ELSE 4 END";
 
-/// The ports of a server's instances, but for one of them.
+/// The ports of a server's instances, except one of them.
 pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> Result<Vec<i64>> {
     let sql = "SELECT gateway_port AS n FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
     let numbers: Vec<Number> = tx.all(sql, args![server.as_str(), but.map_or("", InstanceId::as_str)]).await?;
@@ -227,7 +228,7 @@ pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> 
 }
 
 record! {
-    /// Where another instance of the server lives, and as whom.
+    /// Another instance of the same server: its home and its Unix user.
     #[derive(Clone, Debug)]
     pub struct Neighbour { pub id: String, pub home: String, pub runs_as: String }
 }
@@ -238,7 +239,7 @@ impl From<&Instance> for Neighbour {
     }
 }
 
-/// Instances in a pool's stock that must not be offered.
+/// Idle instances in pools that must not be offered.
 pub async fn pooled_but_shared(db: &Db) -> Result<Vec<InstanceId>> {
     record! { struct Found { id: String } }
     let sql = "SELECT i.id FROM instance i JOIN pool_entry e ON e.instance_id = i.id AND e.deleted_at IS NULL \
@@ -257,19 +258,19 @@ record! {
     struct Home { home: String }
 }
 
-/// The homes on a server, of deleted instances too: what they left behind may still be there.
+/// The homes on a server, also of deleted instances: their files may still be there.
 pub async fn homes(tx: &mut Tx, server: &ServerId) -> Result<Vec<String>> {
     let homes: Vec<Home> = tx.all("SELECT home FROM instance WHERE server_id = ?", args![server.as_str()]).await?;
     Ok(homes.into_iter().map(|h| h.home).collect())
 }
 
 record! {
-    /// An instance that has, or may still have, something in its home.
+    /// An instance that has, or may still have, files in its home.
     #[derive(Clone, Debug)]
     pub struct Housed { pub id: String, pub home: String }
 }
 
-/// The instances of a server that have a home which is not the login's: those that are deleted too, until they are retired.
+/// The instances of a server with a home of their own, including deleted ones that are not retired yet.
 pub async fn housed(tx: &mut Tx, server: &ServerId) -> Result<Vec<Housed>> {
     let sql = "SELECT i.id, i.home FROM instance i WHERE i.server_id = ? AND i.home <> '' AND i.is_main = 0 AND (i.deleted_at IS NULL \
         OR EXISTS (SELECT 1 FROM task t WHERE t.instance_id = i.id AND t.type = 'retire_instance' AND t.status <> 'done')) ORDER BY i.id";
@@ -280,7 +281,7 @@ pub async fn set_home(tx: &mut Tx, id: &InstanceId, home: &str) -> Result<()> {
     tx.run("UPDATE instance SET home = ? WHERE id = ?", args![home, id.as_str()]).await.map(drop)
 }
 
-/// Writes down who it runs as, and how it is kept apart.
+/// Records its Unix user and its isolation.
 pub async fn set_isolation(
     conn: impl Into<Conn<'_>>,
     id: &InstanceId,
@@ -299,7 +300,7 @@ pub async fn set_config_hash(db: &Db, id: &InstanceId, hash: &str) -> Result<()>
     db.run("UPDATE instance SET config_hash = ? WHERE id = ?", args![hash, id.as_str()]).await.map(drop)
 }
 
-/// Writes back what administrators may change.
+/// Writes back the fields that administrators may change.
 pub async fn update(tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sql = "UPDATE instance SET name = ?, gateway_port = ?, gateway_url = ?, gateway_token = ?, model = ?, notes = ?, \
         config_json = ?, embed_enabled = ?, updated_at = ? WHERE id = ?";
@@ -318,7 +319,7 @@ pub async fn update(tx: &mut Tx, instance: &Instance) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// Says who has it now. Goes with the binding that says the same.
+/// Sets the holder. The caller changes the binding in the same transaction.
 pub async fn set_holder(tx: &mut Tx, id: &InstanceId, user: Option<&UserId>) -> Result<()> {
     let sql = "UPDATE instance SET assigned_user_id = ? WHERE id = ?";
     tx.run(sql, args![user.map(UserId::as_str), id.as_str()]).await.map(drop)
@@ -357,7 +358,7 @@ pub struct Listed {
     pub instance: Instance,
     pub server_name: String,
     pub assigned_email: Option<String>,
-    /// None: nobody has looked yet.
+    /// `None` if it was not checked yet.
     pub cell: Option<cell::State>,
     pub home_bytes: Option<i64>,
 }
@@ -379,7 +380,6 @@ impl crate::db::Record for Listed {
 const LISTED_FROM: &str = "instance i JOIN server s ON s.id = i.server_id LEFT JOIN users u ON u.id = i.assigned_user_id \
      LEFT JOIN cell c ON c.instance_id = i.id";
 
-/// What a list of instances is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceFilter<'a> {
     pub q: Option<&'a str>,
@@ -387,7 +387,7 @@ pub struct InstanceFilter<'a> {
     pub health_status: Option<Health>,
     pub assigned: Option<bool>,
     pub pooled: Option<bool>,
-    /// Whether employees may claim it and pools may hold it.
+    /// Whether employees may claim it and pools may contain it.
     pub offered: Option<bool>,
 }
 
@@ -421,8 +421,8 @@ pub async fn list(db: &Db, filter: InstanceFilter<'_>, sort: Sort, page: Page) -
         None => conditions,
     };
     let conditions = conditions.search(&["i.id", "i.name", "i.model", "s.name", "COALESCE(u.email, '')"], filter.q);
-    // The joined tables matter only when their columns are searched; else the page is cut first and
-    // joined after, so that the database reads no more rows of them than it shows.
+    // The joined tables matter only for a search in their columns. Otherwise the page is selected first and joined
+    // afterwards, so that the database reads only the joined rows that it shows.
     let searched = filter.q.is_some();
     let (sql, args) = match searched {
         true => conditions.page(&format!("SELECT {} FROM {LISTED_FROM}", Listed::COLUMNS), sort, "i.id", page),
@@ -444,7 +444,7 @@ pub async fn show(db: &Db, id: &InstanceId) -> Result<Option<Listed>> {
 }
 
 record! {
-    /// An instance that anybody may claim.
+    /// An instance that any employee may claim.
     #[derive(Clone, Debug)]
     pub struct Idle {
         pub id: String,
@@ -470,12 +470,12 @@ pub async fn idle(db: &Db, page: Page) -> Result<Listing<Idle>> {
 }
 
 record! {
-    /// An instance's id and name, deleted ones included.
+    /// The id and name of an instance, which may be deleted.
     #[derive(Clone, Debug)]
     pub struct Named { pub id: String, pub name: String }
 }
 
-/// The names of these instances, of deleted ones too.
+/// The names of these instances, deleted ones included.
 pub async fn names(db: &Db, ids: &[String]) -> Result<Vec<Named>> {
     if ids.is_empty() {
         return Ok(vec![]);
@@ -484,7 +484,7 @@ pub async fn names(db: &Db, ids: &[String]) -> Result<Vec<Named>> {
     db.all(&format!("SELECT id, name FROM instance WHERE id IN ({marks})"), ids.iter().map(Into::into).collect()).await
 }
 
-/// Instances whose id or name contains a text, or with `exactly` is it; deleted ones included.
+/// Instances whose id or name contains a text, or (`exactly`) equals it; deleted ones included.
 pub async fn like(db: &Db, text: &str, exactly: bool) -> Result<Vec<Named>> {
     if exactly {
         let sql = "SELECT id, name FROM instance WHERE id_key = ? OR name = ?";

@@ -1,4 +1,4 @@
-//! What the last looks at instances said, beside their health_status; and how far their logs were read.
+//! The details of the last health checks of instances, beside their health_status; and how far their logs were read.
 
 use base::id::InstanceId;
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ record! {
     #[derive(Clone, Debug)]
     pub struct InstanceHealth {
         pub instance_id: String,
-        /// The layer that decided; empty before the first look.
+        /// The layer that decided; empty before the first check.
         pub layer: String,
         pub detail: String,
         pub latency_ms: Option<i64>,
@@ -19,7 +19,7 @@ record! {
         pub restarted_at: Option<Timestamp>,
         pub log_inode: i64,
         pub log_offset: i64,
-        /// Until when the journal was read, in milliseconds since 1970 by the server's clock.
+        /// The time up to which the journal was read, in milliseconds since 1970 by the server's clock.
         pub journal_at: i64,
     }
 }
@@ -33,7 +33,7 @@ pub async fn all(db: &Db) -> Result<Vec<InstanceHealth>> {
     db.all(&format!("SELECT {} FROM instance_health", InstanceHealth::COLUMNS), args![]).await
 }
 
-/// What is known of these instances.
+/// The records of these instances.
 pub async fn of(tx: &mut Tx, ids: &[String]) -> Result<Vec<InstanceHealth>> {
     let mut all = vec![];
     for ids in ids.chunks(AT_ONCE) {
@@ -45,10 +45,11 @@ pub async fn of(tx: &mut Tx, ids: &[String]) -> Result<Vec<InstanceHealth>> {
     Ok(all)
 }
 
-/// How many rows one statement is about.
+/// Rows per statement.
 const AT_ONCE: usize = 500;
 
-/// Several instances as they are, held until the transaction ends, in the order of their ids, as by everybody who holds several.
+/// Several instances, locked until the transaction ends. They are locked in the order of their ids, as everywhere, so
+/// that two transactions cannot deadlock.
 pub async fn lock_instances(tx: &mut Tx, ids: &[String]) -> Result<Vec<Instance>> {
     let mut ids: Vec<&String> = ids.iter().collect();
     ids.sort();
@@ -66,7 +67,7 @@ pub async fn lock_instances(tx: &mut Tx, ids: &[String]) -> Result<Vec<Instance>
     Ok(all)
 }
 
-/// How an instance was judged after a look.
+/// The result of an instance's health check.
 #[derive(Clone, Debug)]
 pub struct Judged {
     pub id: String,
@@ -74,7 +75,7 @@ pub struct Judged {
     pub fails: i64,
 }
 
-/// Writes how instances were judged into their records, in one statement. The caller holds their rows.
+/// Writes results into the instances' records, in one statement per batch. The caller has locked their rows.
 pub async fn judged_all(tx: &mut Tx, judged: &[Judged], at: Timestamp) -> Result<()> {
     for judged in judged.chunks(AT_ONCE) {
         let marks = vec!["(?, ?, ?)"; judged.len()].join(", ");
@@ -89,7 +90,7 @@ pub async fn judged_all(tx: &mut Tx, judged: &[Judged], at: Timestamp) -> Result
     Ok(())
 }
 
-/// What a look at an instance said.
+/// The details of an instance's health check.
 #[derive(Clone, Debug)]
 pub struct Sight {
     pub id: String,
@@ -98,7 +99,7 @@ pub struct Sight {
     pub latency_ms: Option<i64>,
 }
 
-/// Writes what a look at several instances said.
+/// Writes the details of several instances' health checks.
 pub async fn saw_all(tx: &mut Tx, sights: &[Sight]) -> Result<()> {
     for sights in sights.chunks(AT_ONCE) {
         let marks = vec!["(?, ?, ?, ?)"; sights.len()].join(", ");
@@ -124,7 +125,7 @@ pub async fn set_restarted(conn: impl Into<Conn<'_>>, id: &str, at: Timestamp) -
     conn.into().run(sql, args![id, at]).await.map(drop)
 }
 
-/// Says how far the log was read.
+/// Records how far the log was read.
 pub async fn set_mark(conn: impl Into<Conn<'_>>, id: &str, inode: i64, offset: i64, journal_at: i64) -> Result<()> {
     let sql = "INSERT INTO instance_health (instance_id, log_inode, log_offset, journal_at) VALUES (?, ?, ?, ?) \
         ON CONFLICT (instance_id) DO UPDATE SET log_inode = excluded.log_inode, log_offset = excluded.log_offset, \

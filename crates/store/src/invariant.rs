@@ -1,4 +1,4 @@
-//! What must always be true of the tables together. Each rule is a query that finds its offenders.
+//! Invariants of the tables. Each rule is a query that finds the records that break it.
 
 use crate::{Db, Result, args, record};
 
@@ -136,10 +136,10 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Those of the rules, from the first on, that are about bindings and pool entries.
+/// The number of rules, from the first on, that are about bindings and pool entries.
 pub const OF_BINDINGS: usize = 8;
 
-/// What is out of line of the first so many rules.
+/// The violations of the first `first` rules: the rule and the record.
 pub async fn broken_of(db: &Db, first: usize) -> Result<Vec<(&'static str, String)>> {
     let mut all = vec![];
     for rule in RULES.iter().take(first) {
@@ -149,8 +149,8 @@ pub async fn broken_of(db: &Db, first: usize) -> Result<Vec<(&'static str, Strin
     Ok(all)
 }
 
-/// Everything that is out of line: the rule and the record. The last three rules hold as long as the
-/// audit log and the queue are not cleaned of old rows.
+/// All violations: the rule and the record. The last three rules hold only until retention deletes old audit entries
+/// and tasks.
 pub async fn broken(db: &Db) -> Result<Vec<(&'static str, String)>> {
     broken_of(db, RULES.len()).await
 }

@@ -1,4 +1,4 @@
-//! Runs of the scheduler's jobs. One row per job and slot, and one that runs per job: two unique indexes hold both.
+//! Runs of the scheduler's jobs. Two unique indexes allow one row per job and slot, and one running row per job.
 
 use base::{Clock, Listing, Page, Sort};
 use jiff::{SignedDuration, Timestamp};
@@ -42,7 +42,7 @@ pub struct New<'a> {
     pub created_at: Timestamp,
 }
 
-/// Writes a run down; `None` where the slot has its run already, or another run of the job is going on.
+/// Starts a run; `None` if the slot already has one, or another run of the job is active.
 pub async fn begin(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
     let sql = format!(
         "INSERT INTO job_run (job_name, slot, status, message, holder, lease_until, created_at, updated_at) \
@@ -57,14 +57,14 @@ pub async fn begin(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
     }
 }
 
-/// False when the run is not the holder's any more.
+/// Renews the lease of a run. False if the run is no longer the holder's.
 pub async fn renew(db: &Db, id: i64, holder: &str, term: Term) -> Result<bool> {
     let end = term.end(db.dialect());
     let sql = format!("UPDATE job_run SET lease_until = {end} WHERE id = ? AND holder = ? AND status = 'running'");
     Ok(db.run(&sql, args![id, holder]).await? == 1)
 }
 
-/// Writes how it ended, if it is still the holder's to say.
+/// Writes how a run ended. False if the run is no longer the holder's.
 pub async fn end(
     tx: &mut Tx,
     id: i64,
@@ -79,7 +79,7 @@ pub async fn end(
     Ok(tx.run(sql, args![status, message, ms, at, id, holder]).await? == 1)
 }
 
-/// The run of a job that is going on.
+/// The active run of a job.
 pub async fn running(conn: impl Into<Conn<'_>>, job: &str) -> Result<Option<JobRun>> {
     let sql = format!("SELECT {} FROM job_run WHERE job_name = ? AND status = 'running'", JobRun::COLUMNS);
     conn.into().first(&sql, args![job]).await
@@ -95,9 +95,9 @@ pub async fn of_slot(conn: impl Into<Conn<'_>>, job: &str, slot: Timestamp) -> R
     conn.into().first(&sql, args![job, slot]).await
 }
 
-/// Ends the runs whose process has not said anything for too long: it is gone, or must give up by itself.
+/// Ends the runs whose lease has expired: their process is gone, or stops the run by itself.
 ///
-/// A lease that ends later than any lease may was written by a clock that was ahead: it would stop the job until then.
+/// A lease that ends later than any lease may was written by a clock that was ahead. It would block the job until then.
 pub async fn abandon(db: &Db, clock: &Clock) -> Result<u64> {
     let now = Now::of(clock).sql(db.dialect());
     let sql = format!(
@@ -135,7 +135,7 @@ pub async fn latest(db: &Db, job: &str) -> Result<Option<JobRun>> {
     db.first(&sql, args![job]).await
 }
 
-/// Deletes what ended before; `only` narrows it to one job.
+/// Deletes ended runs that began before `before`; `only` limits it to one job.
 pub async fn forget(db: &Db, before: Timestamp, only: Option<&str>) -> Result<u64> {
     let clause = "created_at < ? AND status <> 'running' AND (job_name = ? OR ? = '')";
     let only = only.unwrap_or("");
@@ -146,7 +146,7 @@ record! {
     struct Paused { paused: bool }
 }
 
-/// What an administrator wants; `None` where nobody said anything.
+/// Whether an administrator paused the job; `None` if no administrator ever set it.
 pub async fn paused(db: &Db, job: &str) -> Result<Option<bool>> {
     let row: Option<Paused> = db.first("SELECT paused FROM job WHERE name = ?", args![job]).await?;
     Ok(row.map(|row| row.paused))

@@ -1,4 +1,4 @@
-//! The check values of the keys, so that a process with other keys refuses to start.
+//! Check values of the keys, so that a process with other keys refuses to start.
 
 use aws_lc_rs::hmac;
 use base::Secret;
@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 
 use crate::{Conn, Db, Error, Result, args, record};
 
-/// A key whose check value stands in the database.
+/// A key whose check value is in the database.
 #[derive(Clone, Copy)]
 pub struct Key<'a> {
-    /// The setting that the operator knows it by.
+    /// The name of its setting.
     pub setting: &'static str,
     pub key: &'a Secret,
 }
@@ -19,7 +19,7 @@ record! {
     struct Check { value: String }
 }
 
-/// Compares the keys with the database's; the first process to come writes its own.
+/// Compares the keys with the database's check values; the first process writes its own.
 pub async fn agree(db: &Db, keys: &[Key<'_>]) -> Result<()> {
     for key in keys {
         let expected = check_value(key);
@@ -34,7 +34,8 @@ pub async fn agree(db: &Db, keys: &[Key<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Which of these keys the database was made with, by their settings: one that is lost cannot be replaced by a new one.
+/// Which of these settings have a check value. A lost key among them must not be replaced by a new one: it could not
+/// open the stored secrets.
 pub async fn expected<'a>(db: &Db, settings: &[&'a str]) -> Result<Vec<&'a str>> {
     let mut expected = vec![];
     for setting in settings {
@@ -51,7 +52,7 @@ pub async fn replace(conn: impl Into<Conn<'_>>, key: Key<'_>) -> Result<()> {
     conn.into().run(sql, args![name(key.setting), check_value(&key)]).await.map(drop)
 }
 
-/// Whether `key` is the database's.
+/// Whether `key` is the database's; also true if the database has no check value of it.
 pub async fn is(conn: impl Into<Conn<'_>>, key: Key<'_>) -> Result<bool> {
     Ok(stored(conn, key.setting).await?.is_none_or(|stored| stored == check_value(&key)))
 }

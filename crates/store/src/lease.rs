@@ -1,17 +1,18 @@
-//! Leases: who may do what only one process does. A lease that is not renewed is anybody's once it has run out.
+//! Leases: the right of one process to do something alone. A lease that is not renewed expires, and then another
+//! process may take it.
 //!
-//! Whether it has is decided by the database's clock, also when it was taken: those of the machines differ.
+//! The database's clock decides when a lease begins and expires, because the clocks of machines differ.
 
 use base::Clock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{Db, Dialect, Result, args};
 
-/// The time by which leases run.
+/// The clock for leases.
 #[derive(Clone, Copy, Debug)]
 pub enum Now {
     Database,
-    /// That of a clock that a test moves: its days pass in seconds.
+    /// The time of a test's clock, whose days pass in seconds.
     Given(Timestamp),
 }
 
@@ -28,7 +29,7 @@ impl Now {
     }
 }
 
-/// How long a lease lasts, from the moment on when it is written.
+/// The length of a lease, from the moment it is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
     pub from: Now,
@@ -40,19 +41,19 @@ impl Term {
         Term { from: Now::of(clock), length }
     }
 
-    /// A lease that ends at this moment.
+    /// A lease that ends at this time.
     pub fn until(at: Timestamp) -> Term {
         Term { from: Now::Given(at), length: SignedDuration::ZERO }
     }
 
-    /// When it ends.
+    /// The end of the lease as SQL.
     pub(crate) fn end(self, dialect: Dialect) -> String {
         format!("{} + {}", self.from.sql(dialect), self.length.as_millis())
     }
 }
 
-/// Takes or renews a lease. True while `holder` has it. One that has four times as long to go as it may was written by a clock that
-/// was ahead, and binds nobody.
+/// Takes or renews a lease. True if `holder` has it now. A lease that would last four times its length was written by a
+/// clock that was ahead, and is ignored.
 pub async fn hold(db: &Db, name: &str, holder: &str, term: Term) -> Result<bool> {
     let (now, end) = (term.from.sql(db.dialect()), term.end(db.dialect()));
     let longest = 4 * term.length.as_millis();
@@ -64,7 +65,7 @@ pub async fn hold(db: &Db, name: &str, holder: &str, term: Term) -> Result<bool>
     Ok(db.run(&sql, args![name, holder]).await? == 1)
 }
 
-/// Gives a lease back, so that the next need not wait until it has run out.
+/// Releases a lease, so that the next process need not wait until it expires.
 pub async fn release(db: &Db, name: &str, holder: &str) -> Result<()> {
     db.run("DELETE FROM lease WHERE name = ? AND holder = ?", args![name, holder]).await.map(drop)
 }

@@ -1,9 +1,10 @@
-//! A connection to PostgreSQL on which nothing is waited for without an end, and on which nothing runs that nobody waits for.
+//! A connection to PostgreSQL on which every wait has a timeout, and abandoned statements are cancelled.
 //!
-//! A database that fails over, a firewall that forgets, a cable that is pulled: none of them closes a connection, and the kernel tries
-//! for a quarter of an hour. So every answer has a limit on our side, and a connection that does not answer is discarded. sqlx would
-//! give it back to its pool, and wait for its answer there: with the connection's place in the pool, for ever. A statement whose request
-//! was given up is ended at the database, so that it does not keep the connection from the others.
+//! A failover, a firewall that drops its state, or a pulled cable closes no connection, and the kernel retries for a
+//! quarter of an hour. So every response has a timeout on our side, and a connection that does not respond is
+//! discarded. sqlx would return it to its pool and wait there for the response without a timeout, so that its place in
+//! the pool would be lost. A statement whose request was abandoned is ended at the database, so that other requests can
+//! use the connection.
 
 use std::io;
 use std::time::Duration;
@@ -16,25 +17,28 @@ use tokio::time::timeout;
 
 use crate::{Error, Result};
 
-/// How long a statement may take, and how long an answer of PostgreSQL is waited for.
+/// Timeouts of statements and of PostgreSQL's responses, and how much a search reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// After this the database itself ends a statement, a write and a wait for a lock included (PostgreSQL), or a read (SQLite).
+    /// After this time the database itself ends a statement (PostgreSQL, including writes and waits for locks) or a
+    /// read (SQLite).
     pub read: Duration,
     /// The same for a text search.
     pub search: Duration,
-    /// Rows of a log that a text search looks through: some hundred bytes each.
+    /// Rows of a log that a text search reads; each has some hundred bytes.
     pub log_rows: i64,
-    /// Messages that a text search looks through: some kilobytes each. Of one instance that is all, since 5,000 are kept.
+    /// Messages that a text search reads; each has some kilobytes. That covers all of a user on one instance, where
+    /// 5,000 are kept.
     pub message_rows: i64,
-    /// The answer to a statement or a commit. Shorter than what makes a loop count as dead, and longer than what the database lets any
-    /// statement take; a transaction that needs longer says so (`Tx::may_take`).
+    /// For the response to a statement or a commit. It is shorter than the time after which a loop counts as dead, and
+    /// longer than `read`. A transaction that needs longer calls `Tx::may_take`.
     pub statement: Duration,
-    /// A connection from the pool, before it is used: one that lay idle may be dead.
+    /// For testing a connection of the pool before its use: an idle one may be dead.
     pub ping: Duration,
-    /// A connection that is given back, in the middle of whatever its user left.
+    /// For returning a connection to the pool, including a rollback.
     pub release: Duration,
-    /// How often a notice is sent to ourselves, and how long it may take: a LISTEN that hears nothing looks like one that is dead.
+    /// How often a probe is sent to our own LISTEN, and how long it may take: without one, a dead connection looks like
+    /// a quiet one.
     pub probe_every: Duration,
     pub probe: Duration,
 }
@@ -55,18 +59,18 @@ impl Default for Limits {
     }
 }
 
-/// For maintenance that is as long as the tables are.
+/// The timeout for maintenance whose duration grows with the tables.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
-/// When PostgreSQL gives up one of our sessions that says nothing. A process that is frozen in the middle of a transaction
-/// would hold its rows for as long as it is frozen, and every other replica with them; a machine that is gone would hold its
-/// locks for two hours. Nobody here waits for anything but this database inside a transaction, so ten seconds are long.
-/// Said once connected: a pooler would refuse them as options of the connection.
+/// When PostgreSQL ends one of our sessions that is silent. A process frozen within a transaction would keep its rows
+/// locked and block every other replica; a machine that is gone would keep its locks for two hours. Within a
+/// transaction we wait only for this database, so ten seconds are plenty. Set after connecting, because a pooler would
+/// refuse these as connection options.
 pub(crate) const PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10s'; \
     SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 
-/// The settings of every connection of a pool. The server also looks once a second whether the client of a
-/// running statement is still there; releases before 14 do not know that setting and end it by the time limit alone.
+/// The settings of every connection of a pool. The server also checks once a second whether the client of a running
+/// statement is still connected. PostgreSQL before 14 lacks that setting and relies on the timeout alone.
 pub(crate) fn settings(limit: Duration) -> String {
     format!(
         "{PATIENCE}; SET statement_timeout = {}; SELECT set_config(name, '1s', false) FROM pg_settings \
@@ -75,12 +79,12 @@ pub(crate) fn settings(limit: Duration) -> String {
     )
 }
 
-/// Answers within the limit, or not at all.
+/// Tests a connection, with a timeout.
 pub(crate) async fn ping(connection: &mut PgConnection, limit: Duration) -> sqlx::Result<()> {
     timeout(limit, connection.ping()).await.unwrap_or_else(|_| Err(silent(limit)))
 }
 
-/// The error of a connection that did not answer.
+/// The error of a connection that did not respond.
 pub(crate) fn silent(limit: Duration) -> sqlx::Error {
     let said = format!("no answer within {} s: the connection is discarded", limit.as_secs_f32());
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, said))
@@ -90,13 +94,13 @@ pub(crate) fn silent(limit: Duration) -> sqlx::Error {
 pub(crate) struct Link {
     /// `None` once it was discarded.
     connection: Option<PoolConnection<Postgres>>,
-    /// For each answer.
+    /// The timeout for each response.
     pub limit: Duration,
     release: Duration,
     in_transaction: bool,
-    /// A statement was begun whose answer has not come.
+    /// A statement was sent whose response has not arrived.
     is_busy: bool,
-    /// How an abandoned search is ended: its server process, and connections on which to say so.
+    /// For cancelling an abandoned search: its server process, and a pool to send the cancellation on.
     cancel: Option<(i32, PgPool)>,
 }
 
@@ -107,7 +111,8 @@ impl Link {
         Ok(Link { connection, limit, release, in_transaction: false, is_busy: false, cancel: None })
     }
 
-    /// For a search, of which many are given up. The number of its process is asked for, so that `others` can end it at once.
+    /// For a search. Many are abandoned, so this reads the id of its server process; a connection of `others` can then
+    /// cancel it at once.
     pub async fn for_search(pool: &PgPool, others: &PgPool, limits: Limits) -> Result<Link> {
         let mut link = Link::take(pool, limits).await?;
         let asked = sqlx::query_scalar("SELECT pg_backend_pid()");
@@ -125,7 +130,7 @@ impl Link {
         Ok(link)
     }
 
-    /// The connection itself, for a statement whose answer goes through `heard`.
+    /// The connection itself, for a statement whose response is passed to `heard`.
     pub fn live(&mut self) -> Result<&mut PgConnection> {
         self.is_busy = true;
         match &mut self.connection {
@@ -134,7 +139,7 @@ impl Link {
         }
     }
 
-    /// Takes an answer, or its absence: then the connection is discarded.
+    /// Takes the response, or the timeout; after a timeout the connection is discarded.
     pub fn heard<T>(&mut self, answer: std::result::Result<sqlx::Result<T>, Elapsed>) -> Result<T> {
         self.is_busy = false;
         match answer {
@@ -153,7 +158,7 @@ impl Link {
     }
 
     pub async fn begin(&mut self) -> Result<()> {
-        // Said before it is known: a transaction that was begun without our hearing of it is taken back, too.
+        // Set before the response arrives, so that a transaction whose response was lost is rolled back too.
         self.in_transaction = true;
         self.say("BEGIN").await
     }
@@ -169,13 +174,13 @@ impl Link {
         self.heard(answer).map(drop)
     }
 
-    /// Closes the connection without a word to its other end. Its place in the pool is free at once.
+    /// Closes the connection without notifying the server. Its place in the pool is free at once.
     fn discard(&mut self) {
         drop(self.connection.take().map(PoolConnection::detach));
     }
 }
 
-/// A newer release has changed a table whose columns this statement names with a star.
+/// Whether a newer release has changed a table while this statement selects its columns with `*`.
 fn is_stale_plan(error: &sqlx::Error) -> bool {
     let database = error.as_database_error();
     database.is_some_and(|e| e.code().as_deref() == Some("0A000") && e.message().contains("cached plan"))
@@ -192,7 +197,8 @@ impl Drop for Link {
         let (is_busy, cancel) = (self.is_busy, self.cancel.take());
         runtime.spawn(async move {
             if is_busy && !end(&mut connection, cancel).await {
-                // Given back as it is, it would be busy until the statement has run to its end. The server looks for clients that are gone.
+                // In the pool it would be busy until the statement ends. The server notices that the client is gone and
+                // ends it.
                 drop(connection.detach());
                 return;
             }
@@ -203,17 +209,17 @@ impl Drop for Link {
                     return;
                 }
             }
-            // This future owns the connection and its place: both are free when its time is over.
+            // This future owns the connection and its place in the pool; both are free after the timeout.
             timeout(limit, connection.return_to_pool()).await.ok();
         });
     }
 }
 
-/// How long an abandoned statement may take to end by itself, or once it is cancelled.
+/// How long an abandoned statement may take to end, by itself or once it is cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Ends an abandoned statement; whether its connection answers again. Until then it counts as in use, so that however many are abandoned,
-/// no more run.
+/// Ends an abandoned statement; returns whether its connection responds again. Until then the connection counts as in
+/// use, so that abandoned statements cannot exceed the size of the pool.
 async fn end(connection: &mut PgConnection, cancel: Option<(i32, PgPool)>) -> bool {
     if let Some((process, others)) = cancel {
         let cancelled = sqlx::query("SELECT pg_cancel_backend($1)").bind(process).execute(&others);

@@ -1,5 +1,5 @@
-//! Who uses a database: every process shares a lock, and what must be alone with it takes it whole. For SQLite
-//! that is a file beside the database; for PostgreSQL an advisory lock of a connection of its own.
+//! The lock on a whole database. Every process that serves takes it in shared mode; work that must be alone takes it
+//! exclusively. For SQLite it is a file beside the database, for PostgreSQL an advisory lock of a separate connection.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnection;
 
 use crate::{Db, Error, Result};
 
-/// Held as long as the value lives.
+/// The lock, held until this value is dropped.
 #[derive(Debug)]
 #[expect(dead_code, reason = "dropping what is inside gives the lock back")]
 pub struct InUse(Held);
@@ -22,18 +22,18 @@ enum Held {
     Connection(Box<PgConnection>),
 }
 
-/// "tidepool is in use", among PostgreSQL's advisory locks.
+/// The key of the advisory lock.
 const IN_USE: i64 = 0x7469_6465_0010;
-/// PostgreSQL notices a moment later that a process has ended, and holds its lock until then.
+/// How long to retry: PostgreSQL releases the lock of an ended process only after a moment.
 const LEAVING: Duration = Duration::from_secs(3);
 
-/// Says "this PostgreSQL database is being served". The lock ends with its connection: a database that was
-/// restarted under a running server is not marked any more.
+/// Takes the lock of a PostgreSQL database in shared mode. The lock ends with its connection, so a server that runs on
+/// while PostgreSQL restarts loses it.
 pub async fn share_postgres(db: &Db) -> Result<Option<InUse>> {
     hold(db, "SELECT pg_try_advisory_lock_shared($1)", "the database is being re-keyed").await
 }
 
-/// Says "nobody else may use this PostgreSQL database".
+/// Takes the lock of a PostgreSQL database exclusively.
 pub async fn alone_postgres(db: &Db) -> Result<Option<InUse>> {
     hold(db, "SELECT pg_try_advisory_lock($1)", "the database is in use: stop every server first").await
 }
@@ -56,7 +56,7 @@ async fn hold(db: &Db, sql: &'static str, refusal: &str) -> Result<Option<InUse>
     Ok(Some(InUse(Held::Connection(Box::new(connection)))))
 }
 
-/// Says "this SQLite database is being served".
+/// Takes the lock of a SQLite database in shared mode.
 pub fn share(database: &Path) -> Result<InUse> {
     let file = open(database)?;
     match file.try_lock_shared() {
@@ -66,7 +66,7 @@ pub fn share(database: &Path) -> Result<InUse> {
     }
 }
 
-/// Says "nobody else may use this SQLite database".
+/// Takes the lock of a SQLite database exclusively.
 pub fn alone(database: &Path) -> Result<InUse> {
     let file = open(database)?;
     match file.try_lock() {

@@ -9,7 +9,7 @@ use crate::db::Record as _;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
-    /// What an item is (`type` in the API).
+    /// The kind of an item (`type` in the API).
     pub enum Kind {
         Skill = "skill",
         RolePack = "role_pack",
@@ -78,13 +78,13 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &ItemId) -> Result<Option<Item>
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
-/// The item, also when it is not offered any more: some instances have it still.
+/// The item, even if it is deleted: some instances may still have it.
 pub async fn find_even_deleted(conn: impl Into<Conn<'_>>, id: &ItemId) -> Result<Option<Item>> {
     let sql = format!("SELECT {} FROM marketplace_item WHERE id = ?", Item::COLUMNS);
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
-/// The item as it is, held until the transaction ends.
+/// The item, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &ItemId) -> Result<Option<Item>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {} FROM marketplace_item WHERE id = ? AND deleted_at IS NULL{lock}", Item::COLUMNS);
@@ -116,7 +116,7 @@ pub async fn delete(tx: &mut Tx, id: &ItemId, at: Timestamp) -> Result<()> {
     tx.run(sql, args![at, at, id.as_str()]).await.map(drop)
 }
 
-/// One more instance has it.
+/// Counts one more installation.
 pub async fn count_install(tx: &mut Tx, id: &ItemId) -> Result<()> {
     let sql = "UPDATE marketplace_item SET install_count = install_count + 1 WHERE id = ?";
     tx.run(sql, args![id.as_str()]).await.map(drop)
@@ -141,7 +141,7 @@ pub struct NewFile<'a> {
     pub findings: &'a str,
 }
 
-/// An item's files, whole.
+/// An item's files with their whole content.
 pub async fn files(conn: impl Into<Conn<'_>>, id: &ItemId) -> Result<Vec<File>> {
     let sql = format!("SELECT {} FROM marketplace_file WHERE item_id = ? ORDER BY scope, path", File::COLUMNS);
     conn.into().all(&sql, args![id.as_str()]).await
@@ -154,7 +154,7 @@ pub async fn previews(conn: impl Into<Conn<'_>>, id: &ItemId, chars: i64) -> Res
     conn.into().all(sql, args![chars, id.as_str()]).await
 }
 
-/// Puts these files in the place of all the item had.
+/// Replaces all files of an item.
 pub async fn replace_files(tx: &mut Tx, id: &ItemId, files: &[NewFile<'_>]) -> Result<()> {
     tx.run("DELETE FROM marketplace_file WHERE item_id = ?", args![id.as_str()]).await?;
     let sql = "INSERT INTO marketplace_file (item_id, scope, path, content, size, findings) VALUES (?, ?, ?, ?, ?, ?)";
@@ -166,7 +166,6 @@ pub async fn replace_files(tx: &mut Tx, id: &ItemId, files: &[NewFile<'_>]) -> R
     Ok(())
 }
 
-/// What a list of items is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct ItemFilter<'a> {
     pub q: Option<&'a str>,
@@ -198,7 +197,7 @@ record! {
     }
 }
 
-/// The professions whose role pack this item is, delisted ones included.
+/// The professions that use this item as their role pack, inactive ones included.
 pub async fn professions_of(conn: impl Into<Conn<'_>>, id: &ItemId) -> Result<Vec<Profession>> {
     let sql = "SELECT id, name FROM profession WHERE role_pack_id = ? ORDER BY sort_order, created_at, id";
     conn.into().all(sql, args![id.as_str()]).await

@@ -1,8 +1,9 @@
 //! Brings the schema up to date: numbered steps, in one transaction, under a lock.
 //!
-//! A step that only adds begins with `-- oldest: N`: processes that know the schema up to N work on beside it, and may start beside it.
-//! So the replicas of an installation can be replaced one by one. `schema_step` keeps that number for whoever does not know the step.
-//! Releases before it read `schema_version` alone, and refuse what they find there: a step that they can live with is not written there.
+//! A step that only adds begins with `-- oldest: N`: processes that know the schema up to N keep working with it, and
+//! may start with it. So the replicas of an installation can be replaced one by one. `schema_step` stores N for
+//! releases that do not know the step. Releases from before `schema_step` read only `schema_version` and refuse unknown
+//! steps there, so a step that they can work with is not written there.
 
 use crate::db::{Conn, Lock, Number};
 use crate::link::LONGEST;
@@ -40,15 +41,15 @@ pub fn known() -> i64 {
 
 record! { struct Applied { version: i64, oldest: i64 } }
 
-/// Every applied step, with the oldest version that works with it: its own, where nobody said otherwise.
+/// Every applied step, with the oldest version that works with it (by default its own).
 const APPLIED: &str = "SELECT v.version AS version, COALESCE(s.oldest, v.version) AS oldest FROM schema_version v \
     LEFT JOIN schema_step s ON s.version = v.version \
     UNION SELECT version, oldest FROM schema_step";
 
-/// How often a migration that stood in the way of a process of an older release, and it in ours, is tried.
+/// How often a migration is tried that deadlocks with a process of an older release.
 const TRIES: usize = 5;
 
-/// Runs what is missing; returns the versions that were applied. Safe to run by several processes at once.
+/// Runs the missing steps; returns the versions that were applied. Several processes may run it at once.
 pub async fn run(db: &Db) -> Result<Vec<i64>> {
     for _ in 1..TRIES {
         match run_once(db).await {
@@ -67,7 +68,7 @@ async fn run_once(db: &Db) -> Result<Vec<i64>> {
         }
     }
     let mut tx = db.begin().await?;
-    // A step may fill a column of a large table or build an index, and whoever comes second waits for all of them.
+    // A step may fill a column of a large table or build an index, and a second process waits for all steps.
     tx.may_take(LONGEST).await?;
     tx.lock(Lock::Migrate).await?;
     tx.script(
@@ -106,14 +107,14 @@ async fn run_once(db: &Db) -> Result<Vec<i64>> {
     Ok(applied)
 }
 
-/// How long sessions that are busy are waited for, and how often they are looked at.
+/// How long to wait for busy sessions, and how often to check them.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(5);
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Ends the sessions of other processes that are idle, and of those that are busy, once they are not. PostgreSQL refuses statements that
-/// were prepared before a table changed ("cached plan must not change result type"), and releases before this one keep such sessions for
-/// half an hour. They find the connection closed before they use it, and make another. One that listens or holds a lock for its
-/// process has no such statements.
+/// Ends other processes' sessions: idle ones at once, busy ones when they become idle. PostgreSQL refuses statements
+/// that were prepared before a table changed ("cached plan must not change result type"), and releases before this one
+/// keep such sessions for half an hour. They notice the closed connection before they use it, and open another. A
+/// session that listens or holds an advisory lock has no such statements, so it is left alone.
 async fn end_idle_sessions(db: &Db) -> Result<()> {
     let changed = crate::clock::now(db).await?.as_millisecond();
     let sql = format!(
@@ -132,7 +133,8 @@ async fn end_idle_sessions(db: &Db) -> Result<()> {
     }
 }
 
-/// The newest applied version; `None` for a database that has no schema yet. One that this binary cannot work with is an error.
+/// The newest applied version; `None` for a database without a schema. Fails for a version that this binary cannot work
+/// with.
 pub async fn version(db: &Db) -> Result<Option<i64>> {
     let Some(done) = applied(db).await? else { return Ok(None) };
     refuse_newer(&done)?;
@@ -164,13 +166,13 @@ fn has(done: &[Applied], version: i64) -> bool {
     done.iter().any(|step| step.version == version)
 }
 
-/// The oldest version that works with a step: its own, unless it begins with a line that says otherwise.
+/// The oldest version that works with a step: its own, unless its first line names another.
 fn oldest(version: i64, sql: &str) -> i64 {
     let first = sql.lines().next().and_then(|line| line.strip_prefix("-- oldest: "));
     first.and_then(|number| number.trim().parse().ok()).unwrap_or(version)
 }
 
-/// Whether this binary can work with what others applied.
+/// Fails if a newer binary applied a step that this one cannot work with.
 fn refuse_newer(done: &[Applied]) -> Result<()> {
     let known = known();
     match done.iter().find(|step| step.version > known && step.oldest > known) {

@@ -8,12 +8,12 @@ use crate::table;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
-    /// How a model's provider is spoken to.
+    /// The kind of a model's provider, which decides how it is called.
     pub enum ProviderKind {
         Anthropic = "anthropic",
         Openai = "openai",
         Google = "google",
-        /// Answers by itself, for demonstrations and tests.
+        /// Responds without a provider, for demonstrations and tests.
         Echo = "echo",
     }
 }
@@ -26,7 +26,7 @@ record! {
         pub provider: String,
         pub price: Price,
         pub enabled: bool,
-        /// Its place in the fallback chain.
+        /// Its place in the fallback chain, if it has one.
         pub chain: Option<i64>,
         pub sort_order: i64,
         pub created_at: Timestamp,
@@ -74,7 +74,7 @@ pub async fn fill(db: &Db, at: Timestamp) -> Result<()> {
     tx.commit().await
 }
 
-/// Leaves a model that is there already as it is; answers whether it was new.
+/// Adds a model; returns false and changes nothing if it exists already.
 pub async fn insert(tx: &mut Tx, model: &Model) -> Result<bool> {
     let sql = "INSERT INTO model (id, kind, provider, price, enabled, chain, sort_order, created_at) \
         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING";
@@ -99,7 +99,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Model>> 
     conn.into().first(&format!("SELECT {} FROM model WHERE id = ?", Model::COLUMNS), args![id]).await
 }
 
-/// The model as it is, held until the transaction ends.
+/// The model, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Model>> {
     let sql = format!("SELECT {} FROM model WHERE id = ?{}", Model::COLUMNS, tx.dialect().for_update());
     tx.first(&sql, args![id]).await
@@ -109,7 +109,7 @@ pub async fn switch_off(tx: &mut Tx, id: &str) -> Result<()> {
     tx.run("UPDATE model SET enabled = ? WHERE id = ?", args![false, id]).await.map(drop)
 }
 
-/// Writes back what was held.
+/// Writes back the fields that may change.
 pub async fn update(tx: &mut Tx, model: &Model) -> Result<()> {
     let sql = "UPDATE model SET kind = ?, provider = ?, price = ?, enabled = ?, chain = ? WHERE id = ?";
     let args = args![model.kind, &model.provider, model.price.billionths(), model.enabled, model.chain, &model.id];

@@ -1,5 +1,5 @@
-//! "X changed": hints from one process to all, over PostgreSQL's LISTEN and NOTIFY, or within the one
-//! process that SQLite has. A hint may be lost; whoever acts on them also looks by itself from time to time.
+//! Notices that a record changed, sent to all processes over PostgreSQL's LISTEN and NOTIFY; with SQLite, within its
+//! one process. A notice may be lost, so every listener that acts on notices also polls from time to time.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio::time::{Instant, timeout};
 use crate::{Db, args, link};
 
 pub(crate) const CHANNEL: &str = "tidepool";
-/// The first word of what a process sends to itself alone; others pass over it.
+/// The first word of a process's probe to itself; other processes ignore it.
 const PROBE: &str = "probe";
-/// The name of its heartbeat.
+/// The name of the relay loop's heartbeat.
 const LOOP: &str = "notices";
 
-/// What changed, and which one.
+/// The kind of record that changed, and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub topic: Topic,
@@ -28,7 +28,7 @@ pub struct Notice {
 pub enum Topic {
     Task,
     Instance,
-    /// A sub key of the LLM gateway, or what it may do.
+    /// A sub key of the LLM gateway, or its permissions.
     Key,
     /// A run of a job began or ended.
     Job,
@@ -38,9 +38,9 @@ pub enum Topic {
     Metric,
     Alert,
     Repair,
-    /// An employee's account or logins: some of them may have ended.
+    /// An employee's account or logins: some logins may have ended.
     User,
-    /// Notices may have been lost: anything may have changed. Told by a process to itself only.
+    /// Notices may have been lost, so anything may have changed. A process sends this only to itself.
     Anything,
 }
 
@@ -89,17 +89,17 @@ impl Notice {
     }
 }
 
-/// Where the notice to ourselves is.
+/// The state of the probe.
 enum Probe {
     None,
-    /// It may wait for a connection of the pool: that says nothing about the listener's.
+    /// It is being sent. It may wait for a connection of the pool; that is no fault of the listener's connection.
     Leaving(JoinHandle<bool>),
-    /// It must be heard until then.
+    /// It was sent, and must arrive by this time.
     Sent(Instant),
 }
 
 impl Probe {
-    /// Waits for the next thing to happen to it; true when it should have been heard by now. Nothing is lost when the wait is dropped.
+    /// Waits for the next change of the probe's state; true if it is overdue. Dropping this future loses nothing.
     async fn next(&mut self, limit: Duration) -> bool {
         match self {
             Probe::None => std::future::pending().await,
@@ -117,19 +117,19 @@ impl Probe {
 }
 
 impl Db {
-    /// Hears what is told from now on.
+    /// Receives all notices from now on.
     pub fn listen(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
 
-    /// Passes on what other processes tell, for as long as it runs. SQLite has no other process to hear.
+    /// Relays the notices of other processes to our listeners; never returns. With SQLite there are no other processes.
     pub async fn relay_notices(&self) {
         let Some(pool) = self.postgres() else { return std::future::pending().await };
         self.heartbeats.beat(LOOP);
         loop {
             match self.listen_on(pool).await {
                 Ok(listener) => {
-                    // What was told before nobody here has heard.
+                    // Notices that were sent before the connection was made are lost.
                     self.notices.send(Notice::new(Topic::Anything, "")).ok();
                     self.relaying.send_replace(true);
                     let error = self.relay_from(listener).await;
@@ -145,7 +145,7 @@ impl Db {
     async fn listen_on(&self, pool: &PgPool) -> sqlx::Result<PgListener> {
         let limit = self.limits.statement;
         let mut listener = PgListener::connect_with(pool).await?;
-        // We connect again by ourselves, with a limit.
+        // We reconnect ourselves, with a timeout.
         listener.eager_reconnect(false);
         match timeout(limit, listener.listen(CHANNEL)).await {
             Ok(listens) => listens.map(|()| listener),
@@ -156,8 +156,8 @@ impl Db {
         }
     }
 
-    /// Passes on what this listener hears until it fails. Silence proves nothing: a connection whose other end is gone is as silent
-    /// as one that has nothing to say. So a notice is sent to ourselves from time to time, by another connection, and must come back.
+    /// Relays what this listener receives until it fails. A dead connection is as silent as a quiet one. So a probe is
+    /// sent to ourselves from time to time, over another connection, and must arrive.
     async fn relay_from(&self, mut listener: PgListener) -> sqlx::Error {
         let text = format!("{PROBE} {}", base::id::fresh());
         let mut probes = tokio::time::interval(self.limits.probe_every);
@@ -189,7 +189,7 @@ impl Db {
         }
     }
 
-    /// Sent beside the listening, which goes on. Answers whether it was.
+    /// Sends the probe in a task of its own, while listening continues. Returns whether it was sent.
     fn send_probe(&self, text: &str) -> JoinHandle<bool> {
         let (db, text) = (self.clone(), text.to_owned());
         tokio::spawn(async move {
@@ -198,15 +198,16 @@ impl Db {
         })
     }
 
-    /// Closes a listener that does not answer. Dropped as it is, it would ask its dead connection to stop listening, wait for the answer
-    /// for ever, and keep its place in the pool: so it gets another connection first.
+    /// Closes a listener that does not respond. If it were dropped as it is, it would send UNLISTEN over its dead
+    /// connection, wait for the response without a timeout, and keep its place in the pool. So its connection is
+    /// replaced first.
     async fn discard(&self, mut listener: PgListener) {
         let Some(pool) = self.postgres() else { return };
         let options = pool.connect_options();
         loop {
             let connect = async {
                 let mut fresh = PgConnection::connect_with(&options).await?;
-                // It goes to the pool when the listener is dropped.
+                // The pool receives it when the listener is dropped, so it needs the settings of the pool.
                 sqlx::raw_sql(link::PATIENCE).execute(&mut fresh).await?;
                 Ok::<_, sqlx::Error>(fresh)
             };
@@ -223,8 +224,8 @@ impl Db {
         }
     }
 
-    /// Returns once `relay_notices` is connected: every notice that another process sends from now on is heard here. With SQLite
-    /// there is nothing to wait for.
+    /// Returns once `relay_notices` is connected: from then on this process receives every notice of the others. With
+    /// SQLite it returns at once.
     pub async fn notices_relayed(&self) {
         if self.postgres().is_some() {
             // The sender lives in this handle, so the wait cannot fail.

@@ -1,4 +1,4 @@
-//! Passwords that somebody else set: kept until the account's owner has acknowledged it.
+//! Password resets that the account's owner did not make, kept until the owner has acknowledged them.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ record! {
     }
 }
 
-/// Notes the newest reset in place of an older one.
+/// Records a reset; it replaces an older one.
 pub async fn note(tx: &mut Tx, side: &str, account: &str, by: &str, at: Timestamp) -> Result<()> {
     let sql = "INSERT INTO password_reset (account_id, side, reset_by, reset_at) VALUES (?, ?, ?, ?) \
         ON CONFLICT (account_id) DO UPDATE SET reset_by = excluded.reset_by, reset_at = excluded.reset_at";
@@ -24,7 +24,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, account: &str) -> Result<Option<Pas
     conn.into().first(sql, args![account]).await
 }
 
-/// Takes the note away; answers what it said.
+/// Deletes the record; returns what it said.
 pub async fn acknowledge(tx: &mut Tx, account: &str) -> Result<Option<PasswordReset>> {
     let sql = "DELETE FROM password_reset WHERE account_id = ? RETURNING reset_by, reset_at";
     Conn::from(tx).first(sql, args![account]).await

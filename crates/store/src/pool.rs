@@ -1,4 +1,4 @@
-//! The profession pool: instances made ready for a profession, which employees claim.
+//! The profession pool: instances that are prepared for a profession and that employees claim.
 
 use base::id::{EntryId, InstanceId, ProfessionId, UserId};
 use base::{Email, Listing, Page, Sort};
@@ -43,7 +43,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &EntryId) -> Result<Option<Entr
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
-/// The entry as it is, held until the transaction ends.
+/// The entry, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &EntryId) -> Result<Option<Entry>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {} FROM pool_entry WHERE id = ? AND deleted_at IS NULL{lock}", Entry::COLUMNS);
@@ -55,7 +55,7 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
     conn.into().first(&sql, args![instance.as_str()]).await
 }
 
-/// An entry that nobody has, the one with the healthiest instance, held until the transaction ends.
+/// The idle entry with the healthiest instance, locked until the transaction ends.
 pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<Entry>> {
     let lock = tx.dialect().skip_locked_of("e");
     let sql = format!(
@@ -82,7 +82,7 @@ pub async fn held_by(tx: &mut Tx, profession: &ProfessionId, user: &UserId) -> R
     Ok(number.n > 0)
 }
 
-/// Writes the status and who has it.
+/// Writes back the status and the holder.
 pub async fn update(tx: &mut Tx, entry: &Entry) -> Result<()> {
     let sql = "UPDATE pool_entry SET status = ?, allocated_user_id = ?, allocated_at = ? WHERE id = ?";
     let args = args![entry.status, entry.allocated_user_id.as_deref(), entry.allocated_at, &entry.id];
@@ -120,7 +120,6 @@ impl crate::db::Record for Listed {
 const FROM: &str =
     "pool_entry e JOIN profession p ON p.id = e.profession_id LEFT JOIN users u ON u.id = e.allocated_user_id";
 
-/// What a list of entries is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct PoolFilter<'a> {
     pub q: Option<&'a str>,

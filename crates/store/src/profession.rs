@@ -1,4 +1,4 @@
-//! Professions, with the stock of their pool counted when they are read.
+//! Professions. The stock of their pool is counted when they are read.
 
 use base::id::{ProfessionId, UserId};
 use base::{Listing, Page, Sort};
@@ -74,14 +74,14 @@ pub async fn update(tx: &mut Tx, profession: &Profession) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// A profession and what its pool holds.
+/// A profession and the stock of its pool.
 #[derive(Clone, Debug)]
 pub struct Stocked {
     pub profession: Profession,
     pub idle: i64,
     pub allocated: i64,
     pub total: i64,
-    /// The asking user has an entry of it.
+    /// The user who asks has an entry of its pool.
     pub claimed: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Reads of SQLite with a limit. A statement that takes too long, or that nobody waits for any more, is ended at the database itself:
-//! a request that its client gave up must not keep a connection from the others. For PostgreSQL `link` does the same.
+//! Reads of SQLite with a timeout. SQLite itself ends a statement that takes too long or whose future was dropped, so
+//! that an abandoned request does not occupy a connection. For PostgreSQL `link` does the same.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use sqlx::pool::PoolConnection;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
-/// Instructions of SQLite's machine between two looks at the clock: some ten microseconds.
+/// Instructions of SQLite's virtual machine between two checks of the clock: some ten microseconds.
 const INSTRUCTIONS: i32 = 1000;
 
-/// A connection of SQLite whose statement ends when this is dropped, or when its time is over.
+/// A connection to SQLite whose statement ends when this is dropped, or at its timeout.
 pub(crate) struct SqliteReader {
     connection: PoolConnection<Sqlite>,
     ended: Arc<AtomicBool>,
@@ -46,7 +46,7 @@ impl DerefMut for SqliteReader {
 
 impl Drop for SqliteReader {
     fn drop(&mut self) {
-        // The pool takes the connection back once the statement has ended.
+        // This ends the statement; the connection returns to the pool after that.
         self.ended.store(true, Ordering::Relaxed);
     }
 }

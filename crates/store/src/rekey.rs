@@ -1,4 +1,4 @@
-//! Seals every stored secret anew with another master key, in one transaction.
+//! Seals every stored secret with another master key, in one transaction.
 
 use base::Secret;
 
@@ -21,8 +21,8 @@ impl Record for Value {
     }
 }
 
-/// Whether the database is under this master key, once nobody moves it to another any more: a commit whose answer was lost may
-/// still be under way.
+/// Whether the database uses this master key. Waits for a running `run` first: a commit whose response was lost may
+/// still be in progress.
 pub async fn is_under(db: &Db, setting: &'static str, key: &Secret) -> Result<bool> {
     let mut tx = db.begin().await?;
     tx.may_take(LONGEST).await?;
@@ -30,7 +30,7 @@ pub async fn is_under(db: &Db, setting: &'static str, key: &Secret) -> Result<bo
     key_check::is(&mut tx, Key { setting, key }).await
 }
 
-/// Moves the database from the `old` master key to the `new` one; answers how many secrets were sealed anew.
+/// Moves the database from the `old` master key to the `new` one; returns how many secrets it sealed.
 pub async fn run(db: &Db, setting: &'static str, old: &Secret, new: &Secret) -> Result<u64> {
     let (from, to) = (Sealer::new(old)?, Sealer::new(new)?);
     let mut moved = 0;

@@ -1,4 +1,4 @@
-//! The ledger of automatic repairs. One repair goes on per instance: an index holds that.
+//! The ledger of automatic repairs. A unique index allows one running repair per instance.
 
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ word! {
         Running = "running",
         Success = "success",
         Failed = "failed",
-        /// Nothing may be done by itself: somebody was told.
+        /// No automatic action is allowed; an alert was raised.
         Alert = "alert",
     }
 }
@@ -43,7 +43,7 @@ pub struct New<'a> {
     pub created_at: Timestamp,
 }
 
-/// Writes a repair down; `None` where another goes on for the instance.
+/// Writes a repair; `None` if another is running for the instance.
 pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
     let sql = "INSERT INTO repair (rule, instance_id, status, before, action, after, created_at, updated_at) \
         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id AS n";
@@ -64,7 +64,7 @@ pub async fn set_took(tx: &mut Tx, id: i64, ms: i64) -> Result<()> {
     tx.run("UPDATE repair SET took_ms = ? WHERE id = ?", args![ms, id]).await.map(drop)
 }
 
-/// Writes what became of it. False where that was written before.
+/// Writes the result of a repair. False if it had ended before.
 pub async fn end(
     tx: &mut Tx,
     id: i64,
@@ -83,7 +83,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: i64) -> Result<Option<Repair>> 
     conn.into().first(&format!("SELECT {} FROM repair WHERE id = ?", Repair::COLUMNS), args![id]).await
 }
 
-/// How often a rule's repair was begun on an instance since then.
+/// How many repairs of a rule were begun on an instance since then.
 pub async fn count(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<i64> {
     let sql =
         "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status <> 'alert'";
@@ -91,7 +91,7 @@ pub async fn count(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) ->
     Ok(number.n)
 }
 
-/// Whether somebody was told of this since then.
+/// Whether the rule raised an alert for the instance since then.
 pub async fn was_alerted(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<bool> {
     let sql =
         "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status = 'alert'";
@@ -99,14 +99,13 @@ pub async fn was_alerted(tx: &mut Tx, instance: &str, rule: &str, since: Timesta
     Ok(number.n > 0)
 }
 
-/// Ends repairs whose task is over without having said so: it was cancelled, or given up.
+/// Ends repairs whose task ended without writing a result: it was cancelled, or is dead.
 pub async fn abandon(db: &Db, now: Timestamp) -> Result<u64> {
     let sql = "UPDATE repair SET status = 'failed', after = 'its task was given up', updated_at = ? WHERE status = 'running' \
         AND NOT EXISTS (SELECT 1 FROM task WHERE task.id = repair.task_id AND task.status IN ('pending', 'processing', 'failed'))";
     db.run(sql, args![now]).await
 }
 
-/// What a list of repairs is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct RepairFilter<'a> {
     pub q: Option<&'a str>,
@@ -129,7 +128,7 @@ pub async fn list(db: &Db, filter: RepairFilter<'_>, sort: Sort, page: Page) -> 
 }
 
 record! {
-    /// How a rule's repairs went.
+    /// The results of a rule's repairs.
     #[derive(Clone, Debug)]
     pub struct Tally {
         pub rule: String,
@@ -139,7 +138,7 @@ record! {
     }
 }
 
-/// By rule, over all that is kept. Without those that only told somebody.
+/// By rule, over all stored repairs. Alerts and running repairs are not counted.
 pub async fn tallies(db: &Db) -> Result<Vec<Tally>> {
     let sql = "SELECT rule, CAST(SUM(CASE WHEN status = 'success' THEN 1 ELSE 0 END) AS BIGINT) AS success, \
         CAST(SUM(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS BIGINT) AS failed, \

@@ -1,4 +1,4 @@
-//! The processes that serve this database. Each holds its row by a lease, and all that do have the same zone of days.
+//! The processes that serve this database. Each has a row with a lease, and all live ones have the same zone of days.
 
 use jiff::Timestamp;
 
@@ -17,12 +17,12 @@ pub struct Replica<'a> {
 
 record! { struct Other { zone: String } }
 
-/// Joins the others, or stays among them. `OtherZone` where one of them that lives has another zone.
+/// Registers a process or renews its lease. Fails with `OtherZone` if a live process has another zone.
 pub async fn join(db: &Db, replica: &Replica<'_>, term: Term) -> Result<()> {
     let mut tx = db.begin().await?;
     tx.lock(Lock::Replicas).await?;
     let (now, end) = (term.from.sql(tx.dialect()), term.end(tx.dialect()));
-    // A lease that has four times as long to go as it may was written by a clock that was ahead, and binds nobody.
+    // A lease that would last four times its length was written by a clock that was ahead, and is ignored.
     let lives = format!("lease_until BETWEEN {now} AND {now} + {}", 4 * term.length.as_millis());
     let others = format!("SELECT zone FROM replica WHERE zone <> ? AND name <> ? AND {lives} LIMIT 1");
     if let Some(Other { zone }) = tx.first(&others, args![replica.zone, replica.name]).await? {
@@ -37,7 +37,7 @@ pub async fn join(db: &Db, replica: &Replica<'_>, term: Term) -> Result<()> {
     tx.commit().await
 }
 
-/// Leaves, so that nobody waits until its lease is over.
+/// Removes a process, so that others need not wait until its lease expires.
 pub async fn leave(db: &Db, name: &str) -> Result<()> {
     db.run("DELETE FROM replica WHERE name = ?", args![name]).await.map(drop)
 }

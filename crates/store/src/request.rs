@@ -1,15 +1,15 @@
-//! One row of the LLM gateway's log, as it comes in: what kind of row it is, and what it says.
+//! A new row of the LLM gateway's log, and the types of rows.
 
 use jiff::Timestamp;
 
-/// The type of a row that counts: everything else is an error, save a refund.
+/// The type of a successful request. All other types but `REFUND` are errors.
 pub const SUCCESS: i64 = 2;
-/// The type that the embedded gateway, and our own forwarding, give to a failed request.
+/// The type that the embedded gateway and POST /me/chat give to a failed request.
 pub const ERROR: i64 = 5;
-/// Money given back, in a gateway that does so: taken off the sums.
+/// A refund of a foreign gateway, which is subtracted from the sums.
 pub const REFUND: i64 = 6;
 
-/// A request that is to be written down.
+/// A request to be written to the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRequest {
     pub request_id: String,

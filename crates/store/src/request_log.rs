@@ -1,4 +1,4 @@
-//! Every request of the LLM gateway. Rows come in only by `add`, which keeps the sums beside them true.
+//! Every request of the LLM gateway. Only `add` writes rows; it updates the sums in the same transaction.
 
 use base::id::InstanceId;
 use base::{Page, Zone};
@@ -9,7 +9,7 @@ pub use crate::request::{ERROR, NewRequest, REFUND, SUCCESS};
 use crate::search::{Depth, Found, Range};
 use crate::{Conn, Db, Result, Tx, args, binding, record, usage};
 
-/// Rows per `INSERT`: 13 values each, and SQLite takes 32,766 in one statement.
+/// Rows per `INSERT`: 13 values each, and SQLite allows 32,766 in one statement.
 const BATCH: usize = 500;
 
 record! {
@@ -41,7 +41,8 @@ impl Request {
 const COLUMNS: &str = "id, request_id, token_name, model, provider, type, is_stream, prompt_tokens, completion_tokens, quota, \
     duration_ms, error_message, estimated, created_at";
 
-/// Writes requests down and adds them to the sums, in one transaction. Rows without a token name are no requests.
+/// Writes requests and adds them to the sums, in one transaction. Rows without a token name are not requests and are
+/// skipped.
 pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()> {
     let requests: Vec<&NewRequest> = requests.iter().filter(|r| !r.token_name.is_empty()).collect();
     for batch in requests.chunks(BATCH) {
@@ -73,7 +74,7 @@ pub async fn add(tx: &mut Tx, zone: &Zone, requests: &[NewRequest]) -> Result<()
     usage::add(tx, zone, &requests).await
 }
 
-/// One instance's requests of a span without end, newest first.
+/// One instance's requests since the start of a span, newest first. The end of the span is ignored.
 pub async fn of_instance(
     db: &Db,
     instance: &InstanceId,
@@ -85,36 +86,36 @@ pub async fn of_instance(
     list(db, &Asked { since: span.from, also: span.also, tokens, succeeded, ..Asked::default() }, page).await
 }
 
-/// What a list of requests is asked for. Every part narrows it.
+/// The filter of a list of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub since: Option<Timestamp>,
-    /// Of this very instant too, although it is before `since`.
+    /// Include rows of exactly this instant, although it is before `since`.
     pub also: Option<Timestamp>,
-    /// Up to but without this instant.
+    /// Exclusive.
     pub until: Option<Timestamp>,
-    /// Token names: any of these.
+    /// Any of these token names.
     pub tokens: Option<Vec<String>>,
     pub model: Option<String>,
     pub succeeded: Option<bool>,
     pub text: Option<Text>,
 }
 
-/// A text that is looked for in what a list shows: model, error, token, instance, and whose it is.
+/// A text to search for in the model, the error, the token, the instance's name and the user's e-mail.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     pub text: String,
-    /// A token that is shown by another name which has it.
+    /// A token whose displayed name contains the text; that name is not in the row.
     pub also: Option<&'static str>,
 }
 
 impl Asked {
-    /// Whether rows must be read to know whether they are asked for: no index knows models and texts.
+    /// Whether rows must be read to apply the filter: there is no index for models and texts.
     pub fn is_search(&self) -> bool {
         self.text.is_some() || self.model.is_some()
     }
 
-    /// What the indexes by time and by token know.
+    /// The conditions that the indexes by time and token can serve.
     fn indexed(&self) -> (Vec<String>, Vec<Value>) {
         let mut clauses: Vec<String> = vec![];
         let mut args: Vec<Value> = vec![];
@@ -140,7 +141,7 @@ impl Asked {
         (clauses, args)
     }
 
-    /// All that is asked for; `indexed` left out where the range that is read has it already.
+    /// All conditions, without the indexed ones if the searched range applies them already.
     fn clause(&self, dialect: crate::Dialect, is_in_range: bool) -> (String, Vec<Value>) {
         let (mut clauses, mut args) = if is_in_range { Default::default() } else { self.indexed() };
         if let Some(model) = &self.model {
@@ -154,8 +155,8 @@ impl Asked {
         }
         if let Some(text) = &self.text {
             let (contains, pattern) = (dialect.contains(), dialect.containing(&text.text));
-            // Asked of the tables, not bound one by one: a letter is in the names of ten thousand instances, and no database
-            // takes that many values.
+            // Subqueries, not bound ids: one letter may match the names of ten thousand instances, and no database
+            // allows that many values.
             let mut any = vec![
                 format!("model {contains}"),
                 format!("error_message {contains}"),
@@ -185,7 +186,7 @@ fn among(column: &str, count: usize) -> String {
     }
 }
 
-/// One page of what is asked for, newest first.
+/// One page, newest first.
 pub async fn list(db: &Db, asked: &Asked, page: Page) -> Result<Vec<Request>> {
     let (clause, mut args) = asked.clause(db.dialect(), false);
     let sql = format!("SELECT {COLUMNS} FROM request_log{clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
@@ -193,7 +194,7 @@ pub async fn list(db: &Db, asked: &Asked, page: Page) -> Result<Vec<Request>> {
     db.all(&sql, args).await
 }
 
-/// How many there are, counted no further than `most`.
+/// The number of rows, counted up to `most`.
 pub async fn count(db: &Db, asked: &Asked, most: i64) -> Result<i64> {
     let (clause, mut args) = asked.clause(db.dialect(), false);
     let sql = format!("SELECT COUNT(*) AS n FROM (SELECT 1 AS one FROM request_log{clause} LIMIT ?) AS counted");
@@ -202,7 +203,7 @@ pub async fn count(db: &Db, asked: &Asked, most: i64) -> Result<i64> {
     Ok(number.n)
 }
 
-/// One page of what a search finds among the newest rows, newest first. With `before` it goes on from there.
+/// One page of a search among the newest rows, newest first. With `before` it continues an earlier search from there.
 pub async fn search(db: &Db, asked: &Asked, before: Option<Timestamp>, page: Page) -> Result<Found<Request>> {
     let (clauses, args) = asked.indexed();
     let range = Range::newest(db, "request_log", (joined(&clauses), args), Depth::Log, before).await?;
@@ -221,15 +222,15 @@ pub async fn search(db: &Db, asked: &Asked, before: Option<Timestamp>, page: Pag
     Ok(Found { list, total, searched_since: range.since })
 }
 
-/// Sums by model straight from the rows: what the sums beside them must agree with.
+/// Sums by model, computed from the rows. The stored sums must agree with them.
 pub async fn sum_again(db: &Db, since: Timestamp) -> Result<Vec<usage::Keyed>> {
     let totals = usage::ROW_TOTALS;
     let sql = format!("SELECT model AS key, {totals} FROM request_log WHERE created_at >= ? GROUP BY model");
     db.all(&sql, args![since]).await
 }
 
-/// Deletes requests older than `before`, at most `limit` at once; answers how many went. A row stays while it stands in
-/// a quarter of an hour in which somebody's binding ended: there the sums alone cannot tell the two users apart.
+/// Deletes requests older than `before`, at most `limit`; returns how many. It keeps rows of a quarter of an hour in
+/// which a binding of their instance ended: there the sums alone cannot separate the two users.
 pub async fn delete_before(db: &Db, before: Timestamp, limit: i64) -> Result<u64> {
     let sql = "DELETE FROM request_log WHERE id IN (SELECT r.id FROM request_log r WHERE r.created_at < ? AND NOT EXISTS \
         (SELECT 1 FROM binding b WHERE b.instance_id = r.token_name AND b.ended_at IS NOT NULL \

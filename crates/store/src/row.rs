@@ -1,4 +1,4 @@
-//! What goes into a statement and what comes out of a row, whichever database answers.
+//! The arguments of statements and the columns of rows, for both databases.
 
 use jiff::Timestamp;
 use sqlx::Row as _;
@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::{Error, Result};
 
-/// A bound argument. `None` keeps its type, which PostgreSQL asks for.
+/// A bound argument. `None` keeps its type, which PostgreSQL requires.
 #[derive(Clone, Debug)]
 pub enum Value {
     Int(Option<i64>),
@@ -37,8 +37,8 @@ value_from! {
     Timestamp => Int, v v.as_millisecond();
 }
 
-/// PostgreSQL's texts have no NUL: what came from a server or a log is kept with a mark in its place, and no text with one is
-/// equal to a text without.
+/// PostgreSQL cannot store a NUL in a text. Texts from servers and logs may have one, so it is replaced with U+FFFD; it
+/// is not removed, so that the text stays different from one without it.
 pub(crate) fn storable(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
@@ -47,7 +47,7 @@ pub(crate) fn storable(text: String) -> String {
 macro_rules! args {
     ($($arg:expr),* $(,)?) => { vec![$($crate::row::Value::from($arg)),*] };
 }
-/// A row of whichever database answered.
+/// A row of either database.
 pub enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
@@ -70,7 +70,7 @@ impl Row {
     }
 }
 
-/// Turns what a driver answers into ours.
+/// Converts the rows of a driver to ours.
 pub(crate) trait MapRow {
     type Ours;
     fn map_row(self) -> Self::Ours;
@@ -88,7 +88,7 @@ impl<R: Into<Row>> MapRow for Option<R> {
     }
 }
 
-/// A Rust type a column can be read as.
+/// A Rust type that a column can be read as.
 pub trait Column: Sized {
     fn read(row: &Row, name: &str) -> Result<Self>;
 }
@@ -124,7 +124,7 @@ impl Column for Option<Timestamp> {
     }
 }
 
-/// A column that holds one word of a closed set: `word!` gives the enum its words.
+/// Defines an enum that is stored as one word of a closed set.
 #[macro_export]
 macro_rules! word {
     ($(#[$m:meta])* pub enum $name:ident { $($(#[$vm:meta])* $variant:ident = $text:literal),* $(,)? }) => {
@@ -180,7 +180,7 @@ record! {
     pub struct Number { pub n: i64 }
 }
 
-/// A field's name without Rust's mark for names that are keywords.
+/// A field's name without the `r#` of names that are keywords.
 pub fn plain(name: &'static str) -> &'static str {
     name.strip_prefix("r#").unwrap_or(name)
 }

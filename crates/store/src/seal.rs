@@ -1,5 +1,5 @@
-//! Sealing of secrets: AES-256-GCM, the row's table, column and id as associated data, so that a
-//! sealed value moved to another place does not open. The key's id stands in front of each value.
+//! Sealing of secrets with AES-256-GCM. The row's table, column and id are the associated data, so that a sealed value
+//! does not open in another place. The key's id is the prefix of each value.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::{digest, hmac};
@@ -10,7 +10,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD as BASE64};
 
 use crate::{Error, Result};
 
-/// Where a sealed value stands.
+/// The place of a sealed value.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub table: &'a str,
@@ -24,7 +24,7 @@ impl Place<'_> {
     }
 }
 
-/// Seals and opens with one master key.
+/// Seals and opens secrets with one master key.
 pub struct Sealer {
     id: String,
     key: RandomizedNonceKey,
@@ -37,7 +37,7 @@ impl Sealer {
         let bytes = STANDARD.decode(master.expose().trim()).ok().filter(|b| b.len() == 32);
         let bytes = bytes.ok_or(Error::Sealed("the master key is not 32 bytes in base64"))?;
         let key = RandomizedNonceKey::new(&AES_256_GCM, &bytes).map_err(|_| Error::Sealed("unusable master key"))?;
-        // The keyed hash gets a key of its own, derived from the master key.
+        // The keyed hash has its own key, derived from the master key.
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), b"tidepool keyed hash");
         let id = digest::digest(&digest::SHA256, &bytes).as_ref()[..4].iter().map(|b| format!("{b:02x}")).collect();
         Ok(Sealer { id, key, hash: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()) })
@@ -75,7 +75,7 @@ impl Sealer {
         Ok(Secret::new(text))
     }
 
-    /// A hash by which equal secrets are found without opening them.
+    /// A keyed hash, to find equal secrets without opening them.
     pub fn hash(&self, secret: &Secret) -> String {
         BASE64.encode(hmac::sign(&self.hash, secret.expose().as_bytes()))
     }

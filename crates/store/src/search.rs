@@ -1,6 +1,6 @@
-//! Text searches of tables that grow without end. No index of either database finds any text within another, a name of two
-//! Chinese characters included. So a search reads the newest rows, as many as are read within a second, and says how far back
-//! it came; the next search goes on from there.
+//! Text searches in tables that grow without limit. Neither database has an index that finds every substring; even
+//! trigrams miss a name of two Chinese characters. So a search reads the newest rows, about as many as take a second,
+//! and returns how far back it got; the next search continues from there.
 
 use base::Listing;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::db::{Number, Value};
 use crate::{Conn, Db, Result};
 
-/// What a search looks through.
+/// The kind of rows that a search reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Depth {
     Log,
@@ -16,7 +16,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// How many rows; more when somebody asks to search further back, and is ready to wait.
+    /// How many rows are read; more for a user who continues a search further back and is ready to wait.
     fn rows(self, db: &Db, before: Option<Timestamp>) -> i64 {
         let limits = db.limits;
         let rows = match self {
@@ -27,35 +27,35 @@ impl Depth {
     }
 }
 
-/// One page of what a search found.
+/// One page of the results of a search.
 #[derive(Clone, Debug)]
 pub struct Found<T> {
     pub list: Vec<T>,
-    /// How many there are in what was looked through.
+    /// The number of results in the searched rows.
     pub total: i64,
-    /// Only rows since then were looked through; `None` when there are no older ones.
+    /// Only rows since then were searched; `None` if there are no older ones.
     pub searched_since: Option<Timestamp>,
 }
 
 impl<T> Found<T> {
-    /// A list that was not searched but read.
+    /// A list that was read without a search.
     pub fn all(listing: Listing<T>) -> Found<T> {
         Found { list: listing.list, total: listing.total, searched_since: None }
     }
 }
 
-/// The part of a table that a search looks through.
+/// The part of a table that a search reads.
 #[derive(Clone, Debug)]
 pub struct Range {
     pub since: Option<Timestamp>,
-    /// In the place of the table, under its name.
+    /// A subquery that replaces the table, under the table's name.
     pub(crate) from: String,
     pub(crate) args: Vec<Value>,
 }
 
 impl Range {
-    /// The newest rows, older than `before`, of what a `WHERE` leaves of a table. An index must serve it in the order of
-    /// created_at and id.
+    /// The newest rows that are older than `before` and match the clause `narrowed`. An index must provide them in the
+    /// order of created_at and id.
     pub async fn newest(
         db: &Db,
         table: &'static str,
@@ -80,7 +80,8 @@ impl Range {
         let oldest: Option<Number> = Conn::Search(db).first(&sql, args).await?;
         let since = oldest.and_then(|oldest| Timestamp::from_millisecond(oldest.n).ok());
         let (clause, args) = also("created_at >= ?", since);
-        // With a limit it stays a step of its own. Otherwise a database may walk through the whole table in another order.
+        // The limit keeps the database from merging the subquery into the query, where it might scan the whole table in
+        // another order.
         let from =
             format!("(SELECT * FROM {table}{clause} ORDER BY created_at DESC, id DESC LIMIT {}) AS {table}", i64::MAX);
         Ok(Range { since, from, args })

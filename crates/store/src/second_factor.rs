@@ -11,7 +11,7 @@ record! {
     #[derive(Clone, Debug)]
     pub struct SecondFactor {
         pub account_id: String,
-        /// Sealed: see `secret`. None while the first one waits for its confirmation.
+        /// Sealed: see `secret`. `None` until the first secret is confirmed.
         pub secret: Option<String>,
         pub last_step: i64,
         /// Sealed: see `pending`.
@@ -25,7 +25,7 @@ impl SecondFactor {
         self.secret.as_ref().map(|sealed| sealer.open(secret_place(&self.account_id), sealed)).transpose()
     }
 
-    /// What was shown and not yet confirmed.
+    /// The secret that was shown and is not confirmed yet.
     pub fn pending(&self, sealer: &Sealer) -> Result<Option<Secret>> {
         self.pending_secret.as_ref().map(|sealed| sealer.open(pending_place(&self.account_id), sealed)).transpose()
     }
@@ -40,10 +40,10 @@ fn pending_place(id: &str) -> Place<'_> {
 }
 
 record! {
-    /// What an account's own page says.
+    /// The state that an account's own page shows.
     #[derive(Clone, Debug)]
     pub struct State {
-        /// 1 when it is on.
+        /// 1 if it is on.
         pub enabled: i64,
         pub recovery_codes_left: i64,
     }
@@ -61,14 +61,14 @@ pub async fn is_enabled(conn: impl Into<Conn<'_>>, account: &str) -> Result<bool
     Ok(number.n > 0)
 }
 
-/// The factor as it is, held until the transaction ends.
+/// The factor, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, account: &str) -> Result<Option<SecondFactor>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {} FROM second_factor WHERE account_id = ?{lock}", SecondFactor::COLUMNS);
     tx.first(&sql, args![account]).await
 }
 
-/// Keeps a secret that the account was shown; the one in use stays until this one is confirmed.
+/// Stores a secret that was shown to the account; the one in use stays until this one is confirmed.
 pub async fn propose(
     tx: &mut Tx,
     sealer: &Sealer,
@@ -98,13 +98,13 @@ pub async fn enable(
     tx.run(sql, args![sealed, at, step, account]).await.map(drop)
 }
 
-/// Uses up a period, and all before it. False when that has happened already.
+/// Marks a period and all before it as used. False if it was used already.
 pub async fn take_step(tx: &mut Tx, account: &str, step: i64) -> Result<bool> {
     let sql = "UPDATE second_factor SET last_step = ? WHERE account_id = ? AND last_step < ?";
     Ok(tx.run(sql, args![step, account, step]).await? > 0)
 }
 
-/// Takes the factor and its recovery codes away; answers whether it was on.
+/// Deletes the factor and its recovery codes; returns whether it was on.
 pub async fn remove(tx: &mut Tx, account: &str) -> Result<bool> {
     let was = is_enabled(&mut *tx, account).await?;
     tx.run("DELETE FROM second_factor WHERE account_id = ?", args![account]).await?;
@@ -112,7 +112,7 @@ pub async fn remove(tx: &mut Tx, account: &str) -> Result<bool> {
     Ok(was)
 }
 
-/// Puts these recovery codes in the place of all older ones.
+/// Replaces all recovery codes.
 pub async fn replace_recovery_codes(tx: &mut Tx, account: &str, hashes: &[String]) -> Result<()> {
     tx.run("DELETE FROM recovery_code WHERE account_id = ?", args![account]).await?;
     for hash in hashes {
@@ -121,7 +121,7 @@ pub async fn replace_recovery_codes(tx: &mut Tx, account: &str, hashes: &[String
     Ok(())
 }
 
-/// Uses up a recovery code. False when there is no such code, or it was used before.
+/// Marks a recovery code as used. False if there is no such code, or it was used before.
 pub async fn take_recovery_code(tx: &mut Tx, account: &str, hash: &str, at: Timestamp) -> Result<bool> {
     let sql = "UPDATE recovery_code SET used_at = ? WHERE account_id = ? AND hash = ? AND used_at IS NULL";
     Ok(tx.run(sql, args![at, account, hash]).await? > 0)

@@ -20,13 +20,15 @@ record! {
         pub ssh_key_path: String,
         /// Sealed: see `key`.
         pub ssh_key: Option<String>,
-        /// What it must show, as an administrator said: see `remote::host::ExpectedKey`. Empty: whatever it shows first.
+        /// The host key that an administrator expects: see `remote::host::ExpectedKey`. Empty: the first one shown is
+        /// trusted.
         pub expected_host_key: String,
-        /// What it showed: pinned at the first contact, and replaced only where an authority certifies it. Empty before.
+        /// The host key, pinned at the first contact and replaced only if an authority certifies the new one. Empty
+        /// before.
         pub host_key: String,
         pub base_dir: String,
         pub openclaw_version: String,
-        /// Whether each of its packages was checked against a lockfile.
+        /// Whether each package of this OpenClaw was checked against a lockfile.
         pub openclaw_pinned: bool,
         pub prepared_at: Option<Timestamp>,
         pub status: String,
@@ -37,7 +39,7 @@ record! {
 }
 
 impl Server {
-    /// The private key to log in with, where it is not in a file.
+    /// The private key for the login, if it is not in a file.
     pub fn key(&self, sealer: &Sealer) -> Result<Option<Secret>> {
         self.ssh_key.as_deref().map(|sealed| sealer.open(key_place(&self.id), sealed)).transpose()
     }
@@ -75,12 +77,12 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<Option<Ser
     conn.into().first(&sql, args![id.as_str()]).await
 }
 
-/// For what must still be done on a server that is deleted.
+/// Also finds a deleted server, for work that remains on it.
 pub async fn find_even_deleted(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<Option<Server>> {
     conn.into().first(&format!("SELECT {} FROM server WHERE id = ?", Server::COLUMNS), args![id.as_str()]).await
 }
 
-/// The server as it is, held until the transaction ends: ports are given out under this lock.
+/// The server, locked until the transaction ends. Ports are assigned under this lock.
 pub async fn lock(tx: &mut Tx, id: &ServerId) -> Result<Option<Server>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {} FROM server WHERE id = ? AND deleted_at IS NULL{lock}", Server::COLUMNS);
@@ -111,20 +113,20 @@ pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// Pins a server's own key, unless one is pinned already, or its address is another by now; answers whether it was pinned now.
+/// Pins a server's host key, unless one is pinned already or its address has changed; returns whether it did.
 pub async fn pin(db: &Db, server: &Server, host_key: &str) -> Result<bool> {
     let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key = '' AND host = ? AND ssh_port = ? AND expected_host_key = ?";
     let args = args![host_key, &server.id, &server.host, server.ssh_port, &server.expected_host_key];
     Ok(db.run(sql, args).await? == 1)
 }
 
-/// Keeps the key that a certified server showed last; answers whether it is another than before.
+/// Records the host key that a certified server showed last; returns whether it changed.
 pub async fn note_host_key(db: &Db, id: &ServerId, host_key: &str) -> Result<bool> {
     let sql = "UPDATE server SET host_key = ? WHERE id = ? AND host_key <> ?";
     Ok(db.run(sql, args![host_key, id.as_str(), host_key]).await? == 1)
 }
 
-/// Says that this OpenClaw is installed there.
+/// Records that this OpenClaw is installed there.
 pub async fn set_prepared(db: &Db, id: &ServerId, version: &str, pinned: bool, at: Timestamp) -> Result<()> {
     let sql = "UPDATE server SET openclaw_version = ?, openclaw_pinned = ?, prepared_at = ? WHERE id = ?";
     db.run(sql, args![version, pinned, at, id.as_str()]).await.map(drop)

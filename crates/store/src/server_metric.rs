@@ -1,4 +1,4 @@
-//! What servers measured of themselves over time.
+//! Metrics of servers over time.
 
 use base::id::ServerId;
 use jiff::Timestamp;
@@ -39,7 +39,7 @@ pub async fn latest(db: &Db, server: &ServerId) -> Result<Option<Metric>> {
     db.first(&sql, args![server.as_str()]).await
 }
 
-/// Averages per `step`, oldest first: as many points as a chart can show.
+/// Averages per `step_ms`, oldest first, so that a chart gets no more points than it can show.
 pub async fn averages(db: &Db, server: &ServerId, from: Timestamp, step_ms: i64) -> Result<Vec<Metric>> {
     let sql = "SELECT AVG(cpu_percent) AS cpu_percent, AVG(memory_percent) AS memory_percent, \
         AVG(disk_percent) AS disk_percent, AVG(load_1m) AS load_1m, MAX(created_at) AS created_at \

@@ -1,4 +1,5 @@
-//! The nightly comparison: what our sums, the rows of the log and the gateway's own count said of a day, in quota units.
+//! The nightly comparison of a day's usage by our sums, by the rows of the log and by the gateway's own count, in quota
+//! units.
 
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
@@ -12,18 +13,19 @@ record! {
     pub struct SpendDay {
         pub date: String,
         pub summed: i64,
-        /// `None` where the rows of that day are not all kept any more.
+        /// `None` if some rows of that day were deleted.
         pub logged: Option<i64>,
-        /// By how much more the gateway says was used than our sums have since the last comparison; `None` where it does not say.
+        /// How much more the gateway counted than our sums since the last comparison; `None` if the gateway has no
+        /// count.
         pub balance: Option<i64>,
-        /// What the gateway says was used in all, less what our sums have.
+        /// The gateway's total count minus our sums.
         pub used_total: Option<i64>,
         pub created_at: Timestamp,
     }
 }
 
 impl SpendDay {
-    /// How far apart they are.
+    /// The sum of the differences.
     pub fn drift(&self) -> i64 {
         self.logged.map_or(0, |logged| (self.summed - logged).abs()) + self.balance.unwrap_or(0).abs()
     }
@@ -46,14 +48,14 @@ pub async fn before(db: &Db, date: &str) -> Result<Option<SpendDay>> {
     db.first(&sql, args![date]).await
 }
 
-/// The sum of a local day.
+/// The quota of a local day by our sums.
 pub async fn summed(db: &Db, date: &str) -> Result<i64> {
     let sql = "SELECT CAST(COALESCE(SUM(quota), 0) AS BIGINT) AS n FROM usage_daily WHERE date = ?";
     let number: Number = Conn::from(db).one(sql, args![date]).await?;
     Ok(number.n)
 }
 
-/// The same straight from the rows: successes, less refunds.
+/// The same from the rows of the log: successes minus refunds.
 pub async fn logged(db: &Db, from: Timestamp, to: Timestamp) -> Result<i64> {
     let sql = "SELECT CAST(COALESCE(SUM(CASE type WHEN 2 THEN quota WHEN 6 THEN -quota ELSE 0 END), 0) AS BIGINT) AS n \
         FROM request_log WHERE created_at >= ? AND created_at < ?";

@@ -1,4 +1,4 @@
-//! The list of all tables: what a copy moves, and where sealed secrets stand.
+//! The list of all tables, for `copy`, and of the columns with sealed secrets.
 
 use crate::db::Number;
 use crate::{Conn, Result, args};
@@ -57,7 +57,7 @@ pub const TABLES: &[&str] = &[
     "replica",
 ];
 
-/// Tables whose key counts up by itself.
+/// Tables with an auto-incrementing key.
 pub const COUNTED: &[&str] =
     &["audit_log", "server_metric", "task_log", "request_log", "job_run", "repair", "guardian_event", "heartbeat"];
 
@@ -69,7 +69,7 @@ pub struct Sealed {
     pub hash: Option<&'static str>,
 }
 
-/// Every sealed column: what `rekey` seals anew.
+/// Every sealed column, for `rekey`.
 pub const SEALED: &[Sealed] = &[
     Sealed { table: "second_factor", id: "account_id", column: "secret", hash: None },
     Sealed { table: "second_factor", id: "account_id", column: "pending_secret", hash: None },

@@ -1,5 +1,5 @@
-//! The task queue's table. Every change of a task's state is one statement here that names the state it
-//! comes from, so that no two processes make the same move twice.
+//! The task queue's table. Every state change is one statement that names the previous state, so that two processes
+//! cannot make the same change.
 
 use std::ops::RangeInclusive;
 
@@ -17,22 +17,22 @@ word! {
         Pending = "pending",
         Processing = "processing",
         Done = "done",
-        /// Waits for its next attempt.
+        /// It waits for its next attempt.
         Failed = "failed",
         Dead = "dead",
     }
 }
 
-/// Whom a task is for. The queue takes those of a higher priority first, and a lower one never has all workers.
+/// Whom a task is for. Workers take tasks of a higher priority first, and lower priorities never occupy all slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Somebody keeps an access that they must not have until it is done.
+    /// Until it is done, somebody has an access that they must not have.
     Security = 0,
-    /// Somebody waits for it.
+    /// A person waits for it.
     People = 1,
     /// Administrators' work on servers and instances.
     Fleet = 2,
-    /// What may be done at any time.
+    /// Work that may be done at any time.
     Background = 3,
 }
 
@@ -71,12 +71,12 @@ record! {
         /// Who asked for it, as the audit log names them.
         pub operator: String,
         pub instance_id: Option<String>,
-        /// The server that it works on; where it has an instance, that instance's.
+        /// The server that it works on. If it has an instance, the server of the instance.
         pub server_id: Option<String>,
         pub priority: Priority,
-        /// One waiting task of a key is enough.
+        /// At most one task with this key is pending.
         pub coalesce_key: Option<String>,
-        /// It begins when this task is over.
+        /// It begins only after this task has ended.
         pub after_id: Option<String>,
         pub user_id: Option<String>,
         pub worker: Option<String>,
@@ -87,7 +87,7 @@ record! {
     }
 }
 
-/// A task that was claimed by a worker: the attempt is its fence. Whoever comes with another is too late.
+/// A task that a worker has claimed. The attempt number is a fencing token: a write with an older number has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub id: String,
@@ -96,7 +96,7 @@ pub struct Held {
     pub priority: Priority,
 }
 
-/// Writes a new task; false where one with its `coalesce_key` waits already.
+/// Writes a new task; false if one with its `coalesce_key` is pending already.
 pub async fn insert(tx: &mut Tx, task: &Task) -> Result<bool> {
     let sql = "INSERT INTO task (id, type, payload, status, source, operator, instance_id, server_id, priority, coalesce_key, user_id, \
         next_attempt_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, \
@@ -122,7 +122,7 @@ pub async fn insert(tx: &mut Tx, task: &Task) -> Result<bool> {
     Ok(tx.run(sql, args).await? == 1)
 }
 
-/// Has a task begin only when another is over: done, given up, or forgotten.
+/// Lets a task begin only after another has ended: it is done, dead or deleted.
 pub async fn set_after(tx: &mut Tx, id: &TaskId, after: &str) -> Result<()> {
     tx.run("UPDATE task SET after_id = ? WHERE id = ?", args![after, id.as_str()]).await.map(drop)
 }
@@ -131,7 +131,8 @@ pub async fn set_priority(tx: &mut Tx, id: &TaskId, priority: Priority) -> Resul
     tx.run("UPDATE task SET priority = ? WHERE id = ?", args![priority, id.as_str()]).await.map(drop)
 }
 
-/// The waiting task of a key, held until the transaction ends: no worker begins it before, so it will see what is written here.
+/// The pending task of a key, locked until the transaction ends. No worker begins it before that, so it sees what this
+/// transaction writes.
 pub async fn lock_waiting(tx: &mut Tx, coalesce_key: &str) -> Result<Option<Task>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {} FROM task WHERE coalesce_key = ? AND status = 'pending'{lock}", columns());
@@ -147,8 +148,10 @@ pub async fn lock(tx: &mut Tx, id: &TaskId) -> Result<Option<Task>> {
     tx.first(&sql, args![id.as_str()]).await
 }
 
-/// What holds of a task `t` that nothing holds back: neither a task that it comes after, nor one of its instance that runs, nor a cleaning that is not done, nor an
-/// upgrade or a change of its cell (of two of those, the one before it) that has stopped the assistant and did not come to its end: what is written then goes when it is taken back.
+/// The SQL condition that nothing blocks a task `t`. It is blocked by a task that it must come after, by a running task
+/// of its instance, and by a cleaning that is not done. An unfinished upgrade or change of the cell that has stopped
+/// the assistant blocks it too, because a rollback would lose what `t` writes; of two such tasks, the earlier one
+/// blocks the later.
 const FREE: &str = "(t.after_id IS NULL OR NOT EXISTS (SELECT 1 FROM task a WHERE a.id = t.after_id AND a.status NOT IN ('done', 'dead'))) \
     AND NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
     AND (t.type IN ('clean_instance', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
@@ -159,29 +162,30 @@ const FREE: &str = "(t.after_id IS NULL OR NOT EXISTS (SELECT 1 FROM task a WHER
          WHERE u.instance_id = t.instance_id AND u.type IN ('upgrade_instance', 'confine_instance') AND COALESCE(u.status, '') IN ('pending', 'failed') \
          AND (u.id < t.id OR t.type NOT IN ('upgrade_instance', 'confine_instance')) AND b.owed IN ('restart', 'start')))";
 
-/// What holds of a task `t` whose time has come. One that was never tried is due since it was made, whatever the clock said then; and
-/// nobody waits for an hour after a failure: such a time was written by a clock that was ahead. COALESCE keeps PostgreSQL from looking
-/// through an index of all waiting tasks here, and once for each in `FREE`: 10,000 of them took 8 s, and now take 80 ms.
+/// The SQL condition that a task `t` is due. A pending task is due at once, whatever the clock said when it was
+/// written. No retry waits for an hour, so a later time was written by a clock that was ahead, and is ignored. COALESCE
+/// keeps PostgreSQL from scanning an index of all waiting tasks here, and again for each one in `FREE`: 10,000 tasks
+/// took 8 s, and now take 80 ms.
 const DUE: &str =
     "(COALESCE(t.status, '') = 'pending' OR COALESCE(t.next_attempt_at, 0) <= ? OR COALESCE(t.next_attempt_at, 0) > ?)";
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
 
-/// Which due tasks a worker asks for.
+/// The due tasks that a worker asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Due<'a> {
     pub types: &'a [&'a str],
     /// From the highest to the lowest.
     pub priorities: &'a RangeInclusive<Priority>,
-    /// None of these servers, but for what security asks for.
+    /// Servers without a free slot. Only tasks of priority `Security` ignore this.
     pub full: &'a [String],
     pub limit: usize,
 }
 
-/// Due tasks that may run now, at most one per instance, those of a higher priority first, held until the transaction ends.
+/// Due tasks that may run now, at most one per instance, higher priorities first, locked until the transaction ends.
 ///
-/// A task waits while another of its instance runs, and while its instance is to be cleaned of somebody
-/// else's traces: also when the cleaning is dead, until it, or a later one, is done. Nor does it begin in the middle of an upgrade
-/// or of a change of its cell.
+/// A task waits while another of its instance runs, and until its instance is cleaned of the last holder's traces: a
+/// dead cleaning blocks it until that cleaning, or a later one, is done. It does not begin during an upgrade or a
+/// change of the cell.
 pub async fn lock_due(tx: &mut Tx, asked: Due<'_>, now: Timestamp) -> Result<Vec<Task>> {
     if asked.types.is_empty() {
         return Ok(vec![]);
@@ -190,7 +194,7 @@ pub async fn lock_due(tx: &mut Tx, asked: Due<'_>, now: Timestamp) -> Result<Vec
     let lock = tx.dialect().skip_locked_of("t");
     let has_room = match asked.full.len() {
         0 => String::new(),
-        // What security asks for waits for no server.
+        // Security tasks do not wait for a free slot of the server.
         n => format!(" AND (t.priority = 0 OR t.server_id IS NULL OR t.server_id NOT IN ({}))", marks(n)),
     };
     let sql = format!(
@@ -216,13 +220,13 @@ record! {
     }
 }
 
-/// How many tasks run at each server, in all processes.
+/// The number of running tasks per server, in all processes.
 pub async fn running_by_server(tx: &mut Tx) -> Result<Vec<Load>> {
     let sql = "SELECT server_id, COUNT(*) AS n FROM task WHERE status = 'processing' AND server_id IS NOT NULL GROUP BY server_id";
     tx.all(sql, args![]).await
 }
 
-/// Gives a due task to a worker. Fails with `Taken` when another of its instance began at this moment.
+/// Gives a due task to a worker. Fails with `Taken` if another task of its instance began at the same moment.
 pub async fn begin(tx: &mut Tx, task: &Task, worker: &str, now: Timestamp, term: Term) -> Result<Held> {
     let sql = format!(
         "UPDATE task SET status = 'processing', worker = ?, lease_until = {}, attempts = attempts + 1, updated_at = ? \
@@ -237,8 +241,8 @@ record! {
     struct Renewed { id: String, attempts: i64 }
 }
 
-/// Prolongs the leases of what a worker holds, and of nothing else that still bears its name. Answers what it has lost: somebody
-/// else has taken it, or may take it at any moment.
+/// Renews the leases of the tasks that a worker holds, but not of others that still have its name. Returns the tasks
+/// that it has lost: another worker has taken them, or may do so at any moment.
 pub async fn renew(db: &Db, worker: &str, held: impl IntoIterator<Item = &Held>, term: Term) -> Result<Vec<Held>> {
     let mut lost: Vec<Held> = held.into_iter().cloned().collect();
     if lost.is_empty() {
@@ -259,7 +263,7 @@ pub async fn renew(db: &Db, worker: &str, held: impl IntoIterator<Item = &Held>,
     Ok(lost)
 }
 
-/// Processing → done. False when the task is not this worker's any more.
+/// Processing → done. False if the task is no longer this worker's.
 pub async fn done(tx: &mut Tx, held: &Held, result: &str, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE task SET status = 'done', result = ?, error = '', told = '', worker = NULL, lease_until = NULL, updated_at = ? \
         WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
@@ -267,13 +271,13 @@ pub async fn done(tx: &mut Tx, held: &Held, result: &str, now: Timestamp) -> Res
     Ok(tx.run(sql, args).await? == 1)
 }
 
-/// Why an attempt failed: everything for administrators, and what the employee may know.
+/// Why an attempt failed: the whole error for administrators, and the message for the employee.
 pub struct Failure<'a> {
     pub error: &'a str,
     pub client_message: &'a str,
 }
 
-/// Processing → failed, or dead. False when the task is not this worker's any more.
+/// Processing → failed, or dead. False if the task is no longer this worker's.
 pub async fn failed(
     tx: &mut Tx,
     held: &Held,
@@ -289,21 +293,22 @@ pub async fn failed(
     Ok(tx.run(sql, args).await? == 1)
 }
 
-/// Processing → pending without an attempt counted: the worker gave it back, since it stops. Fails with `Taken` when another of its
-/// `coalesce_key` waits.
+/// Processing → pending, without counting the attempt: the worker stops. Fails with `Taken` if another task with its
+/// `coalesce_key` is pending.
 pub async fn give_back(tx: &mut Tx, held: &Held, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE task SET status = 'pending', attempts = attempts - 1, worker = NULL, lease_until = NULL, \
         next_attempt_at = ?, updated_at = ? WHERE id = ? AND worker = ? AND attempts = ? AND status = 'processing'";
     Ok(tx.run(sql, args![now, now, &held.id, &held.worker, held.attempt]).await? == 1)
 }
 
-/// A lease that is over; and one that lasts longer than any does, which was written by a clock that was ahead.
+/// The SQL condition that a lease has expired, or would last longer than any lease does: a clock that was ahead wrote
+/// it.
 fn over(now: Now, longest: SignedDuration, dialect: Dialect) -> String {
     let now = now.sql(dialect);
     format!("(lease_until < {now} OR lease_until > {now} + {})", longest.as_millis())
 }
 
-/// Whether a worker did not renew its lease. None is longer than `longest`.
+/// Whether a running task's lease has expired. No lease is longer than `longest`.
 pub async fn any_abandoned(db: &Db, now: Now, longest: SignedDuration) -> Result<bool> {
     let over = over(now, longest, db.dialect());
     let sql = format!("SELECT COUNT(*) AS n FROM task WHERE status = 'processing' AND {over}");
@@ -311,7 +316,7 @@ pub async fn any_abandoned(db: &Db, now: Now, longest: SignedDuration) -> Result
     Ok(number.n > 0)
 }
 
-/// Tasks whose worker did not renew its lease, held until the transaction ends.
+/// Running tasks whose lease has expired, locked until the transaction ends.
 pub async fn lock_abandoned(tx: &mut Tx, now: Now, longest: SignedDuration, limit: usize) -> Result<Vec<Task>> {
     let sql = format!(
         "SELECT {} FROM task WHERE status = 'processing' AND {} ORDER BY lease_until LIMIT ?{}",
@@ -322,7 +327,8 @@ pub async fn lock_abandoned(tx: &mut Tx, now: Now, longest: SignedDuration, limi
     tx.all(&sql, args![limit]).await
 }
 
-/// Failed or dead → pending, from the first attempt on. Fails with `Taken` when another of its `coalesce_key` waits.
+/// Failed or dead → pending, with attempts counted from 0. Fails with `Taken` if another task with its `coalesce_key`
+/// is pending.
 pub async fn retry(tx: &mut Tx, id: &TaskId, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE task SET status = 'pending', attempts = 0, next_attempt_at = ?, updated_at = ? \
         WHERE id = ? AND status IN ('failed', 'dead')";
@@ -335,7 +341,7 @@ pub async fn cancel(tx: &mut Tx, id: &TaskId, why: &str, now: Timestamp) -> Resu
     Ok(tx.run(sql, args![why, now, id.as_str()]).await? == 1)
 }
 
-/// Pending or failed → dead, for all tasks of an instance that is going away.
+/// Pending or failed → dead, for all tasks of an instance that is being deleted.
 pub async fn cancel_all(tx: &mut Tx, instance: &InstanceId, why: &str, now: Timestamp) -> Result<u64> {
     let sql = "UPDATE task SET status = 'dead', error = ?, told = 'cancelled', updated_at = ? WHERE instance_id = ? AND status IN ('pending', 'failed')";
     tx.run(sql, args![why, now, instance.as_str()]).await
@@ -345,20 +351,20 @@ record! {
     struct Busy { instance_id: String }
 }
 
-/// What holds of a task `t` that is at work on its instance, or about to be. One that is held back by a cleaning is neither: a dead
-/// cleaning may stay so for days.
+/// The SQL condition that a task `t` runs on its instance or is about to. A task that a cleaning blocks is not about to
+/// run: a dead cleaning may stay dead for days.
 fn at_work() -> String {
     format!("t.status IN ('pending', 'processing') AND (t.status = 'processing' OR ({FREE}))")
 }
 
-/// The instances that something is at work on, or is about to be.
+/// The instances on which a task runs or is about to.
 pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
     let sql = format!("SELECT DISTINCT t.instance_id FROM task t WHERE t.instance_id IS NOT NULL AND {}", at_work());
     let rows: Vec<Busy> = db.all(&sql, args![]).await?;
     Ok(rows.into_iter().map(|row| row.instance_id).collect())
 }
 
-/// Those of these instances that something is at work on, or is about to be.
+/// Those of `instances` on which a task runs or is about to.
 pub async fn busy_among(tx: &mut Tx, instances: &[String]) -> Result<Vec<String>> {
     let mut all = vec![];
     for instances in instances.chunks(BATCH) {
@@ -371,7 +377,7 @@ pub async fn busy_among(tx: &mut Tx, instances: &[String]) -> Result<Vec<String>
     Ok(all)
 }
 
-/// Whether something is at work on an instance, or about to be.
+/// Whether a task runs on an instance or is about to.
 pub async fn is_busy(tx: &mut Tx, instance: &InstanceId) -> Result<bool> {
     let sql = format!("SELECT COUNT(*) AS n FROM task t WHERE t.instance_id = ? AND {}", at_work());
     let number: Number = Conn::from(tx).one(&sql, args![instance.as_str()]).await?;
@@ -382,14 +388,14 @@ record! {
     struct Named { id: String }
 }
 
-/// The tasks of an instance that were given up.
+/// The dead tasks of an instance.
 pub async fn dead_of(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<String>> {
     let rows: Vec<Named> =
         tx.all("SELECT id FROM task WHERE instance_id = ? AND status = 'dead'", args![instance.as_str()]).await?;
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// How many tasks were due before this instant and nobody has taken, although they may run now.
+/// How many tasks were due before this instant and nothing blocks, but no worker has taken.
 pub async fn late(db: &Db, types: &[&str], before: Timestamp) -> Result<i64> {
     if types.is_empty() {
         return Ok(0);
@@ -404,7 +410,7 @@ pub async fn late(db: &Db, types: &[&str], before: Timestamp) -> Result<i64> {
     Ok(number.n)
 }
 
-/// When the next task that is not due yet becomes so, for a worker that has nothing to do.
+/// When the next waiting task becomes due, for a worker that has nothing to do.
 pub async fn next_due(db: &Db, types: &[&str], now: Timestamp) -> Result<Option<Timestamp>> {
     record! { struct Due { due: Option<Timestamp> } }
     if types.is_empty() {
@@ -420,7 +426,6 @@ pub async fn next_due(db: &Db, types: &[&str], now: Timestamp) -> Result<Option<
     Ok(due.due)
 }
 
-/// What a list of tasks is narrowed by.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter<'a> {
     pub q: Option<&'a str>,
@@ -454,20 +459,21 @@ pub async fn counts(db: &Db) -> Result<Vec<Count>> {
     db.all("SELECT status, COUNT(*) AS n FROM task GROUP BY status", args![]).await
 }
 
-/// How many tasks are deleted in one transaction: others write meanwhile.
+/// How many tasks are deleted in one transaction, so that others can write in between.
 const BATCH: usize = 500;
 
-/// What holds of a task `t` that something still asks for: the last cleaning of an instance, which says that it is clean; the task of a
-/// marketplace item that is on an instance; and a cleaning that was given up, which holds its instance back.
+/// The SQL condition that a task `t` must be kept: the last cleaning of an instance, which proves that it is clean; a
+/// dead cleaning, which blocks its instance; and the task of a marketplace item that is on an instance.
 const NEEDED: &str = "(t.type = 'clean_instance' AND (t.status <> 'done' OR NOT EXISTS (SELECT 1 FROM task n WHERE n.instance_id = t.instance_id \
         AND n.type = t.type AND n.status = 'done' AND n.id > t.id))) \
     OR EXISTS (SELECT 1 FROM install i WHERE i.task_id = t.id AND i.removed_at IS NULL)";
 
-/// Deletes tasks that ended so before that time, with their logs, in small transactions; answers how many.
+/// Deletes tasks that have had this status since before `before`, with their logs, in small transactions; returns how
+/// many.
 pub async fn forget(db: &Db, status: Status, before: Timestamp) -> Result<u64> {
     let some = format!(
         "SELECT t.id AS id FROM task t WHERE t.status = ? AND t.updated_at < ? AND NOT ({NEEDED}) ORDER BY t.updated_at LIMIT ?{}",
-        // Nobody retries one of them while it goes.
+        // The lock prevents a retry of a task that is being deleted.
         db.dialect().skip_locked_of("t")
     );
     let mut gone = 0;
@@ -485,14 +491,14 @@ pub async fn forget(db: &Db, status: Status, before: Timestamp) -> Result<u64> {
     }
 }
 
-/// How many tasks of this type, payload and source were made since then.
+/// How many tasks of this type, payload and source were created since then.
 pub async fn count_of(tx: &mut Tx, kind: &str, payload: &str, source: &str, since: Timestamp) -> Result<i64> {
     let sql = "SELECT COUNT(*) AS n FROM task WHERE type = ? AND payload = ? AND source = ? AND created_at > ?";
     let number: Number = Conn::from(tx).one(sql, args![kind, payload, source, since]).await?;
     Ok(number.n)
 }
 
-/// `r#type` is Rust's spelling; the column is `type`. That of the client's message has an older name.
+/// The column of `r#type` is `type`. The column of `client_message` has an older name.
 fn columns() -> String {
     Task::COLUMNS.replace("r#", "").replace("client_message", "told AS client_message")
 }

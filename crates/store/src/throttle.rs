@@ -1,4 +1,4 @@
-//! Counters per window, shared by all replicas: who failed how often since when.
+//! Counters per time window, shared by all replicas.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,13 +12,13 @@ record! {
     }
 }
 
-/// The running window of `name`, if there is one.
+/// The current window of `name`, if there is one.
 pub async fn window(db: &Db, name: &str, length: SignedDuration, now: Timestamp) -> Result<Option<Window>> {
     let sql = "SELECT window_start, hits FROM throttle WHERE name = ? AND window_start > ?";
     db.first(sql, args![name, now - length]).await
 }
 
-/// Counts one hit and answers the window it fell into. A window that is over begins anew.
+/// Counts one hit and returns its window. If the last window is over, a new one begins.
 pub async fn hit(db: &Db, name: &str, length: SignedDuration, now: Timestamp) -> Result<Window> {
     let sql = "INSERT INTO throttle (name, window_start, hits) VALUES (?, ?, 1) \
         ON CONFLICT (name) DO UPDATE SET \
@@ -36,7 +36,7 @@ pub async fn clear(conn: impl Into<Conn<'_>>, name: &str) -> Result<()> {
     conn.into().run("DELETE FROM throttle WHERE name = ?", args![name]).await.map(drop)
 }
 
-/// Forgets windows that began before `before`.
+/// Deletes windows that began before `before`.
 pub async fn forget(conn: impl Into<Conn<'_>>, before: Timestamp) -> Result<u64> {
     conn.into().run("DELETE FROM throttle WHERE window_start < ?", args![before]).await
 }

@@ -1,4 +1,4 @@
-//! Tickets: each opens one socket, once, on whichever replica it is shown to.
+//! Tickets: each opens one socket, once, on any replica.
 
 use jiff::Timestamp;
 
@@ -16,7 +16,7 @@ record! {
     }
 }
 
-/// Keeps a ticket, and lets go of those that nobody used in time.
+/// Stores a ticket, and deletes expired ones.
 pub async fn insert(db: &Db, hash: &str, ticket: &Ticket, now: Timestamp) -> Result<()> {
     let mut tx = db.begin().await?;
     tx.run("DELETE FROM ticket WHERE expires_at <= ?", args![now]).await?;
@@ -34,7 +34,7 @@ pub async fn insert(db: &Db, hash: &str, ticket: &Ticket, now: Timestamp) -> Res
     tx.commit().await
 }
 
-/// Takes the ticket: whoever comes second finds none.
+/// Takes a ticket and deletes it, so that it works once.
 pub async fn take(db: &Db, hash: &str, now: Timestamp) -> Result<Option<Ticket>> {
     let sql = "DELETE FROM ticket WHERE hash = ? AND expires_at > ? \
         RETURNING user_id, instance_id, jti, issued_at, token_ends, expires_at";

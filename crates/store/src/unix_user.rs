@@ -1,4 +1,4 @@
-//! The Unix users that the platform made on servers: one for each holder of an instance, with a number of its own.
+//! The Unix users that the platform created on servers: one for each holder of an instance, with its own uid.
 
 use base::id::{InstanceId, ServerId};
 use jiff::Timestamp;
@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use crate::db::Record as _;
 use crate::{Conn, Result, Tx, args, record};
 
-/// Beyond what distributions give to people and services (below 65536), before what they give to containers (from 100000 on).
+/// Above the uids that distributions use for people and services (below 65536), and below those for containers (from
+/// 100000 on).
 pub const FIRST: i64 = 70_000;
 pub const LAST: i64 = 99_999;
 
@@ -22,18 +23,18 @@ record! {
     }
 }
 
-/// A number that may be given out.
+/// A uid that may be assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub uid: i64,
-    /// Somebody had it, whose user was removed since.
+    /// An earlier user had it, and was removed since.
     pub used_before: bool,
 }
 
 record! { struct Highest { uid: Option<i64> } }
 
-/// The next number of a server that nobody ever had; once all were given out, the one whose user was removed first.
-/// The caller holds the server's row.
+/// The next uid of a server that was never used; once all were used, the one whose user was removed first. The caller
+/// has locked the server's row.
 pub async fn next(tx: &mut Tx, server: &ServerId) -> Result<Option<Next>> {
     let sql = "SELECT MAX(uid) AS uid FROM unix_user WHERE server_id = ?";
     let highest: Highest = Conn::from(&mut *tx).one(sql, args![server.as_str()]).await?;
@@ -48,7 +49,7 @@ pub async fn next(tx: &mut Tx, server: &ServerId) -> Result<Option<Next>> {
     }
 }
 
-/// Says that a number is this instance's from now on.
+/// Assigns a uid to an instance.
 pub async fn give(tx: &mut Tx, user: &UnixUser) -> Result<()> {
     let sql = "INSERT INTO unix_user (server_id, uid, name, instance_id, created_at) VALUES (?, ?, ?, ?, ?) \
         ON CONFLICT (server_id, uid) DO UPDATE SET name = excluded.name, instance_id = excluded.instance_id, \
@@ -57,7 +58,7 @@ pub async fn give(tx: &mut Tx, user: &UnixUser) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// The users of an instance that were not removed, the newest last.
+/// The users of an instance that were not removed, oldest first.
 pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Result<Vec<UnixUser>> {
     let sql = format!(
         "SELECT {} FROM unix_user WHERE instance_id = ? AND removed_at IS NULL ORDER BY created_at, uid",
@@ -72,7 +73,7 @@ pub async fn of_server(conn: impl Into<Conn<'_>>, server: &str) -> Result<Vec<Un
     conn.into().all(&sql, args![server]).await
 }
 
-/// Says that a user is not on its server any more. Its number stays taken as long as others are free.
+/// Records that a user was removed from its server. Its uid is not used again while others are free.
 pub async fn removed(conn: impl Into<Conn<'_>>, server: &str, uid: i64, at: Timestamp) -> Result<()> {
     let sql = "UPDATE unix_user SET removed_at = ? WHERE server_id = ? AND uid = ?";
     conn.into().run(sql, args![at, server, uid]).await.map(drop)

@@ -1,5 +1,5 @@
 //! How far the log of a foreign gateway was read, and which of its ids are still missing. Both are written in the
-//! transaction that writes the rows: what was read is read once, whatever dies in between.
+//! transaction that writes the rows, so that each row is read once even if a process dies in between.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -18,22 +18,22 @@ record! {
     struct GapRow { first_id: i64, last_id: i64, created_at: Timestamp }
 }
 
-/// Where a reader stands.
+/// The position of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub position: Position,
-    /// Later with every step, so it tells whether anybody else has gone on.
+    /// Increases with every step, so it shows whether another process has read further.
     pub updated_at: Timestamp,
 }
 
-/// Ids that were not there when the next one was.
+/// Ids that did not exist yet when a later one did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub ids: RangeInclusive<i64>,
     pub seen_at: Timestamp,
 }
 
-/// Where the reader of this log stands; at `start`, and never yet, when there was none.
+/// The position of this log's reader. Creates it at `start`, with the time 1970, if there is none.
 pub async fn find(db: &Db, name: &str, start: &Position) -> Result<Source> {
     if let Some(found) = look(db, name).await? {
         return Ok(found);
@@ -49,7 +49,8 @@ pub async fn look(db: &Db, name: &str) -> Result<Option<Source>> {
     row.map(|row| Ok(Source { position: row.position.parse()?, updated_at: row.updated_at })).transpose()
 }
 
-/// Goes on from where `from` says, if nobody else has: then, and only then, the transaction's rows may be written.
+/// Moves the reader from `from` to `to`. False if another process has moved it; then this transaction's rows must not
+/// be written.
 pub async fn step(tx: &mut Tx, name: &str, from: &Source, to: &Source) -> Result<bool> {
     let sql = "UPDATE usage_source SET position = ?, updated_at = ? WHERE name = ? AND position = ? AND updated_at = ?";
     let args = args![to.position.to_string(), to.updated_at, name, from.position.to_string(), from.updated_at];
@@ -63,7 +64,7 @@ pub async fn gaps(db: &Db, name: &str) -> Result<Vec<Gap>> {
     Ok(rows.into_iter().map(|row| Gap { ids: row.first_id..=row.last_id, seen_at: row.created_at }).collect())
 }
 
-/// Replaces some gaps by others: what is left of them, and new ones.
+/// Replaces some gaps by what is left of them, and adds new ones.
 pub async fn change_gaps(tx: &mut Tx, name: &str, gone: &[Gap], new: &[Gap]) -> Result<()> {
     for some in gone.chunks(500) {
         let sql =
@@ -86,27 +87,27 @@ record! {
     struct Known { request_id: String, created_at: Timestamp }
 }
 
-/// The ids of all requests in our log that ended from an instant on, and when they did.
+/// The ids and times of all requests in our log since an instant.
 pub async fn requests_since(db: &Db, since: Timestamp) -> Result<Vec<(String, Timestamp)>> {
     let sql = "SELECT request_id, created_at FROM request_log WHERE created_at >= ?";
     let rows: Vec<Known> = db.all(sql, args![since]).await?;
     Ok(rows.into_iter().map(|row| (row.request_id, row.created_at)).collect())
 }
 
-/// The turn to read, which one process has at a time. It ends with the value.
+/// The lock for reading the foreign log, which one process holds at a time. It is released when this value is dropped.
 pub struct Turn(#[expect(dead_code, reason = "dropping it ends the turn")] Option<Tx>);
 
-/// How long one turn lasts at most: a process that is frozen in it has lost it then, and so has a very long look back.
+/// How long the lock may be held: a frozen process, or one that re-reads a very long time, loses it then.
 const LONGEST_TURN: Duration = Duration::from_secs(120);
 
-/// Waits for the turn. On SQLite nobody waits: its one writer must not be held while another database is read, and
-/// `step` lets one go on where there are two.
+/// Waits for the lock. On SQLite there is none: its one writer must not be blocked while another database is read, and
+/// of two readers `step` lets only one continue.
 pub async fn turn(db: &Db) -> Result<Turn> {
     if db.dialect() == Dialect::Sqlite {
         return Ok(Turn(None));
     }
     let mut tx = db.begin().await?;
-    // Whoever has the turn may have it for so long.
+    // Another process may hold the lock for this long.
     tx.may_take(LONGEST_TURN + Duration::from_secs(10)).await?;
     tx.lock(Lock::UsageReader).await?;
     tx.may_idle(LONGEST_TURN).await?;

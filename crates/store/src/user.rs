@@ -9,7 +9,7 @@ use crate::db::Record as _;
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
-    /// May the account log in?
+    /// Whether the account may log in.
     pub enum Status {
         Active = "active",
         Revoked = "revoked",
@@ -67,7 +67,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &UserId) -> Result<Option<User>
     conn.into().first(&format!("SELECT {} FROM users WHERE id = ?", User::COLUMNS), args![id.as_str()]).await
 }
 
-/// The user as it is, held until the transaction ends.
+/// The user, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
     let sql = format!("SELECT {} FROM users WHERE id = ?{}", User::COLUMNS, tx.dialect().for_update());
     tx.first(&sql, args![id.as_str()]).await
@@ -78,7 +78,7 @@ pub async fn find_by_email(conn: impl Into<Conn<'_>>, email: &str) -> Result<Opt
     conn.into().first(&sql, args![Email::key_of(email)]).await
 }
 
-/// The user as it is, held until the transaction ends.
+/// The user, locked until the transaction ends.
 pub async fn lock_by_email(tx: &mut Tx, email: &str) -> Result<Option<User>> {
     let sql = format!("SELECT {} FROM users WHERE email_key = ?{}", User::COLUMNS, tx.dialect().for_update());
     tx.first(&sql, args![Email::key_of(email)]).await
@@ -106,13 +106,12 @@ pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
     tx.run(sql, args).await.map(drop)
 }
 
-/// Replaces a stored password value, unless it was changed in the meantime.
+/// Replaces a stored password hash, unless it was changed in the meantime.
 pub async fn upgrade_password(db: &Db, id: &str, old: &str, new: &str) -> Result<()> {
     let sql = "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
     db.run(sql, args![new, id, old]).await.map(drop)
 }
 
-/// What a list of users is narrowed by.
 #[derive(Default)]
 pub struct UserFilter<'a> {
     pub q: Option<&'a str>,
@@ -132,7 +131,7 @@ pub async fn list(db: &Db, filter: UserFilter<'_>, sort: Sort, page: Page) -> Re
 }
 
 record! {
-    /// What a token is checked against on every request.
+    /// The part of an account that every request's token is checked against.
     #[derive(Clone, Debug)]
     pub struct Session {
         pub id: String,
@@ -140,7 +139,7 @@ record! {
         pub name: String,
         pub status: Status,
         pub tokens_from: i64,
-        /// 1 when this very token was ended.
+        /// 1 if this token was ended by a logout.
         pub ended: i64,
     }
 }
@@ -151,7 +150,7 @@ pub async fn session(db: &Db, id: &str, jti: &str) -> Result<Option<Session>> {
     db.first(sql, args![jti, id]).await
 }
 
-/// How many active people a department has.
+/// How many active users a department has.
 pub async fn count_in(db: &Db, department: &str) -> Result<i64> {
     let sql = "SELECT COUNT(*) AS n FROM users WHERE department = ? AND status = 'active'";
     let number: crate::db::Number = Conn::from(db).one(sql, args![department]).await?;

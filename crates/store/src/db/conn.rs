@@ -1,4 +1,4 @@
-//! Where a statement runs, and how its arguments are bound and its rows are read on either database.
+//! The connection that a statement runs on: binds its arguments and reads its rows on either database.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::read;
 use crate::row::{MapRow as _, Record, Row, Value};
 use crate::{Dialect, Error, Result};
 
-/// Where a statement runs: on any connection, on one of the few for searches, or inside a transaction.
+/// The connection that a statement runs on: any of the pool, one of the few for searches, or that of a transaction.
 pub enum Conn<'a> {
     Db(&'a Db),
     Search(&'a Db),
@@ -29,7 +29,7 @@ impl<'a> From<&'a mut Tx> for Conn<'a> {
     }
 }
 
-/// Binds the arguments and reads with `$call` from wherever the connection is.
+/// Binds the arguments and reads with `$call` on the connection of `$conn`.
 macro_rules! read {
     ($conn:expr, $sql:expr, $args:expr, $call:ident) => {{
         let sql = prepare($conn.dialect(), $sql);
@@ -59,7 +59,7 @@ macro_rules! read {
     }};
 }
 
-/// The answer to a query on this link, or the error of a link that does not answer.
+/// The result of a query on this link, or an error if the link does not respond within its limit.
 macro_rules! limited {
     ($link:expr, $query:expr, $call:ident) => {{
         let answer = tokio::time::timeout($link.limit, $query.$call($link.live()?)).await;
@@ -82,7 +82,7 @@ macro_rules! bound {
 }
 
 impl Conn<'_> {
-    /// The same for one statement, so that another can follow.
+    /// Reborrows the connection for one statement, so that the caller can run another one after it.
     pub fn again(&mut self) -> Conn<'_> {
         match self {
             Conn::Db(db) => Conn::Db(db),
@@ -91,7 +91,7 @@ impl Conn<'_> {
         }
     }
 
-    /// Whether sums of days are still of another zone.
+    /// Whether the daily sums are still those of another zone.
     pub(crate) fn days_pending(&self) -> bool {
         match self {
             Conn::Db(db) | Conn::Search(db) => db.days_pending(),
@@ -119,12 +119,12 @@ impl Conn<'_> {
         row.as_ref().map(T::from_row).transpose()
     }
 
-    /// The one row that must be there, such as a `COUNT`.
+    /// The only row of a query that always has one, such as a `COUNT`.
     pub async fn one<T: Record>(self, sql: &str, args: Vec<Value>) -> Result<T> {
         self.first(sql, args).await?.ok_or(Error::NotFound)
     }
 
-    /// Runs a statement and returns how many rows it touched.
+    /// Runs a statement and returns how many rows it changed.
     pub async fn run(self, sql: &str, args: Vec<Value>) -> Result<u64> {
         let sql = prepare(self.dialect(), sql);
         Ok(match self {

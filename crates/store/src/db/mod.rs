@@ -23,18 +23,18 @@ use crate::notice::{CHANNEL, Notice};
 pub use crate::row::{Column, Number, Record, Row, Value};
 use crate::{Dialect, Error, Result, args};
 
-/// How many connections may read SQLite at once, and how many PostgreSQL gets in all.
+/// The number of reading connections to SQLite, and of connections to PostgreSQL; searches have more of their own.
 const SQLITE_READERS: u32 = 8;
 const POSTGRES_CONNECTIONS: u32 = 20;
-/// Notices that a slow listener may be behind before it misses some.
+/// How many notices are buffered for a slow listener before it misses some.
 const NOTICES: usize = 1024;
-/// How long a request waits for a connection before it is answered 503.
+/// How long a request waits for a connection before it fails with 503.
 const ACQUIRE: Duration = Duration::from_secs(10);
-/// How many searches run at once. They read many rows, and nobody else may wait for them.
+/// How many searches run at once. They read many rows, so they have their own connections and block no other request.
 const SEARCHERS: u32 = 2;
-/// How long a search waits for its turn. Whoever types has asked for something else by then.
+/// How long a search waits for a connection. A user who is typing has sent another query by then.
 const SEARCH_ACQUIRE: Duration = Duration::from_secs(3);
-/// How long SQLite waits for another process that holds the file.
+/// How long SQLite waits for another process that has locked the file.
 const BUSY: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
@@ -45,13 +45,13 @@ pub struct Db {
     pub(crate) relaying: watch::Sender<bool>,
     /// How many transactions wait for SQLite's one writer.
     waiting: Arc<AtomicUsize>,
-    /// The loops of this process that live by this database.
+    /// The heartbeats of this process's loops that depend on this database.
     pub heartbeats: Heartbeats,
-    /// How long a statement may take, and how long PostgreSQL is waited for.
+    /// The timeouts of statements.
     pub(crate) limits: Limits,
-    /// For maintenance: its reads end only when they are dropped.
+    /// Reads have no timeout and end early only when their future is dropped. For maintenance.
     may_take_long: bool,
-    /// Whether the days are still being rebuilt for the zone of this process.
+    /// Whether the daily sums are still being rebuilt for the zone of this process.
     days_pending: Arc<AtomicBool>,
 }
 
@@ -62,7 +62,7 @@ enum Pool {
 }
 
 impl Db {
-    /// Opens `sqlite:…` (the file is made when it is missing) or `postgres://…`.
+    /// Opens `sqlite:…` (creates the file if it is missing) or `postgres://…`.
     pub async fn open(url: &Secret) -> Result<Db> {
         Db::open_with(url, Limits::default()).await
     }
@@ -72,7 +72,7 @@ impl Db {
         let url = url.expose();
         let pool = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => {
-                // By its path, not by sqlx's reading of a URL, in which `%` and `?` mean something.
+                // By path: in a URL, sqlx would interpret `%` and `?`.
                 let options = SqliteConnectOptions::new()
                     .filename(sqlite_path(url).ok_or(Error::Url)?)
                     .create_if_missing(true)
@@ -82,15 +82,16 @@ impl Db {
                     .busy_timeout(BUSY);
                 let file = options.get_filename().to_owned();
                 let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE);
-                // On a full disk SQLite ends a transaction by itself. The connection's count of transactions does not learn of it
-                // and would refuse every later one, with room on the disk or without: such a connection is replaced.
+                // On a full disk SQLite ends a transaction by itself. sqlx does not notice: its connection still counts
+                // as in a transaction and would refuse every later one, even once there is room again. So such a
+                // connection is replaced.
                 let writer = pool
                     .clone()
                     .max_connections(1)
                     .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
-                // The writer comes first: it makes the file that the readers open.
+                // The writer is opened first: it creates the file that the readers open.
                 let write = open_sqlite(writer, options.clone()).await?;
-                // A reader is spoken to before every use (`read::sqlite`): the pool need not test it as well.
+                // `read::sqlite` talks to a reader before every use, so the pool need not test it as well.
                 let (pool, options) = (pool.test_before_acquire(false), options.read_only(true));
                 let read = open_sqlite(pool.clone().max_connections(SQLITE_READERS), options.clone()).await?;
                 let search = pool.max_connections(SEARCHERS).acquire_timeout(SEARCH_ACQUIRE).connect_lazy_with(options);
@@ -101,7 +102,7 @@ impl Db {
                 let pool = |limit: Duration| {
                     let settings = link::settings(limit);
                     PgPoolOptions::new()
-                        // sqlx's own test waits for an answer without an end.
+                        // sqlx's own test has no timeout.
                         .test_before_acquire(false)
                         .before_acquire(move |connection, _| {
                             Box::pin(async move { link::ping(connection, limits.ping).await.map(|()| true) })
@@ -121,12 +122,13 @@ impl Db {
         Ok(Db::of(pool, NOTICES, limits))
     }
 
-    /// The same database for reads that nobody waits for and that may take long. They end only when they are dropped.
+    /// The same database without a timeout for reads, for background work. They end early only when their future is
+    /// dropped.
     pub fn without_limit(&self) -> Db {
         Db { may_take_long: true, ..self.clone() }
     }
 
-    /// Opens a SQLite file that nobody writes, only to look at it: no side files, nothing changed.
+    /// Opens a SQLite file that nobody writes to, read-only. It creates no side files and changes nothing.
     pub async fn look_into(file: &std::path::Path) -> Result<Db> {
         let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(true);
         let read = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
@@ -147,7 +149,8 @@ impl Db {
         }
     }
 
-    /// Whether sums of days are still of another zone: the quarters of an hour answer in their place.
+    /// Whether the daily sums are still those of another zone. Until they are rebuilt, queries use the sums by quarters
+    /// of an hour.
     pub fn days_pending(&self) -> bool {
         self.days_pending.load(Ordering::Relaxed)
     }
@@ -181,7 +184,7 @@ impl Db {
         }
     }
 
-    /// Transactions that wait for SQLite's one writer, for the metrics; PostgreSQL has none of them.
+    /// Transactions that wait for SQLite's one writer, for the metrics; always 0 on PostgreSQL.
     pub fn writers_waiting(&self) -> usize {
         self.waiting.load(Ordering::SeqCst)
     }
@@ -222,7 +225,7 @@ impl Db {
         }
     }
 
-    /// Waits until every connection is given back and closes them.
+    /// Waits until every connection is returned to its pool, and closes them.
     pub async fn close(&self) {
         match &self.pool {
             Pool::Sqlite { read, search, write, .. } => {
@@ -238,7 +241,7 @@ impl Db {
     }
 }
 
-/// Counts one transaction that waits to begin, until it is dropped.
+/// Counts a transaction as waiting until this value is dropped.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl Waits<'_> {
@@ -254,8 +257,8 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Opens a pool on a SQLite file that others may be opening too. Turning the write-ahead log on, and recovering it, say
-/// "locked" at once to all but one of them, without regard to the busy time-out: so we ask again.
+/// Opens a pool on a SQLite file that other processes may be opening too. While one of them enables or recovers the
+/// write-ahead log, the others fail with "locked" at once, despite the busy timeout. So we retry.
 async fn open_sqlite(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool> {
     let until = tokio::time::Instant::now() + BUSY;
     loop {
@@ -273,10 +276,10 @@ fn is_busy(error: &dyn sqlx::error::DatabaseError) -> bool {
     error.code().and_then(|c| c.parse::<u32>().ok()).is_some_and(|c| c & 0xff == 5)
 }
 
-/// A transaction. Dropped without `commit`, it never happened.
+/// A transaction. It is rolled back if it is dropped without `commit`.
 pub struct Tx {
     on: On,
-    /// What is told to this process once the transaction is committed.
+    /// Notices to send within this process after the commit (SQLite only).
     announced: Vec<Notice>,
     notices: broadcast::Sender<Notice>,
     days_pending: Arc<AtomicBool>,
@@ -307,7 +310,7 @@ impl Tx {
         Conn::from(self).run(sql, args).await
     }
 
-    /// Rows as they are, for what does not know its columns beforehand.
+    /// Untyped rows, for callers that do not know the columns in advance.
     pub(crate) async fn rows(&mut self, sql: &str, args: Vec<Value>) -> Result<Vec<Row>> {
         Conn::from(self).rows(sql, args).await
     }
@@ -325,8 +328,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Gives each further statement of this transaction, and its commit, another limit than the usual: for work that is as long as
-    /// the tables are, or that waits for others who do it.
+    /// Sets another timeout for each further statement of this transaction, and for its commit. For work whose duration
+    /// grows with the tables, or that waits for another process that does such work.
     pub async fn may_take(&mut self, limit: Duration) -> Result<()> {
         if let On::Postgres(link) = &mut self.on {
             link.limit = limit;
@@ -336,7 +339,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Lets this transaction say nothing for so long, where its owner waits for something else meanwhile.
+    /// Lets this transaction be idle for this long, while the caller waits for something other than this database.
     pub async fn may_idle(&mut self, time: Duration) -> Result<()> {
         if self.dialect() == Dialect::Postgres {
             let time = format!("{}s", time.as_secs());
@@ -346,7 +349,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Tells whoever listens, in every process, once this transaction is committed.
+    /// Sends a notice to the listeners in every process, after this transaction is committed.
     pub async fn notify(&mut self, notice: Notice) -> Result<()> {
         match self.dialect() {
             Dialect::Sqlite => self.announced.push(notice),
@@ -363,14 +366,14 @@ impl Tx {
             On::Postgres(link) => link.commit().await?,
         }
         for notice in self.announced {
-            // Nobody listens: nobody needs to know.
+            // Sending fails only if there is no listener.
             self.notices.send(notice).ok();
         }
         Ok(())
     }
 }
 
-/// The file that a `sqlite:` URL names: everything behind the colon.
+/// The file of a `sqlite:` URL: everything after `sqlite:` or `sqlite://`.
 pub fn sqlite_path(url: &str) -> Option<&str> {
     let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"))?;
     Some(path).filter(|p| !p.is_empty() && !p.contains(":memory:"))

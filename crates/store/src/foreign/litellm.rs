@@ -1,6 +1,6 @@
-//! LiteLLM's table "LiteLLM_SpendLogs", in PostgreSQL. Rows have no number: they are ordered by when the request began,
-//! and become visible when it has ended, in batches. Money is dollars in a float, made units here and only here, so that
-//! a row and a sum round alike.
+//! LiteLLM's table "LiteLLM_SpendLogs", in PostgreSQL. Rows have no numeric id. They are ordered by the start of the
+//! request, but become visible, in batches, after its end. Money is a float of dollars; only this file converts it to
+//! units, so that rows and sums are rounded in the same way.
 
 use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused};
 
@@ -10,7 +10,7 @@ pub const KIND: LogKind =
 const LOGS: &str = "LiteLLM_SpendLogs";
 const TOKENS: &str = "LiteLLM_VerificationToken";
 
-/// A row's dollars in units, 500,000 to one.
+/// A row's cost in units, 500,000 per dollar.
 const QUOTA: &str = "CAST(ROUND(CAST(COALESCE(s.spend, 0) AS NUMERIC) * 500000) AS BIGINT)";
 
 fn statements(_: Server, tables: &Tables) -> Result<Statements> {
@@ -22,7 +22,7 @@ fn statements(_: Server, tables: &Tables) -> Result<Statements> {
     let token = |condition: &str| tables.exists(TOKENS).then(|| sql.token(condition));
     Ok(Statements {
         newest: format!("{rows} ORDER BY s.\"startTime\" DESC, s.request_id DESC LIMIT 1"),
-        // The order of both columns is the database's own, so a position is where it says.
+        // The database compares and sorts both columns by the same rules, so that positions are consistent.
         after: format!(
             "{rows} WHERE (s.\"startTime\", s.request_id) > \
              (TIMESTAMP '1970-01-01' + CAST(? AS BIGINT) * INTERVAL '1 millisecond', CAST(? AS TEXT)) \
@@ -41,7 +41,7 @@ struct Sql<'a> {
 }
 
 impl Sql<'_> {
-    /// The key's alias at the time; where the row does not say, the alias that it has now.
+    /// The key's alias when the request was made; if the row has none, its current alias.
     fn token_name(&self) -> &'static str {
         if self.tables.has(TOKENS, "key_alias") {
             "COALESCE(NULLIF(s.metadata->>'user_api_key_alias', ''), t.key_alias, '')"
@@ -58,7 +58,7 @@ impl Sql<'_> {
         }
     }
 
-    /// Rows from before the column was there have no status, and were successes.
+    /// Rows older than the column have no status and count as successes.
     fn is_failure(&self) -> &'static str {
         if self.tables.has(LOGS, "status") { "COALESCE(s.status, '') = 'failure'" } else { "FALSE" }
     }
@@ -81,7 +81,7 @@ impl Sql<'_> {
             int("0"),
             "COALESCE(s.custom_llm_provider, '')".to_owned(),
             int(&format!("CASE WHEN {failure} THEN 5 ELSE 2 END")),
-            // There is no such column: a stream's first token comes before its end.
+            // There is no column for streams. A stream's first token comes before its end.
             int("CASE WHEN s.\"completionStartTime\" < s.\"endTime\" THEN 1 ELSE 0 END"),
             int("COALESCE(s.prompt_tokens, 0)"),
             int("COALESCE(s.completion_tokens, 0)"),
@@ -96,8 +96,8 @@ impl Sql<'_> {
         format!("SELECT {} {}", columns.join(", "), self.from())
     }
 
-    /// By the end of the request, which is when it was logged. Only the beginning has an index: a request that took
-    /// longer than a day is not found by it.
+    /// Selects by the end of the request, which is when it was logged. Only the start has an index, so a request that
+    /// took longer than a day is not counted.
     fn sums(&self) -> String {
         let at = |ms: &str| format!("TIMESTAMP '1970-01-01' + CAST({ms} AS BIGINT) * INTERVAL '1 millisecond'");
         format!(
@@ -115,7 +115,7 @@ impl Sql<'_> {
 
     fn token(&self, condition: &str) -> String {
         let units = |usd: &str| format!("CAST(ROUND(CAST({usd} AS NUMERIC) * 500000) AS BIGINT)");
-        // `spend` begins anew with each budget period; the column that does not is newer.
+        // `spend` is reset with each budget period; `total_spend` is not, but only newer releases have it.
         let spent = if self.tables.has(TOKENS, "total_spend") {
             "GREATEST(COALESCE(t.spend, 0), COALESCE(t.total_spend, 0))"
         } else {

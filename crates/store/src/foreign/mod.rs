@@ -1,5 +1,5 @@
-//! The log of an LLM gateway that somebody else runs: read, never written. One file per kind carries its SELECTs; which
-//! columns there are is looked at once, when the log is opened, since old installations lack some.
+//! The log of a foreign LLM gateway: we only read it. One file per kind has its SELECTs. The existing columns are read
+//! once, when the log is opened, because old installations lack some.
 
 use std::ops::RangeInclusive;
 
@@ -21,30 +21,32 @@ use source::Source;
 
 /// A gateway whose log we can read.
 pub struct LogKind {
-    /// The word of the setting.
+    /// The kind's name in the setting.
     pub name: &'static str,
     pub servers: &'static [Server],
-    /// Of `servers` the statements that fit the columns there are, or why this is not such a log.
+    /// Builds the statements for the existing columns; fails if this is not a log of this kind.
     statements: fn(Server, &Tables) -> Result<Statements>,
     tables: &'static [&'static str],
 }
 
 pub const KINDS: &[LogKind] = &[one_api::KIND, new_api::KIND, litellm::KIND];
 
-/// The SELECTs of a kind, for one database with its columns. Every row has the columns of `ForeignRow`, in that order.
+/// The SELECTs of a kind for one database. Those for rows have the columns that `source::read_row` reads, in that
+/// order.
 struct Statements {
-    /// One row: the newest in cursor order.
+    /// The newest row, in the order of positions.
     newest: String,
     /// Arguments: the position, then the number of rows.
     after: String,
-    /// Rows of whose ids the condition is still to be written, where ids count up.
+    /// The SELECT of rows without its condition on ids; `None` if rows have no ascending ids.
     by_id: Option<String>,
-    /// Between the numbers for `{from}` and `{to}`. Rows: token name, requests, prompt tokens, completion tokens, quota.
+    /// `{from}` and `{to}` stand for times. Columns: token name, requests, prompt tokens, completion tokens, quota.
     sums: String,
-    /// Argument: the gateway's id of a token, or its name. Rows: name, used, remaining or NULL, the owner's or NULL.
+    /// Argument: the gateway's id of a token, or its name. Columns: name, used, remaining or NULL, the owner's
+    /// remaining or NULL.
     token_by_id: Option<String>,
     token_by_name: Option<String>,
-    /// How this kind counts time.
+    /// The unit of the times in this log.
     time: Clockwork,
 }
 
@@ -55,7 +57,7 @@ enum Clockwork {
 }
 
 impl Clockwork {
-    /// The first tick that is not before `at`.
+    /// `at` in this unit, rounded up.
     fn tick(self, at: Timestamp) -> i64 {
         let ms = at.as_millisecond();
         match self {
@@ -65,30 +67,30 @@ impl Clockwork {
     }
 }
 
-/// A request as the foreign log has it.
+/// A row of the foreign log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignRow {
     pub position: Position,
-    /// Empty where the installation is older than the column. Attempts of one request can share it.
+    /// Empty if the installation lacks the column. Several attempts of one request can share an id.
     pub request_id: String,
     pub token_name: String,
     pub model: String,
-    /// `ch-<channel>`, or the provider's name; empty when the log does not say.
+    /// `ch-<channel>`, or the provider's name; empty if the log has neither.
     pub provider: String,
-    /// 2 is a success, 6 (new-api) a refund, 5 (new-api, litellm) a failure; the rest are no requests.
+    /// 2 is a success, 6 (new-api) a refund, 5 (new-api, litellm) a failure. Other rows are not requests.
     pub kind: i64,
     pub is_stream: bool,
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
-    /// In the gateway's units: `base::PerUsd` makes ours of them. litellm has none, so these are ours.
+    /// In the gateway's units, which `base::PerUsd` converts. litellm has none, so its rows are in our units already.
     pub quota: i64,
     pub duration_ms: i64,
-    /// Of failures; empty for the rest.
+    /// Empty unless the request failed.
     pub error_message: String,
     pub created_at: Timestamp,
 }
 
-/// What the log says of one token over a time: successes, with refunds taken off the quota.
+/// A token's sums over a span of the log: successes, with refunds subtracted from the quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sums {
     pub token_name: String,
@@ -98,18 +100,18 @@ pub struct Sums {
     pub quota: i64,
 }
 
-/// What the gateway itself counts of a token, beside its log.
+/// The usage of a token as the gateway itself counts it, apart from its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenUse {
     pub name: String,
     pub used_quota: i64,
-    /// `None` is no limit.
+    /// `None` means no limit.
     pub remain_quota: Option<i64>,
-    /// What is left to the account that it draws from; `None` where there is none, or no limit.
+    /// The remaining quota of the account that owns the token; `None` if there is no account or no limit.
     pub owner_quota: Option<i64>,
 }
 
-/// Which token is meant.
+/// How a token is looked up.
 #[derive(Clone, Copy, Debug)]
 pub enum Token<'a> {
     /// By the gateway's own id.
@@ -117,7 +119,7 @@ pub enum Token<'a> {
     Name(&'a str),
 }
 
-/// The columns of each table that a kind looks at; none for a table that is not there.
+/// The columns of each table that a kind reads; empty for a table that does not exist.
 struct Tables(Vec<(&'static str, Vec<String>)>);
 
 impl Tables {
@@ -129,7 +131,7 @@ impl Tables {
         self.0.iter().any(|(name, columns)| *name == table && !columns.is_empty())
     }
 
-    /// The column, or what stands for it where an old installation has none.
+    /// The column, or `otherwise` if an old installation lacks it.
     fn or<'a>(&self, table: &str, column: &'a str, otherwise: &'a str) -> &'a str {
         if self.has(table, column) { column } else { otherwise }
     }
@@ -154,7 +156,7 @@ impl LogKind {
 }
 
 impl ForeignLog {
-    /// Opens the log of a gateway of this kind, to read it. `sqlite:`, `mysql:`, `mariadb:` or `postgres:`.
+    /// Opens the log of a gateway of this kind for reading. The URL is `sqlite:`, `mysql:`, `mariadb:` or `postgres:`.
     pub async fn open(kind: &'static LogKind, url: &Secret) -> Result<ForeignLog> {
         let source = Source::open(url, kind.name).await?;
         if !kind.servers.contains(&source.server()) {
@@ -177,12 +179,12 @@ impl ForeignLog {
         self.source.server()
     }
 
-    /// Whether ids count up, so that a missing one can be seen and asked for.
+    /// Whether rows have ascending ids, so that missing ones can be detected and read later.
     pub fn counts(&self) -> bool {
         self.statements.by_id.is_some()
     }
 
-    /// Where the log begins: everything is after it.
+    /// The position before the first row.
     pub fn start(&self) -> Position {
         if self.counts() {
             Position::Id(0)
@@ -191,7 +193,7 @@ impl ForeignLog {
         }
     }
 
-    /// The newest row's position; `None` for an empty log.
+    /// The position of the newest row; `None` for an empty log.
     pub async fn newest(&self) -> Result<Option<Position>> {
         let rows = self.source.rows(&self.statements.newest, vec![]).await?;
         Ok(rows.into_iter().next().map(|row| row.position))
@@ -208,11 +210,11 @@ impl ForeignLog {
         self.source.rows(&self.statements.after, args).await
     }
 
-    /// Those rows of these ids that are there (now), in order.
+    /// The rows with these ids that exist now, in order.
     pub async fn between(&self, ids: &[RangeInclusive<i64>], limit: usize) -> Result<Vec<ForeignRow>> {
         let Some(by_id) = &self.statements.by_id else { return Ok(vec![]) };
         let mut found = vec![];
-        // A statement has room for a few hundred arguments everywhere.
+        // Every database allows a few hundred arguments per statement.
         for some in ids.chunks(100) {
             if found.len() >= limit {
                 break;
@@ -226,14 +228,14 @@ impl ForeignLog {
         Ok(found)
     }
 
-    /// What a plain SUM says of rows that were logged from `from` on and before `to`, per token, to compare with ours.
+    /// Plain sums per token over rows logged from `from` (inclusive) to `to` (exclusive), to compare with ours.
     pub async fn sums(&self, from: Timestamp, to: Timestamp) -> Result<Vec<Sums>> {
         let tick = |at| self.statements.time.tick(at).to_string();
         let sql = self.statements.sums.replace("{from}", &tick(from)).replace("{to}", &tick(to));
         self.source.sums(&sql, vec![]).await
     }
 
-    /// The gateway's own count of a token. `None` where this database holds the log only.
+    /// The gateway's own count of a token. `None` if there is no such token, or the database has only the log.
     pub async fn token_used(&self, token: Token<'_>) -> Result<Option<TokenUse>> {
         let (sql, arg) = match token {
             Token::Id(id) => (&self.statements.token_by_id, id),
@@ -241,7 +243,7 @@ impl ForeignLog {
         };
         let Some(sql) = sql else { return Ok(None) };
         let arg = match (token, self.counts()) {
-            // Ids are numbers where rows are counted: what is none is nobody's.
+            // Gateways with numbered rows have numeric token ids, so no token has any other id.
             (Token::Id(id), true) => match id.parse::<i64>() {
                 Ok(id) => args![id],
                 Err(_) => return Ok(None),
@@ -249,7 +251,7 @@ impl ForeignLog {
             _ => args![arg],
         };
         let found = self.source.tokens(sql, arg).await?;
-        // MySQL compares names without case and without blanks at the end; we do not.
+        // MySQL ignores case and trailing blanks when it compares names; we do not.
         let mut found = found.into_iter().filter(|t| !matches!(token, Token::Name(name) if t.name != name));
         Ok(found.next())
     }

@@ -1,7 +1,7 @@
-//! new-api's table `logs`: one-api's with more columns, other types and a soft delete of tokens.
+//! new-api's table `logs`: like one-api's, with more columns, other types of rows and soft-deleted tokens.
 //!
-//! Type 5 is a failed attempt (several of one request share its id), type 6 money given back: its quota is positive and
-//! is taken off.
+//! Type 5 is a failed attempt (attempts of one request share its id). Type 6 is a refund: its quota is positive and is
+//! subtracted.
 
 use super::one_api::Log;
 use super::{LogKind, Result, Server, Statements, Tables, refused};
@@ -23,7 +23,7 @@ fn statements(server: Server, tables: &Tables) -> Result<Statements> {
     let log = Log {
         server,
         tables,
-        // Whole seconds: what was quicker took none.
+        // In whole seconds: a request of less than a second has 0.
         duration_ms: "use_time * 1000",
         error_message: "CASE WHEN type = 5 THEN SUBSTR(COALESCE(content, ''), 1, 1000) ELSE '' END",
         quota_of_sums: "CASE WHEN type = 6 THEN -COALESCE(quota, 0) ELSE COALESCE(quota, 0) END",

@@ -1,6 +1,6 @@
 //! One API's table `logs`, in SQLite, MySQL or PostgreSQL. Every column but the id can be NULL.
 //!
-//! Failures are never written. Type 5 is a channel's test, of nobody's token.
+//! one-api does not log failures. Type 5 is a test of a channel, without a token.
 
 use super::{Clockwork, LogKind, Result, Server, Statements, Tables, refused};
 
@@ -21,7 +21,7 @@ fn statements(server: Server, tables: &Tables) -> Result<Statements> {
     let log = Log {
         server,
         tables,
-        // Milliseconds; older than 0.6.11 there is no duration at all.
+        // In milliseconds; releases before 0.6.11 have no duration.
         duration_ms: tables.or("logs", "elapsed_time", "0"),
         error_message: "''",
         quota_of_sums: "COALESCE(quota, 0)",
@@ -31,7 +31,7 @@ fn statements(server: Server, tables: &Tables) -> Result<Statements> {
     Ok(log.statements())
 }
 
-/// What one-api and new-api write differently into tables that are otherwise the same.
+/// The differences between the tables of one-api and new-api.
 pub struct Log<'a> {
     pub server: Server,
     pub tables: &'a Tables,
@@ -62,7 +62,7 @@ impl Log<'_> {
         let flag = |column: &str| self.server.int(&format!("CASE WHEN {column} THEN 1 ELSE 0 END"));
         let columns = [
             "id".to_owned(),
-            // These rows have ids, so no time to be found by.
+            // These rows have ids, so their position has no time.
             self.server.int("0"),
             format!("COALESCE({}, '')", self.tables.or("logs", "request_id", "''")),
             "COALESCE(token_name, '')".to_owned(),
@@ -84,7 +84,7 @@ impl Log<'_> {
     fn sums(&self) -> String {
         let sum = |column: &str| self.server.int(&format!("COALESCE(SUM({column}), 0)"));
         let success = |column: &str| sum(&format!("CASE WHEN type = 2 THEN COALESCE({column}, 0) ELSE 0 END"));
-        // MySQL's names are equal in any case, and with blanks behind: their bytes are not.
+        // MySQL ignores case and trailing blanks when it groups by name; as bytes the names stay distinct.
         let name = match self.server {
             Server::MySql => "CAST(COALESCE(token_name, '') AS BINARY)",
             Server::Sqlite | Server::Postgres => "COALESCE(token_name, '')",

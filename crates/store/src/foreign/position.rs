@@ -1,4 +1,4 @@
-//! A place in a foreign log: what was read is before it, what is new is after it.
+//! A position in a foreign log: rows up to it were read, rows after it are new.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,17 +7,18 @@ use jiff::Timestamp;
 
 use crate::Error;
 
-/// Which of two comes first only the log's own database knows.
+/// Positions are not ordered here: only the log's own database can compare two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// Of a log whose rows are counted.
+    /// In a log whose rows have ascending ids.
     Id(i64),
-    /// Of a log that has only times: of one time, by request.
+    /// In a log that is ordered by time; rows of the same time are ordered by request id.
     Time { at: Timestamp, request_id: String },
 }
 
 impl Position {
-    /// The same place some time earlier, for rows that became visible late. Counted rows have no need of it.
+    /// The position some time earlier, for rows that became visible late. A position by id stays: there, missing ids
+    /// reveal late rows.
     pub fn before(&self, by: jiff::SignedDuration) -> Position {
         match self {
             Position::Id(id) => Position::Id(*id),
@@ -36,7 +37,7 @@ impl Position {
     }
 }
 
-/// As it is kept: `id 17`, or `at 1794701832123 <request>`.
+/// The stored form: `id 17`, or `at 1794701832123 <request>`.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

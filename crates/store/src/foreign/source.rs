@@ -1,4 +1,4 @@
-//! A database that is not ours: SQLite, MySQL (or MariaDB) or PostgreSQL, opened so that nothing can be written to it.
+//! A foreign database (SQLite, MySQL, MariaDB or PostgreSQL), opened read-only.
 
 use std::future::Future;
 use std::str::FromStr;
@@ -16,14 +16,14 @@ use crate::db::sqlite_path;
 use crate::row::Value;
 use crate::{Dialect, Error, Result, args};
 
-/// The gateway needs its connections more than we do.
+/// Few, because the gateway needs its database's connections itself.
 const CONNECTIONS: u32 = 2;
-/// An idle connection is given back: the gateway's database may have few.
+/// Idle connections are closed after this time: the gateway's database may allow few.
 const IDLE: Duration = Duration::from_secs(60);
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// How long SQLite waits for the gateway that holds its file.
+/// How long SQLite waits while the gateway has locked its file.
 const BUSY: Duration = Duration::from_secs(5);
-/// A statement that takes longer is given up.
+/// The timeout of a statement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ enum Pool {
     Postgres(PgPool),
 }
 
-/// Runs a SELECT wherever it is and reads each row with `$read`.
+/// Runs a SELECT on the source's pool and reads each row with `$read`.
 macro_rules! select {
     ($source:expr, $sql:expr, $args:expr, $read:ident) => {{
         let sql = $source.server().placeholders($sql);
@@ -107,7 +107,7 @@ impl Source {
         let pool = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => {
                 let file = sqlite_path(url).ok_or_else(bad_url)?;
-                // The gateway chose its journal: whatever it is, we only read.
+                // We set no journal mode: the gateway chose it.
                 let options = SqliteConnectOptions::new().filename(file).read_only(true).busy_timeout(BUSY);
                 let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE);
                 Pool::Sqlite(patiently(pool.idle_timeout(IDLE).connect_with(options)).await?)
@@ -124,7 +124,7 @@ impl Source {
                 let options = PgConnectOptions::from_str(url).map_err(|_| bad_url())?;
                 let options = options.application_name("tidepool log reader");
                 let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE);
-                // Said to the session, not at its start: some poolers take no options there.
+                // Set after connecting, because some poolers refuse options at the start of a session.
                 let pool = pool.idle_timeout(IDLE).after_connect(|connection, _| {
                     Box::pin(
                         async move { connection.execute("SET default_transaction_read_only = on").await.map(drop) },
@@ -148,11 +148,11 @@ impl Source {
         }
     }
 
-    /// The columns of a table; none where there is no such table.
+    /// The columns of a table; empty if there is no such table.
     pub async fn columns(&self, table: &str) -> Result<Vec<String>> {
         let sql = match self.server() {
             Server::Sqlite => "SELECT name FROM pragma_table_info(?)",
-            // The catalogue's own columns are of a type that is not read as text.
+            // The catalogue's own columns have a type that is not read as text.
             Server::MySql => {
                 "SELECT CONVERT(column_name USING utf8mb4) FROM information_schema.columns \
                  WHERE table_schema = DATABASE() AND table_name = ?"
@@ -186,7 +186,7 @@ impl Source {
     }
 }
 
-/// The text of an address may hold a password: it is not repeated.
+/// The error does not repeat the URL, which may contain a password.
 fn bad_url() -> Error {
     Error::Refused(
         "gateway_log_url: must be the address of a database, for example sqlite:/srv/one-api/one-api.db, \
@@ -195,7 +195,7 @@ fn bad_url() -> Error {
     )
 }
 
-/// A database that hangs must not keep whoever asks.
+/// Adds a timeout: a database that hangs must not block the caller.
 async fn patiently<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
     match tokio::time::timeout(PATIENCE, work).await {
         Ok(done) => Ok(done?),
@@ -203,7 +203,7 @@ async fn patiently<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> 
     }
 }
 
-/// What every row type of the three databases can do.
+/// Reads columns from the row types of all three databases.
 trait Readable<'r>: sqlx::Row {
     fn int(&'r self, column: usize) -> Result<i64>;
     fn maybe_int(&'r self, column: usize) -> Result<Option<i64>>;
@@ -275,7 +275,7 @@ fn read_token<'r, R: Readable<'r>>(row: &'r R) -> Result<TokenUse> {
     })
 }
 
-/// A time that no calendar has is the beginning of time: one odd row does not stop the log.
+/// An invalid time becomes 1970, so that one odd row does not stop the reader.
 fn time(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap_or_default()
 }
@@ -284,7 +284,7 @@ fn time(ms: i64) -> Timestamp {
 mod tests {
     use super::*;
 
-    /// Whatever a statement says, nothing is written.
+    /// Checks that a statement cannot write.
     async fn refuses_to_write(url: &str) {
         let source = Source::open(&Secret::new(url), "test").await.unwrap();
         assert!(source.columns("written_by_us").await.unwrap().is_empty());
@@ -306,7 +306,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_is_only_read() {
-        // The contract suite names the ones that are missing.
+        // The contract suite reports which of these are missing.
         for variable in ["TIDEPOOL_TEST_PG_URL", "TIDEPOOL_TEST_MARIADB_URL"] {
             if let Ok(url) = std::env::var(variable) {
                 refuses_to_write(&url).await;

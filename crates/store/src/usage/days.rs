@@ -1,7 +1,9 @@
-//! The zone of the days, and how they are rebuilt for another: token by token, from the quarters of an hour, while everybody works.
+//! The zone of the daily sums. When it changes, they are rebuilt from the sums by quarters of an hour, token by token,
+//! while the product is in use.
 //!
-//! Each step is a short transaction that replaces the days of some tokens and notes how far it came; whoever looks next goes on there.
-//! What is added meanwhile is of the new zone, and what it adds to the days of a token that has not been reached is made good when it is.
+//! Each step is a short transaction that replaces the days of some tokens and records the last one; the next step, in
+//! any process, continues there. Rows that are added meanwhile use the new zone. Where they add to the old days of a
+//! token, the rebuild of that token corrects it.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +14,14 @@ use super::{Sums, date_of, sums, upsert};
 use crate::db::{Lock, Record, Row, Value};
 use crate::{Conn, Db, Error, Result, Tx, args, record};
 
-/// Quarters of an hour in one step; a token is never split.
+/// Quarters of an hour per step; a token is never split.
 const STEP: usize = 20_000;
-/// Quarters of an hour that are read at once.
+/// Quarters of an hour per query.
 const PAGE: usize = 5_000;
 
-/// The zone that all days are of.
+/// The setting with the zone of all days.
 const ZONE: &str = "usage_zone";
-/// The zone that they are being rebuilt for, and the last token that they were rebuilt of.
+/// The settings with the zone of a rebuild in progress, and with the last token that it has rebuilt.
 const NEXT: &str = "usage_zone_next";
 const CURSOR: &str = "usage_zone_cursor";
 
@@ -39,7 +41,7 @@ async fn unset(tx: &mut Tx, name: &str) -> Result<()> {
     tx.run("DELETE FROM setting WHERE name = ?", args![name]).await.map(drop)
 }
 
-/// The zone that the days are of, or are about to be of.
+/// The zone of the days; during a rebuild, the new one.
 pub async fn zone_of_days(db: &Db) -> Result<Option<String>> {
     match setting(db, NEXT).await? {
         Some(zone) => Ok(Some(zone)),
@@ -47,7 +49,7 @@ pub async fn zone_of_days(db: &Db) -> Result<Option<String>> {
     }
 }
 
-/// Rows are added to days of one zone only. A process that was frozen while the others were given another zone adds nothing.
+/// Fails if the days are of another zone: a process that was frozen while the zone changed must not add rows.
 pub(super) async fn refuse_other_zone(tx: &mut Tx, zone: &Zone) -> Result<()> {
     let sql = "SELECT value FROM setting WHERE name IN (?, ?) ORDER BY name DESC LIMIT 1";
     let found: Option<Setting> = tx.first(sql, args![ZONE, NEXT]).await?;
@@ -59,14 +61,14 @@ pub(super) async fn refuse_other_zone(tx: &mut Tx, zone: &Zone) -> Result<()> {
     }
 }
 
-/// What is left to do for the zone of this process.
+/// Whether the days still have to be rebuilt for the zone of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebuild {
     Done,
     Pending,
 }
 
-/// Says that the days are to be of this zone. Quick, however many there are: `rebuild_some` does the work.
+/// Sets the zone of the days. This is quick for any number of days: `rebuild_some` does the work.
 pub async fn begin_rebuild(db: &Db, zone: &Zone) -> Result<Rebuild> {
     let mut tx = db.begin().await?;
     tx.lock(Lock::UsageDays).await?;
@@ -90,7 +92,7 @@ pub async fn rebuild_some(db: &Db, zone: &Zone) -> Result<Rebuild> {
     let mut tx = db.begin().await?;
     tx.lock(Lock::UsageDays).await?;
     if setting(&mut tx, NEXT).await?.as_deref() != Some(zone.name()) {
-        // Somebody else has done the rest.
+        // Another process has finished the rebuild.
         db.set_days_pending(false);
         return Ok(Rebuild::Done);
     }
@@ -115,7 +117,7 @@ pub async fn rebuild_some(db: &Db, zone: &Zone) -> Result<Rebuild> {
     Ok(Rebuild::Pending)
 }
 
-/// Rebuilds all days, and returns when they are.
+/// Rebuilds all days if necessary, and returns when it is done.
 pub async fn make_days(db: &Db, zone: &Zone) -> Result<()> {
     let mut rebuild = begin_rebuild(db, zone).await?;
     while rebuild == Rebuild::Pending {
@@ -126,7 +128,7 @@ pub async fn make_days(db: &Db, zone: &Zone) -> Result<()> {
 
 record! { struct Token { token: Option<String> } }
 
-/// The next token by name; the first where none was rebuilt yet.
+/// The next token by name; the first if there is no cursor.
 async fn token_after(tx: &mut Tx, cursor: Option<&str>) -> Result<Option<String>> {
     let operator = if cursor.is_some() { ">" } else { ">=" };
     let sql = format!("SELECT MIN(token_name) AS token FROM usage_slot WHERE token_name {operator} ?");
@@ -149,7 +151,7 @@ impl Record for Slot {
     }
 }
 
-/// Replaces the days of a token; answers how many quarters of an hour it has.
+/// Replaces the days of a token; returns how many rows of quarters of an hour it has read.
 async fn rebuild_token(tx: &mut Tx, zone: &Zone, token: &str) -> Result<usize> {
     tx.run("DELETE FROM usage_daily WHERE token_name = ?", args![token]).await?;
     let mut days: BTreeMap<(String, String, String), Sums> = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! Sums of the request log: by quarters of an hour, kept for ever, and by local days, made from them.
+//! Sums of the request log: by quarters of an hour, kept for ever, and by local days.
 //!
-//! The sums are facts about rows; whose use they are is decided when somebody asks, from the bindings of that
-//! moment. Any span of time is days, quarters of an hour at its ends, and single rows where it begins or ends within one.
+//! The sums are per token. Which user they count for is decided by each query, from the bindings at that moment. Any
+//! span of time consists of days, quarters of an hour at its ends, and single rows where it begins or ends within a
+//! quarter.
 
 mod days;
 mod span;
@@ -22,10 +23,10 @@ use span::cut;
 pub use span::{SLOT_MS, Span, second_of, slot_of};
 pub use total::{copy_totals, of_all_time, recount, totals};
 
-/// Sums per statement.
+/// Rows of sums per statement.
 const BATCH: usize = 200;
 
-/// Sums over requests. Everything but `errors` is about successful ones.
+/// Sums over requests. All but `errors` count successful ones, and refunds reduce `quota`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     pub requests: i64,
@@ -36,7 +37,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// What one row adds.
+    /// What one row adds to the sums.
     pub fn of(request: &NewRequest) -> Sums {
         match request.kind {
             SUCCESS => Sums {
@@ -55,7 +56,7 @@ impl Sums {
         self.prompt_tokens + self.completion_tokens
     }
 
-    /// Rows of the log: those that succeeded, those that did not, or both.
+    /// The number of rows: successful ones, others, or both.
     pub fn rows(&self, succeeded: Option<bool>) -> i64 {
         match succeeded {
             Some(true) => self.requests,
@@ -110,7 +111,7 @@ fn sums(row: &Row) -> Result<Sums> {
 /// Sums of one model and provider on one local day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Empty where days were summed up together.
+    /// Empty for days that were summed up together.
     pub date: String,
     pub model: String,
     pub provider: String,
@@ -142,9 +143,9 @@ impl Record for SlotRow {
 
 type Key = (String, i64, String, String);
 
-/// Adds rows to the sums. The keys are written in one order everywhere, so that two processes cannot block each other.
+/// Adds rows to the sums. All code writes the keys in the same order, so that two processes cannot deadlock.
 pub(crate) async fn add(tx: &mut Tx, zone: &Zone, requests: &[&NewRequest]) -> Result<()> {
-    // While a token's days are rebuilt, nothing is added to them.
+    // The shared lock excludes a rebuild: nothing may be added to a token's days while they are rebuilt.
     tx.lock_shared(crate::db::Lock::UsageDays).await?;
     days::refuse_other_zone(tx, zone).await?;
     let mut slots: BTreeMap<Key, Sums> = BTreeMap::new();
@@ -207,7 +208,8 @@ fn date_of(zone: &Zone, slot: i64) -> String {
     Timestamp::from_millisecond(slot).map(|at| zone.date(at).to_string()).unwrap_or_default()
 }
 
-/// A token's sums within a span, by day, model and provider. Days before `together` come as one, without a date.
+/// A token's sums within a span, by day, model and provider. Days before `together` are summed up as one, without a
+/// date.
 pub async fn of_token(
     conn: impl Into<Conn<'_>>,
     zone: &Zone,
@@ -252,7 +254,8 @@ pub async fn of_token(
         "SELECT MIN(created_at) AS at, model, provider, {ROW_TOTALS} FROM request_log \
          WHERE token_name = ? AND created_at >= ? AND created_at < ? GROUP BY model, provider"
     );
-    // What is taken off is read before what it is taken off from: rows that are added meanwhile make it more, never less.
+    // The rows to subtract are read before the sums that they are part of. A row that is added in between can then only
+    // make the result larger, never too small.
     let mut less = vec![];
     for (from, to) in cut.less {
         less.extend(conn.again().all::<SlotRow>(&rows, args![token, from, to]).await?);
@@ -281,7 +284,7 @@ pub async fn of_token(
     Ok(groups.into_iter().map(group).collect())
 }
 
-/// What sums can be grouped by, straight from the table of days.
+/// The columns by which daily sums can be grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Model,
@@ -301,7 +304,7 @@ impl By {
     }
 }
 
-/// Sums of one value of what was grouped by.
+/// The sums of one group.
 #[derive(Clone, Debug)]
 pub struct Keyed {
     pub key: String,
@@ -349,7 +352,8 @@ pub async fn daily(db: &Db, first: Date, token: Option<&str>) -> Result<Vec<Toke
     db.all(&sql, args).await
 }
 
-/// How many rows of the log there are that fulfil this, by the sums: exact where the span's ends are whole quarters.
+/// The sums of whole local days, from `first` to `last` inclusive, of these tokens (`None`: of all). They give the
+/// number of log rows without counting them.
 pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>) -> Result<Sums> {
     let mut clause = String::from("date >= ? AND date <= ?");
     let mut args = args![first.to_string(), last.to_string()];
@@ -367,7 +371,7 @@ pub async fn rows(db: &Db, first: Date, last: Date, tokens: Option<&[String]>) -
 
 record! { struct Setting { value: String } }
 
-/// Since when the rows of the log are kept: older ones are sums only.
+/// The time since which the rows of the log are kept. Of older ones there are only sums.
 pub async fn rows_since(db: &Db) -> Result<Timestamp> {
     let since: Option<Setting> =
         db.first("SELECT value FROM setting WHERE name = 'request_log_since'", args![]).await?;
@@ -375,7 +379,7 @@ pub async fn rows_since(db: &Db) -> Result<Timestamp> {
     Ok(ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
-/// From now on lists begin here; what is older may be deleted bit by bit.
+/// Sets the time at which lists begin from now on. Older rows may then be deleted in batches.
 pub async fn keep_rows_since(db: &Db, since: Timestamp) -> Result<()> {
     let sql = "INSERT INTO setting (name, value) VALUES ('request_log_since', ?) \
         ON CONFLICT (name) DO UPDATE SET value = excluded.value";

@@ -1,10 +1,10 @@
-//! Spans of time, and what they are cut into: whole days, quarters of an hour, and the rest.
+//! Spans of time, and how they are cut into whole days, quarters of an hour, and the rest.
 
 use base::Zone;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
-/// A quarter of an hour: the offset of every zone is a multiple of it.
+/// A quarter of an hour. The offset of every zone is a multiple of it, so days consist of whole slots.
 pub const SLOT_MS: i64 = 15 * 60 * 1000;
 
 /// The beginning of the quarter of an hour that an instant lies in.
@@ -12,36 +12,37 @@ pub fn slot_of(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond().div_euclid(SLOT_MS) * SLOT_MS).unwrap_or(at)
 }
 
-/// A span of time: from an instant (or the beginning) up to but without another (or without end).
+/// A span of time: from an instant (inclusive; `None`: from the beginning) to another (exclusive; `None`: without end).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
-    /// Rows of this very instant are part of it as well, although it lies before `from`.
+    /// Rows of exactly this instant belong to the span, although it is before `from`.
     pub also: Option<Timestamp>,
-    /// Rows of this very instant are not part of it, although it lies before `to`, within the same quarter of an hour.
+    /// Rows of exactly this instant do not belong to the span, although it is before `to`, within the same quarter of
+    /// an hour.
     pub except: Option<Timestamp>,
 }
 
-/// The beginning of the second that an instant lies in. Some gateways log whole seconds: there a row of this time may be of any
-/// moment until the next second.
+/// The beginning of the second that an instant lies in. Some gateways log whole seconds: a row with this time may be of
+/// any moment within the second.
 pub fn second_of(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_millisecond().div_euclid(1000)).unwrap_or(at)
 }
 
-/// A span cut into what whole days answer, what quarters of an hour answer, and single rows at its ends.
+/// A span cut into whole days, whole quarters of an hour, and single rows at its ends.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Cut {
     pub days: Option<(Option<Date>, Option<Date>)>,
     pub slots: Vec<(Timestamp, Timestamp)>,
     pub rows: Vec<(Timestamp, Timestamp)>,
-    /// Rows to take off again: before the span's beginning, in the quarter of an hour that it lies in. They are rows of the past,
-    /// while those behind the beginning become more with every request of a busy key.
+    /// Rows to subtract: those before the span's beginning, within its first quarter of an hour. They are in the past,
+    /// while the number after the beginning grows with every request of a busy key.
     pub less: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Cut {
-    /// The same with quarters of an hour in place of days: for the time in which the days are of another zone.
+    /// The same with quarters of an hour in place of days, for use while the days are of another zone.
     pub fn without_days(mut self, zone: &Zone) -> Cut {
         if let Some((first, last)) = self.days.take() {
             let begin = |date: Option<Date>, else_at| date.map_or(else_at, |date| zone.span(date).0);
@@ -137,12 +138,12 @@ mod tests {
         let ms = SignedDuration::from_millis(1);
         let with = cut(&zone, Span { also: Some(first), except: Some(last), ..plain });
         assert_eq!(with.rows, [(from, last), (last + ms, to), (first, first + ms)]);
-        // The same second at both ends: it is the next one's.
+        // The same second at both ends: its rows belong to the next binding.
         let (from, to) = (at("2026-11-01T10:07:00.300Z"), at("2026-11-01T10:07:00.700Z"));
         let second = Some(second_of(from));
         let short = Span { from: Some(from), to: Some(to), also: second, except: second };
         assert_eq!(cut(&zone, short).rows, [(from, to)]);
-        // Where a quarter of an hour begins.
+        // The excluded second is the beginning of a quarter of an hour.
         let to = at("2026-11-01T10:15:00.700Z");
         let over = cut(&zone, Span { from: Some(from), to: Some(to), except: Some(second_of(to)), ..Span::default() });
         assert_eq!(over.rows, [(at("2026-11-01T10:15:00.001Z"), to)]);
@@ -169,7 +170,7 @@ mod tests {
     }
 
     proptest! {
-        /// The parts cover the span once, without holes.
+        /// The parts cover the span once, without gaps.
         #[test]
         fn the_parts_of_a_span_are_the_span(from in 1_790_000_000_000i64..1_800_000_000_000, length in 0i64..400_000_000,
             zone in prop::sample::select(vec!["UTC", "Asia/Kathmandu", "Europe/Berlin", "America/St_Johns", "Asia/Beirut", "Pacific/Chatham"])) {

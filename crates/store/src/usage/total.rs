@@ -1,4 +1,4 @@
-//! Sums of every token since ever. They are kept as rows are added, so that nobody sums up the history to know them.
+//! Sums of every token over all time. They are updated as rows are added, so that no query has to sum up the history.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{Conn, Db, Result, Tx, args};
 
 const COLUMNS: &str = "requests, errors, prompt_tokens, completion_tokens, quota";
 
-/// Adds to the totals, token by token in their order.
+/// Adds to the totals, in the order of the tokens.
 pub(super) async fn add(tx: &mut Tx, tokens: &BTreeMap<&str, Sums>) -> Result<()> {
     let tokens: Vec<(&&str, &Sums)> = tokens.iter().collect();
     let add = COLUMNS.split(", ").map(|column| format!("{column} = usage_total.{column} + excluded.{column}"));
@@ -34,12 +34,13 @@ pub(super) async fn add(tx: &mut Tx, tokens: &BTreeMap<&str, Sums>) -> Result<()
     Ok(())
 }
 
-/// Sums of every token since ever: what the instances' totals are made of.
+/// The totals of every token.
 pub async fn totals(db: &Db) -> Result<Vec<Keyed>> {
     db.all(&format!("SELECT token_name AS key, {COLUMNS} FROM usage_total"), args![]).await
 }
 
-/// All that a token ever used, by its days: quotas are decided by it, also while a replica of an older release writes rows.
+/// The total of a token by its days. Quotas use this, because the stored total is too small while a replica of an older
+/// release writes rows.
 pub async fn of_all_time(conn: impl Into<Conn<'_>>, token: &str) -> Result<Sums> {
     let sql = format!("SELECT '' AS key, {TOTALS} FROM usage_daily WHERE token_name = ?");
     let keyed: Keyed = conn.into().one(&sql, args![token]).await?;
@@ -49,8 +50,8 @@ pub async fn of_all_time(conn: impl Into<Conn<'_>>, token: &str) -> Result<Sums>
 /// Instances per statement.
 const INSTANCES: i64 = 500;
 
-/// Copies the totals to the instances; answers how many changed. Rows are held in the order of their ids, as by everybody who
-/// holds several: in another order this and a health check could wait for each other.
+/// Copies the totals to the instances; returns how many changed. Rows are locked in the order of their ids, as
+/// everywhere: in another order this could deadlock with a health check.
 pub async fn copy_totals(db: &Db) -> Result<u64> {
     let lock = db.dialect().for_update_of("i");
     let sql = format!(
@@ -73,13 +74,13 @@ pub async fn copy_totals(db: &Db) -> Result<u64> {
     }
 }
 
-/// Tokens that are compared at once.
+/// Tokens compared per query.
 const COMPARED: i64 = 200;
 
 crate::record! { struct Token { key: String, differs: bool } }
 
-/// Compares the totals with the sums of days and corrects them; answers how many were wrong. They are wrong where a replica of
-/// an older release, which does not keep them, wrote rows during an upgrade.
+/// Compares the totals with the sums of days and corrects them; returns how many were wrong. They are wrong if a
+/// replica of an older release, which does not update them, wrote rows during an upgrade.
 pub async fn recount(db: &Db) -> Result<u64> {
     let sql = format!(
         "SELECT d.token_name AS key, CAST(CASE WHEN t.requests = d.requests AND t.errors = d.errors \
@@ -104,7 +105,7 @@ pub async fn recount(db: &Db) -> Result<u64> {
 
 async fn correct(db: &Db, token: &str) -> Result<()> {
     let mut tx = db.begin().await?;
-    // Nothing is added to either meanwhile.
+    // The lock keeps others from adding to the days or the total meanwhile.
     tx.lock(crate::db::Lock::UsageDays).await?;
     tx.run("DELETE FROM usage_total WHERE token_name = ?", args![token]).await?;
     let sql = format!(
