@@ -1,4 +1,4 @@
-//! The marketplace items that come with the product, inside the binary: the folder `catalogue` of the repository.
+//! The marketplace items that come with the product, embedded in the binary: the folder `catalogue` of the repository.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use rust_embed::RustEmbed;
 #[folder = "$CARGO_MANIFEST_DIR/../../catalogue"]
 struct Files;
 
-/// Every item of the catalogue. A mistake in it is ours: the tests read it whole.
+/// Every item of the catalogue. A mistake in it is a bug, so the tests read all of it.
 pub fn items() -> Result<Vec<Catalogued>> {
     let mut folders: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in Files::iter() {
-        // What lies in no folder is for readers.
+        // A file outside of the folders is documentation.
         let Some((folder, rest)) = name.split_once('/') else { continue };
         folders.entry(folder.to_owned()).or_default().push(rest.to_owned());
     }

@@ -60,7 +60,7 @@ pub async fn run(mut values: Values) -> Result<()> {
     Ok(())
 }
 
-/// The usual port of a listener, or any free one when somebody has it.
+/// The usual port of a listener, or any free one if that is in use.
 fn free_address(name: &str) -> Result<String> {
     let usual =
         tidepool::config::setting::default_address(name).ok_or_else(|| Error::internal("no default address"))?;

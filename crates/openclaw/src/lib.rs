@@ -1,6 +1,6 @@
-//! What tidepool knows of the OpenClaw assistant: its configuration file, its unit, its logs and the lines in
-//! them that mean trouble, its WebSocket frames, and the one script that asks a server about all of them.
-//! No I/O, so that everything here can be tested with any input.
+//! What tidepool knows of the OpenClaw assistant: its configuration file, its unit, its logs and the lines in them that
+//! mean trouble, its WebSocket frames, and the one script that asks a server about all its instances. No I/O, so that
+//! everything here can be tested with any input.
 
 pub mod config;
 pub mod document;

@@ -1,8 +1,9 @@
-//! The releases of OpenClaw that we name, each with the lockfile that npm installs it from: every package it consists of, by version and
-//! SHA-512. Any other release is installed as the registry has it that day: it is not pinned.
+//! The releases of OpenClaw that we support by name, each with the lockfile that npm installs it from: every package,
+//! by version and SHA-512. Any other release is installed as the registry has it that day: it is not pinned.
 //!
-//! A lockfile is made by `npm install --package-lock-only --omit-lockfile-registry-resolved` beside a package.json that depends on exactly
-//! this release; `license`, `funding` and `deprecated` are taken out. It names no registry, so any will do that has the same packages.
+//! A lockfile is made by `npm install --package-lock-only --omit-lockfile-registry-resolved` beside a package.json that
+//! depends on exactly this release; `license`, `funding` and `deprecated` are removed. It names no registry, so any
+//! registry with the same packages can be used.
 
 use crate::Version;
 
@@ -12,7 +13,7 @@ const LOCKS: &[(Version, &str)] = &[
     (Version::new(2026, 5, 28), include_str!("../locks/2026.5.28.json")),
 ];
 
-/// What npm installs this release from; `None` where it is not pinned.
+/// The lockfile of this release; `None` if it is not pinned.
 pub fn of(version: &Version) -> Option<&'static str> {
     LOCKS.iter().find(|(known, _)| known == version).map(|(_, lock)| *lock)
 }
@@ -32,7 +33,7 @@ mod tests {
             assert_eq!(packages["node_modules/openclaw"]["version"], version.to_string());
             assert!(packages.len() > 100, "{version}");
             for (name, package) in packages.iter().filter(|(name, _)| !name.is_empty()) {
-                // What comes within another package's archive is checked with it.
+                // A bundled package is verified together with the archive that contains it.
                 let checked = package["integrity"].as_str().is_some_and(|sum| sum.starts_with("sha512-"));
                 assert!(checked || package["inBundle"] == true, "{version}: {name}");
                 assert!(package["resolved"].is_null(), "{version}: {name} names a registry");

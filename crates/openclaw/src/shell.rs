@@ -1,13 +1,14 @@
-//! Words for a POSIX shell on another machine. Every value that becomes a part of a command goes through `quote`.
+//! Quotes words for a POSIX shell on another machine. Every value that becomes a part of a command goes through
+//! `quote`.
 
 use std::borrow::Cow;
 
 use base::{Error, Result};
 
-/// `text` as one word that the shell takes as it is: nothing in it is expanded, split or run.
+/// `text` as one word for the shell: nothing in it is expanded, split or run.
 pub fn quote(text: &str) -> Result<Cow<'_, str>> {
     if text.contains('\0') {
-        // No argument can hold one: what follows it would be cut off.
+        // An argument cannot contain NUL: the rest would be cut off.
         return Err(Error::internal("a word for a shell contains a NUL character"));
     }
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-' | b',' | b':' | b'@' | b'+');
@@ -22,7 +23,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a real shell makes of a command line.
+    /// The output of a real shell for a command line.
     fn run(line: &str) -> Vec<u8> {
         let output = std::process::Command::new("sh").arg("-c").arg(line).env_clear().output().unwrap();
         assert!(output.status.success(), "{line:?}");

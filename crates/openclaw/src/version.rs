@@ -12,13 +12,13 @@ pub struct Version {
     suffix: Suffix,
 }
 
-/// In the order in which they are released.
+/// In the order of their release.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Suffix {
     /// `-beta.1`, `-alpha.2`, `-rc.1`: compared part by part.
     Before(Vec<Part>),
     None,
-    /// `-1`: the same release once more, mended.
+    /// `-1`: the same release with a correction.
     Correction(u32),
 }
 
@@ -31,7 +31,7 @@ enum Part {
 impl Version {
     /// The first release whose configuration and protocol we know.
     pub const OLDEST: Version = Version::new(2026, 5, 0);
-    /// What the test suite runs against, and what is installed unless told otherwise.
+    /// The version that the test suite runs against, and the default to install.
     pub const TESTED: Version = Version::new(2026, 9, 6);
 
     pub const fn new(year: u32, month: u32, patch: u32) -> Version {
@@ -54,13 +54,13 @@ impl Version {
     }
 }
 
-/// What can be expected of an instance that runs a version.
+/// Whether we support a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     Supported,
-    /// Before the oldest we know: its configuration is not written.
+    /// Older than the oldest that we know: its configuration is not written.
     TooOld,
-    /// After the newest we tested: handled like it.
+    /// Newer than the newest that we tested: treated like it.
     Newer,
 }
 
@@ -71,7 +71,7 @@ impl FromStr for Version {
         let problem =
             || format!("{:?} is no OpenClaw version such as 2026.9.6", text.chars().take(40).collect::<String>());
         let bare = text.strip_prefix('v').unwrap_or(text);
-        // Builds may be told apart behind a plus; they order alike.
+        // A plus starts a build name, which does not affect the order.
         let bare = bare.split_once('+').map_or(bare, |(version, _)| version);
         let (main, suffix) = match bare.split_once('-') {
             Some((main, suffix)) => (main, Some(suffix)),
@@ -95,7 +95,7 @@ impl FromStr for Version {
 }
 
 fn number(text: &str) -> Option<u32> {
-    // A sign would be taken as a part of the number.
+    // `parse` would accept a sign too.
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 

@@ -1,10 +1,11 @@
-//! Which addresses may be called on somebody's word, and which lead to ourselves or to what only a machine itself should reach.
+//! Checks of IP addresses that others name: which ones are public, and which ones lead to this machine or to a cloud's
+//! metadata service.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// Whether an address is one of the open network.
+/// Whether an address is on the public Internet.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => public_v4(ip),
@@ -32,17 +33,17 @@ fn public_v6(ip: Ipv6Addr) -> bool {
     if let Some(v4) = ip.to_ipv4_mapped() {
         return public_v4(v4);
     }
-    // An IPv4 address in the clothes of NAT64; 6to4 leads to one too.
+    // NAT64 embeds an IPv4 address, which decides. (6to4 embeds one too; the check below refuses all of 6to4.)
     if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
         let [.., a, b, c, d] = ip.octets();
         return public_v4(Ipv4Addr::new(a, b, c, d));
     }
-    // 2000::/3 is what is given out; of it, not 6to4, Teredo and documentation.
+    // Only 2000::/3 is allocated. Of it, 6to4, Teredo and documentation are not public.
     let given_out = parts[0] & 0xe000 == 0x2000;
     given_out && parts[0] != 0x2002 && !(parts[0] == 0x2001 && matches!(parts[1], 0 | 0xdb8))
 }
 
-/// Where clouds tell a machine its secrets, outside of the link-local range.
+/// Metadata services of clouds that are outside of the link-local range. They hand a machine its credentials.
 const METADATA_V4: &[Ipv4Addr] =
     &[Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
 const METADATA_V6: &[Ipv6Addr] = &[
@@ -51,8 +52,8 @@ const METADATA_V6: &[Ipv6Addr] = &[
     Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
-/// Whether an address may be another machine's: of the open network or a private one, but not ourselves, and nothing that
-/// answers to whoever happens to ask from here.
+/// Whether an address can belong to another machine, on the public Internet or in a private network. This machine
+/// itself and metadata services, which answer anyone who asks from here, are not elsewhere.
 pub fn is_elsewhere(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => elsewhere_v4(ip),
@@ -67,7 +68,7 @@ fn elsewhere_v4(ip: Ipv4Addr) -> bool {
 
 fn elsewhere_v6(ip: Ipv6Addr) -> bool {
     let (parts, octets) = (ip.segments(), ip.octets());
-    // An IPv4 address within: NAT64, 6to4, and the oldest manner, to which `::` and `::1` belong.
+    // NAT64, 6to4 and the deprecated IPv4-compatible form embed an IPv4 address. `::` and `::1` have the last form too.
     if parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
         return elsewhere_v4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]));
     }
@@ -80,7 +81,7 @@ fn elsewhere_v6(ip: Ipv6Addr) -> bool {
     !ip.is_unicast_link_local() && !ip.is_multicast() && !METADATA_V6.contains(&ip)
 }
 
-/// The address that a URL names without a name.
+/// The host of a URL, if it is an IP address and not a name.
 pub fn literal(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Ipv4(ip) => Some(ip.into()),

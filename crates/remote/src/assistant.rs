@@ -1,5 +1,5 @@
-//! Conversation with an assistant's gateway, over whatever leads there: its WebSocket and plain HTTP. What a gateway sends is counted as
-//! long as it is held (`memory`).
+//! Talks to an assistant's gateway over any connection, by WebSocket or plain HTTP. Bytes from a gateway are counted as
+//! long as they are held (`memory`).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -34,10 +34,11 @@ use url::Url;
 use crate::address::{is_elsewhere, literal};
 use crate::memory::Share;
 
-/// What a way to a gateway takes until it stands.
+/// Time limit for connecting to a gateway.
 const CONNECT: Duration = Duration::from_secs(5);
 const UPGRADE: Duration = Duration::from_secs(10);
-/// Allocated for each socket as long as it lives; most frames are small, and a large one is read in pieces of this size.
+/// Each socket allocates this for its whole life. Most frames are small, and a large one is read in pieces of this
+/// size.
 const BUFFER: usize = 4 * 1024;
 /// The longest head of an HTTP answer.
 const HEAD: usize = 64 * 1024;
@@ -48,36 +49,36 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Way for T {}
 
 pub type Socket = WebSocketStream<Metered>;
 
-/// A way whose bytes are counted from when they are read until what they say was passed on.
+/// A connection that counts its bytes from when they are read until their message is passed on.
 pub struct Metered {
     way: Box<dyn Way>,
     meter: Arc<Meter>,
 }
 
-/// What a socket holds, and how much more may come.
+/// How many bytes a socket holds, and how many more it may receive.
 pub struct Meter {
     share: Mutex<Share>,
     left: AtomicUsize,
 }
 
 impl Meter {
-    /// From now on so many bytes may come; a gateway that sends more is cut off.
+    /// Sets how many more bytes the gateway may send; one that sends more is cut off.
     pub fn allow(&self, bytes: usize) {
         self.left.store(bytes, Ordering::Relaxed);
     }
 
-    /// Counts a copy of what came, made on its way to somebody else; false where there is no room for it.
+    /// Counts a copy of received bytes that is on its way to a client; false if there is no room for it.
     #[must_use]
     pub fn copy(&self, bytes: usize) -> bool {
         self.share().grow(bytes)
     }
 
-    /// Everything that came was passed on, and is held no more.
+    /// Everything received was passed on, so nothing is held any more.
     pub fn passed_on(&self) {
         self.share().clear();
     }
 
-    /// A message of the gateway's was left out. A ping may stand in the middle of another message, which is still held.
+    /// A message from the gateway was dropped. A ping can arrive in the middle of another message, which is still held.
     pub fn left_out(&self, message: &Message) {
         match message {
             Message::Ping(bytes) | Message::Pong(bytes) => self.share().shrink(bytes.len() + 2),
@@ -127,35 +128,36 @@ impl AsyncWrite for Metered {
     }
 }
 
-/// Whether a socket ended because all of them together hold too much.
+/// Whether a socket ended because all sockets together reached the memory limit.
 pub fn is_out_of_memory(error: &SocketError) -> bool {
     matches!(error, SocketError::Io(error) if error.kind() == io::ErrorKind::OutOfMemory)
 }
 
-/// A way to a gateway, with what a request over it names: several may be behind one host, told apart by their paths.
+/// A connection to a gateway, with the host and the path for requests: several gateways can share a host and differ in
+/// their paths.
 pub struct Road {
     way: Box<dyn Way>,
     host: String,
-    /// Of the WebSocket: `/`, or where the gateway's URL says.
+    /// The path of the WebSocket: `/`, or the one in the gateway's URL.
     path: String,
-    /// How much the gateway may send over its WebSocket, all in all, until `Meter::allow` says otherwise.
+    /// How many bytes the gateway may send over its WebSocket before `Meter::allow` is called.
     at_first: usize,
 }
 
 impl Road {
-    /// To a gateway that has its host for itself.
+    /// A connection to a gateway that does not share its host.
     pub fn new(way: Box<dyn Way>, host: String) -> Road {
         Road { way, host, path: "/".into(), at_first: usize::MAX }
     }
 
-    /// The same to a gateway that may send so many bytes at first.
+    /// Limits how many bytes the gateway may send at first.
     pub fn at_first(self, bytes: usize) -> Road {
         Road { at_first: bytes, ..self }
     }
 }
 
-/// A way straight to the address in `url`, encrypted for `wss` and `https`. It never leads to ourselves, whatever a name
-/// resolves to: the address that was looked at is the one that is connected to.
+/// Connects directly to the address in `url`, encrypted for `wss` and `https`. It never connects to this machine: a
+/// name is resolved once, and the address that was checked is the one that is connected to.
 pub async fn straight(url: &str) -> Result<Road> {
     let unusable = || Error::conflict("the instance's gateway_url is no address of a gateway");
     let url = Url::parse(url).map_err(|_| unusable())?;
@@ -184,7 +186,7 @@ pub async fn straight(url: &str) -> Result<Road> {
     let connected = timeout(CONNECT, TcpStream::connect(addresses.as_slice())).await;
     let stream = connected.map_err(|_| away(&"timed out"))?.map_err(|e| away(&e))?;
     stream.set_nodelay(true).ok();
-    // Without a user and a password that the URL may carry.
+    // The URL may carry a user and a password; they are left out.
     let host = url.port().map_or_else(|| name.clone(), |port| format!("{name}:{port}"));
     let path = url.path().to_owned();
     if !secure {
@@ -200,8 +202,8 @@ pub async fn straight(url: &str) -> Result<Road> {
     Ok(Road { path, ..Road::new(Box::new(stream), host) })
 }
 
-/// Opens the WebSocket. A gateway judges by the Origin whether a browser is there: none is sent unless one is given, and
-/// nothing else about who is behind us. `most` is for one message.
+/// Opens the WebSocket. A gateway takes a client with an Origin header for a browser, so none is sent unless the caller
+/// gives one. Nothing else about our client is sent. `most` limits the size of one message.
 pub async fn dial(road: Road, origin: Option<&str>, most: usize) -> Result<Socket> {
     let odd = |why: &dyn std::fmt::Display| {
         Error::new(Kind::Unavailable, "the instance does not answer").with_operator(format_args!("WebSocket: {why}"))
@@ -213,7 +215,7 @@ pub async fn dial(road: Road, origin: Option<&str>, most: usize) -> Result<Socke
     }
 }
 
-/// The same for who tells failures apart, and has a time limit of their own.
+/// The same for a caller that distinguishes failures and has its own time limit.
 pub async fn upgrade(road: Road, origin: Option<&str>, most: usize) -> Result<Socket, SocketError> {
     let Road { way, host, path, at_first } = road;
     let mut request = format!("ws://{host}{path}").into_client_request()?;
@@ -228,7 +230,8 @@ pub async fn upgrade(road: Road, origin: Option<&str>, most: usize) -> Result<So
     Ok(socket)
 }
 
-/// One request over a way of its own; the answer's body comes as it is read. The request's path is one of the gateway's own.
+/// Sends one request over its own connection; the caller reads the body as it arrives. The request's path is appended
+/// to the path of the gateway's URL.
 pub async fn send(road: Road, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>> {
     let odd = |why: &dyn std::fmt::Display| {
         Error::new(Kind::Unavailable, "the instance does not answer").with_operator(format_args!("HTTP: {why}"))
@@ -241,7 +244,7 @@ pub async fn send(road: Road, mut request: Request<Full<Bytes>>) -> Result<Respo
     let asked = async {
         let client = hyper::client::conn::http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(way));
         let (mut sender, connection) = client.await?;
-        // Ends with the answer, or when nobody waits for it any more.
+        // The task ends with the answer, or when the caller drops it.
         tokio::spawn(async move { connection.await.ok() });
         sender.send_request(request).await
     };
@@ -252,7 +255,7 @@ pub async fn send(road: Road, mut request: Request<Full<Bytes>>) -> Result<Respo
     }
 }
 
-/// A body as a whole, up to a limit, and what it holds.
+/// Reads a whole body, up to a limit; returns it with its share of the memory limit.
 pub async fn collect(mut body: Incoming, most: usize) -> Result<(Vec<u8>, Share)> {
     let odd = || Error::new(Kind::Gateway, "the instance answered badly");
     let (mut bytes, mut share) = (vec![], Share::default());

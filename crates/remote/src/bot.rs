@@ -1,6 +1,6 @@
-//! The chat-bot platform: who a token's bot is, and where its messages go.
+//! The chat-bot platform: which bot a token belongs to, and where its messages go.
 //!
-//! The token stands in every URL, so no URL of this file is ever told.
+//! The token is part of every URL, so no error or log line of this file may contain a URL.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Platform {
         Ok(Platform { url: url.trim_end_matches('/').to_owned(), http: http::client()? })
     }
 
-    /// Its address, where that is not the public one: instances must be told.
+    /// The platform's address, if it is not the public one: instances then need it in their configuration.
     pub fn own_address(&self) -> Option<&str> {
         (self.url != PUBLIC).then_some(self.url.as_str())
     }
@@ -75,7 +75,7 @@ impl Platform {
     }
 
     async fn call<T: DeserializeOwned>(&self, token: &Secret, method: &str, body: Value) -> Result<T> {
-        // It becomes a part of a path.
+        // The token becomes a part of the URL's path.
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '-');
         if token.expose().is_empty() || !token.expose().chars().all(plain) {
             return Err(Error::field("bot_token", "may hold letters, digits, `:`, `_` and `-` only"));
@@ -84,7 +84,7 @@ impl Platform {
         let sent = self.http.post(url).timeout(PATIENCE).json(&body).send().await;
         let response = sent.map_err(|e| {
             let error = http::failed("the bot platform", &e);
-            // Too slow and not there are the same to whoever configures a bot.
+            // For the user who configures a bot, a slow platform and an absent one are the same.
             Error { kind: Kind::Unavailable, client: "the bot platform cannot be reached".into(), ..error }
         })?;
         let status = response.status();

@@ -1,10 +1,10 @@
-//! The one HTTP client, and how its failures read to the rest of the product.
+//! The HTTP client that all of `remote` uses, and how its failures become our errors.
 
 use std::time::Duration;
 
 use base::{Error, Kind, Result};
 
-/// A client that follows no redirects: what we call answers by itself, or is not to be trusted.
+/// A client that follows no redirects: a service that we call answers by itself, or is not to be trusted.
 pub fn client() -> Result<reqwest::Client> {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -15,7 +15,7 @@ pub fn client() -> Result<reqwest::Client> {
         .map_err(Error::internal)
 }
 
-/// A call that did not come through: nobody there, too slow, or an answer that makes no sense.
+/// A call failed: the server did not answer, was too slow, or sent an answer that makes no sense.
 pub fn failed(what: &str, error: &reqwest::Error) -> Error {
     let kind = if error.is_timeout() {
         Kind::TimedOut
@@ -24,7 +24,7 @@ pub fn failed(what: &str, error: &reqwest::Error) -> Error {
     } else {
         Kind::Gateway
     };
-    // The URL may carry a secret in its query: the error is told without it.
+    // The URL may carry a secret in its query, so the error is reported without it.
     let mut cause = String::new();
     let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(e) = source {
@@ -34,7 +34,7 @@ pub fn failed(what: &str, error: &reqwest::Error) -> Error {
     Error::new(kind, format!("{what}: {}", kind.message())).with_operator(format!("{what}{cause}"))
 }
 
-/// An answer that came, but is not what was agreed.
+/// An answer arrived, but it breaks the protocol.
 pub fn odd(what: &str, why: impl std::fmt::Display) -> Error {
     Error::new(Kind::Gateway, format!("{what} answered badly")).with_operator(format!("{what}: {why}"))
 }

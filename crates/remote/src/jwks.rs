@@ -1,4 +1,5 @@
-//! Tokens that somebody else signed: their keys are fetched, kept, and fetched again when a new one appears.
+//! Verifies tokens that an identity provider signed. Its keys are fetched, cached, and fetched again when a token names
+//! an unknown one.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +11,11 @@ use tokio::sync::Mutex;
 
 use crate::http;
 
-/// An unknown key id makes us ask again, but not more often than this.
+/// An unknown key id makes us fetch the keys again, but not more often than this.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 const KEEP: Duration = Duration::from_secs(3600);
 
-/// Only what needs a private key to sign: with `HS256` the public key would be the secret.
+/// Only algorithms that sign with a private key: with `HS256` the public key would be the secret.
 const ALGORITHMS: &[Algorithm] = &[
     Algorithm::RS256,
     Algorithm::RS384,
@@ -63,7 +64,7 @@ impl Jwks {
         decode::<T>(token, &key, &validation).map(|data| data.claims).map_err(|e| refused(&e))
     }
 
-    /// Whether the keys can be had.
+    /// Fetches the keys, without the cache; returns how many there are.
     pub async fn reachable(&self) -> Result<usize> {
         Ok(self.fetch().await?.keys.len())
     }

@@ -1,4 +1,4 @@
-//! Every conversation with something outside of the platform.
+//! All communication with systems outside of the platform.
 
 pub mod address;
 pub mod assistant;

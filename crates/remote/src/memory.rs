@@ -1,30 +1,29 @@
-//! What unfinished answers of servers and gateways may hold of this process's memory, all together.
+//! Limits how much of this process's memory unfinished answers of servers and gateways may hold, all together.
 //!
-//! Each of them has a limit of its own; but there may be thousands, and whoever controls a gateway decides how much it sends. So what
-//! is more than usual is taken out of one budget of the process. Where nothing is left of it, the answer that asks for more ends, and
-//! the others go on.
+//! Each answer has its own limit, but there may be thousands, and a tenant who controls a gateway decides how much it
+//! sends. So each answer may hold a small amount for free, and takes everything beyond from one budget of the process.
+//! When the budget is exhausted, the answer that needs more is cut off, and the others go on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all of them may hold where nothing else is set.
+/// The default of the budget.
 pub const DEFAULT: usize = 256 << 20;
-/// What each of them may hold in any case: nobody who sends little is refused for those who send much.
+/// What each answer may hold without using the budget, so that large answers never cause a small one to be refused.
 const FREE: usize = 64 << 10;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets what all of them may hold together, for the whole process.
+/// Sets the budget of the whole process.
 pub fn set_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// How much of it is held now.
+/// How much of the budget is in use.
 pub fn held() -> usize {
     HELD.load(Ordering::Relaxed)
 }
 
-/// What the metrics of this mean.
 pub fn describe() {
     metrics::describe_gauge!(BYTES, "Bytes that unfinished answers of servers and assistants hold");
     metrics::describe_counter!(REFUSED, "Answers that ended because all of them together held too much");
@@ -33,7 +32,7 @@ pub fn describe() {
 const BYTES: &str = "tidepool_socket_memory_bytes";
 const REFUSED: &str = "tidepool_socket_memory_refused_total";
 
-/// What one answer holds. Dropped, it holds nothing.
+/// The memory that one answer holds. Dropping it frees everything.
 #[derive(Debug, Default)]
 pub struct Share {
     size: usize,
@@ -44,7 +43,7 @@ impl Share {
         self.size
     }
 
-    /// Holds so many bytes more; false where there is no room for them.
+    /// Adds bytes; false if there is no room for them.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
         let size = self.size.saturating_add(bytes);
@@ -91,7 +90,7 @@ fn charge(size: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// One case: the budget is the process's.
+    /// There is only one test, because the budget is shared by the whole process.
     #[test]
     fn what_is_more_than_usual_is_bounded_and_comes_back() {
         set_limit(1 << 20);

@@ -16,7 +16,7 @@ use url::Url;
 use crate::http;
 use crate::jwks::Jwks;
 
-/// How long the provider's self-description is kept.
+/// How long the provider's discovery document is cached.
 const KEEP: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Debug)]
@@ -25,11 +25,11 @@ pub struct Config {
     pub client_id: String,
     pub client_secret: Secret,
     pub redirect_url: String,
-    /// What is asked for, with spaces between.
+    /// The requested scopes, separated by spaces.
     pub scopes: String,
 }
 
-/// What is asked for where nothing else is set.
+/// The default scopes.
 pub const SCOPES: &str = "openid email profile";
 
 pub struct Provider {
@@ -62,7 +62,7 @@ pub struct Attempt {
     pub verifier: String,
 }
 
-/// Who the provider says it is.
+/// The person, as the provider describes them.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The issuer and its subject: two providers may use the same subject for two people.
@@ -70,12 +70,12 @@ pub struct Identity {
     pub email: Option<Email>,
     pub email_verified: bool,
     pub name: Option<String>,
-    /// Whatever else the provider says of the person, such as their groups.
+    /// All other claims about the person, such as their groups.
     pub claims: Map<String, Value>,
 }
 
 impl Identity {
-    /// Whether a claim has this value, or has it among others.
+    /// Whether a claim is this value, or a list that contains it.
     pub fn has(&self, claim: &str, value: &str) -> bool {
         match self.claims.get(claim) {
             Some(Value::String(text)) => text == value,
@@ -98,8 +98,8 @@ pub struct Claims {
     pub sub: String,
     pub email: Option<String>,
     pub email_verified: Option<Flag>,
-    /// Microsoft Entra ID never sends `email_verified`; this optional claim of its own says that the address is in a domain
-    /// whose owner the directory has verified.
+    /// Microsoft Entra ID never sends `email_verified`. Its own optional claim says that the address is in a domain
+    /// that the directory has verified.
     pub xms_edov: Option<Flag>,
     pub name: Option<String>,
     pub nonce: Option<String>,
@@ -108,7 +108,7 @@ pub struct Claims {
     pub others: Map<String, Value>,
 }
 
-/// Some providers send "true" as a text, some 1.
+/// A boolean: some providers send "true" as text, some send 1.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Flag {
@@ -144,7 +144,7 @@ impl Provider {
         Ok(Provider { config, http: http::client()?, discovered: Mutex::new(None) })
     }
 
-    /// Asks the provider for its self-description, so that `check` can say whether it answers.
+    /// Fetches the provider's discovery document and keys, so that `check` can report whether it answers.
     pub async fn reachable(&self) -> Result<()> {
         self.discover().await?.keys.reachable().await.map(drop)
     }
@@ -168,7 +168,8 @@ impl Provider {
         Ok((url, attempt))
     }
 
-    /// Exchanges the code for who it was. The state was compared by the caller, who knows the browser.
+    /// Exchanges the code for the person's identity. The caller has already compared the state, because it knows the
+    /// browser.
     pub async fn finish(&self, attempt: &Attempt, code: &str) -> Result<Identity> {
         let provider = self.discover().await?;
         let tokens = self.exchange(&provider.metadata, attempt, code).await?;
@@ -208,7 +209,7 @@ impl Provider {
             ("code_verifier", &attempt.verifier),
         ];
         let methods = &metadata.token_endpoint_auth_methods_supported;
-        // Basic is the default of the standard when the provider names nothing.
+        // The standard says that Basic is the default if the provider lists no methods.
         let basic = methods.is_empty() || methods.iter().any(|m| m == "client_secret_basic");
         let request = self.http.post(&metadata.token_endpoint);
         let request = if basic {
@@ -225,7 +226,7 @@ impl Provider {
             }
             let status = answer.status();
             let error = answer.json::<Refusal>().await.map_or_else(|_| status.to_string(), |r| r.error);
-            // A stale or used code is the browser's matter; anything else is our configuration's.
+            // A stale or used code is the user's to solve by signing in again; any other error is in our configuration.
             return Err(match error.as_str() {
                 "invalid_grant" => {
                     Error::new(Kind::BadRequest, "the sign-in took too long or was used already; please sign in again")

@@ -1,6 +1,7 @@
-//! Deliveries to webhooks: signed, to public addresses only unless it is allowed otherwise, without redirects.
+//! Deliveries to webhooks: signed, without redirects, and to public addresses only unless the configuration allows
+//! others.
 //!
-//! The address that was checked is the one that is connected to: a name is resolved once.
+//! A name is resolved once: the address that was checked is the one that is connected to.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Refuses what can never be delivered to; a name is not resolved yet.
+    /// Refuses a URL that can never be delivered to. A name is not resolved yet.
     pub fn check(&self, url: &Secret) -> Result<()> {
         self.parse(url).map(drop)
     }
@@ -47,7 +48,7 @@ impl Webhooks {
         }
     }
 
-    /// Delivers a JSON body; answers the status. `id` is the same in every attempt.
+    /// Delivers a JSON body; returns the status. `id` is the same in every attempt.
     pub async fn deliver(&self, url: &Secret, key: &Secret, id: &str, at: Timestamp, body: String) -> Result<u16> {
         let url = self.parse(url)?;
         let (host, port) = (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default().unwrap_or(443));
@@ -116,7 +117,7 @@ mod tests {
         assert!(Webhooks { allow_private: true }.check(&Secret::new("http://127.0.0.1:1/")).is_ok());
     }
 
-    /// The numbers of RFC 4231's way of computing, by another program.
+    /// Checks only that the signature has the right length and depends on the key and the time.
     #[test]
     fn a_signature_is_hmac_sha_256() {
         let made = sign(&Secret::new("whsec_x"), 1_700_000_000, "{}");

@@ -1,15 +1,15 @@
-//! Errors of files and of the database, as the operator at the command line reads them.
+//! Errors of files and of the database, for the operator at the command line.
 
 use std::path::Path;
 
 use base::{Error, Kind};
 
-/// With the file that it is about.
+/// An error about a file.
 pub fn file_error(file: &Path, error: std::io::Error) -> Error {
     Error::internal(format_args!("{}: {error}", file.display()))
 }
 
-/// A store's error.
+/// An error of the database.
 pub fn operator(error: store::Error) -> Error {
     Error::from(Kind::Internal).with_operator(error)
 }

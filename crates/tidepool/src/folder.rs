@@ -1,4 +1,4 @@
-//! A temporary folder that goes when its value does.
+//! A temporary folder that is deleted when its value is dropped.
 
 use std::path::{Path, PathBuf};
 

@@ -26,17 +26,17 @@ pub struct Keys {
 pub struct Key {
     pub setting: &'static str,
     pub key: Secret,
-    /// Where it is kept; `None` when a setting gives it.
+    /// The file that contains it; `None` if it comes from a setting.
     pub file: Option<PathBuf>,
 }
 
 impl Keys {
-    /// The keys that are there; `None` when one of them was never made.
+    /// The existing keys; `None` if one of them was never created.
     pub fn existing(config: &Config) -> Result<Option<Keys>> {
         if absent(config).is_empty() { Keys::load(config).map(Some) } else { Ok(None) }
     }
 
-    /// The keys of this database: what is missing is made, unless the database was made with it.
+    /// The keys of this database. A missing key is created, but it is an error if the database was created with it.
     pub async fn of(config: &Config, db: &Db) -> Result<Keys> {
         if migrate::version(db).await.map_err(operator)?.is_some() {
             let lost = key_check::expected(db, &absent(config)).await.map_err(operator)?;
@@ -52,7 +52,7 @@ impl Keys {
         Keys::load(config)
     }
 
-    /// Takes the keys from the settings or their files; makes what is missing.
+    /// Reads the keys from the settings or their files; creates the missing ones.
     fn load(config: &Config) -> Result<Keys> {
         make_private_folder(&config.data_dir)?;
         let load = |setting, given: &Option<Secret>, make: fn() -> Result<Secret>| -> Result<Key> {
@@ -72,7 +72,7 @@ impl Keys {
         })
     }
 
-    /// A key that does not fit, with the trace that an interrupted rekey leaves.
+    /// Explains a key that does not match, and points to the file that an interrupted rekey leaves.
     pub fn explained(&self, error: store::Error) -> Error {
         let next = self.master.file.as_ref().map(|file| file.with_extension("key.next")).filter(|next| next.exists());
         match (&error, next, &self.master.file) {
@@ -94,7 +94,7 @@ impl Keys {
     }
 }
 
-/// The keys that neither a setting nor a file gives.
+/// The keys that are neither in a setting nor in a file.
 fn absent(config: &Config) -> Vec<&'static str> {
     let given = [
         (MASTER, &config.master_key),
@@ -106,19 +106,19 @@ fn absent(config: &Config) -> Vec<&'static str> {
     given.into_iter().filter(|(setting, given)| is_absent(setting, given)).map(|(setting, _)| setting).collect()
 }
 
-/// Where a key is kept when no setting gives it.
+/// The file of a key that is not in a setting.
 pub fn file_of(data_dir: &Path, setting: &str) -> PathBuf {
     data_dir.join(format!("{setting}.key"))
 }
 
-/// A folder for its owner alone.
+/// Creates a folder that only its owner can use.
 pub fn make_private_folder(folder: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|e| file_error(folder, e))?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(|e| file_error(folder, e))
 }
 
-/// Writes a file for its owner alone, whole or not at all.
+/// Writes a file atomically that only its owner can read.
 pub fn write_private(file: &Path, text: &str) -> Result<()> {
     let temporary = file.with_extension(format!("{}.new", std::process::id()));
     let write = || {
@@ -137,8 +137,8 @@ fn read_or_make(file: &Path, make: fn() -> Result<Secret>) -> Result<Secret> {
         Err(e) => return Err(file_error(file, e)),
     }
     let key = make()?;
-    // Written aside and linked into place: of two processes that start together one makes the key,
-    // and nobody ever reads half of it.
+    // The key is written to another file and linked into place. So if two processes start together, only one creates
+    // the key, and neither reads an incomplete one.
     let aside = file.with_extension(format!("{}.making", std::process::id()));
     write_private(&aside, key.expose())?;
     let linked = fs::hard_link(&aside, file);

@@ -1,4 +1,4 @@
-//! Puts the parts together that the configuration names.
+//! Assembles the parts that the configuration names.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -32,24 +32,24 @@ use crate::fault::{file_error, operator};
 use crate::keys::{Keys, make_private_folder};
 use crate::{llm_gateway, restore};
 
-/// An opened installation: its lock is held as long as this lives.
+/// An opened installation. It holds the lock on the database as long as it exists.
 pub struct Opened {
     pub app: Arc<App>,
     pub applied: Vec<i64>,
-    /// The embedded gateway's log, and the folder by which this process's grants of quotas are known.
+    /// The embedded gateway's log, and the folder whose name identifies the quota grants of this process.
     pub log: Option<Arc<Log>>,
-    /// The place of a process that serves among the others.
+    /// The registration of a serving process among the replicas.
     pub replica: Option<Replica>,
     _in_use: Option<InUse>,
 }
 
-/// Opens the database and everything that hangs on it, for a command that soon ends.
+/// Opens the database and everything that depends on it, for a command that ends soon.
 pub async fn open(config: &Config) -> Result<Opened> {
     open_with(config, None).await
 }
 
-/// The same for a process that serves. Where quotas are reserved it gets a folder of its own: its grants are known by the
-/// folder's name, and the embedded gateway writes its log there.
+/// The same for a process that serves. If it reserves quotas it gets its own folder: the folder's name identifies its
+/// grants, and the embedded gateway writes its log there.
 pub async fn serving(config: &Config) -> Result<Opened> {
     let reserves = match config.gateway.foreign {
         None => config.runs(Role::Gateway),
@@ -57,7 +57,7 @@ pub async fn serving(config: &Config) -> Result<Opened> {
     };
     let folder = config.data_dir.join("gateway");
     let mut opened = open_with(config, reserves.then_some(folder)).await?;
-    // Here only: a command in somebody's shell may have another zone than the server.
+    // Only a serving process registers: a command in an operator's shell may have another time zone than the server.
     opened.replica = Some(replica::join(&opened.app, env!("CARGO_PKG_VERSION")).await.map_err(operator)?);
     Ok(opened)
 }
@@ -84,7 +84,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
         (None, Some(log)) => log.clone(),
         (None, None) => Arc::new(Local(Clock::default())),
     };
-    // What was granted of quotas is told from others' by this name.
+    // This name identifies the quota grants of this process.
     let replica = log.as_ref().map_or_else(base::id::fresh, |log| log.replica().to_owned());
     let engine = queue::App {
         db,
@@ -139,7 +139,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
     Ok(Opened { app: Arc::new(app), applied, log, replica: None, _in_use: in_use })
 }
 
-/// Opens nothing but the database, and marks it as being in use.
+/// Opens only the database, and marks it as being in use.
 pub async fn open_db(config: &Config) -> Result<(Db, Option<InUse>)> {
     let in_use = match config.sqlite_file() {
         Some(file) => {
@@ -159,14 +159,14 @@ pub async fn open_db(config: &Config) -> Result<(Db, Option<InUse>)> {
     Ok((db, in_use))
 }
 
-/// A file for its owner alone, made when it is missing. SQLite gives its side files the same mode.
+/// Makes a file private to its owner, and creates it if it is missing. SQLite gives its other files the same mode.
 pub fn make_private(file: &Path) -> Result<()> {
     let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(file);
     let private = open.and_then(|f| f.set_permissions(Permissions::from_mode(0o600)));
     private.map_err(|e| file_error(file, e))
 }
 
-/// A name for what is about to be replaced: never one that is taken.
+/// An unused name for a file that is about to be replaced.
 pub fn aside(file: &Path) -> PathBuf {
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let named = |n: usize| {

@@ -1,5 +1,6 @@
-//! The renames of a restore: written down before the first, and taken off after the last. Whoever opens the database after a crash in
-//! between finishes them first; otherwise it would find no database, and make an empty one.
+//! The renames of a restore. A plan is written before the first rename, and deleted after the last. After a crash in
+//! between, the next process that opens the database finishes the plan first; otherwise it would find no database, and
+//! create an empty one.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{file_error, operator};
 use crate::keys;
 
-/// What is renamed, in this order. Each name that something is set aside under is new, so that a step is seen to be done.
+/// The renames, in this order. Each name for an old file is new, so that its existence shows that the step is done.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// From, to: what was there before.
+    /// From, to: the old files.
     aside: Vec<(PathBuf, PathBuf)>,
-    /// From, to: what takes its place.
+    /// From, to: the new files.
     place: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -31,7 +32,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes the plan beside the database and carries it out. From then on the restore is done, now or by whoever comes next.
+    /// Writes the plan beside the database and carries it out. Once it is written, the restore will be completed, by
+    /// this process or by the next one.
     pub fn run(&self, database: &Path) -> Result<()> {
         for (from, _) in &self.place {
             File::open(from).and_then(|file| file.sync_all()).map_err(|e| file_error(from, e))?;
@@ -60,7 +62,7 @@ fn marker(database: &Path) -> PathBuf {
     database.with_extension("restoring")
 }
 
-/// By a path that means the same from any working folder.
+/// A path that means the same from any working folder.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|e| file_error(path, e))
 }
@@ -70,7 +72,7 @@ fn sync_folder(file: &Path) -> Result<()> {
     File::open(&folder).and_then(|open| open.sync_all()).map_err(|e| file_error(&folder, e))
 }
 
-/// Carries out what is left of a plan. The caller is alone with the database.
+/// Carries out the rest of a plan. The caller holds the exclusive lock on the database.
 pub fn finish(database: &Path) -> Result<()> {
     let marker = marker(database);
     let text = match fs::read_to_string(&marker) {
@@ -84,15 +86,15 @@ pub fn finish(database: &Path) -> Result<()> {
     sync_folder(database)
 }
 
-/// Whether the renames of a restore are not all done.
+/// Whether a restore is incomplete.
 pub fn is_broken_off(database: &Path) -> bool {
     marker(database).exists()
 }
 
-/// How often it is looked whether another process, which starts at the same moment, has finished.
+/// How often to check whether another process, which started at the same moment, has finished.
 const LOOKS: usize = 50;
 
-/// Finishes a restore that was broken off, before anybody opens the database.
+/// Finishes an interrupted restore before the database is opened.
 pub async fn finish_broken_off(database: &Path) -> Result<()> {
     for look in 0.. {
         if !is_broken_off(database) {
@@ -114,7 +116,7 @@ pub async fn finish_broken_off(database: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A folder with a database in three parts, a key, and what a restore brings for them.
+    /// A folder with a database in three files, a key, and the new files of a restore.
     fn prepared(folder: &Path) -> (PathBuf, Plan) {
         let path = |name: &str| folder.join(name);
         let mut plan = Plan::default();

@@ -1,4 +1,4 @@
-//! Runs what the roles name until the process is told to stop.
+//! Runs the configured roles until the process is asked to stop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,16 +23,16 @@ use crate::config::{Config, Role};
 use crate::open::{self, Opened};
 use crate::{telemetry, web};
 
-/// Requests under way get this long after SIGTERM; the process ends within ten seconds.
+/// How long running requests get after SIGTERM; the process ends within ten seconds.
 const DRAIN: Duration = Duration::from_secs(8);
-/// How much longer than the sides the embedded gateway goes on: their last questions are still on their way to it.
+/// How much longer than the two APIs the embedded gateway runs: their last requests are still on their way to it.
 const HEAD_START: Duration = Duration::from_secs(1);
-/// What telling open sockets to come back may take. Until then they need their servers' connections.
+/// How long open sockets get to close. Until then they need the connections to their servers.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 pub async fn run(config: &Config) -> Result<()> {
     let began = Instant::now();
-    // First of all: whoever ends us while we start ends us politely.
+    // Listen first, so that a signal during the start also leads to a clean stop.
     let end = End::listen()?;
     allow_many_files();
     let opened = open::serving(config).await?;
@@ -43,7 +43,7 @@ pub async fn run(config: &Config) -> Result<()> {
         bootstrap::first_admin(&opened.app, config.bootstrap_email.clone(), config.bootstrap_password.clone()).await?
         && let Some(password) = made.generated
     {
-        // Printed, not logged: logs are kept and read by others.
+        // Print it, do not log it: logs are kept and read by others.
         println!("first administrator: {} with password {} (shown only now)", made.email, password.expose());
     }
     let running = Running::start(config, opened).await?;
@@ -56,7 +56,7 @@ pub async fn run(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// What was started.
+/// The running parts of the process.
 pub struct Running {
     pub app: Arc<App>,
     pub urls: Vec<String>,
@@ -64,10 +64,10 @@ pub struct Running {
     stop: watch::Sender<bool>,
     gateway: JoinSet<()>,
     stop_gateway: watch::Sender<bool>,
-    /// With a foreign gateway: what keeps the quotas.
+    /// With a foreign gateway: the task that maintains the quotas.
     quotas: JoinSet<()>,
     stop_quotas: watch::Sender<bool>,
-    // Its lock says that the database is in use.
+    // Its lock marks the database as in use.
     _opened: Opened,
 }
 
@@ -103,9 +103,10 @@ impl Running {
                 }
             });
         }
-        // Before the sides: nobody claims what an older release put into a pool and this one does not offer.
+        // Before the APIs start: an older release may have pooled instances that this one does not offer, and nobody
+        // may claim them.
         fleet::assistant::isolation::withdraw(&running.app).await?;
-        // Before the sides: whoever sees them ready finds the gateway there.
+        // Before the APIs start: a client that sees them ready finds the gateway running.
         if let Some(log) = log.clone().filter(|_| config.gateway.foreign.is_some()) {
             running.quotas.spawn(keep_quotas(running.app.clone(), log, quotas_stopped));
         } else if let Some(log) = log {
@@ -175,7 +176,7 @@ impl Running {
         if listens || serves_gateway {
             let (db, mut stopped) = (running.app.db.clone(), stopped.clone());
             running.tasks.spawn(async move {
-                // Hears what other processes enqueue, change and end.
+                // Receives the notices of other processes.
                 tokio::select! {
                     () = db.relay_notices() => {}
                     _ = stopped.wait_for(|stop| *stop) => {}
@@ -185,10 +186,10 @@ impl Running {
         Ok(running)
     }
 
-    /// Takes nothing new, finishes what was begun, and gives up on what takes too long.
+    /// Accepts nothing new, finishes running work, and gives up what takes too long.
     pub async fn stop(mut self) {
         self.stop.send(true).ok();
-        // Those who talk are told to come back.
+        // Clients with open sockets are asked to reconnect.
         self.app.sockets.close();
         let (app, tasks, gateway) = (self.app.clone(), &mut self.tasks, &mut self.gateway);
         let stop_gateway = &self.stop_gateway;
@@ -210,7 +211,7 @@ impl Running {
             self.tasks.abort_all();
             self.gateway.abort_all();
         }
-        // Nobody reserves any more: what is handed back now is all there is.
+        // Nothing is reserved any more, so this hands back all remaining quota.
         self.stop_quotas.send(true).ok();
         let quotas = async { while self.quotas.join_next().await.is_some() {} };
         let quotas = tokio::time::timeout(Duration::from_secs(1), quotas);
@@ -222,8 +223,8 @@ impl Running {
     }
 }
 
-/// With a foreign gateway it is the employee API that reserves: forgets what dead processes were granted, and hands back
-/// what lies idle, all of it at the end.
+/// With a foreign gateway the employee API reserves quotas. This task removes the grants of dead processes, hands back
+/// idle quota, and hands back all of it at the end.
 async fn keep_quotas(app: Arc<App>, log: Arc<Log>, mut stopped: watch::Receiver<bool>) {
     if let Err(error) = log.inherit().await {
         tracing::warn!(%error, "grants of processes that are gone are not forgotten yet");
@@ -241,7 +242,7 @@ async fn keep_quotas(app: Arc<App>, log: Arc<Log>, mut stopped: watch::Receiver<
     }
 }
 
-/// Every connection is an open file, and the usual soft limit is for programs with a handful.
+/// Raises the limit of open files: every connection is one, and the usual soft limit is too low for a server.
 pub fn allow_many_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -249,7 +250,7 @@ pub fn allow_many_files() {
     }
 }
 
-/// SIGTERM or Ctrl-C, from the moment on when somebody listens.
+/// SIGTERM or Ctrl-C, received from `listen` on.
 pub struct End {
     terminate: Signal,
     interrupt: Signal,

@@ -9,10 +9,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::Config;
 
-/// Seconds; from a cached answer to one that waits for a host.
+/// In seconds, from a cached answer to one that waits for a host.
 const BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// Logs go to standard error: standard output belongs to what a command prints.
+/// Logs go to standard error, because standard output is for what a command prints.
 pub fn logs(config: &Config) -> Result<()> {
     let filter: EnvFilter = config.log.parse().map_err(Error::internal)?;
     let terminal = std::io::stderr().is_terminal();
@@ -26,7 +26,7 @@ pub fn logs(config: &Config) -> Result<()> {
     set.map_err(Error::internal)
 }
 
-/// Installs the recorder; answers what renders the Prometheus text.
+/// Installs the recorder; returns the function that renders the Prometheus text.
 pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), BUCKETS)

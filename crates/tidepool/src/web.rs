@@ -1,4 +1,4 @@
-//! The built web apps, inside the binary. Without them it still builds, and says so in the browser.
+//! The built web apps, embedded in the binary. Without them the binary still builds, and shows a page that says so.
 
 use std::borrow::Cow;
 

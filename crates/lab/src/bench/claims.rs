@@ -1,4 +1,4 @@
-//! Claims per second when many employees want an instance at the same moment.
+//! Claims per second when many employees claim an instance at the same moment.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::report;
 use super::site::Site;
 
 const INSTANCES: usize = 1000;
-/// Twice as many as there are instances: half of them go away empty-handed.
+/// Twice as many as there are instances: half of the claims are refused.
 const EMPLOYEES: usize = 2000;
 const AT_ONCE: usize = 32;
 
@@ -49,7 +49,7 @@ pub async fn run(values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// What the database does of the smallest transactions, one after the other.
+/// How many of the smallest transactions the database does per second, one after the other.
 async fn floor(site: &Site) -> Result<f64> {
     const TRANSACTIONS: usize = 1000;
     let began = Instant::now();

@@ -1,10 +1,10 @@
-//! What processes have used: processor time and memory, as the kernel counts them.
+//! The CPU time and memory of processes, as the kernel counts them.
 
 use std::time::Duration;
 
 use base::{Error, Result};
 
-/// The processor time of these processes together.
+/// The CPU time of these processes together.
 pub fn cpu(pids: &[u32]) -> Result<Duration> {
     let ticks_per_second = rustix::param::clock_ticks_per_second();
     let mut ticks = 0;
@@ -17,12 +17,12 @@ pub fn cpu(pids: &[u32]) -> Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / ticks_per_second as f64))
 }
 
-/// The most memory that a process has had so far, in MiB.
+/// The peak memory of a process so far, in MiB.
 pub fn peak_memory(pid: u32) -> Result<u64> {
     Ok(kib(pid, "VmHWM:")? >> 10)
 }
 
-/// The memory that a process has now, in KiB.
+/// The present memory of a process, in KiB.
 pub fn memory(pid: u32) -> Result<u64> {
     kib(pid, "VmRSS:")
 }

@@ -1,6 +1,6 @@
 //! `tidepool-lab bench`: the numbers that the README publishes, each beside a floor measured in the same run.
 //!
-//! Everything runs in a temporary folder, on loopback, bounded in count, and ends by itself.
+//! Everything runs in a temporary folder and on loopback, has a limited size, and ends by itself.
 
 mod claims;
 mod cost;
@@ -23,7 +23,7 @@ use tidepool::config::Values;
 
 pub use sweep::{SIMULATED, simulated};
 
-/// What can be measured, in the order in which it is.
+/// The measurements, in their order.
 pub const PARTS: &[&str] = &["start", "claims", "tasks", "pages", "usage", "forward", "sockets", "sweep"];
 
 pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
@@ -46,12 +46,12 @@ pub async fn run(values: Values, args: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// One line of the result: what, how much, and what it was measured beside.
+/// Prints one line of the result: the name, the result, and the baseline.
 fn report(what: &str, reached: impl std::fmt::Display, beside: impl std::fmt::Display) {
     println!("{what:<44} {reached:<28} {beside}");
 }
 
-/// The value below which this share of all measurements is.
+/// The percentile of sorted measurements, with `share` from 0 to 1.
 fn percentile(sorted: &[Duration], share: f64) -> Duration {
     let last = sorted.len().saturating_sub(1);
     let index = (last as f64 * share).round() as usize;

@@ -1,4 +1,4 @@
-//! Two pages at 10,000 instances over HTTP, beside the bare SQL of the same page.
+//! Two pages with 10,000 instances over HTTP, compared with the bare SQL of the same page.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ pub(super) async fn get(http: &reqwest::Client, url: &str, token: &str) -> Resul
     answer.bytes().await.map(drop).map_err(Error::internal)
 }
 
-/// The times of many repeats, sorted; the first few do not count.
+/// The times of many repetitions, sorted; the first few are a warm-up and do not count.
 pub(super) async fn timed(work: impl AsyncFn() -> Result<()>) -> Result<Vec<Duration>> {
     for _ in 0..20 {
         work().await?;

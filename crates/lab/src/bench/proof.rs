@@ -1,4 +1,4 @@
-//! What it costs to know who answers: a connection to an assistant's port that is handed out after its proof, beside a bare one.
+//! The cost of the proof who answers: a connection to an assistant's port with the proof, compared with one without.
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,9 @@ use super::{millis, percentile, report};
 const ONE_BY_ONE: usize = 100;
 const AT_ONCE: usize = 32;
 
-/// `what` are the servers that are meant.
+/// `what` names the servers in the report.
 pub async fn run(what: &str, host: &Host, port: u16, tenant: &Tenant) -> Result<()> {
-    // The connection to the server stands before anything is measured.
+    // Open the connection to the server before anything is measured.
     host.forward(port, tenant).await?;
     let bare = sorted(async || host.tunnel(port).await.map(drop)).await?;
     let proved = sorted(async || host.forward(port, tenant).await.map(drop)).await?;

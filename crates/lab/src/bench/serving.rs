@@ -1,4 +1,5 @@
-//! This binary as a process of its own that serves the measured installation, so that what it uses is told apart.
+//! Runs this binary as a separate process that serves the measured installation, so that its CPU time and memory can be
+//! measured alone.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,11 +8,11 @@ use base::{Error, Result};
 
 use super::site::Site;
 
-/// Ends with this value.
+/// Dropping it ends the process.
 pub struct Serving(Child);
 
 impl Serving {
-    /// `settings` are environment variables; it is there when `url` answers.
+    /// Starts the process with `settings` as environment variables, and waits until `url` answers.
     pub async fn start(site: &Site, settings: &[(&str, String)], url: &str) -> Result<Serving> {
         let binary = crate::product()?;
         let child = Command::new(binary)

@@ -1,4 +1,4 @@
-//! What every measurement stands on: an installation of its own, and people and instances in it.
+//! The basis of every measurement: its own installation, with employees and instances.
 
 use base::id::NewInstanceId;
 use base::{Error, Result};
@@ -14,7 +14,7 @@ use tidepool::open::{self, Opened};
 pub struct Site {
     pub opened: Opened,
     pub config: Config,
-    /// Held as long as the installation lives in it.
+    /// Dropping the folder deletes the installation, so it is kept here.
     pub folder: Folder,
 }
 
@@ -39,7 +39,7 @@ impl Site {
         if self.config.sqlite_file().is_some() { "SQLite" } else { "PostgreSQL" }
     }
 
-    /// Makes this many instances, over servers of a hundred each.
+    /// Creates this many instances, on servers with a hundred each.
     pub async fn instances(&self, count: usize) -> Result<()> {
         let by = By::system();
         for s in 0..count.div_ceil(100) {
@@ -79,7 +79,7 @@ impl Site {
         Ok(())
     }
 
-    /// Makes this many employees without passwords.
+    /// Creates this many employees without passwords.
     pub async fn employees(&self, count: usize) -> Result<Vec<Employee>> {
         let mut all = Vec::with_capacity(count);
         for i in 0..count {

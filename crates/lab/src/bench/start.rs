@@ -1,4 +1,4 @@
-//! From the start of the process to the first answer, on a SQLite database that exists, and the memory it has then.
+//! The time from the start of the process to the first answer, on an existing SQLite database, and its memory then.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ pub async fn run() -> Result<()> {
     let binary = crate::product()?;
     let http = remote::http::client()?;
     let (mut starts, mut used) = (vec![], 0);
-    // The first start makes the database; it does not count.
+    // The first start creates the database and does not count.
     for i in 0..=STARTS {
         let listen = free_address()?;
         let mut command = Command::new(&binary);
@@ -68,7 +68,7 @@ pub async fn run() -> Result<()> {
     Ok(())
 }
 
-/// A process that ends with its measurement.
+/// A process that ends when this is dropped.
 struct Server(Child);
 
 impl Drop for Server {

@@ -1,4 +1,4 @@
-//! Tasks per second through the queue with a handler that does nothing, and how soon a task begins.
+//! Tasks per second through the queue with a handler that does nothing, and the time until a task begins.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

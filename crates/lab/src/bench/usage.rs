@@ -1,4 +1,5 @@
-//! Usage at 10 thousand, 1 million and 10 million rows of the log: the same answers, as fast. Beside them the naive sum.
+//! Usage with 10 thousand, 1 million and 10 million rows of the log, which should be equally fast; compared with the
+//! naive sum.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use super::{millis, percentile, report};
 
 const INSTANCES: usize = 100;
 const DAYS: i64 = 90;
-/// Rows per transaction while the log is made.
+/// Rows per transaction while the log is filled.
 const BATCH: usize = 20_000;
 const SEARCHES: usize = 5;
 const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-4o", "gemini-2.5-flash"];
@@ -112,7 +113,7 @@ pub async fn run(values: &Values, largest: Option<u64>) -> Result<()> {
     Ok(())
 }
 
-/// The best of three plain sums over the log.
+/// The fastest of three plain sums over the log.
 async fn naively(app: &fleet::App) -> Result<Duration> {
     let since = app.zone.start(llm::usage::first_day(app, 30));
     let db = app.db.without_limit();
@@ -125,7 +126,7 @@ async fn naively(app: &fleet::App) -> Result<Duration> {
     Ok(best)
 }
 
-/// The nth row: spread over instances, models and the last days, in no order that helps.
+/// The nth row: spread over instances, models and the last days, in an order that helps no index.
 fn row(n: u64) -> NewRequest {
     let mixed = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
     let instance = mixed % INSTANCES as u64;

@@ -1,4 +1,4 @@
-//! A company that does not exist, for the demo: people, servers, assistants, professions and their pool.
+//! A fictional company for the demo: people, servers, assistants, professions and their pools.
 
 mod servers;
 mod usage;
@@ -14,7 +14,7 @@ use queue::audit::By;
 use crate::catalogue;
 pub use servers::Fleet;
 
-/// Known to everybody who reads this line, and served on loopback only.
+/// Public, since it is in the source; the demo listens on loopback only.
 pub const PASSWORD: &str = "tidepool-demo";
 
 /// name, e-mail, role
@@ -69,7 +69,7 @@ const PROFESSIONS: &[Trade] = &[
     ("Translator", "translator", "🌐", "Moves texts between languages with their tone", None, &["lis-1-d"]),
 ];
 
-/// Makes all of it. What is to be on the servers is brought there by tasks.
+/// Creates all records. Tasks then bring the assistants to the servers.
 pub async fn company(app: &App, fleet: &Fleet) -> Result<()> {
     let by = By::system();
     for (name, email, role) in ADMINS {
@@ -111,7 +111,7 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<()> {
         }
         trades.push(id);
     }
-    // Two who claimed, one who was given: the others can try it.
+    // Two employees have claimed an instance and one was assigned an instance; the others can try it.
     let [_, jonas, wei, sofia, ..] = people.as_slice() else { return Ok(()) };
     claim::profession(app, &employee(wei), &trades[0]).await?;
     claim::instance(app, &employee(sofia), None).await?;
@@ -155,7 +155,7 @@ async fn add_server(app: &App, by: &By, fleet: &Fleet, id: &str, name: &str) -> 
     Ok(())
 }
 
-/// An employee who acts without having logged in.
+/// An employee who acts without a login.
 fn employee(user: &user::User) -> Employee {
     Employee {
         id: UserId::named(&user.id),

@@ -1,5 +1,5 @@
-//! The demo's servers: simulated in this very process, each behind an sshd of its own on a loopback socket. The platform does not know
-//! the difference: its real handlers bring the assistants there, look after them and repair them.
+//! The demo's servers, simulated in this process, each behind its own sshd on a loopback socket. The platform does not
+//! know the difference: its real handlers install the assistants there, monitor them and repair them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use sim::host::{Hosts, Machine};
 
 /// id, name; four assistants on each.
 pub const SERVERS: &[(&str, &str)] = &[("fra-1", "Frankfurt 1"), ("fra-2", "Frankfurt 2"), ("lis-1", "Lisbon 1")];
-/// The one that is not well, and where it is: it ran out of memory, which is left to people.
+/// The unhealthy assistant and its server: it ran out of memory, which people have to solve.
 const ILL: (&str, &str) = ("lis-1", "openclaw-lis-1-d.service");
 
-/// What bringing all assistants to their servers may take; the demo shows what there is after that.
+/// How long to wait until all assistants are installed; after that the demo shows what there is.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub struct Fleet {
@@ -39,7 +39,7 @@ impl Fleet {
         found.map(|(_, hosts)| hosts.address.port()).ok_or_else(|| Error::internal("no such server"))
     }
 
-    /// By what a server is to be known: each in another way, so that the console shows all three.
+    /// How a server is identified: each in another way, so that the console shows all three.
     pub fn expected(&self, id: &str) -> Result<Option<ExpectedKey>> {
         let found = self.servers.iter().find(|(machine, _)| machine.name == id);
         let text = match (id, found) {
@@ -50,7 +50,8 @@ impl Fleet {
         text.parse().map(Some).map_err(Error::internal)
     }
 
-    /// Waits until the assistants are on their servers, lets something happen to one of them, and has the platform look at all.
+    /// Waits until the assistants are on their servers, lets one of them run out of memory, and runs the platform's
+    /// checks.
     pub async fn settle(&self, app: &Arc<App>) -> Result<()> {
         let began = Instant::now();
         while began.elapsed() < PATIENCE && is_busy(app).await? {
@@ -59,7 +60,7 @@ impl Fleet {
         if let Some((machine, _)) = self.servers.iter().find(|(machine, _)| machine.name == ILL.0) {
             machine.run_out_of_memory(ILL.1);
         }
-        // When a process was started is known to the tenth of a second: what is found must have come after.
+        // The start time of a process is known only to a tenth of a second, and a finding counts only if it is later.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         repair::scan(app).await?;
         health::check(app).await?;

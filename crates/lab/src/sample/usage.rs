@@ -1,4 +1,4 @@
-//! A month in which the company's assistants were used: more on working days than on Sundays, now and then an error.
+//! A month of usage: more on working days than on weekends, with an occasional error.
 
 use base::money::Price;
 use base::{Page, Result, Sort};
@@ -18,7 +18,7 @@ pub async fn month(app: &App) -> Result<()> {
     let now = app.clock.now();
     let today = app.zone.date(now);
     let mut rows = vec![];
-    // Whose use it is goes by who had the instance at the time.
+    // Usage belongs to the user who held the instance at the time.
     let begin = app.zone.start(today.saturating_sub(Span::new().days(DAYS)));
     let assigned = instance::list(&app.db, filter, sort, Page::ALL).await?.list;
     let mut tx = app.db.begin().await?;

@@ -1,4 +1,4 @@
-//! What an assistant does by itself: heartbeats and scheduled jobs, each of which may call a model.
+//! An assistant's background activity: heartbeats and scheduled jobs. Each may call a model.
 
 use base::Result;
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ use crate::document::Document;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// As its owner has it.
+    /// As the owner has configured it.
     On,
-    /// Nobody has the instance: it spends nothing.
+    /// The instance has no holder, so it must spend nothing.
     Off,
 }
 
@@ -23,7 +23,7 @@ impl Background {
                 document.set(SCHEDULE, json!(false))?;
                 document.set(HEARTBEAT, json!("0m"))?;
             }
-            // Both together are our mark. One alone is the owner's choice, and stays.
+            // We always switch off both. If only one is off, the owner chose that, and it stays.
             Background::On if is_off(document) => {
                 document.remove(SCHEDULE)?;
                 document.remove(HEARTBEAT)?;

@@ -1,4 +1,4 @@
-//! The gateway's own settings: mode, port, address, token, log file, and who may frame its page.
+//! The gateway's own settings: mode, port, address, token, log file, and the origins that may open its WebSocket.
 
 use base::{Error, GatewayPort, Result, Secret};
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ pub struct Gateway {
     pub port: GatewayPort,
     pub bind: Bind,
     pub token: Secret,
-    /// Absolute, and the instance's own: by default all instances of a user share one file.
+    /// An absolute path, used by this instance alone: by default all instances of a Unix user share one file.
     pub log_file: String,
-    /// Origins of pages that open the gateway's WebSocket; none where no browser reaches it.
+    /// Origins of pages that open the gateway's WebSocket; empty if no browser reaches it.
     pub origins: Vec<String>,
 }
 
@@ -36,7 +36,8 @@ impl Bind {
         }
     }
 
-    /// Loopback, unless the instance's URL names another host. Read as whoever dials it reads it: an address has many spellings.
+    /// Loopback, unless the instance's URL names another host. The URL is parsed as a client parses it, because an
+    /// address can be written in many ways.
     pub fn for_url(gateway_url: &str) -> Bind {
         let whole = if gateway_url.contains("://") { gateway_url.to_owned() } else { format!("ws://{gateway_url}") };
         let loopback = match Url::parse(&whole).as_ref().map(Url::host) {
@@ -46,7 +47,7 @@ impl Bind {
                 let name = name.trim_end_matches('.').to_ascii_lowercase();
                 name.is_empty() || name == "localhost" || name.ends_with(".localhost")
             }
-            // What names no host names no other one.
+            // A URL without a host names no other host.
             Ok(None) | Err(_) => true,
         };
         if loopback { Bind::Loopback } else { Bind::Lan }
@@ -72,13 +73,13 @@ impl Gateway {
         document.set(["gateway", "auth", "token"], literal("the gateway token", self.token.expose())?)?;
         document.set(["logging", "file"], literal("the log file", &self.log_file)?)?;
         document.set(["update", "checkOnStart"], json!(false))?;
-        // The page of the gateway is its administrator's; a shell on the host is more than that.
+        // A user of the gateway's page administers the gateway, but must not get a shell on the server.
         if *version >= KNOWS_TERMINAL {
             document.set(["gateway", "terminal", "enabled"], json!(false))?;
         }
         if !self.origins.is_empty() {
             self.allow_origins(document)?;
-            // On by default.
+            // Without the key it is on.
             if document.get(["gateway", "controlUi", "enabled"]) == Some(Value::Bool(false)) {
                 document.set(["gateway", "controlUi", "enabled"], json!(true))?;
             }
@@ -89,7 +90,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ours beside those that are there: OpenClaw itself adds some for a gateway that listens everywhere.
+    /// Adds our origins to the existing ones: OpenClaw itself adds some for a gateway that listens on all addresses.
     fn allow_origins(&self, document: &mut Document) -> Result<()> {
         let path = ["gateway", "controlUi", "allowedOrigins"];
         let mut origins = match document.get(path) {

@@ -15,10 +15,10 @@ const MODEL: [&str; 3] = ["agents", "defaults", "model"];
 const POLICY: [&str; 4] = ["agents", "defaults", "modelPolicy", "allow"];
 const LEGACY_POLICY: [&str; 3] = ["agents", "defaults", "models"];
 
-/// The first release whose list of allowed models is a list; before, the keys of a map were it.
+/// The first release in which the allowed models are a list; before, they were the keys of a map.
 const KNOWS_POLICY: Version = Version::new(2026, 8, 1);
 
-/// What an instance is given.
+/// The model access of an instance.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The gateway's address as the instance sees it.
@@ -28,7 +28,7 @@ pub struct Access {
     pub models: Vec<Model>,
     /// The id of the model its agents use.
     pub primary: String,
-    /// The ids of those they use when that fails, in order.
+    /// The ids of the models that they use when that fails, in order.
     pub fallbacks: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub struct Model {
     pub name: String,
     pub context_window: Option<u32>,
     pub max_tokens: Option<u32>,
-    /// Takes pictures as they are; otherwise OpenClaw has them described first.
+    /// The model accepts images; otherwise OpenClaw has them described first.
     pub images: bool,
 }
 
@@ -51,13 +51,13 @@ impl Access {
     }
 }
 
-/// The address below which `/chat/completions` lies.
+/// The base URL of `/chat/completions`.
 pub fn base_url(gateway_url: &str) -> String {
     let bare = gateway_url.trim_end_matches('/');
     if bare.ends_with("/v1") { bare.to_owned() } else { format!("{bare}/v1") }
 }
 
-/// How agents name a model of ours.
+/// The name of one of our models as agents use it.
 pub fn reference(model: &str) -> String {
     format!("{PROVIDER}/{model}")
 }
@@ -66,7 +66,7 @@ fn entry(key: &str) -> Path {
     Path::from(ENTRY).key(key)
 }
 
-/// What a sync of the key writes.
+/// Writes the sub key alone.
 pub fn set_key(document: &mut Document, key: &Secret) -> Result<()> {
     if key.expose().is_empty() {
         return Err(Error::internal("the sub key of an instance must not be empty"));
@@ -75,7 +75,7 @@ pub fn set_key(document: &mut Document, key: &Secret) -> Result<()> {
     Ok(())
 }
 
-/// What a sync of the models writes. Settings that somebody added to a model of ours stay.
+/// Writes the models alone. Settings that an owner added to one of our models stay.
 pub fn set_models(
     document: &mut Document,
     version: &Version,
@@ -94,7 +94,7 @@ pub fn set_models(
     };
     let list: Result<Vec<Value>> = models.iter().map(|model| model_entry(model, &existing)).collect();
     document.set(entry("models"), Value::Array(list?))?;
-    // A model may stand there as a text alone.
+    // The value may be a plain text instead of an object.
     if document.get_str(MODEL).is_some() {
         document.remove(MODEL)?;
     }
@@ -123,7 +123,7 @@ fn model_entry(model: &Model, existing: &[Value]) -> Result<Value> {
     Ok(Value::Object(map))
 }
 
-/// Where only some models may be chosen, ours are among them. Where there is no such list, none is begun.
+/// If the file restricts which models may be chosen, allows ours too. If it does not, no list is started.
 fn allow(document: &mut Document, version: &Version, models: &[Model]) -> Result<()> {
     if *version >= KNOWS_POLICY {
         let Some(Value::Array(mut list)) = document.get(POLICY) else { return Ok(()) };
@@ -153,19 +153,19 @@ pub struct Found {
     pub key: Option<Secret>,
     /// The ids of the provider entry's models.
     pub models: Vec<String>,
-    /// As it stands there, with its provider.
+    /// As in the file, with its provider.
     pub primary: Option<String>,
     pub fallbacks: Vec<String>,
 }
 
-/// What is wrong with an instance's model access, by itself.
+/// What is wrong with an instance's model access, from the file alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     NoProvider,
     NoKey,
     NoModels,
     NoPrimary,
-    /// The primary model is not one of our provider's.
+    /// The primary model belongs to another provider.
     ForeignPrimary,
     /// The primary model is not in our provider's list.
     UnlistedPrimary,

@@ -1,4 +1,4 @@
-//! Older forms of the configuration, brought into the form of the version that will read it.
+//! Converts older forms of the configuration to the form of the version that will read it.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 use crate::document::Document;
 use crate::version::Version;
 
-/// The first release known to keep its agents by name; older ones refuse that.
+/// The first release known to store its agents by name; older ones refuse that form.
 const KNOWS_ENTRIES: Version = Version::new(2026, 8, 2);
 
-/// What was brought into the present form.
+/// What was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Migrated {
     /// `gateway.token`, which is ignored or refused, became `gateway.auth.token`.
     Token,
-    /// An address in `gateway.bind` became the word for it.
+    /// An address in `gateway.bind` became its keyword.
     Bind,
     /// `agents.list` became `agents.entries`.
     Agents,
@@ -62,7 +62,8 @@ pub fn migrate(document: &mut Document, version: &Version) -> Result<Vec<Migrate
     Ok(done)
 }
 
-/// The list as entries, or None where OpenClaw's own doctor must decide: an id it would rename, or one that stands twice.
+/// The list as entries. `None` if OpenClaw's own doctor must decide: an id is one that it would rename, or occurs
+/// twice.
 fn entries(document: &Document, list: &[Value]) -> Option<Map<String, Value>> {
     let mut entries = match document.get(["agents", "entries"]) {
         None => Map::new(),
@@ -78,7 +79,7 @@ fn entries(document: &Document, list: &[Value]) -> Option<Map<String, Value>> {
         agent.shift_remove("default");
         entries.insert(id, Value::Object(agent));
     }
-    // Of several, one is marked; the first was the default where none was.
+    // If there are several, one must be marked as the default. If none was marked, the first was the default.
     let marked = list.iter().find(|agent| agent.get("default") == Some(&Value::Bool(true))).or(list.first());
     let marked = marked.and_then(|agent| agent.get("id")).and_then(Value::as_str);
     let explicit = document.has(["agents", "ownership"]);

@@ -1,5 +1,5 @@
-//! What tidepool writes into an instance's configuration, on top of what is there. Every part is applied to a
-//! document by itself, so that a task writes its part and nothing else; applying twice changes nothing the second time.
+//! What tidepool writes into an instance's configuration, on top of the existing content. Each part is applied by
+//! itself, so that a task writes its part and nothing else. Applying a part twice changes nothing the second time.
 
 mod background;
 mod gateway;
@@ -27,15 +27,15 @@ use crate::version::{Support, Version};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub gateway: Gateway,
-    /// None leaves the model access as it is.
+    /// `None` leaves the model access as it is.
     pub access: Option<Access>,
     pub background: Background,
-    /// None leaves the chat-bot as it is.
+    /// `None` leaves the chat-bot as it is.
     pub bot: Option<Bot>,
 }
 
 impl Settings {
-    /// Migrates older forms, then writes every part. Answers what changed; the document is untouched on an error.
+    /// Migrates older forms, then writes every part. Returns the changes; on an error the document is untouched.
     pub fn apply(&self, document: &mut Document, version: &Version) -> Result<Vec<Change>> {
         edit(document, version, |document| {
             migrate(document, version)?;
@@ -52,7 +52,7 @@ impl Settings {
     }
 }
 
-/// Several edits as one: all of them, or none. Answers what changed.
+/// Applies several edits, all of them or none. Returns the changes.
 pub fn edit(
     document: &mut Document,
     version: &Version,
@@ -71,8 +71,8 @@ pub fn edit(
     Ok(changes)
 }
 
-/// A text as OpenClaw is to read it. It replaces `${NAME}` in every text by a variable of its environment, so a
-/// text that contains one would arrive as something else.
+/// A text that OpenClaw reads unchanged. It replaces `${NAME}` in every text by an environment variable, so a text that
+/// contains this is refused.
 fn literal(field: &str, text: &str) -> Result<Value> {
     if text.contains("${") {
         return Err(Error::conflict(format!("{field} must not contain `${{`: OpenClaw would replace it")));

@@ -1,11 +1,11 @@
-//! What becomes of a written file: whether OpenClaw takes it over while it runs, and whether it would put an
-//! older one in its place.
+//! What happens to a written file: whether OpenClaw takes it over while it runs, and whether it would restore an older
+//! one.
 
 use serde_json::Value;
 
 use crate::document::{Change, Document};
 
-/// Keys below `gateway` that a running gateway takes over by itself; every other needs a restart.
+/// Keys below `gateway` that a running gateway takes over by itself; every other key below it needs a restart.
 const HOT: &[&[&str]] = &[
     &["gateway", "auth", "token"],
     &["gateway", "auth", "password"],
@@ -21,15 +21,15 @@ const HOT: &[&[&str]] = &[
     &["gateway", "publicOrigin"],
 ];
 
-/// Whether the gateway must be restarted for these changes to count. Everything else is taken over within a second,
-/// or was not: the log tells.
+/// Whether the gateway must be restarted for these changes to take effect. It takes over all other changes within a
+/// second, or refuses them; its log shows which.
 pub fn needs_restart(changes: &[Change]) -> bool {
     changes.iter().any(|change| {
         change.path.is_at_or_below(&["gateway"]) && !HOT.iter().any(|keys| change.path.is_at_or_below(keys))
     })
 }
 
-/// Why OpenClaw would take a file for damaged and silently put its last good one back.
+/// Why OpenClaw would consider a file damaged and silently restore its last good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// The `meta` block that OpenClaw itself wrote is gone.
@@ -40,7 +40,7 @@ pub enum Doubt {
     Shrunk,
 }
 
-/// Looks at what is about to be written over `before`. None means that it will be taken as it is.
+/// Checks what is about to be written over `before`. `None` means that OpenClaw will accept it.
 pub fn doubt(before: &Document, after: &Document) -> Option<Doubt> {
     let is_block = |document: &Document| matches!(document.get(["meta"]), Some(Value::Object(_)));
     if is_block(before) && !is_block(after) {

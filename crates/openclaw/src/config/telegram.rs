@@ -1,4 +1,4 @@
-//! The chat-bot channel: whose messages it takes, and how they arrive.
+//! The chat-bot channel: whose messages it accepts, and how they arrive.
 
 use base::{Error, GatewayPort, Result, Secret};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::document::{Document, Path};
 const CHANNEL: [&str; 2] = ["channels", "telegram"];
 const WEBHOOK_KEYS: [&str; 5] = ["webhookUrl", "webhookSecret", "webhookPath", "webhookHost", "webhookPort"];
 
-/// Where the gateway takes the bot platform's messages, on `webhook_port`.
+/// The path at which the gateway receives the bot platform's messages, on `webhook_port`.
 pub const WEBHOOK_PATH: &str = "/telegram-webhook";
 
-/// Beside the gateway's port: OpenClaw's own default is one port for all instances.
+/// A port near the gateway's own: OpenClaw's default is one port for all instances.
 pub fn webhook_port(gateway: GatewayPort) -> i64 {
     gateway.get() + 4
 }
@@ -20,7 +20,7 @@ pub fn webhook_port(gateway: GatewayPort) -> i64 {
 #[derive(Clone, Debug)]
 pub enum Bot {
     Telegram(Telegram),
-    /// Switched off, with everything that told of a bot or its people taken out.
+    /// Switched off, and everything about a bot or its users removed.
     Off,
 }
 
@@ -29,25 +29,25 @@ pub struct Telegram {
     pub token: Secret,
     pub senders: Senders,
     pub delivery: Delivery,
-    /// Where the bot platform is, if not at its public address.
+    /// The bot platform's address, if it is not the public one.
     pub api_root: Option<String>,
 }
 
 /// Whose direct messages are answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Senders {
-    /// Whoever was let in by the owner after asking.
+    /// Senders that the owner has approved.
     Pairing,
-    /// These, and nobody else.
+    /// Only these senders.
     Only(Vec<String>),
 }
 
 #[derive(Clone, Debug)]
 pub enum Delivery {
-    /// The gateway asks the platform. A webhook would end that.
+    /// The gateway polls the platform. A webhook would end that.
     Polling,
     Webhook {
-        /// https, as the bot platform reaches it.
+        /// The https URL at which the bot platform reaches it.
         url: String,
         secret: Secret,
         /// On loopback; see `webhook_port`.
@@ -82,7 +82,7 @@ impl Telegram {
         }
         document.set(key("enabled"), json!(true))?;
         document.set(key("botToken"), literal("the bot's token", self.token.expose())?)?;
-        // It would win over the token.
+        // A token file would override the token.
         document.remove(key("tokenFile"))?;
         if let Some(root) = &self.api_root {
             document.set(key("apiRoot"), literal("the bot platform's address", root)?)?;
@@ -105,7 +105,7 @@ impl Telegram {
                 }
             }
             Delivery::Webhook { url, secret, port } => {
-                // The platform refuses anything else, and the channel would be tried again and again.
+                // The platform refuses any other scheme, and OpenClaw would start the channel again and again.
                 if !url.starts_with("https://") {
                     return Err(Error::internal("a bot's webhook must begin with https://"));
                 }

@@ -1,4 +1,4 @@
-//! The parts together: on an empty file, on one that somebody has worked in, twice, and for older releases.
+//! All parts together: on an empty file, on one that people have edited, twice, and for older releases.
 
 use base::{GatewayPort, Secret};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn an_empty_file_becomes_a_whole_configuration() {
     );
 }
 
-/// A file as people leave it: comments, older forms, things of their own.
+/// A file as people edit it: with comments, older forms and keys of their own.
 const WORKED_IN: &str = r#"// the assistant of the sales team
 {
   "meta": { "lastTouchedVersion": "2026.9.6" },

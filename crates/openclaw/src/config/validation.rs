@@ -1,4 +1,4 @@
-//! What `openclaw config validate --json` says, and the removal of keys that it names as unknown.
+//! Reads the output of `openclaw config validate --json`, and removes the keys that it names as unknown.
 
 use base::{Error, Kind, Result};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ pub struct Issue {
 }
 
 impl Validation {
-    /// Takes the program's output; lines before and behind the answer are passed over.
+    /// Parses the program's output; lines before and after the JSON are skipped.
     pub fn parse(output: &str) -> Result<Validation> {
         let odd = |why: String| Error::new(Kind::Gateway, "openclaw config validate answered badly").with_operator(why);
         let starts = output.match_indices('{').filter(|(at, _)| *at == 0 || output[..*at].ends_with('\n'));
@@ -39,13 +39,13 @@ impl Validation {
 }
 
 impl Issue {
-    /// Whether it is about a key that a start names too. Those of a channel are known to its plugin alone, which is not asked then:
-    /// the start ends with 1, and says only that something changed.
+    /// Whether a start of the gateway reports this issue too. Only a channel's plugin knows the channel's keys, and a
+    /// start does not ask it: then the start ends with 1, and reports only that something changed.
     pub fn is_told_at_start(&self) -> bool {
         self.message.contains("Unrecognized key")
     }
 
-    /// What follows the words with which OpenClaw names unknown keys.
+    /// The names of unknown keys in the message.
     fn unknown(&self) -> Option<&str> {
         ["Unrecognized key: ", "Unrecognized keys: ", "must not have additional properties: "]
             .iter()
@@ -54,16 +54,16 @@ impl Issue {
     }
 }
 
-/// What became of the keys that a validation named.
+/// What was done with the keys that a validation named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
     pub removed: Vec<Path>,
-    /// Named, and not removed: not found, not to be told apart, or never to be removed.
+    /// Named, but not removed: not found, ambiguous, or never to be removed.
     pub kept: Vec<String>,
 }
 
-/// Keys that every version knows, that older forms are migrated from, or that OpenClaw needs to trust the file.
-/// A validation that names one of them is wrong, or about something else than we think.
+/// Keys that every version knows, that older forms are migrated from, or that OpenClaw needs to trust the file. A
+/// validation that names one of them is wrong, or means something else than we think.
 const NEVER: &[&[&str]] = &[
     &["meta"],
     &["gateway"],
@@ -82,11 +82,11 @@ const NEVER: &[&[&str]] = &[
     &["logging"],
 ];
 
-/// Removes the keys that OpenClaw itself named as unknown, and no others. To be called until it removes nothing:
-/// unknown keys of a channel are named only when no others are left.
+/// Removes the keys that OpenClaw itself named as unknown, and no others. Call it until it removes nothing: unknown
+/// keys of a channel are reported only when no others are left.
 pub fn remove_unknown(document: &mut Document, validation: &Validation) -> Result<Removal> {
     let mut removal = Removal::default();
-    // Places are found before the first removal, which would move elements of lists.
+    // Find all paths before the first removal, which would shift the elements of lists.
     let mut paths = vec![];
     for issue in &validation.issues {
         let Some(names) = issue.unknown() else { continue };
@@ -112,13 +112,13 @@ pub fn remove_unknown(document: &mut Document, validation: &Validation) -> Resul
     Ok(removal)
 }
 
-/// Those of `keys` that are named in `"a", "b"`. Names are not escaped there, so they are compared with what is there.
+/// The `keys` that are named in `"a", "b"`. Names are not escaped there, so they are compared with the existing keys.
 fn named(names: &str, keys: &[String]) -> Vec<String> {
     let Some(inner) = names.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return vec![] };
     let mut found = vec![];
     let mut rest = Some(inner);
     while let Some(text) = rest {
-        // The longest key that the text begins with: one may contain what separates two.
+        // Take the longest key that the text begins with: a key may contain the separator.
         let key = keys
             .iter()
             .filter(|key| {
@@ -136,7 +136,7 @@ fn named(names: &str, keys: &[String]) -> Vec<String> {
     found
 }
 
-/// Keys that change with every owner, and whose values cannot make a valid file invalid.
+/// Keys that change with every holder, and whose values cannot make a valid file invalid.
 const ROUTINE: &[&[&str]] = &[
     &["cron", "enabled"],
     &["agents", "defaults", "heartbeat", "every"],
@@ -144,12 +144,13 @@ const ROUTINE: &[&[&str]] = &[
     &["models", "providers", PROVIDER, "apiKey"],
 ];
 
-/// Whether a file that was valid is so after these changes, without asking OpenClaw, which takes some seconds.
+/// Whether a valid file stays valid after these changes. This avoids asking OpenClaw, which takes some seconds.
 pub fn is_routine(changes: &[Change]) -> bool {
     let plain = |value: &Value| value.is_boolean() || value.is_string();
     changes.iter().all(|change| {
         let is_ours = ROUTINE.iter().any(|keys| change.path.is_at_or_below(keys));
-        // What appears is of the kind that was there: else somebody's wish has gone into it.
+        // A new value must be one that we write ourselves, and a changed one must keep its type. Any other value may
+        // come from elsewhere and be invalid.
         let fits = match (&change.before, &change.after) {
             (_, None) => true,
             (None, Some(after)) => *after == Value::Bool(false) || *after == "0m",
@@ -231,7 +232,7 @@ mod tests {
             assert_eq!(value, Document::parse(text).unwrap().value(), "{path}");
             assert_eq!((removal.removed.len(), removal.kept.len()), (0, 1), "{path}");
         }
-        // No unknown key is named here at all; older releases say no more than this.
+        // The message names no unknown key; older releases say no more than this.
         let (_, removal) = after("{gateway:{x:1}}", "gateway", "Invalid input");
         assert_eq!(removal, Removal::default());
     }

@@ -1,4 +1,4 @@
-//! What changes between two documents, leaf by leaf, as it may be shown: in an audit entry, or before a write.
+//! The changes between two documents, leaf by leaf, in a form that may be shown in an audit entry or before a write.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use super::secret::mask;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub path: Path,
-    /// None where there was nothing.
+    /// `None` if there was nothing.
     pub before: Option<Value>,
-    /// None where nothing is left.
+    /// `None` if nothing is left.
     pub after: Option<Value>,
 }
 
@@ -47,12 +47,12 @@ pub fn describe(changes: &[Change], most: usize) -> String {
 
 pub(super) fn between(before: &Value, after: &Value) -> Vec<Change> {
     let mut changes = vec![];
-    // Whether a leaf differs is seen on the values themselves, what is told of it on the masked ones.
+    // The values themselves decide whether a leaf differs; the masked ones are shown.
     compare(&Path::root(), Some((before, &mask(before))), Some((after, &mask(after))), &mut changes);
     changes
 }
 
-/// A value and what may be told of it.
+/// A value and its masked form.
 type Pair<'a> = (&'a Value, &'a Value);
 
 fn compare(path: &Path, before: Option<Pair<'_>>, after: Option<Pair<'_>>, changes: &mut Vec<Change>) {
@@ -63,7 +63,7 @@ fn compare(path: &Path, before: Option<Pair<'_>>, after: Option<Pair<'_>>, chang
     let is_filled =
         |pair: Option<Pair<'_>>| pair.is_some_and(|(value, _)| value.as_object().is_some_and(|map| !map.is_empty()));
     if is_map(before) && is_map(after) && (is_filled(before) || is_filled(after)) {
-        // An empty object that is filled or emptied tells itself by its leaves.
+        // An empty object that is filled or emptied is described by its leaves.
         for key in keys(before, after) {
             compare(&path.clone().key(&key), member(before, &key), member(after, &key), changes);
         }

@@ -1,18 +1,18 @@
-//! How an edit changes a document's text: a few bytes are cut out or put in, everything else stays as it is.
+//! How an edit changes a document's text: a few bytes are removed or inserted, everything else stays as it is.
 
 use serde_json::Value;
 
 use super::json5::{Item, Node, is_line_end, is_space};
 use super::{Segment, node_at};
 
-/// How the text is laid out, so that what is added looks like what is there.
+/// The layout of the text, so that an addition looks like the existing text.
 struct Style {
     newline: &'static str,
     /// One step of indentation.
     unit: String,
     /// All on one line.
     compact: bool,
-    /// What stands behind a comma and a colon on one line.
+    /// What follows a comma and a colon on one line.
     gap: &'static str,
 }
 
@@ -27,7 +27,7 @@ fn style(text: &str, root: &Node) -> Style {
     Style { newline, unit: unit.to_owned(), compact, gap }
 }
 
-/// The text with the value at `path` replaced. The caller has seen that it is there.
+/// The text with the value at `path` replaced. The caller has checked that it exists.
 pub(super) fn replace(text: &str, root: &Node, path: &[Segment], value: &Value) -> String {
     let Some(node) = node_at(root, path) else { return text.to_owned() };
     let style = style(text, root);
@@ -53,7 +53,7 @@ pub(super) fn insert(text: &str, root: &Node, parent: &[Segment], key: Option<&s
     let (behind, line_comment) = same_line_comments(text, last.end());
     let own = own_indent(text, last.start);
     let (comma, trailing) = if last.comma.is_some() { ("", ",") } else { (",", "") };
-    // A comma goes right behind the value it ends, before any comment about that value.
+    // A comma goes directly after its value, before any comment about that value.
     let (head, between, tail) = (&text[..last.value.span.end], &text[last.value.span.end..behind], &text[behind..]);
     if own.is_some() || line_comment {
         let indent = own.map_or_else(|| format!("{outer}{}", style.unit), str::to_owned);
@@ -67,7 +67,7 @@ pub(super) fn insert(text: &str, root: &Node, parent: &[Segment], key: Option<&s
 fn insert_first(text: &str, node: &Node, outer: &str, style: &Style, item: &dyn Fn(&str) -> String) -> String {
     let (open, close) = (node.span.start + 1, node.span.end - 1);
     let (head, inside, tail) = (&text[..open], &text[open..close], &text[close..]);
-    // Comments inside stay where they are, behind the new item.
+    // Comments inside stay where they are, after the new item.
     let empty = inside.chars().all(is_space);
     if style.compact {
         return format!("{head}{}{}{tail}", item(outer), if empty { "" } else { inside });
@@ -82,7 +82,7 @@ fn insert_first(text: &str, node: &Node, outer: &str, style: &Style, item: &dyn 
     }
 }
 
-/// The text without the item at `index`, its comma, and its line if it has one for itself.
+/// The text without the item at `index`, its comma, and its line if nothing else is on it.
 pub(super) fn remove(text: &str, items: &[Item], index: usize) -> String {
     let item = &items[index];
     let (mut start, mut end) = (item.start, item.end());
@@ -97,7 +97,7 @@ pub(super) fn remove(text: &str, items: &[Item], index: usize) -> String {
         _ if item.comma.is_some() => end += leading_blanks(&text[end..]),
         _ => start = text[..start].trim_end_matches([' ', '\t']).len(),
     }
-    // Without this the comma of the item before would be left over, where there was none at the end.
+    // If the last item had no comma, remove that of the item before, which is the last one now.
     let left_over = if item.comma.is_none() { index.checked_sub(1).and_then(|i| items[i].comma) } else { None };
     match left_over {
         Some(comma) => {
@@ -112,7 +112,7 @@ fn leading_blanks(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\t']).len()
 }
 
-/// The blanks before `at`, if nothing else stands before it on its line and it has a line at all.
+/// The blanks before `at`, if nothing else is before it on its line and the line is not the first.
 fn own_indent(text: &str, at: usize) -> Option<&str> {
     let begin = text[..at].rfind('\n')? + 1;
     let before = &text[begin..at];
@@ -126,7 +126,7 @@ fn line_indent(text: &str, at: usize) -> &str {
     &line[..leading_blanks(line)]
 }
 
-/// Behind the comments that follow `from` on the same line, and whether the last of them goes to the line's end.
+/// The position after the comments that follow `from` on the same line, and whether the last of them is a line comment.
 fn same_line_comments(text: &str, from: usize) -> (usize, bool) {
     let mut behind = from;
     loop {

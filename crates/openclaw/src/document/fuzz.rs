@@ -1,4 +1,4 @@
-//! Any text, any edit: reading never panics, and an edit means what it says and moves nothing else.
+//! Any text, any edit: parsing never panics, and an edit has exactly its intended effect.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use super::{Document, Path, Segment};
 /// A value and one of the many ways to write it.
 type Written = (Value, String);
 
-/// Blanks and comments, as they may stand between any two tokens.
+/// Blanks and comments that may be between any two tokens.
 fn trivia() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => Just(String::new()),
@@ -177,7 +177,7 @@ proptest! {
         document.set(&path, new.clone()).map_err(|error| TestCaseError::fail(format!("{error}: {text:?}")))?;
         prop_assert_eq!(document.get(&path), Some(new));
         prop_assert!(is_subsequence(&text, document.text()), "{:?} → {:?}", text, document.text());
-        // Taking it away again leaves what was there.
+        // Removing it again restores the original value.
         document.remove(&path).map_err(|error| TestCaseError::fail(format!("{error}: {text:?}")))?;
         prop_assert_eq!(document.value(), value);
     }

@@ -1,15 +1,15 @@
-//! Reads JSON5 as OpenClaw does (the json5 package, version 2.2) and remembers where everything stood, so that
-//! an edit can leave alone what it does not mean.
+//! Parses JSON5 as OpenClaw does (the json5 package, version 2.2) and records the position of everything, so that an
+//! edit can leave the rest of the text alone.
 
 use std::fmt;
 use std::ops::Range;
 
 use serde_json::{Map, Number, Value};
 
-/// Deeper than any configuration, and shallow enough that reading it recursively cannot exhaust a stack.
+/// Deeper than any real configuration, and shallow enough that the recursive parser cannot exhaust the stack.
 const MAX_DEPTH: usize = 100;
 
-/// Why a text is no JSON5, and where. It quotes at most one character of the text, which may hold secrets.
+/// Why a text is not JSON5, and where. It quotes at most one character of the text, which may contain secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Counted from 1.
@@ -54,17 +54,17 @@ pub(super) enum Kind {
 /// A member of an object or an element of an array.
 #[derive(Clone)]
 pub(super) struct Item {
-    /// What an object's member is called.
+    /// The key, if it is a member of an object.
     pub key: Option<String>,
     /// Where the item begins: at its key, or at its value.
     pub start: usize,
     pub value: Node,
-    /// Where the comma behind it stands.
+    /// The position of the comma after it.
     pub comma: Option<usize>,
 }
 
 impl Item {
-    /// Behind its value and its comma.
+    /// The position after its value and its comma.
     pub fn end(&self) -> usize {
         self.comma.map_or(self.value.span.end, |comma| comma + 1)
     }
@@ -82,7 +82,7 @@ impl Node {
         matches!(self.kind, Kind::Object(_))
     }
 
-    /// As OpenClaw sees it: of a key that stands twice, the last counts.
+    /// The value as OpenClaw sees it: if a key occurs twice, the last counts.
     pub fn value(&self) -> Value {
         match &self.kind {
             Kind::Plain(value) => value.clone(),
@@ -247,7 +247,7 @@ impl Reader<'_> {
         if name.is_empty() { Err(self.unexpected("a key")) } else { Ok(name) }
     }
 
-    /// `u` and four hexadecimal digits, behind a backslash.
+    /// `u` and four hexadecimal digits, after a backslash.
     fn escaped_unit(&mut self) -> Option<u16> {
         if !self.eat('u') {
             return None;
@@ -262,7 +262,7 @@ impl Reader<'_> {
         let opened = self.at;
         let quote = self.bump();
         let mut text = String::new();
-        // Half of a character outside the basic plane, waiting for its other half.
+        // A high surrogate that waits for its low one.
         let mut high: Option<u16> = None;
         loop {
             let before = self.at;
@@ -290,7 +290,7 @@ impl Reader<'_> {
                 text.extend(char::decode_utf16([first, second]).flatten());
                 continue;
             }
-            // JavaScript keeps a lone half; here it becomes the mark for what cannot be shown.
+            // JavaScript keeps a lone surrogate; here it becomes the replacement character.
             if high.take().is_some() {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
@@ -402,7 +402,7 @@ impl Reader<'_> {
             ("null", Value::Null),
             ("true", Value::Bool(true)),
             ("false", Value::Bool(false)),
-            // JavaScript writes both as null when it writes JSON.
+            // JavaScript writes both as null in JSON.
             ("Infinity", Value::Null),
             ("NaN", Value::Null),
         ];
@@ -418,19 +418,19 @@ impl Reader<'_> {
 }
 
 enum Escape {
-    /// The line goes on.
+    /// An escaped line break, which adds nothing to the text.
     Nothing,
     Char(char),
     Unit(u16),
 }
 
 fn from_hex(digits: &str) -> Option<u32> {
-    // A sign would be taken as a part of the number.
+    // `from_str_radix` would accept a sign too.
     let all = digits.bytes().all(|b| b.is_ascii_hexdigit());
     if all { u32::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// JavaScript knows one kind of number, so 18789.0 is 18789.
+/// JavaScript has one type of number, so 18789.0 is 18789.
 fn number(value: f64) -> Value {
     const SAFE: f64 = 9_007_199_254_740_991.0;
     if value.fract() == 0.0 && value.abs() <= SAFE {

@@ -1,6 +1,6 @@
-//! OpenClaw's configuration file, `openclaw.json`, as a text that is edited in place: what an edit does not mean
-//! keeps every byte, comments and unknown keys included. A text that cannot be read is an error with its line and
-//! column, and there is no document then that could be written.
+//! OpenClaw's configuration file, `openclaw.json`, as a text that is edited in place: everything that an edit does not
+//! concern keeps every byte, comments and unknown keys included. A text that cannot be parsed is an error with its line
+//! and column; then there is no document, so that nothing can be written over the file.
 
 mod diff;
 mod edit;
@@ -21,7 +21,7 @@ use json5::{Item, Kind, Node};
 pub use path::{Path, Segment};
 pub use secret::{MASK, mask, mask_words};
 
-/// Room for every configuration there is, and for no accident.
+/// Larger than any real configuration, and small enough to refuse a wrong file.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Clone)]
@@ -75,7 +75,8 @@ impl Document {
         self.root.value()
     }
 
-    /// The whole content with secrets masked, as it may be shown. Comments are left out: they may hold what was once a value.
+    /// The whole content with secrets masked, to be shown. Comments are left out, since they may contain a former
+    /// value.
     pub fn masked(&self) -> Value {
         mask(&self.value())
     }
@@ -95,7 +96,7 @@ impl Document {
         self.node(path.into().segments()).is_some()
     }
 
-    /// The keys of the object at `path`, each once; none where there is no object.
+    /// The keys of the object at `path`, without duplicates; empty if there is no object.
     pub fn keys(&self, path: impl Into<Path>) -> Vec<String> {
         match self.get(path) {
             Some(Value::Object(map)) => map.into_iter().map(|(key, _)| key).collect(),
@@ -103,16 +104,16 @@ impl Document {
         }
     }
 
-    /// Puts `value` there, making the objects on the way. Says whether anything changed: a value that is the same
-    /// already keeps its text.
+    /// Sets a value, and creates the objects above it. Returns whether anything changed: a value that is already the
+    /// same keeps its text.
     pub fn set(&mut self, path: impl Into<Path>, value: Value) -> Result<bool> {
         let path = path.into();
-        // As JavaScript will read it: 1.0 is 1, and nothing is more exact than a double.
+        // Normalize the value as JavaScript reads it: 1.0 is 1, and every number is a double.
         let value = json5::parse(&value.to_string()).map_err(|_| cannot(&path, "is nested too deep"))?.value();
         if self.get(&path).as_ref() == Some(&value) {
             return Ok(false);
         }
-        // The longest part of the way that is there.
+        // Find the longest part of the path that exists.
         let segments = path.segments();
         let there = (0..=segments.len()).rev().find(|n| self.node(&segments[..*n]).is_some()).unwrap_or(0);
         let mut expected = self.value();
@@ -148,7 +149,7 @@ impl Document {
         Ok(true)
     }
 
-    /// Takes the value away, with every other of the same key. Says whether there was one.
+    /// Removes a value, with all duplicates of its key. Returns whether there was one.
     pub fn remove(&mut self, path: impl Into<Path>) -> Result<bool> {
         let path = path.into();
         let Some((last, parent)) = path.segments().split_last() else {
@@ -186,7 +187,7 @@ impl Document {
         diff::between(&self.value(), &other.value())
     }
 
-    /// The places that a dotted path as OpenClaw writes it can mean: it does not say which dots are parts of keys.
+    /// The paths that a dotted path of OpenClaw's can mean: it does not show which dots belong to keys.
     pub fn resolve(&self, dotted: &str) -> Vec<Path> {
         let mut found = vec![];
         let dotted = if dotted == "<root>" { "" } else { dotted };
@@ -198,7 +199,7 @@ impl Document {
         node_at(&self.root, segments)
     }
 
-    /// Takes over an edited text only if it means exactly what the edit was to bring about.
+    /// Accepts an edited text only if its value is exactly the expected one.
     fn check_edit(&mut self, text: String, expected: Value) -> Result<()> {
         let edited = Document::parse(&text).map_err(|error| broke(&error))?;
         if edited.value() != expected {
@@ -209,7 +210,7 @@ impl Document {
     }
 }
 
-/// Without its content, which holds secrets.
+/// Does not print the content, which holds secrets.
 impl fmt::Debug for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Document({} bytes)", self.text.len())
@@ -234,7 +235,7 @@ fn broke(error: &ParseError) -> Error {
     Error::internal(format!("an edit broke openclaw.json ({error}); nothing was changed"))
 }
 
-/// Where an item stands. Of a key that stands twice, the last counts.
+/// The index of an item. If a key occurs twice, the last counts.
 fn position(items: &[Item], segment: &Segment) -> Option<usize> {
     match segment {
         Segment::Key(key) => items.iter().rposition(|item| item.key.as_ref() == Some(key)),
@@ -262,7 +263,7 @@ fn resolve(node: &Node, rest: &str, way: &mut Vec<Segment>, found: &mut Vec<Path
         return;
     }
     let mut step = |segment: Segment, node: &Node, rest: &str| {
-        // What is left must begin a new segment, or be nothing.
+        // The rest must begin a new segment, or be empty.
         let rest = match rest.strip_prefix('.') {
             Some(more) if !more.is_empty() => more,
             Some(_) => return,
@@ -308,7 +309,7 @@ mod tests {
         Document::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
     }
 
-    /// Sets, checks that the second time changes nothing, and answers the text.
+    /// Sets a value, checks that setting it again changes nothing, and returns the text.
     fn after_set<const N: usize>(text: &str, path: [&str; N], value: Value) -> String {
         let mut doc = doc(text);
         assert!(doc.set(path, value.clone()).unwrap());

@@ -1,4 +1,4 @@
-//! Where a value stands in a document: keys and indices from the root.
+//! The path of a value in a document: keys and indices from the root.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Path {
         &self.0
     }
 
-    /// The last key on the way: an element of a list is named by its list.
+    /// The last key of the path: an element of a list is named after its list.
     pub fn name(&self) -> Option<&str> {
         self.0.iter().rev().find_map(|segment| match segment {
             Segment::Key(key) => Some(key.as_str()),
@@ -38,7 +38,7 @@ impl Path {
         })
     }
 
-    /// Whether this path is `keys`, or leads to something below it.
+    /// Whether this path is `keys`, or below it.
     pub fn is_at_or_below(&self, keys: &[&str]) -> bool {
         self.0.len() >= keys.len()
             && self.0.iter().zip(keys).all(|(have, want)| matches!(have, Segment::Key(key) if key == want))
@@ -69,7 +69,7 @@ impl From<&Path> for Path {
     }
 }
 
-/// `models.providers.x.models[0].id`; a key that would be misread is quoted: `models["a.b"]`.
+/// `models.providers.x.models[0].id`; an ambiguous key is quoted: `models["a.b"]`.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {

@@ -1,12 +1,12 @@
-//! What in a document is a secret. Keys tell it, by what they are called; a few kinds of values tell it by
-//! themselves, wherever they stand. Too much is masked rather than too little.
+//! Finds the secrets in a document. Most are recognized by the name of their key, and a few kinds of values by
+//! themselves, wherever they are. When in doubt, a value is masked.
 
 use serde_json::{Map, Value};
 
-/// What is shown in a secret's place.
+/// Shown instead of a secret.
 pub const MASK: &str = "***";
 
-/// Endings of keys, in small letters and digits only, whose value is a secret.
+/// Suffixes of keys with a secret value, compared in lower case with letters and digits only.
 const ENDINGS: &[&str] = &[
     "token",
     "tokens",
@@ -36,11 +36,11 @@ const ENDINGS: &[&str] = &[
     "credentials",
     "serviceaccount",
 ];
-/// Whole keys whose value is one.
+/// Whole keys with a secret value.
 const KEYS: &[&str] = &["key", "pass", "pwd", "pin", "auth"];
-/// Keys whose object holds names of somebody's choice, so that a name tells nothing.
+/// Keys of objects whose member names users choose freely, so that a name proves nothing.
 const CONTAINERS: &[&str] = &["env", "vars", "headers", "requiredheaders", "securityheaders"];
-/// How values begin that are secrets wherever they stand.
+/// Prefixes of values that are secrets wherever they are.
 const BEGINNINGS: &[&str] = &[
     "sk-",
     "sk_",
@@ -61,7 +61,7 @@ const BEGINNINGS: &[&str] = &[
     "-----BEGIN ",
 ];
 
-/// `value` with everything masked that must not be seen.
+/// `value` with all secrets masked.
 pub fn mask(value: &Value) -> Value {
     masked(value, Place::Root)
 }
@@ -88,16 +88,16 @@ fn masked(value: &Value, place: Place) -> Value {
     }
 }
 
-/// The place of what stands below `key`.
+/// The place of the value of `key`.
 fn below(key: &str, value: &Value, place: Place) -> Place {
     let name: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     match place {
         Place::Hidden => Place::Hidden,
-        // The root's `secrets` and `auth` say where secrets are kept; they are looked at key by key.
+        // The root's `secrets` and `auth` only say where secrets are kept, so they are examined key by key.
         Place::Root if value.is_object() && matches!(name.as_str(), "secrets" | "auth") => Place::Open,
-        // `auth` is an object of settings in many places, a secret where it is a text.
+        // `auth` is an object of settings in many places, and a secret where it is a text.
         _ if name == "auth" && value.is_object() => Place::Open,
-        // A count is no secret, as in `maxTokens`.
+        // A count such as `maxTokens` is not a secret.
         _ if value.is_number() && name.ends_with("tokens") => Place::Open,
         _ if KEYS.contains(&name.as_str()) || CONTAINERS.contains(&name.as_str()) => Place::Hidden,
         _ if ENDINGS.iter().any(|ending| name.ends_with(ending)) => Place::Hidden,
@@ -105,7 +105,7 @@ fn below(key: &str, value: &Value, place: Place) -> Place {
     }
 }
 
-/// Command lines are lists: what follows `--token` is a secret.
+/// Masks a list. It may be a command line, in which the value after `--token` is a secret.
 fn masked_list(list: &[Value], place: Place) -> Vec<Value> {
     let mut follows = false;
     let mut out = Vec::with_capacity(list.len());
@@ -122,13 +122,13 @@ fn masked_list(list: &[Value], place: Place) -> Vec<Value> {
     out
 }
 
-/// `{source, provider, id}` names a secret without telling it.
+/// `{source, provider, id}` refers to a secret without containing it.
 fn is_reference(map: &Map<String, Value>) -> bool {
     let known = |key: &String| matches!(key.as_str(), "source" | "provider" | "id");
     map.contains_key("source") && map.contains_key("id") && map.keys().all(known)
 }
 
-/// `${NAME}` stands for a variable of the environment.
+/// `${NAME}` refers to an environment variable.
 fn is_substitution(text: &str) -> bool {
     let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| {
@@ -183,7 +183,7 @@ fn is_bot_token(text: &str) -> bool {
     })
 }
 
-/// An address behind its scheme, without user and password, and without the values of telling parameters.
+/// The part of a URL after its scheme, without user and password, and with the values of secret parameters masked.
 fn masked_address(rest: &str) -> String {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);

@@ -1,9 +1,9 @@
-//! What is read of a conversation: the events of a running answer, the history, the list of sessions.
+//! The parts of a conversation that we read: the events of a running answer, the history, the list of sessions.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The payload of a `chat` event. A connection gets those of all sessions.
+/// The payload of a `chat` event. A connection gets the events of all sessions.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatEvent {
@@ -14,7 +14,7 @@ pub struct ChatEvent {
     #[serde(default)]
     pub seq: Option<u64>,
     pub state: ChatState,
-    /// What a `delta` adds.
+    /// The text that a `delta` adds.
     #[serde(default)]
     pub delta_text: Option<String>,
     /// The whole message so far, in every `delta` and at the end.
@@ -24,7 +24,7 @@ pub struct ChatEvent {
     pub error_message: Option<String>,
     #[serde(default)]
     pub stop_reason: Option<String>,
-    /// Of a `status`: `preparing_workspace`, `preparing_context`, `starting_model`.
+    /// Set in a `status`: `preparing_workspace`, `preparing_context`, `starting_model`.
     #[serde(default)]
     pub phase: Option<String>,
 }
@@ -42,7 +42,7 @@ pub enum ChatState {
 }
 
 impl ChatEvent {
-    /// Whether no more comes of this run. After an error another may follow that explains it.
+    /// Whether the run has ended. After an error another event may follow that explains it.
     pub fn is_end(&self) -> bool {
         matches!(self.state, ChatState::Final | ChatState::Error | ChatState::Aborted)
     }
@@ -53,7 +53,7 @@ impl ChatEvent {
     }
 }
 
-/// The words of a message: its content is a text, or a list of parts of which some are texts.
+/// The text of a message: its content is a text, or a list of parts of which some are texts.
 pub fn text_of(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -70,7 +70,7 @@ pub fn text_of(message: &Value) -> String {
 #[serde(rename_all = "camelCase")]
 pub struct Sent {
     pub run_id: String,
-    /// `started`; for a repeat `in_flight`, and `ok` when it is over.
+    /// `started`; for a repeated request `in_flight`, and `ok` when the run is over.
     pub status: String,
 }
 
@@ -83,7 +83,7 @@ pub struct History {
     pub messages: Vec<Value>,
     #[serde(default)]
     pub has_more: bool,
-    /// An answer that is being given, with its text so far: what a client needs that comes back.
+    /// An answer that is still running, with its text so far, for a client that reconnects.
     #[serde(default)]
     pub in_flight_run: Option<InFlight>,
     #[serde(default)]

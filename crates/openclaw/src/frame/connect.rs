@@ -1,7 +1,7 @@
-//! The handshake: the gateway sends a challenge, we name ourselves and show the token, it says hello.
+//! The handshake: the gateway sends a challenge, we send our name and the token, the gateway answers with a hello.
 //!
-//! A backend on loopback that sends no Origin and no forwarded address is given the scopes that it asks for, without
-//! the key pair that a browser needs. The challenge's nonce is for those.
+//! A backend on loopback that sends no Origin and no forwarded address gets the scopes that it asks for, without the
+//! key pair that a browser needs. Only browsers need the challenge's nonce.
 
 use base::Secret;
 use serde::Deserialize;
@@ -12,23 +12,24 @@ use crate::version::Version;
 /// The only protocol that 2026.5 and later speak with operators.
 pub const PROTOCOL: u32 = 4;
 
-/// What a connection may do. Chat text has the authority of the connection that it came by, so commands that only an
-/// owner may give are refused to one without `Admin`.
+/// What a connection may do. Chat text has the authority of its connection, so OpenClaw refuses commands for owners on
+/// a connection without `Admin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Read,
     Write,
     Admin,
-    /// To say which devices may come.
+    /// Approves devices.
     Pairing,
 }
 
 impl Scope {
     /// For a person who chats.
     pub const CHAT: &[Scope] = &[Scope::Read, Scope::Write];
-    /// For what the platform itself asks.
+    /// For requests of the platform itself.
     pub const LOOK: &[Scope] = &[Scope::Read];
-    /// To let a device chat: nobody can grant what they do not have, so what asks for more is refused by the gateway too.
+    /// To approve a device for chatting. A connection cannot grant scopes that it does not have, so the gateway also
+    /// refuses a device that asks for more.
     pub const LET_CHAT: &[Scope] = &[Scope::Pairing, Scope::Read, Scope::Write];
 
     pub fn as_str(self) -> &'static str {
@@ -41,7 +42,7 @@ impl Scope {
     }
 }
 
-/// The first request of a connection. It holds the token, so it is a secret as a whole.
+/// The first request of a connection. It contains the token, so the whole frame is a secret.
 pub fn connect(id: &str, token: &Secret, scopes: &[Scope]) -> Secret {
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
     let frame = json!({
@@ -105,7 +106,7 @@ pub struct Features {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Auth {
-    /// What was granted, which may be less than what was asked for.
+    /// The granted scopes, which may be fewer than requested.
     #[serde(default)]
     pub scopes: Vec<String>,
 }
@@ -114,7 +115,7 @@ pub struct Auth {
 #[serde(rename_all = "camelCase", default)]
 pub struct Policy {
     pub max_payload: usize,
-    /// How often a `tick` comes when nothing else does.
+    /// How often a `tick` is sent when there is nothing else to send.
     pub tick_interval_ms: u64,
     pub attachments: Attachments,
 }
@@ -143,7 +144,8 @@ impl Hello {
         self.features.methods.iter().any(|known| known == method)
     }
 
-    /// Whether everything was granted. Behind a proxy, or with an Origin, a gateway grants nothing and says nothing.
+    /// Whether all scopes were granted. Behind a proxy, or with an Origin, a gateway grants nothing and reports no
+    /// error.
     pub fn grants(&self, scopes: &[Scope]) -> bool {
         scopes.iter().all(|scope| self.auth.scopes.iter().any(|granted| granted == scope.as_str()))
     }

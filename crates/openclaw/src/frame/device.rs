@@ -1,4 +1,4 @@
-//! Devices: a browser that comes from elsewhere than the gateway's own machine has to be approved once, by its key.
+//! Devices: a browser that does not run on the gateway's own machine must be approved once, by its key.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use super::Scope;
 /// The payload of the answer to `device.pair.list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Devices {
-    /// Those that wait to be approved.
+    /// Devices that wait for approval.
     #[serde(default)]
     pub pending: Vec<Pending>,
 }
@@ -24,7 +24,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether it asks for no more than to chat.
+    /// Whether it asks only for scopes to chat.
     pub fn only_chats(&self) -> bool {
         let chat: Vec<&str> = Scope::CHAT.iter().map(|scope| scope.as_str()).collect();
         self.roles.iter().all(|role| role == "operator")

@@ -1,5 +1,5 @@
-//! Frames of OpenClaw's WebSocket, protocol 4: requests, answers and events as JSON texts. What we read of them has
-//! types; everything else in them is kept and passed on.
+//! Frames of OpenClaw's WebSocket, protocol 4: requests, answers and events as JSON texts. The parts that we read have
+//! types; all other parts are kept and passed on.
 
 mod chat;
 mod connect;
@@ -22,7 +22,7 @@ pub use refusal::{Close, ErrorBody, Refusal};
 pub use relay::{ALLOWED, Head, allowed, forbidden};
 pub use said::{MAX_BEFORE_HELLO, Said, accepted, payload};
 
-/// The longest text that a gateway takes or sends; a longer one ends the connection.
+/// The longest text that a gateway accepts or sends; a longer one ends the connection.
 pub const MAX_BYTES: usize = 26_214_400;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub enum Frame {
     Request(Request),
     Response(Response),
     Event(Event),
-    /// Of a type that this version of the protocol does not have.
+    /// A frame of a type that this version of the protocol does not have.
     Other(Map<String, Value>),
 }
 
@@ -45,7 +45,7 @@ pub struct Request {
 #[derive(Clone, PartialEq)]
 pub struct Response {
     pub id: String,
-    /// The payload, or why there is none.
+    /// The payload, or the error.
     pub outcome: std::result::Result<Value, ErrorBody>,
     pub rest: Map<String, Value>,
 }
@@ -138,7 +138,7 @@ impl Frame {
 }
 
 impl Event {
-    /// The payload as a type that knows what we read of it.
+    /// The payload as a type with the fields that we read.
     pub fn read<T: for<'a> Deserialize<'a>>(&self) -> Option<T> {
         T::deserialize(&self.payload).ok()
     }
@@ -160,7 +160,7 @@ impl Response {
     }
 }
 
-/// Without what they carry: words of people, tokens of a handshake.
+/// Does not print the content of frames: they carry messages of people and tokens.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Request({:?}, {})", self.id, self.method)

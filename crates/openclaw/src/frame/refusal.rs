@@ -1,4 +1,4 @@
-//! Why a gateway says no, and what a closed connection means.
+//! Why a gateway refuses a request, and why it closes a connection.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ pub struct ErrorBody {
     pub rest: Map<String, Value>,
 }
 
-/// What to do about a refusal.
+/// The causes of a refusal that need different reactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The token is not the gateway's.
+    /// The token is wrong.
     WrongToken,
     /// No token was sent where one is needed, or the client is one that needs a device.
     NotPaired,
-    /// It is starting: to be tried again soon.
+    /// The gateway is starting: try again soon.
     Starting,
-    /// It speaks another protocol.
+    /// The gateway speaks another protocol.
     Protocol,
     /// The page's origin is not in its list.
     Origin,
-    /// The connection has not the authority for this.
+    /// The connection lacks the scope for this request.
     MissingScope,
     Other,
 }
@@ -92,15 +92,15 @@ impl ErrorBody {
 /// Why a connection was closed, by its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// It stops or restarts; a plain stop says the same.
+    /// The gateway stops or restarts; both have the same code.
     Restarting,
     Starting,
-    /// Refused: an answer before it says why.
+    /// Refused; an answer before the close has the reason.
     Refused,
     Protocol,
     /// A frame was too long.
     TooLarge,
-    /// Gone without a word.
+    /// The connection ended without a close frame.
     Lost,
     Other,
 }
@@ -118,7 +118,7 @@ impl Close {
         }
     }
 
-    /// Whether the same may be tried again.
+    /// Whether the same request may succeed later.
     pub fn is_passing(self) -> bool {
         matches!(self, Close::Restarting | Close::Starting | Close::Lost)
     }

@@ -1,4 +1,4 @@
-//! What an employee's browser may send through the platform's relay: requests of a few methods, nothing else.
+//! What an employee's browser may send through the platform's relay: requests of a few methods, and nothing else.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use serde_json::Map;
 use super::refusal::ErrorBody;
 use super::{Frame, MAX_BYTES, Response};
 
-/// Chats, the list of conversations, and the models to choose from. A new chat is `sessions.create`; what resets,
-/// deletes or configures is not here. A method of a newer release is added after it was looked at.
+/// Chats, the list of conversations, and the models to choose from. A new chat is `sessions.create`. Methods that
+/// reset, delete or configure are not allowed. A method of a newer release is added only after a review.
 pub const ALLOWED: &[&str] = &[
     "chat.abort",
     "chat.history",
@@ -32,7 +32,7 @@ pub fn allowed(method: &str) -> bool {
     ALLOWED.binary_search(&method).is_ok()
 }
 
-/// What the relay looks at before it passes a client's text on as it is.
+/// The part of a client's text that the relay checks before it passes the text on unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head<'a> {
     pub id: Cow<'a, str>,
@@ -52,13 +52,14 @@ struct Looked<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Of a request; every other text is refused. So is one that names something twice: the gateway might see the other.
+    /// Parses the head of a request; every other text is refused. A duplicate key is refused too, because the gateway
+    /// might read the other value.
     pub fn parse(text: &'a str) -> Result<Head<'a>> {
         let refused = |why: &'static str| Error::new(base::Kind::BadRequest, why);
         if text.len() > MAX_BYTES {
             return Err(Error::from(base::Kind::TooLarge));
         }
-        // A list would be taken for the fields in their order.
+        // serde would accept a list as the fields in their order.
         if !text.trim_start().starts_with('{') {
             return Err(refused("a frame must be a JSON object"));
         }
@@ -74,7 +75,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The answer to a request that is not passed on, as a gateway would give it.
+/// The answer to a request that is not passed on, in the gateway's form.
 pub fn forbidden(head: &Head<'_>) -> String {
     let error = ErrorBody {
         code: "FORBIDDEN".into(),

@@ -9,7 +9,8 @@ impl Request {
         Request { id: id.into(), method: method.to_owned(), params: Some(params), rest: Map::new() }
     }
 
-    /// A key makes a repeat harmless: the same one never runs twice. `attachments` are `{type, mimeType, fileName, content}`.
+    /// The key makes a retry harmless: a request with the same key never runs twice. `attachments` are `{type,
+    /// mimeType, fileName, content}`.
     pub fn chat_send(id: impl Into<String>, session: &str, message: &str, key: &str, attachments: &[Value]) -> Request {
         let mut params = json!({"sessionKey": session, "message": message, "idempotencyKey": key});
         if !attachments.is_empty() {
@@ -22,7 +23,7 @@ impl Request {
         Request::new(id, "chat.history", with(json!({"sessionKey": session}), [("limit", limit.map(Value::from))]))
     }
 
-    /// Without a run, whatever the session is doing.
+    /// Without a run, aborts whatever the session is doing.
     pub fn chat_abort(id: impl Into<String>, session: &str, run: Option<&str>) -> Request {
         Request::new(id, "chat.abort", with(json!({"sessionKey": session}), [("runId", run.map(Value::from))]))
     }
@@ -31,7 +32,7 @@ impl Request {
         Request::new(id, "sessions.list", with(json!({}), [("limit", limit.map(Value::from))]))
     }
 
-    /// Without a key, the gateway makes one.
+    /// Without a key, the gateway chooses one.
     pub fn sessions_create(
         id: impl Into<String>,
         key: Option<&str>,
@@ -88,7 +89,7 @@ impl Request {
     }
 }
 
-/// `params` with those of the fields that have a value.
+/// Adds the fields that have a value to `params`.
 fn with<const N: usize>(mut params: Value, fields: [(&str, Option<Value>); N]) -> Value {
     for (name, value) in fields {
         if let Some(value) = value {

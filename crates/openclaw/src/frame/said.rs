@@ -1,5 +1,5 @@
-//! What a gateway said, told by the head of its text alone. A text of 25 MB can become a tree of a gigabyte: so nothing is made into a
-//! tree, and only what is waited for is read, as the type that it should have.
+//! Classifies a gateway's frame by its head alone. A text of 25 MB can become a tree of a gigabyte, so no tree is
+//! built, and only an expected payload is parsed, directly into its type.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Frame, MAX_BYTES, odd};
 
-/// The longest text that may come before the hello. The hello itself has 15 KB.
+/// The longest text that is accepted before the hello. The hello itself has 15 KB.
 pub const MAX_BEFORE_HELLO: usize = 64 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Whether an answer is a yes; why not, where it is a no.
+/// Checks whether an answer is a success; returns the gateway's error if it is not.
 pub fn accepted(text: &str) -> Result<()> {
     #[derive(Deserialize)]
     struct Outcome {
@@ -59,7 +59,7 @@ pub fn accepted(text: &str) -> Result<()> {
     }
 }
 
-/// What an answer carries.
+/// The payload of an answer.
 pub fn payload<T: DeserializeOwned>(text: &str) -> Result<T> {
     #[derive(Deserialize)]
     struct Whole<T> {
@@ -73,7 +73,7 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     if text.len() > MAX_BYTES {
         return Err(Error::from(Kind::TooLarge));
     }
-    // A list would be taken for the fields in their order.
+    // serde would accept a list as the fields in their order.
     if !text.trim_start().starts_with('{') {
         return Err(odd("a frame is no JSON object"));
     }

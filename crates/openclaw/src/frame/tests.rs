@@ -267,7 +267,7 @@ proptest! {
         let _ = (Frame::parse(&text), Head::parse(&text));
     }
 
-    /// What the relay lets through is what the gateway will read: both see the same method.
+    /// The relay and the gateway read the same method from a text.
     #[test]
     fn fuzz_damaged_frames_are_read_alike(
         pick in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), length in 0usize..20, with in "[{}\",:a-z.\\\\]{0,12}",

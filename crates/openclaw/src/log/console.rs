@@ -1,5 +1,5 @@
-//! The console: `<time> [subsystem] text`, `<time> text`, bare text, or a JSON object per line where
-//! `logging.consoleStyle` says so.
+//! The console: `<time> [subsystem] text`, `<time> text`, bare text, or one JSON object per line if
+//! `logging.consoleStyle` is set so.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ pub(super) fn read(bytes: &[u8]) -> Line {
     line
 }
 
-/// `{"time":…,"level":…,"subsystem":…,"message":…}` and whatever else was logged.
+/// `{"time":…,"level":…,"subsystem":…,"message":…}` and any other logged fields.
 fn of_record(mut record: Map<String, Value>) -> Option<Line> {
     let mut text = |key: &str| match record.shift_remove(key) {
         Some(Value::String(text)) => Some(text),
@@ -58,7 +58,7 @@ fn of_record(mut record: Map<String, Value>) -> Option<Line> {
     Some(Line { time, level, subsystem, message, fields: record, origin: Origin::Console })
 }
 
-/// Without the escapes that colour a terminal; they are written where a variable of the environment asks for them.
+/// Removes colour escapes; OpenClaw writes them if an environment variable asks for them.
 fn without_colours(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return Cow::Borrowed(text);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Level, Line, Origin, cut, time};
 
-/// Longer lines are not read: nothing that is looked for is in one.
+/// Longer lines are skipped: no rule looks for anything in them.
 const LONGEST_LINE: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Meta {
     name: Option<String>,
 }
 
-/// What the logger is called: a JSON object in a text, or the program's name.
+/// The logger's name: a JSON object as text, or the program's name.
 #[derive(Deserialize)]
 struct Name {
     subsystem: Option<String>,

@@ -1,5 +1,5 @@
-//! The journal, as `journalctl --output=json` prints it. Fields that begin with `_` are written by journald itself:
-//! a record of process 1 is systemd's, whatever a program may print.
+//! The journal, as `journalctl --output=json` prints it. journald itself writes the fields that begin with `_`, so a
+//! record of process 1 is systemd's, whatever a program prints.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use super::{Line, Origin, console, cut};
 use crate::unit::Exit;
 
-/// What systemd says of a unit.
+/// What systemd reports about a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SystemEvent {
     /// Its main process ended.
     Exited(Exit),
     /// It failed, with `exit-code`, `signal`, `oom-kill` or another result.
     Failed(String),
-    /// It is started again, for the n-th time.
+    /// It is restarted, for the n-th time.
     Restarted(u32),
     Other,
 }
@@ -53,7 +53,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Line> {
 }
 
 fn exit(code: &str, status: &str) -> Option<Exit> {
-    // A signal is told by its number, or by its name where it has none to tell.
+    // A signal is given by its number or by its name.
     let number = match status {
         "KILL" => 9,
         "ABRT" => 6,
@@ -68,7 +68,7 @@ fn exit(code: &str, status: &str) -> Option<Exit> {
     }
 }
 
-/// A text, or the numbers of its bytes where it is not UTF-8; null where it is too long to be shown.
+/// A text, or its bytes as numbers if it is not UTF-8; null if it is too long to be shown.
 fn message(value: &Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.clone().into_bytes(),

@@ -1,9 +1,9 @@
-//! One line of an instance's log, from wherever it was read: its log file (JSON lines), its console (text, or JSON
-//! lines of another shape), or the journal, where systemd itself speaks too.
+//! One line of an instance's log, from any source: its log file (JSON lines), its console (text, or JSON lines of
+//! another shape), or the journal, to which systemd itself writes too.
 //!
-//! Where a line was read tells how far it can be trusted. Chat replies are printed to the console, line breaks
-//! and all, so a model can make a console line say anything; they do not get into the log file, and nobody but
-//! systemd can write what systemd says.
+//! The source of a line decides how far it can be trusted. Chat replies are printed to the console with their line
+//! breaks, so a model can produce any console line. They do not get into the log file, and only systemd can write
+//! systemd's records.
 
 mod console;
 mod file;
@@ -18,7 +18,7 @@ pub use signal::{Signal, signal};
 
 use crate::unit::Exit;
 
-/// The most characters of a message that are kept.
+/// How many characters of a message are kept.
 const LONGEST: usize = 16 * 1024;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Line {
     pub subsystem: Option<String>,
     /// Without time and subsystem.
     pub message: String,
-    /// What was logged besides the message, by name.
+    /// Other logged values, by name.
     pub fields: Map<String, Value>,
     pub origin: Origin,
 }
@@ -38,7 +38,7 @@ pub struct Line {
 pub enum Origin {
     /// The log file: written by OpenClaw alone.
     File,
-    /// Standard output: OpenClaw's lines, and whatever a chat reply made it print.
+    /// Standard output: OpenClaw's lines, and anything that a chat reply made it print.
     Console,
     /// systemd, about the unit.
     System(SystemEvent),
@@ -69,7 +69,7 @@ impl Level {
 }
 
 impl Line {
-    /// A line of the log file; None for what is no such line.
+    /// A line of the log file; `None` if it cannot be parsed.
     pub fn from_file(bytes: &[u8]) -> Option<Line> {
         file::read(bytes)
     }
@@ -79,19 +79,19 @@ impl Line {
         console::read(bytes)
     }
 
-    /// A record of `journalctl --output=json`; None for what is none.
+    /// A record of `journalctl --output=json`; `None` if it cannot be parsed.
     pub fn from_journal(bytes: &[u8]) -> Option<Line> {
         journal::read(bytes)
     }
 
-    /// Whether this line is of `name`, which is written as in the log file. The console leaves out what is above it.
+    /// Whether this line comes from the subsystem `name`, as the log file writes it. The console omits its first part.
     pub fn is_of(&self, name: &str) -> bool {
         let Some(subsystem) = &self.subsystem else { return false };
         let short = name.strip_prefix("gateway/").or_else(|| name.strip_prefix("channels/")).unwrap_or(name);
         subsystem == name || (self.origin == Origin::Console && subsystem == short)
     }
 
-    /// At least a warning, as far as is known: the text console does not tell.
+    /// At least a warning, or of unknown level: the text console does not show levels.
     pub fn is_trouble(&self) -> bool {
         self.level.is_none_or(|level| level >= Level::Warn)
     }
@@ -112,7 +112,7 @@ impl Line {
         self.message[at + name.len() + 1..].split([' ', '\t']).next().filter(|value| !value.is_empty())
     }
 
-    /// How the unit's process ended, if this is systemd saying so.
+    /// How the unit's process ended, if systemd reports that in this line.
     pub fn exit(&self) -> Option<Exit> {
         match &self.origin {
             Origin::System(SystemEvent::Exited(exit)) => Some(*exit),
@@ -121,13 +121,13 @@ impl Line {
     }
 }
 
-/// `text`, not longer than is kept.
+/// `text`, cut to the limit.
 fn cut(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
 fn time(text: &str) -> Option<Timestamp> {
-    // Nothing longer is a time, and nothing shorter has a day in it.
+    // A longer text is not a time, and a shorter one has no date.
     (20..=40).contains(&text.len()).then(|| text.parse().ok()).flatten()
 }
 

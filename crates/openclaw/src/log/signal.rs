@@ -1,5 +1,5 @@
-//! Lines that tell how an instance is doing, besides those of the repair rules: what became of a written
-//! configuration, why a start failed, which errors people met.
+//! Lines that show the state of an instance, besides those of the repair rules: whether a written configuration was
+//! taken over, why a start failed, which errors users got.
 
 use super::{Line, Origin};
 use crate::document::mask_words;
@@ -8,30 +8,30 @@ use crate::document::mask_words;
 pub enum Signal {
     /// The gateway has started.
     Ready,
-    /// A changed configuration is in force; these keys changed.
+    /// A changed configuration has taken effect; these keys changed.
     ReloadApplied(Vec<String>),
     /// A changed configuration is invalid and was not taken over. The next start will refuse it.
     ReloadSkipped,
     /// These keys need a restart, which OpenClaw does by itself when nothing is running.
     RestartNeeded(Vec<String>),
-    /// OpenClaw put an older configuration in place of ours.
+    /// OpenClaw replaced our configuration by an older one.
     AutoRestored {
         reason: String,
     },
-    /// OpenClaw doubts a configuration that it took over nevertheless; the next start may undo it.
+    /// OpenClaw suspects a configuration that it took over nevertheless; the next start may undo it.
     Doubted {
         reason: String,
     },
     /// After a series of crashes no channel is started.
     BreakerTripped,
     BreakerRecovered,
-    /// This channel was not started for it.
+    /// This channel was not started because of that.
     ChannelSuppressed {
         channel: String,
     },
-    /// Old credentials stand in the way until OpenClaw's doctor has moved them.
+    /// Old credentials prevent a start until OpenClaw's doctor has migrated them.
     AuthMigration,
-    /// The data is of a newer release than the program.
+    /// The data was written by a newer release than the program.
     NewerData,
     StartFailed {
         why: String,
@@ -40,12 +40,12 @@ pub enum Signal {
     UnknownModel {
         model: Option<String>,
     },
-    /// A model failed, for a reason of OpenClaw's: auth, billing, rate_limit, model_not_found, timeout.
+    /// A model failed, with OpenClaw's reason: auth, billing, rate_limit, model_not_found, timeout.
     Failover {
         model: Option<String>,
         reason: String,
     },
-    /// Somebody got an error instead of an answer.
+    /// A user got an error instead of an answer.
     TurnFailed {
         why: String,
     },
@@ -53,7 +53,7 @@ pub enum Signal {
     BotConflict,
 }
 
-/// The most characters of a reason that are kept.
+/// How many characters of a reason are kept.
 const REASON: usize = 300;
 
 pub fn signal(line: &Line) -> Option<Signal> {
@@ -83,7 +83,7 @@ fn keys(text: &str) -> Vec<String> {
     inner.unwrap_or_default().split(", ").filter(|key| !key.is_empty()).take(100).map(str::to_owned).collect()
 }
 
-/// What stands in the last brackets of a line.
+/// The text in the last parentheses of a line.
 fn reason(text: &str) -> String {
     let inner = text.trim_end().strip_suffix(')').and_then(|rest| rest.rsplit_once('('));
     short(inner.map_or("", |(_, inner)| inner))

@@ -1,5 +1,5 @@
-//! Rule 5: `auth.profiles` in the configuration. By itself it is harmless in newer releases; an order that names
-//! profiles which cannot be used makes every turn fail, and older credentials beside it stop the start.
+//! Rule 5: `auth.profiles` in the configuration. By itself it is harmless in newer releases. But an order that names
+//! unusable profiles makes every turn fail, and older credentials beside it prevent the start.
 
 use base::Result;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     ))
 }
 
-/// Takes out the profiles and the order that names them. Says whether there was anything.
+/// Removes the profiles and the order that names them. Returns whether there was anything.
 pub fn remove(document: &mut Document) -> Result<bool> {
     let removed = document.remove(PROFILES)? | document.remove(ORDER)?;
     if document.get(["auth"]) == Some(Value::Object(serde_json::Map::new())) {

@@ -1,5 +1,5 @@
-//! Rule 9: a chat-bot is bound to the instance and its channel does not run: switched off, without a token, or with
-//! one that the platform refuses. Of the first two no log says anything.
+//! Rule 9: a chat-bot is bound to the instance and its channel does not run: it is switched off, has no token, or has
+//! one that the platform refuses. No log reports the first two.
 
 use super::{Channel, Detail, Evidence, Finding, best};
 use crate::document::{Document, Path};
@@ -26,7 +26,7 @@ fn broken(document: &Document) -> Option<(Channel, &'static str)> {
     if document.get(key("enabled")) == Some(serde_json::Value::Bool(false)) {
         return Some((Channel::Disabled, "channels.telegram.enabled is false"));
     }
-    // A token may also be a reference to a secret, stand in a file, or belong to an account.
+    // A token may also be a reference to a secret, be in a file, or belong to an account.
     let token = document.get(key("botToken")).is_some_and(|token| token.as_str() != Some("") && !token.is_null());
     if !token && !document.has(key("tokenFile")) && document.keys(key("accounts")).is_empty() {
         return Some((Channel::NoToken, "channels.telegram.botToken is missing"));

@@ -1,19 +1,20 @@
-//! Rule 2: the gateway ends with status 1 again and again, or refuses to start because older settings must be moved
-//! first. (A refused configuration ends with 78, once, and systemd leaves it down.)
+//! Rule 2: the gateway ends with status 1 again and again, or refuses to start because older settings must be migrated
+//! first. (A refused configuration ends with 78, once, and systemd does not restart it.)
 
 use super::{Detail, Evidence, Finding, best, port_taken};
 use crate::unit::Exit;
 
-/// From this many ends within five minutes on.
+/// The rule applies from this many ends within five minutes on.
 const EXITS: usize = 3;
 
-/// What it says before it ends for settings of an older form: on a fresh state with 1, on one that was used with 78.
+/// Its messages before it ends because of settings of an older form. A new state ends with 1, a used one with 78.
 const REFUSALS: [&str; 2] =
     ["Refusing to run automatic gateway startup migrations", "OpenClaw migration inputs changed during startup"];
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     let ends: Vec<_> = evidence.recent().filter(|line| line.exit() == Some(Exit::Status(1))).collect();
-    // If another gateway has the state or the port, the configuration is not at fault, and the doctor must not change it.
+    // If another gateway has the state or the port, the configuration is not the cause, and the doctor must not change
+    // it.
     let is_kept_out = evidence.recent().any(|line| port_taken::address(line).is_some());
     if ends.len() >= EXITS
         && !is_kept_out

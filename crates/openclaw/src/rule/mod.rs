@@ -1,7 +1,7 @@
-//! The nine repair rules: how each is recognised, in logs, in the configuration and in a sweep. What is done about a
-//! finding is decided elsewhere, and only after a second look: see `Confidence`.
+//! The nine repair rules: how each is recognised in logs, in the configuration and in a sweep. What is done about a
+//! finding is decided elsewhere, and only after a second check: see `Confidence`.
 //!
-//! One file per rule, with its example from a real log.
+//! One file per rule. Their examples from real logs are in `samples/rules`.
 
 mod auth_profiles;
 mod bot_channel;
@@ -38,7 +38,7 @@ pub enum Rule {
     BotChannel,
 }
 
-/// Looks for one rule's case. It takes no decision and does nothing.
+/// Looks for one rule's case. It decides nothing and changes nothing.
 pub type Detect = fn(&Evidence<'_>) -> Option<Finding>;
 
 /// All rules, in the order of their numbers.
@@ -84,12 +84,12 @@ impl Rule {
     }
 }
 
-/// What is known of an instance. A rule that needs what is missing finds nothing.
+/// What is known of an instance. A rule finds nothing if the data that it needs is missing.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
     /// By the server's clock.
     pub now: Timestamp,
-    /// Of the log file and the journal, since the last look.
+    /// Lines of the log file and the journal, since the last check.
     pub lines: &'a [Line],
     pub document: Option<&'a Document>,
     pub state: Option<(&'a Server, &'a Answer)>,
@@ -110,20 +110,20 @@ pub struct Expected {
 pub struct Finding {
     pub confidence: Confidence,
     pub detail: Detail,
-    /// What it was found by, shortened.
+    /// The evidence, shortened.
     pub excerpt: String,
-    /// When the line was written that it was found by; a fact of now has none.
+    /// When the line with the evidence was written; `None` if it is a fact of the present.
     pub time: Option<Timestamp>,
 }
 
-/// How sure a finding is. The least of them must not change anything by itself.
+/// How certain a finding is. `Hearsay` alone must not change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// A line of the console. A chat reply can say the same: to be confirmed by something else.
+    /// A line of the console. A chat reply can say the same, so it must be confirmed by other evidence.
     Hearsay,
-    /// OpenClaw's own log file. What it names may be over: to be confirmed by the state of now.
+    /// OpenClaw's own log file. The problem may be over, so it must be confirmed by the present state.
     Logged,
-    /// systemd, the kernel or the configuration itself says so.
+    /// Reported by systemd, the kernel or the configuration itself.
     Fact,
 }
 
@@ -137,23 +137,24 @@ pub enum Detail {
     ExitLoop {
         exits: usize,
     },
-    /// Refused to start until OpenClaw's doctor has moved older settings.
+    /// Refused to start until OpenClaw's doctor has migrated older settings.
     Migration,
     OutOfMemory,
-    /// What the log says of unknown keys. Which to delete is asked of `config validate`, never taken from here.
+    /// The log's message about unknown keys. `config validate` decides which keys to delete, never this text.
     UnknownKey {
         message: String,
     },
-    /// `auth.profiles` stands in the configuration, perhaps with an order that names its profiles.
+    /// `auth.profiles` is in the configuration, perhaps with an order that names its profiles.
     AuthProfiles {
         ordered: bool,
     },
-    /// A healthy gateway has this instance's address, such as `ws://127.0.0.1:18789`; or, without one, its state.
+    /// A healthy gateway has this instance's address, such as `ws://127.0.0.1:18789`; or, without an address, its
+    /// state.
     PortTaken {
         address: Option<String>,
     },
     NotListening(Listening),
-    /// This many turns ended with the provider's limit.
+    /// This many turns ran into the provider's limit.
     RateLimited {
         turns: usize,
         model: Option<String>,
@@ -161,19 +162,19 @@ pub enum Detail {
     BotChannel(Channel),
 }
 
-/// What is found where the instance should listen.
+/// What was found where the instance should listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listening {
     Nobody,
-    /// The instance itself, but elsewhere.
+    /// The instance itself, but at another address.
     Elsewhere {
         addresses: Vec<String>,
     },
-    /// Somebody else. It may be ended only if it is an OpenClaw gateway, and no other instance's.
+    /// Another process. It may be ended only if it is an OpenClaw gateway, and not another instance's.
     Stranger {
         owner: Option<Process>,
     },
-    /// The log says that the port is held; nobody has looked.
+    /// The log says that the port is in use; the port itself was not checked.
     Waiting,
 }
 
@@ -192,13 +193,13 @@ impl fmt::Display for Rule {
     }
 }
 
-/// How far back a series counts.
+/// The time window for rules that count.
 const WINDOW: SignedDuration = SignedDuration::from_mins(5);
-/// The most characters of a line that a finding shows.
+/// How many characters of a line a finding shows.
 const EXCERPT: usize = 300;
 
 impl Evidence<'_> {
-    /// The lines of the window, for rules that count. One without a time was read just now.
+    /// The lines in the window, for rules that count. A line without a time was read just now.
     fn recent(&self) -> impl Iterator<Item = &Line> {
         let since = self.now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN);
         self.lines.iter().filter(move |line| line.time.is_none_or(|time| time >= since))
@@ -220,15 +221,15 @@ impl Finding {
     }
 }
 
-/// What may be shown of a line: shortened, without anything that looks like a secret.
+/// An excerpt of a line: shortened, without anything that looks like a secret.
 fn excerpt(text: &str) -> String {
     let shown: String = text.chars().take(EXCERPT).collect();
     let rest = if shown.len() < text.len() { "…" } else { "" };
-    // A mask may be longer than what it hides.
+    // A mask may be longer than the text that it hides.
     mask_words(&shown).chars().take(EXCERPT).chain(rest.chars()).collect()
 }
 
-/// The best proven of several findings; of equals, the last.
+/// The finding with the highest confidence; the last one among equals.
 fn best(findings: impl Iterator<Item = Finding>) -> Option<Finding> {
     findings.max_by_key(|finding| finding.confidence)
 }

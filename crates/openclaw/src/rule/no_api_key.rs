@@ -1,7 +1,7 @@
-//! Rule 1: a provider has no key. Every turn ends with an error; unit and health say nothing of it.
+//! Rule 1: a provider has no key. Every turn ends with an error; the unit and the health endpoint do not show it.
 //!
-//! With a gateway at a loopback or private address OpenClaw asks without a key and says nothing of it either: then
-//! only the configuration tells.
+//! If the LLM gateway has a loopback or private address, OpenClaw sends requests without a key and logs nothing. Then
+//! only the configuration shows it.
 
 use super::{Detail, Evidence, Finding, best};
 use crate::config::{Found, PROVIDER, Problem};
@@ -21,9 +21,9 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     }))
 }
 
-/// Our provider's entry is there, and lacks nothing but the key.
+/// Our provider's entry exists, and lacks only the key.
 fn is_keyless(document: &Document) -> bool {
-    // It may also be a reference to a secret, which is no text.
+    // The key may also be a reference to a secret, which is not a text.
     let key = document.get(["models", "providers", PROVIDER, "apiKey"]);
     key.is_none_or(|key| key.is_null() || key == "") && Found::read(document).problems() == [Problem::NoKey]
 }
@@ -37,7 +37,7 @@ fn provider(line: &Line) -> Option<String> {
     if !speaks || !line.is_trouble() {
         return None;
     }
-    // A structured event has the text in a field.
+    // A structured event has the message in a field.
     let texts = [Some(line.message.as_str()), line.fields.get("errorPreview").and_then(|value| value.as_str())];
     let (_, rest) = texts.into_iter().flatten().find_map(|text| text.split_once(WORDS))?;
     let (provider, _) = rest.split_once('"')?;

@@ -1,5 +1,5 @@
-//! Rule 7: the unit is active and the instance does not listen where it should: a stranger has the port, or it
-//! listens elsewhere, or not at all. `is-active` says healthy all the while.
+//! Rule 7: the unit is active and the instance does not listen where it should: another process has the port, or the
+//! instance listens at another address, or not at all. `is-active` still reports that it is healthy.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::log::Line;
 use crate::sweep::Answer;
 use crate::unit::Active;
 
-/// A start takes up to 45 s in which nobody listens.
+/// A start takes up to 45 s, during which the port is closed.
 const START: Duration = Duration::from_secs(90);
-/// A gateway that waits for its port says so every 20 to 30 s; one line may be of an ordinary restart.
+/// A gateway that waits for its port logs that every 20 to 30 s; a single line can come from an ordinary restart.
 const WAITS: usize = 2;
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     match evidence.state {
         Some((server, answer)) => {
             let settled = answer.running_for(server).is_some_and(|time| time >= START);
-            // A section that was cut short may not have come to the port.
+            // If the section was cut off, the port may not have been checked.
             if answer.unit.active != Active::Active || !settled || !answer.complete {
                 return None;
             }
@@ -37,7 +37,7 @@ fn look(answer: &Answer, evidence: &Evidence<'_>) -> Option<Listening> {
     if answer.listeners.is_empty() {
         return Some(Listening::Nobody);
     }
-    // Nobody was seen to hold the socket: without the right to look, its answer must do.
+    // Without the right to see the socket's owner, decide by its HTTP answer.
     if answer.owners.is_empty() && answer.healthz.is_some() && !answer.is_live() {
         return Some(Listening::Stranger { owner: None });
     }

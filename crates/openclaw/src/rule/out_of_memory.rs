@@ -1,5 +1,5 @@
-//! Rule 3: the gateway ran out of memory. Node says so on the console before it aborts itself; when the kernel ends
-//! it, systemd says so. A process that was merely killed is no case of this rule.
+//! Rule 3: the gateway ran out of memory. Node reports it on the console before it aborts itself; if the kernel kills
+//! it, systemd reports that. A process that was killed for any other reason is not a case of this rule.
 
 use super::{Confidence, Detail, Evidence, Finding};
 use crate::log::{Line, Origin, SystemEvent};
@@ -16,7 +16,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
         return Some(Finding::fact(Detail::OutOfMemory, "the unit's result is oom-kill"));
     }
     let said = evidence.lines.iter().rev().find(|line| says_so(line))?;
-    // A chat reply can say it too; it cannot make the process abort.
+    // A chat reply can contain this text too, but cannot make the process abort.
     let aborted = evidence.lines.iter().any(|line| line.exit() == Some(Exit::ABORT));
     let finding = Finding::by(said, Detail::OutOfMemory);
     Some(if aborted { Finding { confidence: Confidence::Fact, ..finding } } else { finding })

@@ -1,8 +1,9 @@
-//! Rule 6: another, healthy gateway has this instance's port, so that this one gives up at once. Whose it is, another
-//! instance's or nobody's, is seen by the owner of the port; /healthz is answered by the other.
+//! Rule 6: another, healthy gateway has this instance's port, so this one gives up at once. The owner of the port shows
+//! whether it belongs to another instance; /healthz does not, since the other gateway answers it.
 //!
-//! One that is left over of the very instance has its state too, which is looked at before the port: then it says nothing of the port. A
-//! unit with a /tmp of its own does not see the other's lock there, and finds the other's lease in the state folder.
+//! A left-over gateway of the same instance has its state too. OpenClaw checks the state before the port, so its
+//! message does not mention the port. A unit with a private /tmp does not see the other's lock there, but finds its
+//! lease in the state folder.
 
 use super::{Detail, Evidence, Finding, best};
 use crate::log::Line;
@@ -18,14 +19,14 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     }))
 }
 
-/// The address where it says one.
+/// `Some` if the line reports such a gateway; inside, the address if the line has one.
 pub(super) fn address(line: &Line) -> Option<Option<String>> {
     let why = line.message.strip_prefix("Gateway failed to start: ").filter(|_| line.subsystem.is_none())?;
     let maintenance = why.strip_prefix("Doctor could not enter maintenance. ");
     if why.starts_with(LEASE) || maintenance.is_some_and(|why| why.starts_with(STATE)) {
         return Some(None);
     }
-    // Under systemd it has looked at the other first: one that is not healthy is a stranger, which is rule 7.
+    // Under systemd it checks the other gateway first: an unhealthy one is a case of rule 7.
     let healthy = why.starts_with("gateway already running under systemd; existing gateway is healthy");
     if !healthy && !why.starts_with(WORDS) {
         return None;

@@ -1,19 +1,20 @@
-//! Rule 8: the provider's rate limit. One turn tries a model ten times before it gives it up, and the words are the
-//! provider's own: what counts is a turn that gave a model up for that reason. Where other models are to be tried then,
-//! as with every instance of ours, it says so of each of them, the last included, and never that the turn ended.
+//! Rule 8: the provider's rate limit. One turn tries a model ten times before it gives up, and each message has the
+//! provider's own text. So the rule counts turns that gave a model up for that reason. If there are fallback models, as
+//! for every instance of ours, the log has a line for each model that was given up, the last included, and never says
+//! that the turn ended.
 
 use std::collections::HashSet;
 
 use super::{Detail, Evidence, Finding};
 use crate::log::{Line, Origin};
 
-/// From this many turns on.
+/// The rule applies from this many turns on.
 const TURNS: usize = 3;
 const WORDS: &str = "embedded run failover decision";
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Finding> {
     let given_up: Vec<&Line> = evidence.recent().filter(|line| gave_up(line)).collect();
-    // The same turn is told in the file and on the console, and once for each of its models.
+    // The same turn is in the file and on the console, once for each of its models.
     let runs: HashSet<&str> = given_up.iter().filter_map(|line| line.field("runId")).collect();
     let last = given_up.iter().rev().find(|line| line.origin == Origin::File).or(given_up.last())?;
     if runs.len() < TURNS {

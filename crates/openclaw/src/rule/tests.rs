@@ -1,4 +1,4 @@
-//! Each rule finds its own example and no other's, in every form of log; and what people write in a chat is no evidence.
+//! Each rule finds its own example and no other's, in every form of log; and the text of a chat is never evidence.
 
 use proptest::prelude::*;
 
@@ -6,13 +6,13 @@ use super::*;
 use crate::sweep::{Http, Listener};
 use crate::unit::{Active, State};
 
-/// What was recorded while a rule's case was provoked on a real server.
+/// Logs that were recorded while a rule's case was provoked on a real server.
 struct Example {
     rule: Rule,
     console: &'static str,
     file: &'static str,
     journal: &'static str,
-    /// How sure the rule is by each of them; None where that log does not tell it.
+    /// The confidence from each log; `None` if that log does not show the case.
     confidences: [Option<Confidence>; 3],
 }
 
@@ -67,7 +67,7 @@ impl Example {
         [console(self.console), file(self.file), journal(self.journal)].map(|lines| self.often_enough(lines))
     }
 
-    /// One turn was recorded for rule 8, which counts turns.
+    /// Rule 8 counts turns, but only one was recorded, so it is repeated.
     fn often_enough(&self, lines: Vec<Line>) -> Vec<Line> {
         if self.rule != Rule::RateLimited {
             return lines;
@@ -94,7 +94,7 @@ fn good_document() -> Document {
     Document::parse("{channels:{telegram:{enabled:true,botToken:'example'}},auth:{order:{}}}").unwrap()
 }
 
-/// What all rules find, with a moment chosen so that all lines count.
+/// The findings of all rules, at a time at which all lines count.
 fn found(lines: &[Line], document: Option<&Document>, state: Option<(&Server, &Answer)>) -> Vec<(Rule, Finding)> {
     let now = lines.iter().filter_map(|line| line.time).max().unwrap_or(Timestamp::UNIX_EPOCH);
     let expected = expected();
@@ -161,8 +161,8 @@ fn a_healthy_instance_has_no_finding() {
     assert_eq!(rules(&lines), []);
 }
 
-/// A multi-line reply is printed to the console as it is, lines without a time included; with one, a line looks just
-/// like OpenClaw's. In the log file a reply to POST /v1/chat/completions is a line without a subsystem.
+/// A multi-line reply is printed to the console as it is, including lines without a time. A line with a time looks
+/// exactly like OpenClaw's own. In the log file a reply to POST /v1/chat/completions is a line without a subsystem.
 #[test]
 fn a_chat_reply_proves_nothing() {
     for example in EXAMPLES {
@@ -175,7 +175,7 @@ fn a_chat_reply_proves_nothing() {
             }
         }
     }
-    // What a user or a model wrote stands inside of other lines, and means nothing there.
+    // Text of a user or a model inside of other lines means nothing.
     for quote in [
         "2026-11-15T01:33:48.440+00:00 [ws] No API key found for provider \"remote\".",
         "2026-11-15T01:33:48.440+00:00 [agent/embedded] said: FATAL ERROR: JavaScript heap out of memory",
@@ -197,23 +197,24 @@ fn a_series_counts_within_five_minutes() {
     let exits: Vec<Line> = lines.into_iter().filter(|line| line.exit().is_some()).collect();
     assert_eq!(rules(&exits), [Rule::ExitLoop]);
     assert_eq!(rules(&exits[1..]), []);
-    // Another gateway that has its state is the cause of all of them.
+    // Another gateway with the same state is the cause of all of them.
     let mut lease = file(include_str!("../../samples/rules/6.lease.jsonl"));
     lease[0].time = exits[0].time;
     assert_eq!(rules(&[exits.clone(), lease].concat()), [Rule::PortTaken]);
     let mut spread = exits.clone();
     spread[0].time = spread[0].time.map(|time| time - SignedDuration::from_mins(6));
     assert_eq!(rules(&spread), []);
-    // Two turns that ran into the limit are not three, however often each tried.
+    // One turn is not three, however often it tried.
     let turns = EXAMPLES.iter().find(|example| example.rule == Rule::RateLimited).unwrap();
     assert_eq!(rules(&file(turns.file)), []);
     assert_eq!(rules(&vec![file(turns.file); 9].concat()), []);
-    // The wait of an ordinary restart.
+    // An ordinary restart waits too.
     let waits = EXAMPLES.iter().find(|example| example.rule == Rule::NotListening).unwrap();
     assert_eq!(rules(&file(waits.file)[1..2]), []);
 }
 
-/// With other models to try, as we configure every instance, a turn never says that it ended, but that it goes on to the next model.
+/// With fallback models, as we configure every instance, a turn never logs that it ended, only that it goes on to the
+/// next model.
 #[test]
 fn a_limit_is_found_where_other_models_are_tried() {
     let lines = file(include_str!("../../samples/rules/8.fallbacks.jsonl"));
@@ -221,14 +222,14 @@ fn a_limit_is_found_where_other_models_are_tried() {
     let [(Rule::RateLimited, finding)] = found.as_slice() else { panic!("{found:?}") };
     let detail = Detail::RateLimited { turns: 3, model: Some("tidepool/gemini-2.5-flash".into()) };
     assert_eq!((finding.confidence, &finding.detail), (Confidence::Logged, &detail));
-    // Two turns are two, whatever they tried.
+    // Two turns count as two, however many models they tried.
     let last = lines[8].field("runId").unwrap().to_owned();
     let two: Vec<Line> = lines.into_iter().filter(|line| line.field("runId") != Some(&last)).collect();
     assert_eq!((rules(&two), two.len()), (vec![], 6));
 }
 
-/// A gateway of the same instance that somebody started by hand has its state, and the second one does not get as far as the port: by
-/// the lock in /tmp, or, from within a cell, by the lease in the state folder.
+/// A gateway of the same instance that was started by hand has its state. The second one ends before it reaches the
+/// port: by the lock in /tmp or, inside a cell, by the lease in the state folder.
 #[test]
 fn a_gateway_of_the_same_state_is_found() {
     for sample in [include_str!("../../samples/rules/6.state.jsonl"), include_str!("../../samples/rules/6.lease.jsonl")]
@@ -268,7 +269,7 @@ fn memory_is_the_kernels_word_or_an_abort() {
     };
     assert_eq!(found_by(&journal(oom), "success")[0].1.confidence, Confidence::Fact);
     assert_eq!(found_by(&[], "oom-kill")[0].1.confidence, Confidence::Fact);
-    // Of several times the last counts.
+    // The last of several times counts.
     let at = |us: &str| oom.replacen('{', &format!("{{\"__REALTIME_TIMESTAMP\":\"{us}\","), 1);
     let twice = found_by(&journal(&format!("{}\n{}", at("1000000"), at("9000000"))), "success");
     assert_eq!(twice[0].1.time, Timestamp::from_second(9).ok());
@@ -366,7 +367,7 @@ fn an_active_unit_must_listen_where_it_should() {
     let unseen = look(listening(&["127.0.0.1"], None, stranger), Bind::Loopback);
     assert_eq!(unseen, Some(Detail::NotListening(Listening::Stranger { owner: None })));
 
-    // Not yet, not running, not looked at to the end.
+    // It is still starting, does not run, or was not checked completely.
     let mut starting = listening(&[], None, None);
     starting.0.uptime_s = Some(60.0);
     assert_eq!(look(starting, Bind::Loopback), None);

@@ -1,4 +1,4 @@
-//! One look at a whole server: a script that asks about every instance on it in one go, and the reading of its answer.
+//! The sweep: one script that checks every instance of a server, and the parser of its output.
 
 mod parse;
 mod process;
@@ -22,31 +22,32 @@ use crate::unit::{Confinement, Name, State};
 pub struct Target {
     pub unit: Name,
     pub port: GatewayPort,
-    /// Whose owner its files are looked at as.
+    /// Its files are read as the owner of this folder.
     pub home: String,
     pub config_path: String,
     pub state_dir: String,
     pub log_file: String,
-    /// Where the last look at the log ended.
+    /// Where the last sweep stopped reading the log.
     pub mark: Mark,
-    /// Whether the size of its home is asked for: that takes its time.
+    /// Whether to measure the size of its home, which takes long.
     pub measure: bool,
 }
 
-/// A place in a log file. The file's number tells when it was replaced; none of a new one is 0.
+/// A position in a log file. Another inode shows that the file was replaced. The default, 0, is for a log that was
+/// never read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     pub inode: u64,
     pub offset: u64,
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     pub server: Server,
-    /// In the order of the targets; None where no answer came.
+    /// In the order of the targets; `None` if no answer came.
     pub instances: Vec<Option<Answer>>,
-    /// Whether the answer came to its end. If not, what is there counts, and what is missing says nothing.
+    /// Whether the answer is complete. If not, the received parts count, and missing parts mean nothing.
     pub complete: bool,
 }
 
@@ -59,7 +60,7 @@ pub struct Server {
     pub cores: Option<u32>,
     pub cpu_percent: Option<f64>,
     pub memory_percent: Option<f64>,
-    /// Of the fullest of the file systems that were asked about.
+    /// The use of the fullest file system among the checked ones.
     pub disk_percent: Option<f64>,
     pub load_1m: Option<f64>,
     /// Every gateway that runs there, registered or not.
@@ -69,31 +70,31 @@ pub struct Server {
 /// What is known of one instance at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Whether everything was asked in time.
+    /// Whether everything was checked in time.
     pub complete: bool,
     pub unit: State,
-    /// Whose its home is; none where there is no folder of that name.
+    /// The owner of its home; `None` if there is no such folder.
     pub home_owner: Option<String>,
-    /// What its unit file says; none where there is no such file.
+    /// The confinement in its unit file; `None` if there is no such file.
     pub confinement: Option<Confinement>,
     /// The SHA-256 of that file.
     pub unit_hash: Option<String>,
-    /// What its home takes, in bytes, where that was asked for and counted in time.
+    /// The size of its home in bytes, if it was requested and measured in time.
     pub home_bytes: Option<u64>,
-    /// Who listens on its port.
+    /// The listening sockets on its port.
     pub listeners: Vec<Listener>,
     /// The processes that hold those sockets.
     pub owners: Vec<Process>,
     pub healthz: Option<Http>,
     pub readyz: Option<Http>,
     pub config: Option<ConfigFile>,
-    /// There is an `auth-profiles.json`, which newer releases stumble over.
+    /// There is an `auth-profiles.json`, which newer releases fail on.
     pub legacy_auth: bool,
     /// In bytes.
     pub rss: Option<u64>,
-    /// None where there is no log file.
+    /// `None` if there is no log file.
     pub log: Option<LogTail>,
-    /// Of the last minutes: what systemd says of the unit, and telling lines of the program.
+    /// The last minutes: systemd's records about the unit, and important lines of the program.
     pub journal: Vec<Line>,
 }
 
@@ -103,7 +104,7 @@ pub struct Listener {
     pub port: u16,
 }
 
-/// An HTTP answer, of whoever holds the port.
+/// An HTTP answer from the process that has the port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
     pub status: u16,
@@ -118,17 +119,17 @@ pub enum ConfigFile {
     Content { sha256: String, bytes: u64 },
 }
 
-/// What was added to a log since the mark.
+/// The lines that were added to a log since the mark.
 #[derive(Clone, Debug, Default)]
 pub struct LogTail {
     pub lines: Vec<Line>,
-    /// Where the next look begins.
+    /// Where the next sweep begins.
     pub mark: Mark,
-    /// Lines were passed over: too many came, or the file was replaced.
+    /// Lines were skipped: there were too many, or the file was replaced.
     pub gap: bool,
 }
 
-/// What /readyz tells. Channels in `suppressed` were not started after a series of crashes.
+/// The answer of /readyz. Channels in `suppressed` were not started after a series of crashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Ready {
     pub ready: bool,
@@ -139,7 +140,7 @@ pub struct Ready {
 }
 
 impl Answer {
-    /// /healthz was answered by a gateway that is alive, whosever it is.
+    /// Whether a live gateway answered /healthz, of this instance or of another.
     pub fn is_live(&self) -> bool {
         #[derive(Deserialize)]
         struct Live {
@@ -160,7 +161,7 @@ impl Answer {
         Duration::try_from_secs_f64(server.uptime_s? - started).ok()
     }
 
-    /// Those who hold the port and do not belong to `unit`.
+    /// The processes that have the port and do not belong to `unit`.
     pub fn strangers<'a>(&'a self, unit: &'a Name) -> impl Iterator<Item = &'a Process> {
         let service = unit.service();
         self.owners.iter().filter(move |owner| owner.service.as_deref() != Some(service.as_str()))

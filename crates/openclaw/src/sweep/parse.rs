@@ -1,4 +1,4 @@
-//! Reads what the script printed. The answer may be cut off anywhere and hold any bytes: what cannot be read is passed over.
+//! Parses the script's output. It may be cut off anywhere and contain any bytes; unreadable parts are skipped.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,19 +7,19 @@ use super::{Answer, ConfigFile, Http, Listener, LogTail, Mark, Process, Server, 
 use crate::log::Line;
 use crate::unit::{Confinement, State};
 
-/// The most that is taken of one kind of quoted text in one section; the script sends less.
+/// The limit for one kind of quoted text in one section; the script sends less.
 const MOST: usize = 1024 * 1024;
-/// The most processes of one kind.
+/// The limit of processes of one kind.
 const MOST_PROCESSES: usize = 500;
 
-/// `targets` are those that the script was made for, in the same order.
+/// `targets` must be those that the script was made for, in the same order.
 pub fn parse(output: &[u8], targets: &[Target]) -> Sweep {
     let mut sweep = Sweep { instances: vec![None; targets.len()], ..Sweep::default() };
     let mut reader = Reader::default();
     for line in output.split(|b| *b == b'\n') {
         reader.line(line, targets, &mut sweep);
     }
-    // An answer that was cut off: what there is of the last instance counts.
+    // If the output was cut off, the received part of the last instance counts.
     reader.close(targets, &mut sweep);
     reader.server(&mut sweep.server);
     sweep
@@ -41,10 +41,10 @@ struct Section {
     unit: String,
     healthz: Vec<u8>,
     readyz: Vec<u8>,
-    /// Number of the file, where the text begins, how long it is.
+    /// Inode of the file, position of the text, length of the text.
     log: Option<[u64; 3]>,
     log_text: Vec<u8>,
-    /// How much was added to the file that the log was before, and that text.
+    /// If the log was rotated: how much was added to the old file, and that text.
     rotated: Option<u64>,
     rotated_text: Vec<u8>,
     log_full: bool,
@@ -53,7 +53,7 @@ struct Section {
 
 impl Reader {
     fn line(&mut self, line: &[u8], targets: &[Target], sweep: &mut Sweep) {
-        // A label is short; everything behind it is somebody else's.
+        // A label is short; the text after it is not trusted.
         let label = line.iter().take(20).position(|b| *b == b'|');
         if let Some(at) = label
             && line[..at].iter().all(|b| b.is_ascii_lowercase() || *b == b'-')
@@ -104,7 +104,8 @@ impl Reader {
                 let slot = if text.starts_with("MemTotal:") { 0 } else { 1 };
                 self.memory[slot] = words.get(1).and_then(|word| word.parse().ok());
             }
-            // File system, blocks, used, free, percent, folder; the folder's name may contain anything, so from the front.
+            // The fields are: file system, blocks, used, free, percent, folder. Count from the front, since the
+            // folder's name may contain anything.
             b"disk" => {
                 let percent = words.get(4).and_then(|word| word.strip_suffix('%')).and_then(|word| word.parse().ok());
                 let percent = percent.filter(|p: &f64| (0.0..=100.0).contains(p));
@@ -142,7 +143,8 @@ impl MaxOf for Option<f64> {
     }
 }
 
-/// Busy and all, in ticks: user nice system idle iowait irq softirq steal; guests are counted in the first two already.
+/// Busy and total ticks. The fields are user, nice, system, idle, iowait, irq, softirq, steal; guest time is included
+/// in the first two already.
 fn cpu_times(words: &[&str]) -> Option<[u64; 2]> {
     let ticks: Vec<u64> = words.iter().take(8).map_while(|word| word.parse().ok()).collect();
     let all = ticks.iter().try_fold(0u64, |sum, n| sum.checked_add(*n))?;
@@ -214,7 +216,7 @@ impl Section {
             b"port" if self.answer.listeners.len() < 64 => self.answer.listeners.extend(listener(text)),
             b"healthz" => extend(&mut self.healthz, text, 16 * 1024),
             b"readyz" => extend(&mut self.readyz, text, 16 * 1024),
-            // Once full, nothing more is taken: a later line would stand where another belongs.
+            // Once the limit is reached, accept nothing more: a later line would get the wrong position.
             b"log" if !self.log_full => {
                 self.log_full = self.log_text.len() + text.len() >= MOST;
                 extend(&mut self.log_text, text, MOST);
@@ -238,7 +240,7 @@ impl Section {
         self.answer.readyz = http(&self.readyz);
         self.answer.log = self.log.map(|log| {
             let mut tail = tail(log, &self.log_text, mark);
-            // All that was left of the old file came, and the new one is read from its beginning: nothing is missing.
+            // The rest of the old file is complete, and the new one is read from its beginning: nothing is missing.
             let whole = |left: u64| self.rotated_text.len() as u64 >= left;
             if log[1] == 0 && self.rotated.is_some_and(whole) {
                 let old = self.rotated_text.split(|b| *b == b'\n').filter_map(Line::from_file);
@@ -280,25 +282,26 @@ fn http(text: &[u8]) -> Option<Http> {
     Some(Http { status, body: body.join("\n").trim_end().to_owned() })
 }
 
-/// `text` holds the lines of `bytes` bytes of the file from `from` on, each with a line break behind it: the last
-/// one has it here also when it has none in the file yet.
+/// `text` holds `bytes` bytes of the file, starting at `from`, with a line break after each line. The last line has one
+/// here even if it has none in the file yet.
 fn tail([inode, from, bytes]: [u64; 3], text: &[u8], mark: Mark) -> LogTail {
     let continues = inode == mark.inode && from == mark.offset;
     let mut lines: Vec<&[u8]> = text.split(|b| *b == b'\n').collect();
     lines.pop();
     let mut taken = text.len() as u64;
-    // One byte more: the last line is still being written. Fewer: the answer was cut off, perhaps inside of a line.
+    // One byte more means that the last line is still being written. Fewer mean that the answer was cut off, perhaps
+    // inside a line.
     if taken != bytes
         && let Some(last) = lines.pop()
     {
         let all_came = taken > bytes;
         taken -= last.len() as u64 + 1;
-        // A line without an end in sight would be read for ever.
+        // A line that never ends would be read again for ever.
         if all_came && lines.is_empty() && bytes >= LONGEST {
             taken = bytes;
         }
     }
-    // Begun in the middle of a line.
+    // The text begins in the middle of a line.
     if from > 0 && !continues && !lines.is_empty() {
         lines.remove(0);
     }
@@ -307,5 +310,5 @@ fn tail([inode, from, bytes]: [u64; 3], text: &[u8], mark: Mark) -> LogTail {
     LogTail { lines, mark: next, gap: mark != Mark::default() && !continues }
 }
 
-/// A line that is longer than this is given up.
+/// A longer unfinished line is skipped.
 const LONGEST: u64 = 32 * 1024;

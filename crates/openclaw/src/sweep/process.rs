@@ -1,19 +1,19 @@
 //! A process as the sweep sees it.
 
-/// A gateway, or whoever holds an instance's port.
+/// A gateway, or a process that has an instance's port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// What it calls itself, at most 15 bytes.
+    /// Its name, at most 15 bytes.
     pub name: String,
     /// The service it belongs to, with `.service`.
     pub service: Option<String>,
-    /// The configuration it was started with, if its environment says so.
+    /// The configuration that it was started with, if its environment shows it.
     pub config_path: Option<String>,
 }
 
 impl Process {
-    /// Whether it calls itself an OpenClaw gateway, as every gateway does. The kernel cuts the name.
+    /// Whether its name is that of an OpenClaw gateway. The kernel cuts the name to 15 bytes.
     pub fn is_gateway(&self) -> bool {
         self.name == "openclaw-gatewa"
     }

@@ -1,4 +1,4 @@
-//! The script's text. Every value in it goes through `shell::quote`.
+//! Builds the script. Every value in it goes through `shell::quote`.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ const SERVER: &str = include_str!("server.sh");
 const SECTION: &str = include_str!("section.sh");
 const FILES: &str = include_str!("files.sh");
 
-/// How much is asked for.
+/// How much the script reads.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Of each instance's log, and of its journal.
+    /// For each instance's log, and for its journal.
     pub log_bytes: u64,
     /// How far back the journal is read.
     pub journal: Duration,
-    /// For one instance; eight are asked at a time.
+    /// The time limit for one instance; eight are checked at a time.
     pub instance: Duration,
 }
 
@@ -30,16 +30,17 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How much of the script's output to keep. A log of very short lines can make it more; it is cut off then, and read as far as it goes.
+    /// How much of the script's output to keep. A log of very short lines can exceed this; then the output is cut off,
+    /// and parsed as far as it goes.
     pub fn output_bytes(&self, instances: usize) -> usize {
         let logs = usize::try_from(self.log_bytes).unwrap_or(usize::MAX).saturating_mul(4);
         logs.saturating_add(64 * 1024).saturating_mul(instances.max(1))
     }
 }
 
-/// A script for `sh`, best handed to it as its input: with many instances it is longer than an argument may be.
-/// `folders` are those whose file systems are looked at besides `/`. `as_owner` is shell text that makes a function of this name, by which
-/// everything below a home is looked at: `as_owner SECONDS HOME PROGRAM ARGUMENT…`.
+/// A script for `sh`. Pass it as standard input: with many instances it is longer than an argument may be. `folders`
+/// are those whose file systems are checked besides `/`. `as_owner` is shell text that defines a function of this name,
+/// which runs everything below a home: `as_owner SECONDS HOME PROGRAM ARGUMENT…`.
 pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &str) -> Result<String> {
     let section = without_comments(SECTION)
         .replace("@PROPERTIES@", PROPERTIES)
@@ -67,7 +68,6 @@ pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &
         sections += "\n";
     }
     let folders: Result<Vec<_>> = folders.iter().map(|folder| quote(absolute(folder)?)).collect();
-    // The values come last, so that nothing is replaced inside of them.
     let parts = [
         ("@TIMEOUT@", limits.instance.as_secs().max(1).to_string()),
         ("@SECTION@", quote(&section)?.into_owned()),
@@ -76,7 +76,7 @@ pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &
     ];
     let mut rest = without_comments(SERVER);
     let mut out = String::new();
-    // Each placeholder that comes next is replaced, and what was put in is not looked at again.
+    // Replace one placeholder after the other, and never search in an inserted value.
     while let Some((at, name, value)) =
         parts.iter().filter_map(|(name, value)| rest.find(name).map(|at| (at, *name, value))).min_by_key(|(at, ..)| *at)
     {
@@ -87,14 +87,14 @@ pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &
     Ok(out + &rest)
 }
 
-/// What is explained in the files need not travel.
+/// Removes comments, which need not be sent.
 fn without_comments(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn absolute(path: &str) -> Result<&str> {
-    // A log line cannot pass for one of ours, but a path with a line break could not be told apart in any message.
+    // A log line cannot imitate the script's own output, but a path with a line break would be ambiguous in messages.
     if path.starts_with('/') && !path.chars().any(char::is_control) {
         Ok(path)
     } else {

@@ -1,4 +1,4 @@
-//! The systemd unit of an instance: its name, its text, its cell, and what `systemctl show` says of it.
+//! The systemd unit of an instance: its name, its text, its cell, and its state from `systemctl show`.
 
 pub mod cell;
 mod show;
@@ -18,7 +18,7 @@ pub use text::{Unit, is_ours, with_port};
 pub struct Name(String);
 
 impl Name {
-    /// systemd takes 255 bytes with the ending.
+    /// systemd allows 255 bytes with the suffix.
     const MAX: usize = 255 - ".service".len();
 
     /// `openclaw-<instance id>`, unless an administrator chose another.
@@ -28,7 +28,7 @@ impl Name {
 
     pub fn parse(text: &str) -> Result<Name> {
         let name = text.strip_suffix(".service").unwrap_or(text);
-        // Without `*`, `?` and `[`, which systemctl would take for a pattern, and without a path or an option.
+        // No `*`, `?` and `[`, which systemctl would treat as a pattern, and no path or option.
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b':' | b'-' | b'_' | b'.' | b'@');
         let begins = name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !begins || name.len() > Name::MAX || !name.bytes().all(allowed) {
@@ -44,7 +44,7 @@ impl Name {
         &self.0
     }
 
-    /// With its ending, as journald and cgroups write it.
+    /// With its suffix, as journald and cgroups write it.
     pub fn service(&self) -> String {
         format!("{}.service", self.0)
     }

@@ -1,15 +1,15 @@
-//! What `systemctl show` says of a unit.
+//! The state of a unit, from `systemctl show`.
 
 use std::collections::HashMap;
 
-/// What is asked for, as the value of `--property=`.
+/// The requested properties, as the value of `--property=`.
 pub const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,MainPID,NRestarts,ExecMainCode,ExecMainStatus,\
 ExecMainStartTimestampMonotonic,MemoryCurrent,UnitFileState,User,DropInPaths";
 
 /// A unit as systemd sees it at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Whether there is such a unit at all.
+    /// Whether there is such a unit.
     pub loaded: bool,
     pub active: Active,
     /// `running`, `dead`, `auto-restart`, `failed` and others.
@@ -20,15 +20,15 @@ pub struct State {
     pub restarts: u32,
     /// How the main process ended, if it has.
     pub exit: Option<Exit>,
-    /// When the main process was started, in microseconds since the machine was.
+    /// When the main process was started, in microseconds since the machine booted.
     pub started_us: Option<u64>,
-    /// In bytes; not told on machines without the memory controller.
+    /// In bytes; `None` on machines without the memory controller.
     pub memory: Option<u64>,
-    /// Whether it is started with the machine.
+    /// Whether it starts when the machine boots.
     pub enabled: bool,
-    /// The user that it runs as; none where there is no such unit.
+    /// The user that it runs as; `None` if there is no such unit.
     pub user: Option<String>,
-    /// Whether files beside it change it. Those that the distribution brings along for all units do not count.
+    /// Whether drop-in files change it. Those that the distribution installs for all units do not count.
     pub has_drop_ins: bool,
 }
 
@@ -39,7 +39,7 @@ pub enum Active {
     Deactivating,
     Inactive,
     Failed,
-    /// Any other word, or none.
+    /// Any other state, or none.
     #[default]
     Unknown,
 }
@@ -54,14 +54,14 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The configuration is refused: a start would change nothing.
+    /// The configuration is refused: a restart would change nothing.
     pub const CONFIG: Exit = Exit::Status(78);
     pub const KILL: Exit = Exit::Signal(9);
     pub const ABORT: Exit = Exit::Signal(6);
 }
 
 impl State {
-    /// Takes lines of `Name=value` in any order; what is not known or missing is passed over.
+    /// Parses lines of `Name=value` in any order; unknown and missing ones are ignored.
     pub fn parse(output: &str) -> State {
         let values: HashMap<&str, &str> = output.lines().filter_map(|line| line.trim_end().split_once('=')).collect();
         let text = |name: &str| values.get(name).copied().unwrap_or_default();
@@ -98,13 +98,13 @@ impl State {
             restarts: number("NRestarts").and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
             exit,
             started_us: number("ExecMainStartTimestampMonotonic").filter(|us| *us > 0),
-            // "[not set]", or the largest number there is, where it is not counted.
+            // It is "[not set]", or the largest number, if it is not measured.
             memory: number("MemoryCurrent").filter(|bytes| *bytes < u64::MAX),
             enabled: text("UnitFileState") == "enabled",
         }
     }
 
-    /// Ended with the status that says the configuration is refused, and left down by systemd.
+    /// Ended with the status for a refused configuration, and not restarted by systemd.
     pub fn is_refused(&self) -> bool {
         self.active == Active::Failed && self.exit == Some(Exit::CONFIG)
     }

@@ -1,12 +1,12 @@
-//! The text of an instance's unit file. Values are written so that systemd takes them as they are; what cannot be
-//! written so is refused.
+//! The text of an instance's unit file. Values are escaped so that systemd reads them unchanged; a value that cannot be
+//! escaped is refused.
 
 use base::{Error, GatewayPort, Result};
 
 use super::Name;
 use super::cell::Cell;
 
-/// How every unit of ours begins.
+/// The first words of every unit that we write.
 const MARK: &str = "# Written by tidepool.";
 
 /// Whether the platform wrote this unit.
@@ -14,24 +14,25 @@ pub fn is_ours(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
-/// What a unit is made from.
+/// The input for a unit.
 #[derive(Clone, Debug)]
 pub struct Unit {
     pub name: Name,
     /// For the people who read `systemctl status`.
     pub description: String,
-    /// The Unix user it runs as; root's own unit manager decides when there is none.
+    /// The Unix user that it runs as; without one, systemd's default applies.
     pub user: Option<String>,
-    /// The instance's home: also where it is started.
+    /// The instance's home, which is also its working directory.
     pub home: String,
     pub state_dir: String,
     pub config_path: String,
-    /// The program and what comes before `gateway run`: node and OpenClaw's script, or OpenClaw alone. Absolute.
+    /// The program and its arguments before `gateway run`: node and OpenClaw's script, or OpenClaw alone. The program's
+    /// path is absolute.
     pub program: Vec<String>,
-    /// Where node and other programs are found.
+    /// The variable `PATH`.
     pub path: String,
     pub port: GatewayPort,
-    /// What confines it; none for an instance from before there were cells.
+    /// Its cell; `None` for an instance from before there were cells.
     pub cell: Option<Cell>,
 }
 
@@ -41,7 +42,7 @@ impl Unit {
         let [program, arguments @ ..] = self.program.as_slice() else {
             return Err(refused("program", "must not be empty"));
         };
-        // systemd replaces no variables in the program itself, so it cannot be escaped there.
+        // systemd expands no variables in the program itself, so a `$` cannot be escaped there.
         if program.contains('$') {
             return Err(refused("program", "must not contain `$`"));
         }
@@ -56,9 +57,9 @@ impl Unit {
             ("PATH", line("path", &self.path)?),
             ("OPENCLAW_STATE_DIR", path("state_dir", &self.state_dir)?),
             ("OPENCLAW_CONFIG_PATH", path("config_path", &self.config_path)?),
-            // Without it OpenClaw looks for a unit of its own name and halves its time to finish work.
+            // Without it OpenClaw looks for a unit with its default name, and halves its time to finish work.
             ("OPENCLAW_SYSTEMD_UNIT", &service),
-            // The unit is ours: OpenClaw's own repair leaves it alone.
+            // OpenClaw's own repair must not change our unit.
             ("OPENCLAW_SERVICE_REPAIR_POLICY", "external"),
             ("OPENCLAW_DISABLE_BONJOUR", "1"),
         ];
@@ -75,7 +76,7 @@ impl Unit {
         }
         out += "UnsetEnvironment=NODE_OPTIONS\n";
         out += &format!("ExecStart={}\n", exec.join(" "));
-        // 78 says that the configuration is refused: starting again would change nothing.
+        // 78 means that the configuration is refused: a restart would change nothing.
         out += "Restart=always\nRestartSec=5\nRestartPreventExitStatus=78\nSuccessExitStatus=0 143\n";
         // A gateway finishes running answers when it is stopped, up to 315 s.
         out += "TimeoutStartSec=30\nTimeoutStopSec=330\nKillMode=mixed\nOOMPolicy=continue\n";
@@ -88,7 +89,8 @@ impl Unit {
     }
 }
 
-/// A unit's text with another port for its gateway, and nothing else changed; `None` where it has that port, or names none.
+/// A unit's text with another port for its gateway, otherwise unchanged; `None` if it has that port already, or names
+/// none.
 pub fn with_port(text: &str, port: GatewayPort) -> Option<String> {
     const OPTION: &str = " --port ";
     let start = text.lines().find(|line| line.starts_with("ExecStart="))?;
@@ -102,7 +104,7 @@ fn refused(field: &str, why: &str) -> Error {
     Error::conflict(format!("the unit cannot be written: {field} {why}"))
 }
 
-/// Text without what ends a line or joins it to the next.
+/// Refuses text that would end the line or continue it on the next.
 fn line<'a>(field: &str, text: &'a str) -> Result<&'a str> {
     if text.chars().any(char::is_control) {
         return Err(refused(field, "must not contain control characters"));
@@ -133,12 +135,12 @@ fn user_name(text: &str) -> Result<&str> {
     }
 }
 
-/// `%` begins a specifier.
+/// Escapes `%`, which begins a specifier.
 pub(super) fn percent(text: &str) -> String {
     text.replace('%', "%%")
 }
 
-/// One word of a list of words.
+/// Quotes one word in a list of words.
 fn word(field: &str, text: &str) -> Result<String> {
     if text.chars().any(char::is_control) {
         return Err(refused(field, "must not contain control characters"));

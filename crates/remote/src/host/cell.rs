@@ -1,4 +1,5 @@
-//! Cells on a server: which directives it can do, how safe a unit is said to be, and how a program is run inside the cell of a unit.
+//! Cells on a server: which directives the server supports, the security score of a unit, and how a program is run
+//! inside the cell of a unit.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,33 +10,34 @@ use super::error::{Error, Result};
 use super::file::{Expect, Write};
 use super::systemd::Unit;
 
-/// Every directive is started once; a busy server takes its time.
+/// A program is started for every directive, which takes long on a busy server.
 const TRY: Duration = Duration::from_secs(120);
 const QUICK: Duration = Duration::from_secs(30);
-/// What starting a program in a cell may take.
+/// How long systemd may take to start a program in a cell.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a server can do of a cell.
+/// What a server supports of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ability {
-    /// The keys of parts that it refuses, and what it says of each.
+    /// The keys of the parts that it refuses, each with the server's message.
     pub refused: Vec<(String, String)>,
-    /// Why all the others together cannot be started; none where they can.
+    /// Why all the other parts together cannot be started; `None` if they can.
     pub broken: Option<String>,
     /// The cgroup controllers that it has.
     pub controllers: Vec<String>,
     /// Whether packets to a denied address are dropped.
     pub firewall: bool,
-    /// Whether bind() is looked at.
+    /// Whether a filter on bind() works.
     pub bind_filter: bool,
-    /// The name servers that programs on it ask.
+    /// The name servers that programs on the server use.
     pub resolvers: Vec<IpAddr>,
 }
 
-// Two arguments for each part: its key, and its lines. All are tried as nobody, who owns nothing. What a directive itself is refused for is
-// known: systemd-run does not know or understand it, or the program ends with a status of systemd's own or by the filter's signal. Anything
-// else (a timeout, a bus that went away because systemd executes itself anew) says nothing about the directive: it is tried once more by
-// itself, and where that fails for no better reason, the answer has no end.
+// Each part is two arguments: its key and its lines. All parts are tried as nobody, a user who owns nothing. A
+// directive is refused if systemd-run does not know or understand it, or if the program ends with one of systemd's own
+// statuses or by the filter's signal. Any other failure (a timeout, a bus that went away because systemd re-executed
+// itself) proves nothing about the directive, so it is tried once more by itself. If that fails without a clear reason
+// too, the script ends without printing `end`.
 const ABILITY: &str = r#"
 set -u
 folder=$(mktemp -d) || exit 1
@@ -115,16 +117,17 @@ cat /etc/resolv.conf 2>/dev/null | sed -n 's/^nameserver[[:space:]]\{1,\}\([0-9a
 echo end
 "#;
 
-/// A part of a cell that a server can do or not: its key, and its lines (`Name=value`).
+/// A part of a cell that a server supports or not: its key, and its lines (`Name=value`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub key: String,
     pub lines: Vec<String>,
 }
 
-/// Tries the parts of a cell, each by itself and then all together. An error says nothing about what the server can do.
+/// Tries the parts of a cell, each by itself and then all together. An error means that nothing was learned about the
+/// server.
 pub async fn ability(host: &Host, parts: &[Part]) -> Result<Ability> {
-    // A unit file doubles percent signs, here they are taken as they are.
+    // A unit file doubles percent signs; systemd-run takes them as they are.
     let args = parts.iter().flat_map(|part| [part.key.clone(), part.lines.join("\n").replace("%%", "%")]);
     let output = host.succeed(&Command::script(ABILITY).args(args).limit(TRY)).await?;
     parse(&output.text())
@@ -158,14 +161,14 @@ fn parse(text: &str) -> Result<Ability> {
     }
 }
 
-/// Brings a program to the server that cells put in the place of another; it is root's, and everybody may run it.
+/// Installs a program on the server that cells mount in place of another. Root owns it, and every user may run it.
 pub async fn put_program(host: &Host, path: &str, text: &str) -> Result<()> {
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
     host.succeed(&Command::new("mkdir").args(["-p", "-m", "755", "--", folder])).await?;
     host.write(&Write::new(path, text, Expect::Any).mode(0o755)).await.map(drop)
 }
 
-/// How exposed `systemd-analyze security` says that a unit is, in tenths; none where the server does not say.
+/// The exposure of a unit according to `systemd-analyze security`, in tenths; `None` if the server does not report it.
 pub async fn score(host: &Host, unit: &Unit) -> Result<Option<i64>> {
     let command = Command::new("systemd-analyze").args(["security", "--no-pager", "--", unit.as_str()]).limit(QUICK);
     Ok(read_score(&host.run(&command).await?.text()))
@@ -178,7 +181,7 @@ fn read_score(text: &str) -> Option<i64> {
     Some(whole.parse::<i64>().ok()? * 10 + tenth.parse::<i64>().ok()?)
 }
 
-/// The cell that a program is run in: that of a unit, with the unit's own private folders where it runs.
+/// The cell that a program is run in: that of a unit, sharing the unit's private folders while the unit runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inside {
     pub user: String,
@@ -188,9 +191,9 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// The words that go before a program.
+    /// The arguments that go before the program's own.
     pub(super) fn words(&self, limit: Duration) -> Vec<String> {
-        // The program inside keeps its own time; this is for a systemd that does not answer.
+        // The program inside has its own time limit; this one is for a systemd that does not answer.
         let longest = (limit + PATIENCE).as_secs().to_string();
         let front = [
             "env",
@@ -208,12 +211,13 @@ impl Inside {
         let mut words: Vec<String> = front.map(str::to_owned).to_vec();
         let own = [
             format!("User={}", self.user),
-            // OpenClaw's lock on its state lies in /tmp, which is the unit's own: only who shares it sees that the gateway runs.
+            // OpenClaw's lock on its state is in /tmp, which is private to the unit. Only a program that shares it sees
+            // that the gateway runs.
             format!("JoinsNamespaceOf={}", self.unit),
-            // The program is not our child: if we go away, this ends it.
+            // The program is not our child process: this ends it if our connection is cut.
             format!("RuntimeMaxSec={longest}"),
         ];
-        // A unit file doubles percent signs, here they are taken as they are.
+        // A unit file doubles percent signs; systemd-run takes them as they are.
         for line in own.into_iter().chain(self.lines.iter().map(|line| line.replace("%%", "%"))) {
             words.push("-p".to_owned());
             words.push(line);

@@ -1,8 +1,9 @@
-//! A command is a list of arguments. It becomes a line for a shell in one place, here, and every value in it is quoted.
+//! A command is a list of arguments. Only this file turns it into a line for a shell, and it quotes every value.
 //!
-//! What a server is sent, from outside in: a mark where the command's own output begins, who becomes root (`sudo`), `systemd-run` for what runs inside of a cell, a
-//! locale whose messages can be told apart, a time limit that the server itself keeps (an abandoned command would hold one of sshd's sessions
-//! for ever), whose user does it (`runuser`), and the arguments.
+//! The line for the server has these parts, from outside in: a mark where the command's own output begins, `sudo` to
+//! become root, `systemd-run` if it runs inside a cell, a locale that makes messages recognizable, a time limit that
+//! the server enforces (an abandoned command would hold one of sshd's sessions for ever), `runuser` to become another
+//! user, and the arguments.
 
 use std::time::Duration;
 
@@ -12,37 +13,37 @@ use super::cell::Inside;
 use super::error::{Error, Result};
 use super::output::{MARK_FORMAT, Output};
 
-/// How long a command may take when nothing else is said.
+/// The default time limit of a command.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How much of its output is kept when nothing else is said.
+/// The default limit of the output that is kept.
 const KEEP: usize = 1 << 20;
-/// After its time a command is asked to end; after this, it is made to.
+/// After the time limit a command gets SIGTERM; this much later it gets SIGKILL.
 pub(super) const KILL_AFTER: Duration = Duration::from_secs(2);
-/// The line is one argument of the shell's, and Linux takes 128 KiB for one.
+/// The line is one argument of the shell, and Linux limits an argument to 128 KiB.
 const LONGEST: usize = 120 * 1024;
 
-/// As whom a command is done.
+/// The user that runs a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Actor {
     /// The user who logged in.
     Login,
     #[default]
     Root,
-    /// A user of the server's. Files in a folder that this user owns are safe to be written only this way: root would follow
-    /// whatever links the user puts in the way.
+    /// A named user of the server. Files in a folder that this user owns are safe to write only as this user: root
+    /// would follow the links that the user puts there.
     User(String),
-    /// A user inside of a cell: for programs that run what a tenant wrote.
+    /// A user inside a cell, for programs that run code of a tenant.
     Inside(Inside),
 }
 
 impl Actor {
-    /// Somebody who owns nothing and may do nothing: for programs that need be asked only what they are.
+    /// A user who owns nothing and may do nothing, for programs that are only asked for their version.
     pub fn nobody() -> Actor {
         Actor::User("nobody".into())
     }
 }
 
-/// Who logged in, as far as the line depends on it.
+/// The user who logged in, as far as the line depends on it.
 #[derive(Clone, Debug)]
 pub(super) struct Login {
     pub user: String,
@@ -86,7 +87,8 @@ impl Command {
         self
     }
 
-    /// Everybody on the server can read a process's arguments, and these are among them: secrets go through standard input.
+    /// Sets an environment variable. Every user of the server can read it, as it becomes an argument: pass secrets
+    /// through standard input.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Command {
         self.env.push((name.into(), value.into()));
         self
@@ -114,12 +116,12 @@ impl Command {
         self
     }
 
-    /// What it is called in errors and logs: never with its arguments.
+    /// The command's name in errors and logs: never with its arguments.
     pub(super) fn name(&self) -> &str {
         self.argv.first().map_or("", String::as_str)
     }
 
-    /// The line that a login shell is given.
+    /// The line for the login shell.
     pub(super) fn line(&self, login: &Login) -> Result<String> {
         if self.name().is_empty() {
             return Err(Error::BadCommand("it has no name"));
@@ -134,7 +136,7 @@ impl Command {
                 return Err(Error::BadCommand("its user's name"));
             }
             Actor::User(user) if *user == login.user => {}
-            // sudo's own complaints must be told apart too.
+            // sudo's own messages must be recognizable too.
             Actor::User(_) | Actor::Root | Actor::Inside(_) if !login.is_root => {
                 words.extend(["env", "LC_ALL=C", "sudo", "-n", "--"]);
             }
@@ -151,12 +153,12 @@ impl Command {
         if let Actor::User(user) = &self.actor
             && *user != login.user
         {
-            // Behind the time limit, which is root's: a user can stop every process of its own, and would have us wait for ever.
-            // `env` says by its status that there is no such program; `runuser` has one for everything.
+            // `runuser` comes after `timeout`, which runs as root: a user can stop its own processes, and would make us
+            // wait for ever. `env` reports a missing program by its status; `runuser` has one status for every failure.
             rest.extend(["runuser", "-u", user, "--", "env"]);
         }
         rest.extend(self.argv.iter().map(String::as_str));
-        // systemd would put variables of its own in the place of what begins with a dollar sign.
+        // systemd would expand a dollar sign as a variable.
         let dollars = if matches!(self.actor, Actor::Inside(_)) { "$$" } else { "$" };
         let rest: Vec<String> = rest.into_iter().map(|word| word.replace('$', dollars)).collect();
         words.extend(cell.iter().chain(&rest).map(String::as_str));
@@ -175,7 +177,7 @@ impl Command {
         }
     }
 
-    /// Its output, unless it was not the command that ended: the server's time limit, or sudo that refused.
+    /// Returns the output; an error if the server's time limit ended the command, or if sudo refused it.
     pub(super) fn judged(&self, login: &Login, output: Output) -> Result<Output> {
         match self.timed_out(&output).or_else(|| self.refused_by_sudo(login, &output)) {
             Some(error) => Err(error),
@@ -195,7 +197,7 @@ impl Command {
         refused.then(|| Error::NoSudo { user: login.user.clone(), why: output.complaint() })
     }
 
-    /// `timeout` answers 124, or 137 when it had to kill.
+    /// `timeout` exits with 124, or with 137 if it had to kill.
     fn timed_out(&self, output: &Output) -> Option<Error> {
         let over = matches!(output.status, 124 | 137) && output.took >= self.limit;
         over.then(|| self.too_late())
@@ -210,7 +212,7 @@ impl Command {
     }
 }
 
-/// Arguments may hold what is nobody's business: only the program is shown.
+/// Arguments may be confidential, so only the program is shown.
 impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Command").field("program", &self.name()).field("actor", &self.actor).finish_non_exhaustive()
@@ -227,8 +229,8 @@ fn seconds(duration: Duration) -> String {
     format!("{:.3}", duration.max(Duration::from_millis(1)).as_secs_f64())
 }
 
-/// One word for a POSIX shell. Quotes and backslashes stand outside of the single quotes, each behind a backslash, because fish reads
-/// backslashes inside of them; so the word is the same to fish.
+/// Quotes one word for a POSIX shell. Single quotes and backslashes stand outside of the quoted text, each behind a
+/// backslash, because fish interprets backslashes inside single quotes. So fish reads the same word.
 fn quote(word: &str, line: &mut String) -> Result<()> {
     if word.contains('\0') {
         return Err(Error::BadCommand("it holds a NUL character"));
@@ -262,7 +264,7 @@ mod tests {
         Login { user: user.into(), is_root: user == "root" }
     }
 
-    /// What a real shell makes of the words.
+    /// The words as a real shell reads them.
     fn words_in(shell: &str, words: &[String]) -> Vec<String> {
         let mut line = String::from("printf '%s\\0'");
         for word in words {

@@ -14,7 +14,7 @@ pub struct Container {
     pub id: String,
     pub name: String,
     pub image: String,
-    /// Docker's words: `Up 3 hours`, `Exited (1) 2 days ago`.
+    /// Docker's description: `Up 3 hours`, `Exited (1) 2 days ago`.
     pub status: String,
     /// One word: `running`, `exited`, `paused`…
     pub state: String,
@@ -22,7 +22,6 @@ pub struct Container {
     pub created_at: Option<Timestamp>,
 }
 
-/// What can be done with a container, besides looking at its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Start,
@@ -52,7 +51,7 @@ pub async fn act(host: &Host, container: &str, action: Action) -> Result<()> {
     checked(output, container).map(drop)
 }
 
-/// The last lines that it wrote, standard output and errors as they came.
+/// The last lines of its log, with standard output and standard error interleaved.
 pub async fn logs(host: &Host, container: &str) -> Result<String> {
     let script = Command::script(r#"exec docker logs --tail "$1" -- "$2" 2>&1"#);
     let command = script.args([LOG_LINES, named(container)?]).limit(SLOW).keep(LOG_KEPT);
@@ -63,7 +62,7 @@ pub async fn logs(host: &Host, container: &str) -> Result<String> {
     Ok(checked(output, container)?.text())
 }
 
-/// The ports of the server that Docker leads to a running container.
+/// The ports of the server that Docker publishes for a running container.
 pub async fn published(host: &Host, container: &str) -> Result<Vec<u16>> {
     const FORMAT: &str =
         "{{if .State.Running}}{{range .NetworkSettings.Ports}}{{range .}}{{.HostPort}} {{end}}{{end}}{{end}}";

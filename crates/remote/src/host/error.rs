@@ -1,4 +1,4 @@
-//! What can go wrong between us and a server, told apart: what to do next depends on which it was.
+//! The errors of a conversation with a server. They are distinct where the caller reacts differently.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::output::Output;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Cloned to everybody who waited for the same connection.
+/// It can be cloned, because all callers that waited for the same connection get it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    // On the way to the server.
+    // Errors while connecting to the server.
     #[error("the address {host} cannot be resolved: {why}")]
     Address { host: String, why: String },
     #[error("{address} refuses connections")]
@@ -33,7 +33,7 @@ pub enum Error {
     #[error("the SSH key {name} cannot be used: {why}")]
     Key { name: String, why: String },
 
-    // On the server, whatever it was asked to do.
+    // Errors of any command on the server.
     #[error("{user} may not use sudo without a password: {why}")]
     NoSudo { user: String, why: String },
     #[error("{command} did not end within {} s", .limit.as_secs_f32())]
@@ -46,13 +46,13 @@ pub enum Error {
     BadCommand(&'static str),
     #[error("{command} ended with status {status}: {why}")]
     Failed { command: String, status: i32, why: String },
-    /// Something that assistants need is not there, or not as they need it.
+    /// Something that assistants need is missing, or unsuitable.
     #[error("{0}")]
     Unfit(String),
     #[error("{what} answered what cannot be understood: {why}")]
     Odd { what: String, why: String },
 
-    // About files.
+    // Errors about files.
     #[error("{path}: changed meanwhile by somebody else")]
     ChangedMeanwhile { path: String },
     #[error("{path}: no space left")]
@@ -79,7 +79,7 @@ pub enum Error {
     #[error("{why}")]
     NotVacated { why: String },
 
-    // About what runs there.
+    // Errors about services, ports and containers.
     #[error("unit {unit}: is not there")]
     UnitMissing { unit: String },
     #[error("unit {unit}: was started too often in too short a time")]
@@ -88,7 +88,7 @@ pub enum Error {
     NotStarted { unit: String, why: String },
     #[error("port {port}: nothing listens on it")]
     PortClosed { port: u16 },
-    /// A socket on an instance's port that is not the instance's.
+    /// A socket on an instance's port does not belong to the instance.
     #[error("port {port}: held by {by}, and not by the instance alone")]
     Foreign { port: u16, by: String },
     #[error("the server forbids forwarded connections")]
@@ -100,7 +100,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the server could not be talked to at all, so that the next question would have the same answer.
+    /// Whether the server could not be reached at all, so that the next command would fail the same way.
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self,
@@ -116,7 +116,7 @@ impl Error {
         )
     }
 
-    /// Whether nothing at all came of a write.
+    /// Whether a failed write certainly changed nothing.
     pub fn is_undone(&self) -> bool {
         self.is_unreachable()
             || matches!(
@@ -137,12 +137,12 @@ impl Error {
         Error::Odd { what: what.into(), why: why.to_string() }
     }
 
-    /// A command that said no, as it said it.
+    /// A command failed; keeps its own message.
     pub(super) fn failed(command: &str, output: &Output) -> Error {
         Error::Failed { command: command.to_owned(), status: output.status, why: output.complaint() }
     }
 
-    /// A command about a file that said no: the reasons that call for different reactions are told apart.
+    /// A command about a file failed. The causes that need different reactions become different errors.
     pub(super) fn about_file(path: &str, command: &str, output: &Output) -> Error {
         let said = String::from_utf8_lossy(&output.stderr);
         let path = path.to_owned();
@@ -158,7 +158,7 @@ impl Error {
         }
     }
 
-    /// What may be told to whoever asked. Addresses, paths and what a server said are the operator's to know.
+    /// The kind and the message for the client. Addresses, paths and a server's output are only for the operator.
     fn client(&self) -> (Kind, &'static str) {
         match self {
             Error::Address { .. } => (Kind::Unavailable, "the server's address cannot be resolved"),
@@ -198,7 +198,7 @@ impl Error {
             Error::StartLimit { .. } => (Kind::Conflict, "the service was started too often"),
             Error::NotStarted { .. } => (Kind::Gateway, "the service did not start"),
             Error::PortClosed { .. } => (Kind::Unavailable, "nothing listens on the port"),
-            // No other way may be tried: it could lead to the same program.
+            // `Conflict`, so that the caller tries no other connection: it could lead to the same program.
             Error::Foreign { .. } => (Kind::Conflict, "another program answers on the instance's port"),
             Error::NoForwarding => (Kind::Unavailable, "the server forbids forwarded connections"),
             Error::NoDocker(_) => (Kind::Unavailable, "the server has no working Docker"),

@@ -1,4 +1,5 @@
-//! By what an administrator says that a server is to be known: its own key, that key's fingerprint, or an authority that certifies it.
+//! How an administrator says a server is to be identified: by its own key, that key's fingerprint, or a certificate
+//! authority.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,28 +11,29 @@ use russh::keys::{Algorithm, PublicKey, PublicKeyOrCertificate};
 
 use super::key::HostKey;
 
-/// What is expected of a server. Its text is what is stored, and can be read again.
+/// The expected identity of a server. `Display` gives the text that is stored, which `FromStr` reads again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedKey {
     /// Its own key: `ssh-ed25519 AAAA…`.
     Key(HostKey),
     /// The fingerprint of its own key: `SHA256:…`.
     Fingerprint(Fingerprint),
-    /// A certificate by this authority, for hosts that these patterns of known_hosts name: `@cert-authority *.example.com ssh-ed25519 AAAA…`.
+    /// A certificate by this authority, for hosts that match these known_hosts patterns:
+    /// `@cert-authority *.example.com ssh-ed25519 AAAA…`.
     Authority { hosts: String, key: HostKey },
 }
 
 const AUTHORITY: &str = "@cert-authority";
 const FINGERPRINT: &str = "SHA256:";
 
-/// Why a text names no key, in words for whoever wrote it.
+/// Why a text is not an expected key, as a message for the person who wrote it.
 pub type Problem = &'static str;
 
 impl FromStr for ExpectedKey {
     type Err = Problem;
 
-    /// Takes a public key as `ssh-keygen` writes it, a line of known_hosts or of `ssh-keyscan`, and a fingerprint alone or as
-    /// `ssh-keygen -l` prints it.
+    /// Accepts a public key as `ssh-keygen` writes it, a line of known_hosts or of `ssh-keyscan`, and a fingerprint
+    /// alone or as `ssh-keygen -l` prints it.
     fn from_str(text: &str) -> Result<ExpectedKey, Problem> {
         let text = text.trim();
         if text.contains(['\n', '\r']) {
@@ -68,7 +70,7 @@ impl FromStr for ExpectedKey {
     }
 }
 
-/// Whether a word is a kind of key, and not the hosts in front of one.
+/// Whether a word is the type of a key, and not the host patterns in front of one.
 fn is_kind(word: &str) -> bool {
     ["ssh-", "ecdsa-", "sk-"].iter().any(|front| word.starts_with(front)) && !word.contains([',', '*'])
 }
@@ -84,7 +86,7 @@ impl fmt::Display for ExpectedKey {
 }
 
 impl ExpectedKey {
-    /// `SHA256:…` of the key that is named.
+    /// `SHA256:…` of the expected key or authority.
     pub fn fingerprint(&self) -> String {
         match self {
             ExpectedKey::Key(key) | ExpectedKey::Authority { key, .. } => key.fingerprint(),
@@ -96,7 +98,7 @@ impl ExpectedKey {
         matches!(self, ExpectedKey::Authority { .. })
     }
 
-    /// Whether this is said of the server at this address at all: an authority may be for some hosts only.
+    /// Whether this applies to the server at this address: an authority may be for some hosts only.
     pub fn is_for(&self, host: &str, port: u16) -> bool {
         match self {
             ExpectedKey::Authority { hosts, .. } => names(hosts, host, port),
@@ -104,7 +106,7 @@ impl ExpectedKey {
         }
     }
 
-    /// Whether a server that showed this key, without a certificate, is the expected one.
+    /// Whether a server that presented this key, without a certificate, is the expected one.
     pub fn is(&self, seen: &HostKey) -> bool {
         match self {
             ExpectedKey::Key(key) => key == seen,
@@ -113,7 +115,7 @@ impl ExpectedKey {
         }
     }
 
-    /// Judges what a server presented; answers why it is refused. `now` is in seconds since 1970.
+    /// Checks what a server presented; an error says why it is refused. `now` is in seconds since 1970.
     pub(super) fn check(
         &self,
         host: &str,
@@ -142,7 +144,7 @@ impl ExpectedKey {
     }
 }
 
-/// What is wrong with a host's certificate.
+/// What is wrong with a host's certificate; `None` if it is good.
 fn problem(certificate: &Certificate, authority: &HostKey, host: &str, now: u64) -> Option<String> {
     let authority: &KeyData = authority.data();
     let print = authority.fingerprint(HashAlg::Sha256);
@@ -153,7 +155,7 @@ fn problem(certificate: &Certificate, authority: &HostKey, host: &str, now: u64)
     if certificate.cert_type() != CertType::Host {
         return Some("it showed one of a user".into());
     }
-    // A signature over SHA-1 proves nothing any more.
+    // SHA-1 signatures can be forged.
     if certificate.signature().algorithm() == (Algorithm::Rsa { hash: None }) {
         return Some("it showed one that is signed over SHA-1".into());
     }
@@ -163,7 +165,8 @@ fn problem(certificate: &Certificate, authority: &HostKey, host: &str, now: u64)
     if now >= certificate.valid_before() {
         return Some("the one that it showed has expired".into());
     }
-    // One without names would be good for every host: an authority that means this does not know what it signs.
+    // A certificate without principals would be valid for every host. An authority that issues one for hosts has made a
+    // mistake.
     if !certificate.valid_principals().iter().any(|name| name.eq_ignore_ascii_case(host)) {
         return Some(format!("the one that it showed is not for {host}"));
     }
@@ -173,7 +176,7 @@ fn problem(certificate: &Certificate, authority: &HostKey, host: &str, now: u64)
     certificate.validate_at(now, [&print]).err().map(|_| "the signature of the one that it showed is wrong".into())
 }
 
-/// Whether patterns of known_hosts name a host: with commas between, `*` and `?`, and `!` in front of what is left out.
+/// Whether known_hosts patterns match a host: separated by commas, with `*` and `?`, and `!` in front of an exclusion.
 fn names(patterns: &str, host: &str, port: u16) -> bool {
     let host = host.to_ascii_lowercase();
     let written = [host.clone(), format!("[{host}]:{port}")];
@@ -191,10 +194,10 @@ fn names(patterns: &str, host: &str, port: u16) -> bool {
     found
 }
 
-/// `*` stands for anything, `?` for one character.
+/// `*` matches anything, `?` one character.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Where to go on when what follows the last `*` does not fit.
+    // Where to continue if the text after the last `*` does not match.
     let mut again: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -299,7 +302,7 @@ mod tests {
         PrivateKey::from(Ed25519Keypair::from_seed(&[seed; 32]))
     }
 
-    /// A certificate of the host `h1` from 1000 to 2000, made otherwise by `change`.
+    /// A certificate of the host `h1`, valid from 1000 to 2000, after `change` has changed it.
     fn certificate(ca: &PrivateKey, change: impl FnOnce(&mut Builder)) -> PublicKeyOrCertificate {
         signed(ca, CertType::Host, change)
     }
@@ -343,9 +346,9 @@ mod tests {
         };
         refused("h1", &certificate(&ca, odd), 1500, "force-command");
         refused("h1", &private(1).public_key().clone().into(), 1500, "without one");
-        // The authority's own key shown as a host's is no certificate either.
+        // The authority's own key, presented as a host key, is not a certificate either.
         refused("h1", &ca.public_key().clone().into(), 1500, "without one");
-        // Signed by somebody else, with the authority's key put in.
+        // Signed by another key, with the authority's key inserted afterwards.
         let PublicKeyOrCertificate::Certificate(good) = good else { panic!("a certificate") };
         let PublicKeyOrCertificate::Certificate(forged) = certificate(&other, for_h1) else { panic!("a certificate") };
         let (theirs, ours) = (other.public_key().key_data(), ca.public_key().key_data());

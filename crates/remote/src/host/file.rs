@@ -1,8 +1,9 @@
-//! Files on a server: read whole, written whole or not at all.
+//! Files on a server: read as a whole, and written as a whole or not at all.
 //!
-//! A write is one script, in one round trip. It writes a temporary file in the same folder, compares what arrived with what was sent (a cut
-//! connection looks like the end of the input), keeps the version that was there beside the file, and renames. Writers of ours wait for each
-//! other by a lock on the folder; a change by anybody else is noticed by the file's hash, right before the rename.
+//! A write is one script, in one round trip. It writes a temporary file in the same folder, compares the received
+//! content with the sent one (a cut connection looks like the end of the input), keeps the old version beside the file,
+//! and renames. A lock on the folder makes our own writers wait for each other. A change by another program is detected
+//! by the file's hash, right before the rename.
 
 use aws_lc_rs::digest;
 
@@ -10,13 +11,13 @@ use super::command::{Actor, Command};
 use super::error::{Error, Result};
 use super::{Host, Output};
 
-/// How many older versions stay beside a file, as `<name>.tidepool-<time>`.
+/// How many older versions are kept beside a file, as `<name>.tidepool-<time>`.
 pub const VERSIONS: usize = 5;
 
-/// A file that is larger than this is not replaced: it would have to be read to tell whether it changed.
+/// A larger file is not replaced, because all of it has to be read to check whether it changed.
 const LARGEST: usize = 256 << 20;
 
-/// What a file holds, as far as one must know to see that it changed.
+/// A hash of a file's content, to detect a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hash(String);
 
@@ -32,12 +33,12 @@ impl Hash {
     }
 }
 
-/// What must be so for a write to take place.
+/// The condition for a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     Any,
     Absent,
-    /// The content that was read before, and edited.
+    /// The file still has the content that was read and edited.
     Unchanged(Hash),
 }
 
@@ -49,12 +50,13 @@ pub struct Write {
     actor: Actor,
     mode: u32,
     owner: Option<String>,
-    /// The home of a tenant's that it must stay below.
+    /// The tenant's home that the path must stay below.
     home: Option<String>,
 }
 
 impl Write {
-    /// Owner and mode of a file that is there are kept. A new one belongs to whom its folder belongs, who alone can read it.
+    /// An existing file keeps its owner and mode. A new one gets the owner of its folder, and only the owner can read
+    /// it.
     pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>, expect: Expect) -> Write {
         let (path, bytes) = (path.into(), bytes.into());
         Write { path, bytes, expect, actor: Actor::default(), mode: 0o600, owner: None, home: None }
@@ -64,13 +66,13 @@ impl Write {
         &self.path
     }
 
-    /// As whom it is written. In a folder of a user's, that user: see `home`.
+    /// The user that writes it. In a user's folder this must be that user: see `home`.
     pub fn by(mut self, actor: Actor) -> Write {
         self.actor = actor;
         self
     }
 
-    /// Only below this home, and through no link.
+    /// Restricts the write to this home, and refuses to follow links.
     pub(super) fn below(mut self, home: &str) -> Write {
         self.home = Some(home.to_owned());
         self
@@ -91,20 +93,20 @@ impl Write {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It held this already, and was not touched.
+    /// The file had this content already, and was not touched.
     Same,
     New,
-    /// What was there before is kept under this name.
+    /// The old content is kept under this name.
     Replaced {
         kept: String,
     },
 }
 
-/// An older version of a file, which a write of ours kept beside it.
+/// An older version of a file, kept beside it by one of our writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub path: String,
-    /// What its name ends in: when it was replaced.
+    /// The suffix of its name: the time when it was replaced.
     pub stamp: String,
     pub size: u64,
 }
@@ -117,7 +119,7 @@ pub struct Tail {
     pub size: u64,
 }
 
-// Statuses by which the scripts say what they found.
+// Exit statuses of the scripts.
 const CHANGED: i32 = 81;
 const NOT_A_FILE: i32 = 82;
 const TOO_LARGE: i32 = 84;
@@ -132,7 +134,7 @@ size=$(stat -Lc %s -- "$1") || exit 1
 exec head -c "$(($2 + 1))" -- "$1"
 "#;
 
-// An older version lies beside what a link names, as a write puts it.
+// If the path is a link, the older version is beside the link's target, where a write put it.
 const FIND_KEPT: &str = r#"
 path=$(readlink -fnv -- "$1" && printf x) || exit 1
 set -- "${path%x}.tidepool-$3" "$2"
@@ -143,7 +145,7 @@ if [ -e "$1" ] && [ ! -f "$1" ]; then exit 82; fi
 stat -Lc %s -- "$1" && exec tail -c "$2" -- "$1"
 "#;
 
-// A link is followed, as a write does.
+// A link is followed, as in a write.
 const KEPT: &str = r#"
 path=$(readlink -fnv -- "$1" && printf x) || exit 1; path=${path%x}
 for kept in "$path".tidepool-[0-9]*; do
@@ -151,9 +153,10 @@ for kept in "$path".tidepool-[0-9]*; do
 done
 "#;
 
-// A name may end in a line break, which $(…) would take away: hence the x. A link is followed, so that it stays one; but not in a home,
-// whose owner would lead us where its cell does not let it go. There all names are relative to a folder that is held and was seen to be
-// below the home, so that folders which are exchanged meanwhile lead nowhere either.
+// A name may end in a line break, which $(…) would remove: hence the x. A link is followed, so that it stays a link. In
+// a home it is not followed: the home's owner could lead us to a place that its cell forbids. There, all names are
+// relative to a folder that is open and was verified to be below the home, so replacing folders meanwhile has no effect
+// either.
 const WRITE: &str = r#"
 umask 077
 path=$1 expect=$2 want=$3 mode=$4 owner=$5 versions=$6 largest=$7 home=$8
@@ -220,13 +223,13 @@ printf 'kept %s.tidepool-%s' "$shown" "$stamp"
 "#;
 
 impl Host {
-    /// A file's content, or nothing where there is no such file. One that is larger than `limit` is not read.
+    /// A file's content; `None` if there is no such file. A file larger than `limit` is an error.
     pub async fn read(&self, path: &str, limit: usize, actor: Actor) -> Result<Option<Vec<u8>>> {
         let command = Command::script(READ).args([absolute(path)?, &limit.to_string()]);
         self.take(command, path, limit, actor).await
     }
 
-    /// The same of an older version that is kept beside a file.
+    /// The content of an older version that is kept beside a file.
     pub async fn read_kept(&self, path: &str, stamp: &str, limit: usize, actor: Actor) -> Result<Option<Vec<u8>>> {
         if !stamp.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.') {
             return Ok(None);
@@ -244,7 +247,7 @@ impl Host {
         if is_missing(&output) { Ok(None) } else { checked(output, path, limit).map(|output| Some(output.stdout)) }
     }
 
-    /// The last bytes of a file, however large it is, or nothing where there is none.
+    /// The last bytes of a file, however large it is; `None` if there is no such file.
     pub async fn tail(&self, path: &str, limit: usize, actor: Actor) -> Result<Option<Tail>> {
         let command = Command::script(TAIL).args([absolute(path)?, &limit.to_string()]).keep(limit + 32).by(actor);
         let output = self.run(&command).await?;
@@ -258,20 +261,20 @@ impl Host {
         Ok(Some(Tail { bytes: bytes[1..].to_vec(), size }))
     }
 
-    /// The older versions that are kept beside a file, newest first; none where there is no such file.
+    /// The older versions that are kept beside a file, newest first; empty if there is no such file.
     pub async fn kept(&self, path: &str, actor: Actor) -> Result<Vec<Kept>> {
         let output = self.run(&Command::script(KEPT).arg(absolute(path)?).by(actor)).await?;
         if is_missing(&output) {
             return Ok(vec![]);
         }
         let output = checked(output, path, 0)?;
-        // A name with a line break in it is none of ours, and falls out here.
+        // A name with a line break is not one of ours, and does not parse.
         let mut kept: Vec<Kept> = output.text().lines().filter_map(kept_file).collect();
         kept.sort_by(|a, b| b.stamp.cmp(&a.stamp));
         Ok(kept)
     }
 
-    /// Puts a file in place, whole and at once, or leaves everything as it was.
+    /// Writes a file atomically, or leaves everything as it was.
     pub async fn write(&self, write: &Write) -> Result<Written> {
         let path = absolute(&write.path)?;
         let want = Hash::of(&write.bytes);

@@ -1,7 +1,8 @@
-//! A socket on a server's own loopback, through its SSH connection or, on this machine, as it is.
+//! A socket on a server's loopback: through its SSH connection, or directly if the server is this machine.
 //!
-//! russh hands out what it receives through a bounded queue per channel, and stops reading the whole connection when one is full. So a
-//! task of ours always takes everything in; a reader who lets too much pile up is cut off, and the others never notice.
+//! russh delivers received data through a bounded queue per channel, and stops reading the whole connection when one
+//! queue is full. So a task of ours always drains the channel. A reader that falls too far behind is cut off, and the
+//! other readers are not affected.
 
 use std::io;
 use std::pin::Pin;
@@ -22,13 +23,14 @@ use super::session::Fault;
 use super::ssh::Connection;
 use crate::memory::Share;
 
-/// Connecting on this machine itself is a matter of microseconds.
+/// Connecting on this machine takes microseconds.
 const OPEN: Duration = Duration::from_secs(5);
-/// How long a gateway may take to hang up, once we did.
+/// How long we wait for the gateway to close the channel after we ended it.
 const GOODBYE: Duration = Duration::from_secs(2);
-/// What may wait for a reader. The largest message of an assistant is 25 MiB; it is read as it comes, not when it is whole.
+/// How many bytes may wait for a reader. The largest message of an assistant is 25 MiB; it is read as it arrives, not
+/// when it is complete.
 const PILE: usize = 16 << 20;
-/// What a piece costs besides its bytes: a gateway may send single ones.
+/// The overhead of each piece: a gateway may send single bytes.
 const EACH: usize = 256;
 
 /// Bytes both ways. Dropping it closes the socket on the server.
@@ -44,11 +46,11 @@ struct Tunnel {
     current: Bytes,
     pile: Arc<Pile>,
     outgoing: Pin<Box<dyn AsyncWrite + Send>>,
-    /// The task that takes everything in ends, and closes the channel, when this is dropped.
+    /// When this is dropped, the task that drains the channel ends and closes it.
     _alive: oneshot::Sender<()>,
 }
 
-/// What waits for the reader, and why there will be no more of it, where that is not simply the end.
+/// The bytes that wait for the reader, and the error after them, if the stream did not end normally.
 #[derive(Default)]
 struct Pile {
     share: Mutex<Share>,
@@ -56,7 +58,7 @@ struct Pile {
 }
 
 impl Pile {
-    /// Takes a piece in, if there is room for it.
+    /// Adds a piece, if there is room for it.
     fn add(&self, data: &Bytes) -> Result<(), io::ErrorKind> {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         let size = data.len() + EACH;
@@ -120,12 +122,12 @@ async fn serve(channel: Channel<Msg>, opened: oneshot::Sender<Result<Forwarded, 
     let pile = Arc::new(Pile::default());
     let outgoing = Box::pin(write.make_writer());
     let tunnel = Tunnel { incoming, current: Bytes::new(), pile: pile.clone(), outgoing, _alive: alive };
-    // When nobody waits any more, the tunnel is dropped here, and `gone` ends it.
+    // If the caller has gone, this drops the tunnel, and `gone` ends it.
     opened.send(Ok(Forwarded(Way::Ssh(tunnel)))).ok();
     tokio::select! {
         () = take_in(&mut read, sender, &pile) => {}
         _ = gone => {
-            // The server is let close it: russh 0.65 forgets a channel only when the other side was first.
+            // Let the server close the channel first: otherwise russh 0.65 does not free it.
             write.eof().await.ok();
             timeout(GOODBYE, until_closed(&mut read)).await.ok();
         }
@@ -145,7 +147,7 @@ async fn take_in(read: &mut ChannelReadHalf, sender: mpsc::UnboundedSender<Bytes
                     return;
                 }
             }
-            // The server's side has said its last word; ours may go on until it closes.
+            // The server sends nothing more; our side may go on until it closes.
             Some(ChannelMsg::Eof) => return half_closed(read, sender).await,
             Some(ChannelMsg::Close) => return,
             None => {

@@ -12,12 +12,12 @@ use super::error::{Error, Result};
 use super::lines::Lines;
 use super::systemd::Unit;
 
-/// journald's own place mark. It stays good across reboots.
+/// journald's position of an entry. It stays valid across reboots.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Cursor(String);
 
 impl Cursor {
-    /// One that was kept.
+    /// A cursor that was stored earlier.
     pub fn kept(text: impl Into<String>) -> Cursor {
         Cursor(text.into())
     }
@@ -31,20 +31,20 @@ impl Cursor {
 pub struct Entry {
     pub cursor: Cursor,
     pub at: Timestamp,
-    /// What was written. Bytes that are no text became `\u{fffd}`.
+    /// The text. Bytes that are not UTF-8 became `\u{fffd}`.
     pub message: String,
-    /// Who wrote it. Nobody but systemd itself is process 1.
+    /// The process that wrote it. Only systemd itself is process 1.
     pub pid: Option<u32>,
-    /// systemd's mark for what happened, such as the end of a process.
+    /// systemd's id for an event, such as the end of a process.
     pub message_id: Option<String>,
-    /// With that mark: `exited`, `killed` or `dumped`.
+    /// Set with that id: `exited`, `killed` or `dumped`.
     pub exit_code: Option<String>,
     pub exit_status: Option<String>,
     pub unit_result: Option<String>,
 }
 
 const FIELDS: &str = "--output-fields=MESSAGE,_PID,MESSAGE_ID,EXIT_CODE,EXIT_STATUS,UNIT_RESULT";
-/// Enough for the longest lines that journald takes.
+/// Enough for the longest line that journald stores.
 const KEPT_PER_ENTRY: usize = 64 * 1024;
 const MOST_KEPT: usize = 16 << 20;
 
@@ -54,7 +54,8 @@ pub async fn last(host: &Host, unit: &Unit, entries: usize) -> Result<Vec<Entry>
     entries_of(host, &command, entries).await
 }
 
-/// What came after a place, oldest first and no more than `most`: whoever gets as many asks again from the last one's place.
+/// The entries after a cursor, oldest first and at most `most`. A caller that gets as many asks again from the last
+/// one's cursor.
 pub async fn after(host: &Host, unit: &Unit, cursor: &Cursor, most: usize) -> Result<Vec<Entry>> {
     const SCRIPT: &str = r#"most=$1; shift; "$@" | head -n "$most""#;
     let place = format!("--after-cursor={}", cursor.0);
@@ -62,12 +63,12 @@ pub async fn after(host: &Host, unit: &Unit, cursor: &Cursor, most: usize) -> Re
     entries_of(host, &command, most).await
 }
 
-/// What comes from now on, or from a place on. Ends with its time limit: begin again at the last entry's place.
+/// Follows new entries, or those after a cursor. It ends at its time limit: call it again with the last entry's cursor.
 pub async fn follow(host: &Host, unit: &Unit, from: Option<&Cursor>, limit: Duration) -> Result<Follow> {
-    // It must end with its input, and journalctl has no eye on that: a child watches it.
+    // The command must end when its input ends. journalctl does not watch its input, so a child process does.
     const SCRIPT: &str =
         r#"exec 3<&0; { cat <&3 >/dev/null 2>&1; kill $$; } >/dev/null 2>&1 & exec "$@" </dev/null 3<&-"#;
-    // With --lines=0 the first entry of a unit that has none yet would be lost.
+    // `--lines=0` would lose the first entry of a unit that has none yet.
     let place = from.map_or_else(|| "--since=now".to_owned(), |cursor| format!("--after-cursor={}", cursor.0));
     let command = Command::script(SCRIPT).args(read_words(unit, &["-f", "--no-tail", &place])).limit(limit);
     Ok(Follow(host.lines(&command).await?))
@@ -77,7 +78,7 @@ pub async fn follow(host: &Host, unit: &Unit, from: Option<&Cursor>, limit: Dura
 pub struct Follow(Lines);
 
 impl Follow {
-    /// The next entry. The end of its time is an error like any other: `CommandTimedOut`.
+    /// The next entry. The time limit is an error like any other: `CommandTimedOut`.
     pub async fn next(&mut self) -> Result<Entry> {
         match self.0.next().await? {
             Some(line) => parse(&line),
@@ -85,7 +86,7 @@ impl Follow {
         }
     }
 
-    /// How many entries were lost because they were not taken fast enough.
+    /// How many entries were lost because they were read too slowly.
     pub fn missed(&self) -> usize {
         self.0.missed()
     }
@@ -105,12 +106,12 @@ fn read(unit: &Unit) -> Command {
 async fn entries_of(host: &Host, command: &Command, most: usize) -> Result<Vec<Entry>> {
     let keep = most.saturating_mul(KEPT_PER_ENTRY).min(MOST_KEPT);
     let output = host.succeed(&command.clone().keep(keep)).await?;
-    // In a pipe, journalctl's own status is not to be had.
+    // In a pipe, the exit status of journalctl is lost.
     if output.stdout.is_empty() && !output.stderr.is_empty() {
         return Err(Error::failed("journalctl", &output));
     }
     let mut lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
-    // Nothing, or an entry that was cut off.
+    // The last part is empty, or an entry that was cut off.
     lines.pop();
     lines.into_iter().filter(|line| !line.is_empty()).map(parse).collect()
 }
@@ -152,7 +153,7 @@ fn parse(line: &[u8]) -> Result<Entry> {
     })
 }
 
-/// A field is a text, or a list of bytes where it is none, or a list of several values; one that is too long is null.
+/// A field is a text, a list of bytes if it is not UTF-8, or a list of several values. One that is too long is null.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

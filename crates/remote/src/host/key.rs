@@ -1,4 +1,4 @@
-//! The two keys of an SSH connection: the server's, by which it is known, and ours, which logs in.
+//! The two keys of an SSH connection: the server's, which identifies it, and ours, which logs in.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ impl HostKey {
     pub(super) fn of(presented: &PublicKeyOrCertificate) -> HostKey {
         let key = match presented {
             PublicKeyOrCertificate::PublicKey { key, .. } => key.key_data().clone(),
-            // Who certified it is judged elsewhere.
+            // `ExpectedKey::check` decides about the certificate.
             PublicKeyOrCertificate::Certificate(certificate) => certificate.public_key().clone(),
         };
         HostKey::from(key)
@@ -34,7 +34,7 @@ impl HostKey {
         self.0.fingerprint(HashAlg::Sha256).to_string()
     }
 
-    /// The algorithms by which a server can prove this key.
+    /// Whether a server can prove this key by an algorithm.
     pub(super) fn proves(&self, algorithm: &Algorithm) -> bool {
         match (self.0.algorithm(), algorithm) {
             (Algorithm::Rsa { .. }, Algorithm::Rsa { .. }) => true,
@@ -70,7 +70,7 @@ impl fmt::Debug for HostKey {
     }
 }
 
-/// What logs in: a file on the platform's own disk, or a key that was kept sealed.
+/// The private key for the login: a file on the platform's own disk, or a sealed key from the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginKey {
     File(PathBuf),
@@ -78,7 +78,7 @@ pub enum LoginKey {
 }
 
 impl LoginKey {
-    /// Reads it anew at every connection, so that a renewed file is taken.
+    /// Reads the key at every connection, so that a renewed file takes effect.
     pub(super) async fn load(&self) -> Result<Arc<PrivateKey>> {
         let unusable = |why: &dyn fmt::Display| Error::Key { name: self.name(), why: why.to_string() };
         let text = match self {
@@ -91,7 +91,7 @@ impl LoginKey {
         match decode_secret_key(text.expose(), None) {
             Ok(key) => Ok(Arc::new(key)),
             Err(russh::keys::Error::KeyIsEncrypted) => Err(unusable(&"it is protected by a passphrase")),
-            // The parser's own words may repeat what it read.
+            // The parser's own message may repeat parts of the key.
             Err(_) => Err(unusable(&"it is no private key in OpenSSH or PEM form")),
         }
     }

@@ -1,6 +1,7 @@
-//! The output of a command that goes on and on, line by line, in bounded memory.
+//! The output of a long-running command, line by line, in bounded memory.
 //!
-//! Whoever reads too slowly loses lines and is told how many: the connection is shared, and must not wait for one reader.
+//! A reader that is too slow loses lines and can ask how many: the connection is shared, and must not wait for one
+//! reader.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +12,11 @@ use super::error::{Error, Result};
 use super::output::Prelude;
 use crate::memory::Share;
 
-/// Lines that wait for their reader.
+/// How many lines may wait for the reader.
 const WAITING: usize = 256;
-/// Their bytes.
+/// How many bytes may wait for the reader.
 const WAITING_BYTES: usize = 1 << 20;
-/// The rest of a longer line is left out.
+/// A longer line is cut here.
 const LONGEST: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(super) enum Line {
     End(Result<()>),
 }
 
-/// The writing end of it.
+/// The writing end.
 pub(super) struct Feed {
     lines: mpsc::Sender<Line>,
     begun: Vec<u8>,
@@ -98,7 +99,7 @@ impl Feed {
         }
     }
 
-    /// The last word. Waits for the reader, who has it coming.
+    /// Sends the last, incomplete line and the outcome. It waits for room, so that the reader always gets them.
     pub async fn end(self, outcome: Result<()>) {
         if !self.begun.is_empty() {
             self.lines.send(Line::Text(self.begun)).await.ok();
@@ -107,14 +108,14 @@ impl Feed {
     }
 }
 
-/// The reading end of it. Dropping it ends the command.
+/// The reading end. Dropping it ends the command.
 pub struct Lines {
     lines: mpsc::Receiver<Line>,
     backlog: Arc<Backlog>,
 }
 
 impl Lines {
-    /// The next line; `None` when the command has ended well.
+    /// The next line; `None` when the command has succeeded.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         match self.lines.recv().await {
             Some(Line::Text(line)) => {

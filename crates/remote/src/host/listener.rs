@@ -1,11 +1,13 @@
-//! Who answers on an instance's port: proves, once a connection stands and before anything is sent over it, that every socket on the
-//! port belongs to the instance.
+//! Proves that every socket on an instance's port belongs to the instance, after a connection is made and before
+//! anything is sent over it.
 //!
-//! A neighbour on the server may bind the port while the gateway restarts, take a connection, and leave the port to the gateway again.
-//! So the look comes after the connection, and counts sockets that were accepted as well as those that listen. Whoever accepted our
-//! connection still has it, or it is closed; before that it waits in the queue of a socket that listens, and ends with it. The kernel
-//! lists sockets that listen before the others of the same family, so a connection that changes hands meanwhile is seen in one of both.
-//! The list says for each socket which user made it, which no user can change; it needs no root, and nothing in it is a tenant's text.
+//! A neighbour on the server may bind the port while the gateway restarts, accept a connection, and leave the port to
+//! the gateway again. So the check comes after the connection, and covers accepted sockets as well as listening ones.
+//! The process that accepted our connection still has it, unless it is closed. A connection that is not accepted yet
+//! waits in the queue of a listening socket, and ends with that socket. The kernel lists listening sockets before the
+//! others of the same family, so a connection that is accepted meanwhile is seen in one of the two. For each socket the
+//! list has the user who created it, which no user can change. Reading it needs no root, and it contains no text of a
+//! tenant.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,28 +23,28 @@ use super::{Host, docker};
 /// Whose sockets may answer on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tenant {
-    /// Those of the user whose home this is (of the login user where it is empty), or as whom the unit runs.
+    /// Those of the user who owns this home (the login user if it is empty), or whom the unit runs as.
     Service { home: String, unit: Unit },
     /// Those of Docker, for a port that it publishes for this container.
     Container { id: String },
 }
 
-/// Which accepted sockets of the port are looked at, besides all that listen.
+/// Which accepted sockets of the port are checked, in addition to all listening ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// Those at the address that a tunnel leads to.
+    /// Those at the loopback address that a tunnel connects to.
     AtLoopback,
-    /// All: for a connection that came another way.
+    /// All of them, for a connection that did not come through a tunnel.
     Anywhere,
 }
 
-/// A look takes some milliseconds; a server that needs longer than this is not answering.
+/// A check takes some milliseconds; a server that needs longer than this does not answer.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Questions that one look answers: their words fit into a line.
+/// How many callers one check serves: their arguments must fit into one line.
 const TOGETHER: usize = 64;
 
-// The fields of /proc/net/tcp: 2 the local address, 4 the state (0A listens), 8 the user, 10 the inode. Without an inode no process has the
-// socket: it waits to be accepted, or was closed.
+// The fields of /proc/net/tcp: 2 is the local address, 4 the state (0A is listening), 8 the user, 10 the inode. A
+// socket without an inode belongs to no process: it waits to be accepted, or was closed.
 const LOOK: &str = r#"
 ports=$1; shift
 echo "login $(id -u)"
@@ -58,7 +60,8 @@ exec awk -v ports="$ports" '
 ' /proc/net/tcp $six
 "#;
 
-// For what the first look did not settle: the home as root sees it, the user of a unit that is loaded, and names for people.
+// For sockets that the first check could not assign: the home's owner as root sees it, the user of the unit if it is
+// loaded, and the names of the other users for the error message.
 const SETTLE: &str = r#"
 home=$1 unit=$2; shift 2
 [ -z "$home" ] || stat -c 'home %u %f %n' -- "$home" 2>/dev/null
@@ -74,8 +77,8 @@ for uid; do echo "name $uid $(getent passwd "$uid" | cut -d: -f1)"; done
 exit 0
 "#;
 
-/// Looks that wait for their turn. One is under way on a server at a time; it answers everybody who asked before it began, and nobody
-/// who came later.
+/// Callers that wait for a check. A server runs one check at a time; it serves every caller that asked before it began,
+/// and none that came later.
 #[derive(Default)]
 pub(super) struct Looks(Mutex<Waiting>);
 
@@ -87,12 +90,12 @@ struct Waiting {
 
 struct Asked {
     port: u16,
-    /// Empty for the login user's, and where none is needed.
+    /// Empty for the login user's home, and if none is needed.
     home: String,
     tell: oneshot::Sender<Result<Arc<Look>>>,
 }
 
-/// What a server said about ports and homes.
+/// A server's answer about ports and homes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Look {
     login: Option<u32>,
@@ -110,19 +113,19 @@ struct Socket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Listens,
-    /// At 127.0.0.1, also by a socket of both families.
+    /// At 127.0.0.1, including a socket of both address families.
     Accepted,
     AcceptedElsewhere,
 }
 
 impl Host {
-    /// Proves that whoever answers on the port is the tenant. To be asked when the connection stands.
+    /// Proves that the tenant answers on the port. Call it after the connection is made.
     pub async fn prove(&self, port: u16, tenant: &Tenant, accepted: Accepted) -> Result<()> {
         let home = match tenant {
             Tenant::Service { home, .. } => home.trim_end_matches('/'),
             Tenant::Container { .. } => "",
         };
-        // The answer is read line by line.
+        // The output is parsed line by line, so a line break in the home would corrupt it.
         if home.contains(char::is_control) {
             return Err(Error::BadCommand("the home of an instance"));
         }
@@ -151,7 +154,7 @@ impl Host {
         let command = Command::script(SETTLE).args([home, unit.as_str()]).args(others).limit(LIMIT);
         let settled = match self.beside(&command).await {
             Ok(output) => Settled::parse(&output.ok("systemctl")?.text(), home),
-            // Who may not become root knows the owner of the home all the same.
+            // Without sudo, the owner of the home is still known.
             Err(Error::NoSudo { .. }) if owner.is_some() => Settled::default(),
             Err(error) => return Err(error),
         };
@@ -164,14 +167,14 @@ impl Host {
         if !users.is_empty() && !docker::published(self, container).await?.contains(&port) {
             return Err(Error::Foreign { port, by: "something that is not its container".into() });
         }
-        // Docker itself listens on what it publishes.
+        // Docker's own proxy, which runs as root, listens on a published port.
         match users.iter().find(|uid| **uid != 0) {
             Some(stranger) => Err(Error::Foreign { port, by: Names::default().named(*stranger) }),
             None => Ok(()),
         }
     }
 
-    /// Waits for a look that begins after this call.
+    /// Waits for a check that begins after this call.
     async fn look(&self, port: u16, home: &str) -> Result<Arc<Look>> {
         let (tell, answer) = oneshot::channel();
         let is_first = {
@@ -186,7 +189,7 @@ impl Host {
     }
 }
 
-/// Looks until nobody waits any more.
+/// Runs checks until no caller waits any more.
 async fn look_for_all(host: Host) {
     loop {
         let batch: Vec<Asked> = {
@@ -261,21 +264,21 @@ impl Look {
     }
 }
 
-/// Owner and name of what `stat` printed, where it is a folder: a link in its place says nothing.
+/// Owner and name from the output of `stat`, if it is a folder: the owner of a link in its place proves nothing.
 fn owner_of_folder(text: &str) -> Option<(u32, &str)> {
     let mut words = text.splitn(3, ' ');
     let (uid, mode) = (words.next()?.parse().ok()?, u32::from_str_radix(words.next()?, 16).ok()?);
     (mode & 0xf000 == 0x4000).then(|| (uid, words.next().unwrap_or_default()))
 }
 
-/// What the second look adds.
+/// The result of the second check.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Settled {
     own: Vec<u32>,
     names: Names,
 }
 
-/// Users by their number.
+/// Names of users by their uid.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Names(HashMap<u32, String>);
 

@@ -1,4 +1,5 @@
-//! The machine that the platform itself runs on, asked in the same way as every other: the same line, the same time limit.
+//! The machine that the platform itself runs on. Commands run as on every other server: with the same line and the same
+//! time limit.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::lines::{Feed, Lines};
 use super::output::{Bounded, Output};
 
 const SLACK: Duration = Duration::from_secs(3);
-/// What a command left running may hold its output open: nobody waits for it longer.
+/// How long to wait for output after a command has ended: a process that it left running may hold the output open.
 const LINGER: Duration = Duration::from_secs(1);
 const COMPLAINTS_KEPT: usize = 64 * 1024;
 
@@ -36,14 +37,14 @@ fn spawn(line: &str, command: &Command) -> Result<Child> {
         .map_err(|e| Error::Failed { command: command.name().to_owned(), status: 127, why: e.to_string() })
 }
 
-/// `timeout` hands the signal on to what it runs.
+/// Sends SIGTERM. `timeout` passes the signal on to the command.
 fn ask_to_end(child: &Child) {
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id as i32)) {
         kill_process(pid, Signal::TERM).ok();
     }
 }
 
-/// Runs a command to its end; a caller who goes away ends it.
+/// Runs a command to its end. If the caller goes away, the command is ended.
 pub(super) async fn run(line: String, command: &Command) -> Result<Output> {
     let mut child = spawn(&line, command)?;
     let (mut answer, wait) = oneshot::channel();
@@ -52,7 +53,7 @@ pub(super) async fn run(line: String, command: &Command) -> Result<Output> {
         let began = Instant::now();
         let last = began + limit + KILL_AFTER + SLACK;
         let (input, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        // Its own task: a command that does not read its input is no reason to wait.
+        // A separate task, so that a command that does not read its input does not block us.
         let feeding = tokio::spawn(async move {
             if let Some(mut input) = input {
                 input.write_all(&stdin).await.ok();
@@ -105,7 +106,7 @@ pub(super) fn feed(line: &str, command: &Command, login: &Login) -> Result<Lines
     let (command, login) = (command.clone(), login.clone());
     tokio::spawn(async move {
         let began = Instant::now();
-        // Such a command ends when its input does.
+        // Keep the input open: such a command ends when its input ends.
         let input = child.stdin.take();
         let mut complaints = Bounded::new(COMPLAINTS_KEPT);
         let (mut stdout, stderr) = (child.stdout.take(), child.stderr.take());

@@ -15,7 +15,7 @@ pub struct Metrics {
     pub memory_available: u64,
 }
 
-/// Prints what `parse` reads. How busy the processors are shows between two looks.
+/// Prints the input of `parse`. CPU use is computed from two readings.
 pub const SCRIPT: &str = r#"
 head -n 1 /proc/stat
 echo "load $(cat /proc/loadavg)"
@@ -52,7 +52,8 @@ pub fn parse(text: &str) -> Result<Metrics> {
     })
 }
 
-/// Used and available, as `df` counts: what is kept for root is neither. A file system's name may hold spaces, so it is read from the end.
+/// Used and available space, as `df` counts: space that is reserved for root is in neither. The line is parsed from its
+/// end, because a file system's name may contain spaces.
 fn disk(line: &str) -> Option<f64> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [.., used, available, _percent, _mount] = words.as_slice() else { return None };

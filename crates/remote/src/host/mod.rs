@@ -1,10 +1,11 @@
-//! Conversation with servers: over SSH, or with the machine itself.
+//! Talks to servers, over SSH or on this machine.
 //!
-//! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`; what lies below a tenant's home: `home`), and
-//! forwards sockets (`forward`). Over SSH it has two connections, because a slow reader of one stream may hold up a connection, and commands must not wait for that; both are
-//! shared by everybody and come back by themselves (`pool`). What a server can be asked beyond that stands on top, one file each:
-//! `systemd`, `cell`, `journal`, `ports`, `users`, `docker`, `metrics`, and `probe`, which says step by step whether a server can be used at all. A
-//! socket to an instance is handed out once `listener` has proved who answers there.
+//! A `Host` runs commands (argument vectors, see `command`), reads and writes files (`file`; below a tenant's home:
+//! `home`), and forwards sockets (`forward`). Over SSH it has two connections, because a slow reader of a stream may
+//! block its connection, and commands must not wait for that. All callers share both, and they are opened again when
+//! they are lost (`pool`). Each other file adds one subject: `systemd`, `cell`, `journal`, `ports`, `users`, `docker`,
+//! `metrics`, and `probe`, which checks step by step whether a server can be used at all. A socket to an instance is
+//! handed out only after `listener` has proved who answers there.
 
 pub mod cell;
 mod command;
@@ -71,7 +72,7 @@ enum Way {
 }
 
 impl Host {
-    /// A server with connections of its own; `Hosts` gives out those that everybody shares.
+    /// A server with its own connections; `Hosts` hands out shared ones.
     pub fn new(target: Target) -> Host {
         Host::with(target, Timing::default())
     }
@@ -113,8 +114,8 @@ impl Host {
         }
     }
 
-    /// Connects if need be. Answers the key that the server showed: whoever has none stored stores this one, and gives it along from
-    /// then on. Until then it binds this `Host` all the same.
+    /// Connects if necessary, and returns the key that the server showed. A caller that has no stored key stores this
+    /// one, and passes it in `Address` from then on. Until then this `Host` accepts no other key either.
     pub async fn contact(&self) -> Result<Option<HostKey>> {
         match &self.0.way {
             Way::Local(_) => Ok(None),
@@ -122,8 +123,8 @@ impl Host {
         }
     }
 
-    /// Runs a command to its end, whatever its status. Whoever stops waiting has it asked to end, where that is possible; its time limit
-    /// ends it in any case.
+    /// Runs a command to its end, whatever its status. If the caller stops waiting, the command gets SIGTERM where that
+    /// is possible; its time limit ends it in any case.
     pub async fn run(&self, command: &Command) -> Result<Output> {
         let line = command.line(self.login())?;
         let output = match &self.0.way {
@@ -138,7 +139,8 @@ impl Host {
         self.run(command).await?.ok(command.name())
     }
 
-    /// Starts a command that goes on and on (up to its time limit), and reads it line by line. It must end when its standard input does.
+    /// Starts a long-running command (up to its time limit), and reads it line by line. It must end when its standard
+    /// input ends.
     pub async fn lines(&self, command: &Command) -> Result<Lines> {
         let line = command.line(self.login())?;
         match &self.0.way {
@@ -147,7 +149,7 @@ impl Host {
         }
     }
 
-    /// Runs a command on the connection that sockets are forwarded over: it does not wait for commands that take long.
+    /// Runs a command on the connection for forwarded sockets, where it does not wait for commands that take long.
     async fn beside(&self, command: &Command) -> Result<Output> {
         let line = command.line(self.login())?;
         let output = match &self.0.way {
@@ -161,22 +163,24 @@ impl Host {
         &self.0.looks
     }
 
-    /// A socket to an instance's port on the server's loopback, for a question that is soon answered. It is handed out only when every
-    /// socket on the port was seen to be the tenant's.
+    /// A socket to an instance's port on the server's loopback, for a short request. It is handed out only after every
+    /// socket on the port was proved to be the tenant's.
     pub async fn forward(&self, port: u16, tenant: &Tenant) -> Result<Forwarded> {
         let socket = self.tunnel(port).await?;
         self.prove(port, tenant, Accepted::AtLoopback).await?;
         Ok(socket)
     }
 
-    /// The same for who stays as long as they like. They have places of their own, and are told soon that none is left.
+    /// The same for a connection that may stay open for hours. These have their own limit, and fail soon when it is
+    /// reached.
     pub async fn forward_for_long(&self, port: u16, tenant: &Tenant) -> Result<Forwarded> {
         let socket = self.tunnel_for_long(port).await?;
         self.prove(port, tenant, Accepted::AtLoopback).await?;
         Ok(socket)
     }
 
-    /// A socket to whoever listens on a port of the server's loopback. Nothing that is meant for an instance may be sent over it.
+    /// A socket to any program that listens on a port of the server's loopback. Never send anything over it that is
+    /// meant for an instance.
     pub async fn tunnel(&self, port: u16) -> Result<Forwarded> {
         match &self.0.way {
             Way::Local(_) => forward::local(port).await,
@@ -184,7 +188,7 @@ impl Host {
         }
     }
 
-    /// The same for who stays.
+    /// The same for a connection that may stay open for hours.
     pub async fn tunnel_for_long(&self, port: u16) -> Result<Forwarded> {
         match &self.0.way {
             Way::Local(_) => forward::local(port).await,
@@ -199,7 +203,7 @@ impl Host {
         if home.starts_with('/') { Ok(home) } else { Err(Error::odd("printenv HOME", format_args!("{home:?}"))) }
     }
 
-    /// Ends its connections; the next use opens new ones.
+    /// Closes its connections; the next use opens new ones.
     pub async fn close(&self) {
         if let Way::Ssh(remote) = &self.0.way {
             remote.close().await;
@@ -211,7 +215,7 @@ impl Host {
 mod tests {
     use super::*;
 
-    /// Everything here is called from tasks that move between threads.
+    /// Tasks that move between threads call all of these functions.
     #[test]
     fn what_is_begun_on_one_thread_may_go_on_on_another() {
         fn moves<T: Send>(_: T) {}

@@ -1,4 +1,4 @@
-//! What a command answered: its status and, up to a limit, what it wrote.
+//! The result of a command: its status and, up to a limit, its output.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use crate::memory::Share;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The exit status; 128 and the signal's number when a signal ended it.
+    /// The exit status; 128 plus the signal's number if a signal ended it.
     pub status: i32,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// Whether it wrote more than was kept. The beginning is what is kept.
+    /// Whether it wrote more than was kept. The beginning is kept.
     pub truncated: bool,
     pub took: Duration,
 }
@@ -27,12 +27,12 @@ impl Output {
         if self.succeeded() { Ok(self) } else { Err(Error::failed(command, &self)) }
     }
 
-    /// What it wrote, as text. A host may write any bytes: what is no UTF-8 becomes `\u{fffd}`.
+    /// Its standard output as text. Bytes that are not UTF-8 become `\u{fffd}`.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The last words of a failed command, short and printable.
+    /// The end of a failed command's output, short and printable.
     pub(super) fn complaint(&self) -> String {
         const LONG: usize = 300;
         let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
@@ -44,7 +44,7 @@ impl Output {
     }
 }
 
-/// Bytes up to a limit, and as far as there is room for them; what comes after is not kept.
+/// Bytes up to a limit, and up to the memory limit of the process; later bytes are dropped.
 #[derive(Debug)]
 pub(super) struct Bounded {
     pub bytes: Vec<u8>,
@@ -63,7 +63,7 @@ impl Bounded {
         let Some(data) = self.prelude.pass(data) else { return };
         let data = data.as_ref();
         let kept = &data[..data.len().min(self.limit - self.bytes.len())];
-        // What is left out once makes all that follows worthless.
+        // After a gap, later bytes are useless.
         if self.truncated || !self.share.grow(kept.len()) {
             self.truncated = true;
             return;
@@ -72,7 +72,7 @@ impl Bounded {
         self.bytes.extend_from_slice(kept);
     }
 
-    /// What was kept. Where the command never began, that is what the shell said instead.
+    /// The bytes that were kept. If the command never began, these are the shell's own messages.
     pub fn finish(&mut self) -> Vec<u8> {
         self.share.clear();
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -83,14 +83,14 @@ impl Bounded {
     }
 }
 
-/// What stands before a command's own output: a login shell's start-up files may print anything. The line that a shell is given prints this
-/// mark first, on both streams.
+/// A login shell's start-up files may print anything before a command's own output. So the line for the shell first
+/// prints this mark, on both streams.
 pub(super) const MARK: &[u8] = b"\x02tidepool\x03";
-/// The same, as `printf` is told.
+/// The mark as a format for `printf`.
 pub(super) const MARK_FORMAT: &str = r"\002tidepool\003";
 const PRELUDE_KEPT: usize = 64 * 1024;
 
-/// Takes away everything up to the mark.
+/// Removes everything up to the mark.
 #[derive(Debug, Default)]
 pub(super) struct Prelude {
     held: Vec<u8>,
@@ -114,7 +114,7 @@ impl Prelude {
         Some(Cow::Owned(own))
     }
 
-    /// What is held back for ever, because no mark came.
+    /// The bytes that were held back, if no mark came.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }

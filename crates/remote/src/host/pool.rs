@@ -1,7 +1,8 @@
-//! Connections that are shared and come back: to each server one for commands and one for streams, opened when first needed.
+//! Shared connections: each server has one for commands and one for streams. They are opened when first needed, and
+//! again when they were lost.
 //!
-//! Everybody who needs a connection that is not there waits for the same attempt. A server that is known to be down costs its callers
-//! little: they are told so at once, or after a moment in which it could have come back.
+//! All callers that need a missing connection wait for the same attempt. A server that is known to be down costs its
+//! callers little: they get the error at once, or after a moment in which it could have come back.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,14 +24,15 @@ use super::ssh::{Address, Connection, QUESTIONS_AT_ONCE, SOCKETS};
 use super::timing::Timing;
 use super::{Host, Target};
 
-/// How long until a server that allows fewer sessions than usual is asked again.
+/// How long to wait before a command is tried again on a server that allows fewer sessions than usual.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How many servers keep their connections while nobody uses them. Each costs two sockets, some memory, and a question every five
-/// seconds on both sides; with more servers than that, who was used longest ago is connected to anew when needed.
+/// How many servers keep their connections while they are idle. Each costs two sockets, some memory, and a keep-alive
+/// message every five seconds on both connections. Beyond this number, the least recently used server loses its
+/// connections, and is connected to again when needed.
 const KEPT: usize = 512;
 
-/// Every server that is talked to, by a name that is the caller's choice.
+/// All servers in use, by a name that the caller chooses.
 #[derive(Default)]
 pub struct Hosts {
     known: Mutex<Known>,
@@ -49,7 +51,7 @@ struct Entry {
 }
 
 impl Known {
-    /// Makes room for one more: who was used longest ago goes, unless somebody has it in hand.
+    /// Makes room for one more server: removes the least recently used one that no caller holds.
     fn make_room(&mut self) {
         if self.hosts.len() < KEPT {
             return;
@@ -66,7 +68,8 @@ impl Hosts {
         Hosts::default()
     }
 
-    /// The server of this name. One whose address, key or pinned host key changed is another: its old connections end.
+    /// The server of this name. If its address, login key or pinned host key changed, it gets new connections, and the
+    /// old ones end.
     pub fn host(&self, name: &str, target: &Target) -> Host {
         let mut known = lock(&self.known);
         known.uses += 1;
@@ -85,12 +88,12 @@ impl Hosts {
         }
     }
 
-    /// A server that is no longer managed. What goes on there may end.
+    /// Drops a server that is no longer managed. Commands that run there may finish.
     pub fn forget(&self, name: &str) {
         lock(&self.known).hosts.remove(name);
     }
 
-    /// Ends all connections, so that no server has to find out by itself.
+    /// Closes all connections, so that no server has to wait for a timeout.
     pub async fn close(&self) {
         let hosts: Vec<Host> = lock(&self.known).hosts.drain().map(|(_, entry)| entry.host).collect();
         for host in hosts {
@@ -110,11 +113,11 @@ pub(super) struct Remote {
     timing: Timing,
     commands: Link,
     streams: Link,
-    /// For forwarded sockets, on whichever connection: of people, and of short questions.
+    /// The limits for forwarded sockets, over all connections: for people who chat, and for short requests.
     sockets: Arc<Semaphore>,
     questions: Arc<Semaphore>,
-    /// Whether the key that the first contact saw was stored by whoever asks: from then on, to be asked without one means that it
-    /// was forgotten.
+    /// Whether the caller has stored the key that the first contact saw. From then on, an address without a key means
+    /// that an administrator deleted the stored key.
     stored: AtomicBool,
 }
 
@@ -140,20 +143,20 @@ impl Remote {
         }
     }
 
-    /// One that is connected already.
+    /// A server with an open connection.
     pub fn connected(address: Address, connection: Connection) -> Remote {
         let remote = Remote::new(address, connection.timing);
         *lock(&remote.commands.state) = State::Open(Arc::new(connection));
         remote
     }
 
-    /// Connects if need be; answers the key that the server showed.
+    /// Connects if necessary; returns the key that the server showed.
     pub async fn contact(&self) -> Result<HostKey> {
         Ok(self.commands.get().await?.host_key.clone())
     }
 
-    /// Whether this address leads to the same server by the same login: a key that was seen here and is pinned now changes nothing,
-    /// one that was pinned and is not any more makes the next contact a first one.
+    /// Whether this address is the same server with the same login. If the caller has now pinned the key that was seen
+    /// here, nothing changed. If the caller had pinned it and has no longer, the next contact counts as the first.
     pub fn serves(&self, address: &Address) -> bool {
         if *self.address == *address {
             return !self.stored.load(Ordering::Relaxed);
@@ -176,7 +179,7 @@ impl Remote {
         self.streams.turn(|connection| connection.sessions.clone(), self.timing.queue, work).await
     }
 
-    /// A short command on the connection of the streams, which has sessions of its own.
+    /// Runs a short command on the connection for streams, which has its own sessions.
     pub async fn beside(&self, line: String, command: &Command) -> Result<Output> {
         let work = |connection, permit| session::run(connection, permit, line.clone(), command);
         self.streams.turn(|connection| connection.sessions.clone(), self.timing.short_queue, work).await
@@ -206,7 +209,7 @@ impl Remote {
 struct Link {
     address: Arc<Address>,
     timing: Timing,
-    /// What the first connection saw binds all that follow, whether it was stored yet or not.
+    /// The key that the first connection saw. All later connections must show it, whether it was stored or not.
     pinned: Arc<Mutex<Option<HostKey>>>,
     state: Arc<Mutex<State>>,
 }
@@ -215,7 +218,7 @@ type Outcome = Option<Result<Arc<Connection>>>;
 
 enum State {
     Idle,
-    /// `before` is what went wrong last time, where it was down already.
+    /// `before` is the last failure, if the server was down already.
     Opening {
         outcome: watch::Receiver<Outcome>,
         before: Option<Down>,
@@ -245,7 +248,7 @@ impl Link {
             match &*state {
                 State::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
                 State::Down(down) if down.since.elapsed() < down.hold(self.timing) => return Err(down.why.clone()),
-                // An attempt whose task is gone will never end.
+                // If the task of an attempt is gone, the attempt never ends.
                 State::Opening { outcome, before } if outcome.has_changed().is_ok() => {
                     (outcome.clone(), before.clone())
                 }
@@ -265,7 +268,7 @@ impl Link {
         outcome.map_err(|_| cut())?.clone().unwrap_or_else(|| Err(cut()))
     }
 
-    /// Begins one attempt, in a task of its own: it goes on when whoever began it goes away.
+    /// Begins one attempt in its own task, so that it goes on if the caller goes away.
     fn begin(&self, state: &mut State, before: Option<Down>) -> (watch::Receiver<Outcome>, Option<Down>) {
         let (tell, outcome) = watch::channel(None);
         *state = State::Opening { outcome: outcome.clone(), before: before.clone() };
@@ -290,8 +293,8 @@ impl Link {
         (outcome, before)
     }
 
-    /// Does something on the connection when it is its turn. What the server was not asked yet may be asked again on a new connection;
-    /// what it was asked is never repeated.
+    /// Runs `work` on the connection as soon as `gate` has room. If the connection was lost before the server got the
+    /// request, it is sent again on a new connection. A request that the server may have got is never repeated.
     async fn turn<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         gate: impl Fn(&Connection) -> Arc<Semaphore>,
@@ -328,7 +331,7 @@ impl Link {
 async fn attempt(address: &Address, pinned: &Mutex<Option<HostKey>>, timing: Timing) -> Result<Arc<Connection>> {
     let known = lock(pinned).clone();
     let opened = Connection::open(address, known.as_ref(), timing).await;
-    // A server that is certified may change its key with its certificate: each connection was judged by itself.
+    // A server with a certificate may change its key together with it. Each connection was checked on its own.
     let is_certified = address.expected.as_ref().is_some_and(ExpectedKey::is_authority);
     match &opened {
         Ok(_) if is_certified => tracing::debug!(server = address.name(), "connected"),

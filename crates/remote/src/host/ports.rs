@@ -1,7 +1,7 @@
-//! Who listens on a port, and whether that one may be ended to make room.
+//! Who listens on a port, and whether that process may be ended to free the port.
 //!
-//! Only an OpenClaw gateway of the very instance whose port it is may be ended. Anything else is reported and left alone: it may be another
-//! tenant's healthy assistant, or something that has nothing to do with us.
+//! Only an OpenClaw gateway of the very instance that has the port may be ended. Any other process is reported and left
+//! alone: it may be another tenant's healthy assistant, or have nothing to do with us.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use super::systemd::Unit;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub pid: u32,
-    /// When it started, in the kernel's ticks: the same pid with another start is another process.
+    /// When it started, in the kernel's ticks: the same pid with another start time is another process.
     pub started: u64,
     pub user: String,
     pub command: Vec<String>,
     /// The innermost service that it belongs to.
     pub unit: Option<String>,
-    /// Where an OpenClaw gateway keeps its state, as far as its environment says.
+    /// The state folder of an OpenClaw gateway, according to its environment.
     pub state_dir: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Listening {
     }
 }
 
-/// Whose port it is.
+/// The instance that has the port.
 #[derive(Clone, Debug)]
 pub struct Instance<'a> {
     pub unit: &'a Unit,
@@ -53,7 +53,7 @@ pub struct Instance<'a> {
 pub enum Verdict {
     /// A gateway of this instance: in its unit, or left over from it.
     Own,
-    /// A gateway of another.
+    /// A gateway of another instance.
     OtherGateway,
     Stranger,
 }
@@ -65,7 +65,7 @@ impl Owner {
         }
         let own = match &self.unit {
             Some(unit) => unit == instance.unit.as_str(),
-            // One that nobody keeps alive: started by hand, or left over from a unit that is gone.
+            // No unit restarts it: it was started by hand, or left over from a unit that is gone.
             None => {
                 self.state_dir.as_deref().map(|dir| dir.trim_end_matches('/'))
                     == Some(instance.state_dir.trim_end_matches('/'))
@@ -74,8 +74,8 @@ impl Owner {
         if own { Verdict::Own } else { Verdict::OtherGateway }
     }
 
-    /// A running gateway calls itself `openclaw-gateway`, in releases up to 2026.5 only `openclaw`; before that it is node with
-    /// OpenClaw's script.
+    /// A running gateway sets its title to `openclaw-gateway`, or to `openclaw` in releases up to 2026.5. Until then
+    /// its command line is node with OpenClaw's script.
     fn is_gateway(&self) -> bool {
         let Some(program) = self.command.first() else { return false };
         let titled = program.split(' ').next() == Some("openclaw-gateway") || self.command == ["openclaw"];
@@ -83,7 +83,7 @@ impl Owner {
         titled || self.command.iter().take(3).any(script) && self.command.iter().any(|word| word == "gateway")
     }
 
-    /// How a person would name it.
+    /// A description for people.
     pub fn describe(&self) -> String {
         let command = self.command.join(" ");
         let command: String = command.chars().filter(|c| !c.is_control()).take(80).collect();
@@ -94,26 +94,26 @@ impl Owner {
     }
 }
 
-/// What became of a port that was to be freed.
+/// The result of freeing a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Freed {
     WasFree,
     /// Gateways of this instance held it, and were ended.
     Ended(Vec<Owner>),
-    /// Somebody else holds it, and nothing was done.
+    /// Another process holds it, and nothing was done.
     Held {
         by: Owner,
         verdict: Verdict,
     },
 }
 
-/// A process that begins or ends to listen while it is looked at may be missed.
+/// How often to look: a process that starts or stops listening at that moment may be missed.
 const LOOKS: usize = 4;
 const AGAIN: Duration = Duration::from_millis(150);
-/// After this long a gateway that was asked to end is made to: one that is left over has nobody whose work it could finish.
+/// How long after SIGTERM a gateway gets SIGKILL. A left-over gateway has no work to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-// A command line or a path may hold anything, line breaks too: everything that is not a number is sent as base64.
+// A command line or a path may contain anything, line breaks included, so everything but numbers is sent as base64.
 /// Defines the shell function `look PORT`, which prints what `parse` reads.
 pub const LOOK: &str = r#"
 look() {
@@ -131,7 +131,7 @@ done 2>/dev/null
 }
 "#;
 
-// Each argument is pid:start, so that a pid that was given to somebody else meanwhile is not touched.
+// Each argument is pid:start, so that a pid that now belongs to another process is not touched.
 const END: &str = r#"
 lives() {
   line=$(cat "/proc/${1%:*}/stat" 2>/dev/null) || return 1
@@ -160,7 +160,7 @@ pub async fn look(host: &Host, port: u16) -> Result<Listening> {
     Err(Error::odd("ss", format_args!("it does not say who listens on port {port}")))
 }
 
-/// Makes room on an instance's port, where it may be made.
+/// Frees an instance's port, if only the instance's own gateways hold it.
 pub async fn free(host: &Host, port: u16, instance: &Instance<'_>) -> Result<Freed> {
     let listening = look(host, port).await?;
     let owners = match may_free(listening, instance) {
@@ -180,7 +180,7 @@ pub async fn free(host: &Host, port: u16, instance: &Instance<'_>) -> Result<Fre
     }
 }
 
-/// Those who may be ended, if all may.
+/// The processes to end; an error if one of them is not the instance's own.
 fn may_free(listening: Listening, instance: &Instance<'_>) -> std::result::Result<Vec<Owner>, (Owner, Verdict)> {
     match listening.owners.iter().find(|owner| owner.judge(instance) != Verdict::Own) {
         Some(other) => Err((other.clone(), other.judge(instance))),
@@ -192,7 +192,7 @@ pub fn parse(text: &str, port: u16) -> Result<Listening> {
     let mut listening = Listening::default();
     for line in text.lines() {
         if let Some(socket) = line.strip_prefix("L ") {
-            // State, two queues, then the address.
+            // The fields are: state, two queues, local address.
             let Some(local) = socket.split_whitespace().nth(3) else { continue };
             match local.rsplit_once(':') {
                 Some((address, number)) if number == port.to_string() => listening.addresses.push(address.to_owned()),
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(owner.unit.as_deref(), Some("openclaw-a.service"));
         assert_eq!(owner.state_dir.as_deref(), Some("/srv/assistants/1/.openclaw"));
         assert_eq!(parse("L \n", 18789).unwrap(), Listening::default());
-        // Without root's eyes ss names nobody: that is not a free port.
+        // Without root, ss shows no process: that is not a free port.
         assert!(!parse("L LISTEN 0 511 127.0.0.1:18789 0.0.0.0:*\n", 18789).unwrap().is_free());
     }
 
@@ -282,7 +282,7 @@ mod tests {
             judge(node, "0::/user.slice/user@1000.service/app.slice/openclaw-gateway.service\n", own),
             Verdict::OtherGateway
         );
-        // In the unit, but no gateway: a tool that the assistant started may be anything.
+        // In the unit, but not a gateway: a tool that the assistant started can be anything.
         assert_eq!(judge("python3\0-m\0http.server\0", SYSTEM, own), Verdict::Stranger);
         assert_eq!(judge("nginx: master process\0", SESSION, ""), Verdict::Stranger);
         assert_eq!(judge("vi\0/srv/openclaw-gateway\0", SESSION, own), Verdict::Stranger);

@@ -1,7 +1,7 @@
-//! Whether a server can be used, step by step: what POST /servers/:id/test tells.
+//! Checks step by step whether a server can be used: the answer of POST /servers/:id/test.
 //!
-//! It connects anew, so that every step is really taken. The first step that makes the next ones impossible ends it; what was not tried is
-//! said to be so.
+//! It opens a new connection, so that every step is really tested. It stops at the first step that makes the next ones
+//! impossible, and reports the others as not tried.
 
 use std::time::{Duration, Instant};
 
@@ -73,24 +73,24 @@ pub struct Report {
 pub struct Probe {
     /// Every step, in order.
     pub reports: Vec<Report>,
-    /// What the server showed, whether it was expected or not.
+    /// The key that the server showed, whether it was expected or not.
     pub host_key: Option<HostKey>,
 }
 
-/// What to look for.
+/// What the probe checks.
 #[derive(Clone, Debug)]
 pub struct Wants {
     /// The programs, by path or by name.
     pub node: String,
     pub openclaw: String,
-    /// The parts of a cell, and what follows from what the server can do of them.
+    /// The parts of a cell, and a function that judges what the server supports of them.
     pub cell: Vec<Part>,
     pub cell_verdict: fn(&Ability) -> std::result::Result<String, String>,
-    /// The LLM gateway as assistants on this server are to reach it.
+    /// The LLM gateway's address for assistants on this server.
     pub gateway_url: Option<String>,
 }
 
-/// What one more assistant needs.
+/// The memory that one more assistant needs.
 const ENOUGH_MEMORY: u64 = 1 << 30;
 const LIMIT: Duration = Duration::from_secs(15);
 
@@ -180,7 +180,7 @@ impl Probe {
         let began = Instant::now();
         let found = version(host, Command::new("docker").args(["version", "--format", "{{.Server.Version}}"])).await;
         self.note(Step::Docker, found, began);
-        // Neither is run as root: whoever installed them may have been anybody.
+        // Neither program is run as root, because any user may have installed it.
         let began = Instant::now();
         let found = version(host, Command::new(&wants.node).arg("--version").by(Actor::nobody()))
             .await
@@ -201,7 +201,7 @@ impl Probe {
     }
 }
 
-/// What is told of a step, and what the next one needs.
+/// Separates the report of a step from the value that the next step needs.
 fn split<T>(found: Result<(String, T)>) -> (Result<String>, Option<T>) {
     match found {
         Ok((detail, value)) => (Ok(detail), Some(value)),
@@ -221,7 +221,7 @@ async fn systemd(host: &Host) -> Result<String> {
     let output = host.run(&Command::new("systemctl").arg("is-system-running").limit(LIMIT)).await?;
     let state = line(&output);
     match state.as_str() {
-        // A unit that failed, or one that still starts, is no reason not to use a server.
+        // A failed unit, or one that is still starting, does not make a server unusable.
         "running" | "degraded" | "starting" | "initializing" => {
             let version = version(host, Command::new("systemctl").arg("--version")).await?;
             Ok(format!("{version}, {state}"))
@@ -258,7 +258,7 @@ fn enough(available: u64, total: u64) -> Result<String> {
     }
 }
 
-/// Any answer will do: who asks without a key is refused, and that is an answer.
+/// Any HTTP status counts: the gateway refuses a request without a key, but then it is reachable.
 async fn reachable(host: &Host, url: &str) -> Result<String> {
     let script = r#"exec curl -sS -o /dev/null -w '%{http_code}' --max-time 8 --url "$1""#;
     let output = host.run(&Command::script(script).arg(url).by(Actor::Login).limit(LIMIT)).await?;

@@ -1,7 +1,7 @@
 //! One command on one channel of an SSH connection.
 //!
-//! A command is talked to by a task of its own, so that a caller who goes away leaves nothing behind: sshd counts a session until its
-//! process has ended, so the task stays with it that long, and only then gives its permission to the next.
+//! Each command has its own task, so that a caller that goes away leaves nothing behind. sshd counts a session until
+//! its process has ended, so the task waits for that before it releases its permit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use super::lines::{Feed, Lines};
 use super::output::{Bounded, Output};
 use super::ssh::Connection;
 
-/// What a command left running may hold its output open: nobody waits for it longer.
+/// How long to wait for output after a command has ended: a process that it left running may hold the output open.
 const LINGER: Duration = Duration::from_secs(1);
 const COMPLAINTS_KEPT: usize = 64 * 1024;
 
 /// Why a command has no output.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The server has as many sessions as it allows. It was asked to do nothing.
+    /// The server has reached its limit of sessions. The command was not sent.
     Full,
-    /// The connection is of no use any more. The server was asked to do nothing.
+    /// The connection is unusable. The command was not sent.
     Lost,
     Failed(Error),
 }
@@ -48,7 +48,7 @@ pub(super) async fn run(
     wait.await.unwrap_or_else(|_| Err(Fault::Failed(command.cut_off())))
 }
 
-/// Starts a command whose output is read line by line, for as long as somebody reads it.
+/// Starts a command whose output is read line by line, as long as the reader exists.
 pub(super) async fn feed(
     connection: Arc<Connection>,
     permit: OwnedSemaphorePermit,
@@ -82,7 +82,7 @@ struct Job {
     slack: Duration,
 }
 
-/// How a process ended; 255 is what OpenSSH says when it does not know.
+/// The exit status for a signal: 128 plus its number, or 255 if the number is unknown.
 fn status_of(signal: &Sig) -> i32 {
     let number = match signal {
         Sig::HUP => 1,
@@ -128,7 +128,7 @@ impl Job {
             write.close().await.ok();
             return Err(Fault::Lost);
         }
-        // From here on it may have been done.
+        // From here on the command may have run.
         if write.exec(true, self.line.as_bytes()).await.is_err() {
             return Err(Fault::Failed(self.command.cut_off()));
         }
@@ -146,7 +146,7 @@ impl Job {
             let writing = async {
                 write.data_bytes(self.command.stdin.clone()).await.ok();
                 write.eof().await.ok();
-                // A command that does not read all of it is no reason to wait.
+                // Do not end here: a command need not read all of its input.
                 std::future::pending::<()>().await
             };
             tokio::select! {
@@ -158,20 +158,21 @@ impl Job {
         let outcome = match outcome {
             Some(outcome) => outcome,
             None => {
-                // Nobody waits any more: it is asked to end (sshd does that for users, not for root), and accompanied until it has.
+                // The caller is gone. Ask the command to end (sshd does that for users, not for root), and wait until
+                // it has.
                 write.signal(Sig::TERM).await.ok();
                 self.listen(&mut read, began).await
             }
         };
         write.close().await.ok();
         if matches!(outcome, Err(Error::CommandTimedOut { .. })) {
-            // The server would have ended it long ago, if it had heard us.
+            // The server would have ended the command long ago if it still heard us.
             connection.retire();
         }
         outcome.map_err(Fault::Failed)
     }
 
-    /// Hears the command out. Ends with its end, or when the server must have ended it.
+    /// Reads the command's output until it ends, or until the server must have ended it.
     async fn listen(&self, read: &mut ChannelReadHalf, began: Instant) -> Result<Output, Error> {
         let last = began + self.command.limit + KILL_AFTER + self.slack;
         let (mut out, mut err) = (Bounded::new(self.command.keep), Bounded::new(COMPLAINTS_KEPT));
@@ -208,8 +209,8 @@ impl Job {
         }
     }
 
-    /// Hands out lines as they come; answers how it ended, or nothing when nobody reads any more. The channel is always drained: a
-    /// reader who falls behind loses lines, and nobody waits for it.
+    /// Passes lines on as they arrive. Returns how the command ended, or `None` if the reader is gone. The channel is
+    /// always drained: a reader that falls behind loses lines, and never blocks the connection.
     async fn feed(
         &self,
         mut read: ChannelReadHalf,
@@ -240,7 +241,7 @@ impl Job {
             }
         };
         if end.is_none() {
-            // Such a command ends when its input does; sshd counts it until then.
+            // The command ends when its input ends; sshd counts its session until then.
             write.eof().await.ok();
             write.signal(Sig::TERM).await.ok();
             let gone = async { while !matches!(read.wait().await, Some(ChannelMsg::Close) | None) {} };

@@ -1,4 +1,4 @@
-//! One SSH connection: reaching the server, knowing it by its key, logging in. What runs over it is in `session` and `forward`.
+//! One SSH connection: connecting, checking the server's key, logging in. `session` and `forward` use it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,29 +18,31 @@ use super::expected::ExpectedKey;
 use super::key::{HostKey, LoginKey};
 use super::timing::Timing;
 
-/// sshd allows 10 sessions on one connection unless it was told otherwise. Two are left to it, for those that we gave up and it did not yet.
+/// sshd allows 10 sessions per connection by default. Two stay free for sessions that we gave up and that sshd has not
+/// ended yet.
 pub(super) const SESSIONS: usize = 8;
-/// Forwarded sockets are no sessions to sshd. The limits are for our own memory: of those that people keep open,
+/// sshd does not count forwarded sockets as sessions. This limits our own memory: for sockets that people keep open.
 pub(super) const SOCKETS: usize = 256;
-/// and of short questions, which must not wait for people to leave.
+/// The same for short requests, which must not wait for people to leave.
 pub(super) const QUESTIONS_AT_ONCE: usize = 64;
 
 /// Ed25519, ECDSA on three curves, RSA.
 const KINDS_OF_KEYS: usize = 5;
 
-/// So many channels are opened on one connection, for commands or for sockets; then there is a new one.
+/// How many channels are opened on one connection before a new one replaces it.
 const MOST_CHANNELS: usize = 200;
 
-/// Where a server is, who logs in there, and by what it is known. Without any of it, the first key seen is taken.
+/// Where a server is, who logs in, and how it is identified. With neither `expected` nor `host_key`, the first key seen
+/// is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     pub host: String,
     pub port: u16,
     pub user: String,
     pub key: LoginKey,
-    /// What an administrator expects it to show.
+    /// The key or authority that an administrator expects.
     pub expected: Option<ExpectedKey>,
-    /// What it showed before.
+    /// The key that it showed before.
     pub host_key: Option<HostKey>,
 }
 
@@ -49,7 +51,7 @@ impl Address {
         Login { user: self.user.clone(), is_root: self.user == "root" }
     }
 
-    /// How it is called in errors.
+    /// Its name in errors.
     pub(super) fn name(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -77,15 +79,16 @@ impl Connection {
         log_in(handle, host_key, address, key, timing).await
     }
 
-    /// A channel was opened. russh 0.65 keeps some kilobytes of each that this side closed first, as it must where a gateway does not
-    /// hang up or a command left something running, until the connection ends; so after a while there is a new one.
+    /// Counts an opened channel. russh 0.65 leaks some kilobytes, until the connection ends, for each channel that our
+    /// side closed first. We must close first if a gateway does not hang up or a command left a process running. So the
+    /// connection is replaced after some channels.
     pub fn count_channel(&self) {
         if self.channels.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_CHANNELS {
             self.retire();
         }
     }
 
-    /// Nothing new is begun on it; what goes on may end.
+    /// Nothing new is started on it; running work may finish.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
@@ -94,17 +97,17 @@ impl Connection {
         !self.retired.load(Ordering::Relaxed) && !self.handle.is_closed()
     }
 
-    /// Tells the server, so that it does not keep the session until it notices by itself.
+    /// Disconnects properly, so that the server does not keep the session until a timeout.
     pub async fn close(&self) {
         self.retire();
         self.handle.disconnect(Disconnect::ByApplication, "", "").await.ok();
     }
 }
 
-/// The key that a server showed, and whether it is known by it.
+/// The key that a server showed, and whether it is accepted.
 type Shown = (HostKey, Result<()>);
 
-/// Looks at the key that the server shows.
+/// Checks the key that the server shows.
 pub(super) struct Watch {
     address: Address,
     pinned: Option<HostKey>,
@@ -165,10 +168,11 @@ pub(super) async fn reach(addresses: &[SocketAddr], address: &Address, timing: T
     Err(last)
 }
 
-/// Version and key exchange; the server has proved that it holds `HostKey`, and that is the one it is known by.
+/// Exchanges versions and keys. On success the server has proved that it holds the returned key, and that key is
+/// accepted.
 ///
-/// A fingerprint does not tell the kind of its key, and a server has keys of several kinds: it is asked for the next kind until it has
-/// shown them all.
+/// A fingerprint does not show the type of its key, and a server has keys of several types. So the next type is
+/// requested until the server has shown them all.
 pub(super) async fn greet(
     mut stream: TcpStream,
     addresses: &[SocketAddr],
@@ -190,7 +194,7 @@ pub(super) async fn greet(
                 first.get_or_insert(Error::HostKeyRefused { seen, address: name, why });
                 stream = reach(addresses, address, timing).await?;
             }
-            // It has no key of another kind.
+            // The server has no key of another type.
             Err(error @ (Error::NotSsh { .. } | Error::Unreachable { .. })) => return Err(first.unwrap_or(error)),
             other => return other,
         }
@@ -229,7 +233,7 @@ pub(super) async fn log_in(
     timing: Timing,
 ) -> Result<Connection> {
     let attempt = async {
-        // Asking which hash an RSA key may use can cost a second: other keys have none to choose.
+        // Asking which hash an RSA key may use can cost a second; other keys have no choice.
         let hash = if key.algorithm().is_rsa() { handle.best_supported_rsa_hash().await?.flatten() } else { None };
         handle.authenticate_publickey(&address.user, PrivateKeyWithHashAlg::new(key.clone(), hash)).await
     };
@@ -243,7 +247,7 @@ pub(super) async fn log_in(
             channels: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
         }),
-        // russh answers a connection that broke as if the login had failed.
+        // russh reports a broken connection as a failed login.
         Ok(Ok(_)) if handle.is_closed() => Err(cut(&"it closed the connection during the login")),
         Ok(Ok(_)) => Err(Error::LoginRefused { address: address.name(), user: address.user.clone() }),
         Ok(Err(error)) => Err(cut(&error)),
@@ -251,10 +255,10 @@ pub(super) async fn log_in(
     }
 }
 
-/// `shown`: keys that are not the expected one, so that another kind is asked for.
+/// `shown` are keys that were not the expected one, so that another type is requested.
 fn config(address: &Address, pinned: Option<&HostKey>, shown: &[HostKey], timing: Timing) -> client::Config {
     let mut preferred = Preferred::default();
-    // A signature over SHA-1 proves nothing any more.
+    // SHA-1 signatures can be forged.
     preferred.key.to_mut().retain(|algorithm| *algorithm != Algorithm::Rsa { hash: None });
     preferred.key.to_mut().retain(|algorithm| !shown.iter().any(|key| key.proves(algorithm)));
     let known = pinned.or(match &address.expected {
@@ -262,11 +266,13 @@ fn config(address: &Address, pinned: Option<&HostKey>, shown: &[HostKey], timing
         _ => None,
     });
     if let Some(known) = known {
-        // A server has keys of several kinds: it is asked for the one we know, or a new order of preference would look like a new key.
+        // A server has keys of several types. Request the type that we know: otherwise a new order of preference would
+        // look like a changed key.
         preferred.key.to_mut().sort_by_key(|algorithm| !known.proves(algorithm));
     }
     if address.expected.as_ref().is_some_and(ExpectedKey::is_authority) {
-        // Asked for ahead of plain keys, which it may show all the same: then it is told that it has no certificate.
+        // Certificates are requested before plain keys. A server without one may still show a plain key, which is then
+        // refused as having no certificate.
         preferred.host_key_certificates = preferred.key.clone();
     }
     client::Config {

@@ -1,4 +1,4 @@
-//! systemd's units: in which state they are, and what can be done with them.
+//! systemd units: their state, and actions on them.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::error::{Error, Result};
 use super::file::{Expect, Write, Written};
 use super::{Host, Output};
 
-/// OpenClaw's way to say that its configuration is refused. systemd is told not to start it again then.
+/// OpenClaw's exit status for a refused configuration. The unit forbids a restart then.
 pub const REFUSED_CONFIG: i32 = 78;
-/// Stopping drains what is being worked on; units allow 330 s for it.
+/// Stopping waits for requests under way; units allow 330 s for it.
 const STOP: Duration = Duration::from_secs(345);
 const QUICK: Duration = Duration::from_secs(60);
 
@@ -21,7 +21,7 @@ const QUICK: Duration = Duration::from_secs(60);
 pub struct Unit(String);
 
 impl Unit {
-    /// Takes `openclaw-a` and `openclaw-a.service` alike.
+    /// Accepts `openclaw-a` and `openclaw-a.service`.
     pub fn parse(name: &str) -> Result<Unit> {
         let stem = name.strip_suffix(".service").unwrap_or(name);
         let allowed = |c: char| c.is_ascii_alphanumeric() || ":_.@-".contains(c);
@@ -33,7 +33,7 @@ impl Unit {
         &self.0
     }
 
-    /// Where the administrator's own units are.
+    /// Its file, in the folder for the administrator's own units.
     pub fn path(&self) -> String {
         format!("/etc/systemd/system/{}", self.0)
     }
@@ -53,7 +53,7 @@ pub enum Active {
     Failed,
     Activating,
     Deactivating,
-    /// A state that a newer systemd has.
+    /// A state that only a newer systemd knows.
     Unknown,
 }
 
@@ -68,25 +68,25 @@ pub enum Exit {
 pub struct State {
     pub unit: Unit,
     pub active: Active,
-    /// systemd's finer word: `running`, `auto-restart`, `dead`…
+    /// systemd's detailed state: `running`, `auto-restart`, `dead`…
     pub sub: String,
     /// Whether there is a unit file.
     pub is_loaded: bool,
     pub is_enabled: bool,
     pub main_pid: Option<u32>,
-    /// How it ended, where it is not running.
+    /// How it ended, if it is not running.
     pub exit: Option<Exit>,
-    /// systemd's word for how it ended: `success`, `exit-code`, `oom-kill`…
+    /// systemd's name for how it ended: `success`, `exit-code`, `oom-kill`…
     pub result: String,
-    /// Whether systemd gave up starting it, because it was too often in too short a time.
+    /// Whether systemd gave up starting it, because it was started too often in too short a time.
     pub hit_start_limit: bool,
-    /// How often systemd started it again by itself.
+    /// How often systemd restarted it by itself.
     pub restarts: u32,
     /// When its state changed last.
     pub since: Option<Timestamp>,
-    /// In bytes, where the server counts it.
+    /// In bytes, if the server measures it.
     pub memory: Option<u64>,
-    /// The user that it runs as; none where there is no unit.
+    /// The user that it runs as; `None` if there is no unit.
     pub user: Option<String>,
 }
 
@@ -109,8 +109,8 @@ impl State {
     }
 }
 
-// After a refused start, `Result` still tells how the process ended before. That systemd refused stands only in the journal; _PID=1 makes
-// sure that nobody else wrote it.
+// After a refused start, `Result` still describes the end of the process before. Only the journal shows that systemd
+// refused; `_PID=1` makes sure that systemd itself wrote the entry.
 /// Defines the shell function `show UNIT…`, which prints what `parse` reads.
 pub const SHOW: &str = r#"
 show() {
@@ -144,7 +144,7 @@ pub async fn start(host: &Host, unit: &Unit) -> Result<State> {
     act(host, unit, "start", QUICK).await
 }
 
-/// Waits until it is down, however long it drains.
+/// Waits until it has stopped, however long that takes.
 pub async fn stop(host: &Host, unit: &Unit) -> Result<State> {
     act(host, unit, "stop", STOP).await
 }
@@ -153,7 +153,7 @@ pub async fn restart(host: &Host, unit: &Unit) -> Result<State> {
     act(host, unit, "restart", STOP + QUICK).await
 }
 
-/// Lets a unit be started again that systemd gave up, and forgets that it failed.
+/// Allows a unit to be started again after systemd gave it up, and clears its failed state.
 pub async fn reset_failed(host: &Host, unit: &Unit) -> Result<State> {
     act(host, unit, "reset-failed", QUICK).await
 }
@@ -170,7 +170,7 @@ pub async fn daemon_reload(host: &Host) -> Result<()> {
     host.succeed(&Command::new("systemctl").arg("daemon-reload").limit(QUICK)).await.map(drop)
 }
 
-/// Writes a unit's file, and has systemd read it where it changed.
+/// Writes a unit's file, and reloads systemd if the file changed.
 pub async fn write_unit(host: &Host, unit: &Unit, text: &str, expect: Expect) -> Result<Written> {
     let written = host.write(&Write::new(unit.path(), text, expect).mode(0o644)).await?;
     if written != Written::Same {
@@ -198,7 +198,8 @@ fn one(output: &Output) -> Result<State> {
     states.pop().filter(|_| states.is_empty()).ok_or_else(|| Error::odd("systemctl show", "not one unit"))
 }
 
-/// What `show` printed: properties by line, units apart by an empty one; then those that systemd gave up.
+/// Parses the output of `show`: one property per line, an empty line between units, then the units that systemd gave
+/// up.
 pub fn parse(text: &str) -> Result<Vec<State>> {
     let given_up: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("StartLimit=")).collect();
     let blocks =

@@ -1,36 +1,38 @@
-//! How long everything between us and a server may take.
+//! Time limits for the connections to a server.
 
 use std::time::Duration;
 
-/// The time limits of one server's connections. Everybody uses the default; tests set single values.
+/// The time limits of one server's connections. All code uses the default; tests set single values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Looking up the server's name.
     pub resolve: Duration,
     /// Connecting to the server's port.
     pub reach: Duration,
-    /// Key exchange and login each: a busy server takes its time to make a session.
+    /// For the key exchange and for the login: a busy server needs long to create a session.
     pub greet: Duration,
-    /// A connection that was silent for this long is asked whether it lives.
+    /// After this much silence a keep-alive message is sent.
     pub keep_alive: Duration,
-    /// After more questions than this without an answer the connection is given up.
+    /// After more unanswered keep-alive messages than this the connection is given up.
     pub unanswered: usize,
-    /// When not even our own bytes get through.
+    /// The connection is given up if nothing is received, or our bytes are not acknowledged, for this long.
     pub stuck: Duration,
-    /// Opening a channel is one round trip. A connection where that takes longer is dead.
+    /// Opening a channel is one round trip. A connection on which it takes longer is dead.
     pub open: Duration,
-    /// The server ends a command by itself; if we have not heard of that this much later, the connection is dead.
+    /// The server itself enforces a command's time limit. If we do not hear of its end this much later, the connection
+    /// is dead.
     pub slack: Duration,
-    /// After a failure nobody tries again for this long.
+    /// After a failure there is no new attempt for this long.
     pub hold: Duration,
-    /// A refused login is counted by the server too, and may lock us out: each in a row doubles `hold`, up to this. (The first
-    /// may only mean that the server is still booting.)
+    /// The server counts refused logins too, and may lock us out. So each refusal in a row doubles `hold`, up to this.
+    /// (The first may only mean that the server is still booting.)
     pub longest_hold: Duration,
-    /// How long a caller waits for a server that was down a moment ago. A connection takes a third of it.
+    /// How long a caller waits for a server that was down a moment ago. Connecting takes about a third of it.
     pub patience: Duration,
-    /// How long a caller waits for its turn on a server.
+    /// How long a caller waits until a server has room for its request.
     pub queue: Duration,
-    /// The same for somebody who waits before a screen: a place is given back when another one leaves, who may stay for hours.
+    /// The same for a person in front of a screen: room is made only when another person leaves, who may stay for
+    /// hours.
     pub short_queue: Duration,
 }
 

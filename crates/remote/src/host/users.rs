@@ -1,4 +1,5 @@
-//! The Unix users that assistants run as: made with a home of their own, and removed together with all that they left on the server.
+//! The Unix users that assistants run as: created with their own home, and removed together with everything that they
+//! left on the server.
 
 use std::time::Duration;
 
@@ -6,27 +7,27 @@ use super::command::Command;
 use super::error::{Error, Result};
 use super::{Host, Output, home};
 
-/// Looking through /tmp of a busy server takes a while.
+/// Searching /tmp on a busy server takes a while.
 const VACATE: Duration = Duration::from_secs(120);
-/// Looking through a whole disk takes longer.
+/// Searching a whole disk takes longer.
 const SEARCH: Duration = Duration::from_secs(600);
 
-/// A user to be made.
+/// A user to create.
 #[derive(Clone, Debug)]
 pub struct New<'a> {
     pub name: &'a str,
     pub uid: u32,
     /// Must not exist yet.
     pub home: &'a str,
-    /// Somebody had this number before: it is taken only where nothing on the server belongs to it any more.
+    /// This uid was used before, so it is used again only if nothing on the server belongs to it any more.
     pub used_before: bool,
 }
 
-/// What became of making a user.
+/// The result of creating a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
     Yes,
-    /// The number or the name is somebody else's on this server, or something still belongs to it.
+    /// The uid or the name is in use on this server, or something still belongs to the uid.
     NumberTaken,
 }
 
@@ -56,8 +57,9 @@ mark "$uid" "$home" || true
 chown -h -- "$user:$user" "$home"
 "#;
 
-/// Makes a user that nobody can log in as, and its home. The account is expired from the beginning: without a shell, but with a key that
-/// the user puts into its own home, sshd would still open sockets for it, outside of every cell. A user that cannot be made is an error, and nobody else takes its place.
+/// Creates a user that cannot log in, and its home. The account is expired from the beginning: even without a shell,
+/// sshd would forward sockets for a user that puts a key into its own home, and those would be outside of every cell.
+/// If the user cannot be created, that is an error; no other user is used instead.
 pub async fn make(host: &Host, new: &New<'_>) -> Result<Made> {
     let (uid, before) = (new.uid.to_string(), if new.used_before { "yes" } else { "no" });
     let limit = if new.used_before { SEARCH } else { VACATE };
@@ -75,8 +77,8 @@ fn first_line(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
-// What would start something again goes first, then what runs. `kill -1` of the user's own ends all of its processes at one moment, so that
-// none of them can outrun it by forking.
+// First remove what could start processes again, then end the processes. `kill -1`, run as the user, ends all of its
+// processes at once, so that none can escape by forking.
 const CLOSE: &str = r#"
 set -u
 name=$1 wanted=$2
@@ -115,8 +117,8 @@ const CLOSED: &str = r#"
 [ -z "$left" ] || { echo "still there of $name:$left" >&2; exit 75; }
 "#;
 
-/// Closes a user's account and ends everything that it runs, or planned to run by cron and at. What must go on running of it is stopped
-/// or started by the caller.
+/// Closes a user's account, ends all of its processes, and removes its jobs of cron and at. The caller stops or starts
+/// what must go on running.
 pub async fn close(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
     ended(host, &format!("{CLOSE}{CLOSED}"), name, uid).await
 }
@@ -131,7 +133,7 @@ async fn ended(host: &Host, script: &str, name: &str, uid: Option<u32>) -> Resul
     }
 }
 
-// What it left. `-execdir` and `-delete` follow no link that somebody else puts in the way.
+// Removes what the user left. `-execdir` and `-delete` follow no link that another user puts in the way.
 const VACATE_SCRIPT: &str = r#"
 places() {
   for dir in /tmp /var/tmp /dev/shm /dev/mqueue /run/lock /run/screen "/run/user/$uid" /var/lock /var/mail /var/spool/mail /var/spool/cron /var/spool/at /var/crash; do
@@ -156,14 +158,16 @@ done
 [ -z "$(objects shm 8)$(objects sem 5)$(objects msg 8)" ] || left="$left IPC objects"
 "#;
 
-/// Ends everything of a user and removes what it left outside of its home: processes, jobs of cron and at, its user manager, files in
-/// folders that everybody may write to, IPC objects. Nothing of it comes back: the account is closed first. The home is not touched.
+/// Ends everything of a user and removes what it left outside of its home: processes, jobs of cron and at, its user
+/// manager, files in folders that all users may write to, IPC objects. The account is closed first, so nothing can come
+/// back. The home is not touched.
 pub async fn vacate(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
     ended(host, &format!("{CLOSE}{VACATE_SCRIPT}{CLOSED}"), name, uid).await
 }
 
-// The project's number is the user's own. `mark` marks a folder, and what is made in it later inherits that. A home that was there before
-// users were made with the mark is walked through by its owner, who may mark its own files; root marks the home itself when all of it is.
+// The project id for quotas is the user's uid. `mark` marks a folder, and everything created in it later inherits the
+// mark. A home from before users were created with the mark is marked by its owner, who may mark its own files; root
+// marks the home itself once everything in it is marked.
 const MARK: &str = r#"
 mark() { # UID FOLDER
   chattr -p "$1" +P "$2" 2>/dev/null || xfs_io -r -c "chproj $1" -c 'chattr +P' "$2" >/dev/null 2>&1
@@ -171,7 +175,7 @@ mark() { # UID FOLDER
 is_marked() { [ "$(lsattr -pd "$2" 2>/dev/null | awk '{ print $1; exit }')" = "$1" ]; }
 "#;
 
-// Whatever a server cannot do of it is no reason to have no assistant there: it is named then.
+// A server without quotas can still have assistants, so every missing part ends with status 3, which is reported.
 const LIMIT_DISK: &str = r#"
 home=$1 kib=$2 inodes=$3
 protected "$home" || exit 3
@@ -195,13 +199,14 @@ case $found in
 esac
 "#;
 
-/// A file system has so many files at most, too: one for each 16 KiB of the limit, as ext4 reserves them, and enough for any assistant.
+/// The limit of inodes, since a file system has a limited number of files: one for each 16 KiB, as ext4 reserves them,
+/// and at least enough for any assistant.
 fn inodes(kib: i64) -> i64 {
     if kib == 0 { 0 } else { (kib / 16).max(100_000) }
 }
 
-/// Limits what a home takes of the disk, or lifts that limit with 0; answers whether the server does so. It needs project quotas on the file
-/// system of the homes.
+/// Limits a home's disk space; 0 removes the limit. Returns whether the server supports it: the file system of the
+/// homes needs project quotas.
 pub async fn limit_disk(host: &Host, home: &str, mib: i64) -> Result<bool> {
     let kib = mib.saturating_mul(1024);
     let (kib, inodes) = (kib.to_string(), inodes(kib).to_string());
@@ -213,18 +218,18 @@ pub async fn limit_disk(host: &Host, home: &str, mib: i64) -> Result<bool> {
     }
 }
 
-/// What becomes of the account of a user that gets a cell.
+/// What to do with the account of a user that gets a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Account {
-    /// Nobody logs in to it, by whatever asks PAM: sshd, cron, at.
+    /// No login is possible through anything that uses PAM: sshd, cron, at.
     Closed,
-    /// sudo asks PAM too, and serves only who could log in.
+    /// A login is possible: sudo uses PAM too, and refuses an expired account.
     Open,
-    /// The platform did not make it: it stays as it is.
+    /// The platform did not create it, so it is not changed.
     Foreign,
 }
 
-// A link to /dev/null in this place is what `systemctl mask` makes.
+// `systemctl mask` creates the same link to /dev/null.
 const PREPARE: &str = r#"
 uid=$(id -u -- "$1") || exit
 [ "$uid" -ge 100 ] || { echo "$1 is a user of the system" >&2; exit 76; }
@@ -239,8 +244,8 @@ systemctl stop "user@$uid.service" 2>/dev/null
 exit 0
 "#;
 
-/// Closes the ways by which a user runs programs beside its cell: its account, and a manager of its own, which systemd starts for whomever
-/// asks logind.
+/// Closes the ways to run programs outside of a user's cell: its account, and its own systemd manager, which systemd
+/// starts for anyone who asks logind.
 pub async fn prepare_for_cell(host: &Host, name: &str, account: Account) -> Result<()> {
     let account = match account {
         Account::Closed => "closed",
@@ -262,7 +267,7 @@ getent group "$1" >/dev/null && groupdel -- "$1" 2>/dev/null
 exit 0
 "#;
 
-/// Removes a user that was vacated. Its home stays.
+/// Removes a user after `vacate`. Its home stays.
 pub async fn remove(host: &Host, name: &str) -> Result<()> {
     host.succeed(&Command::script(REMOVE).arg(name)).await.map(drop)
 }

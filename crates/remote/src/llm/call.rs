@@ -1,4 +1,4 @@
-//! One call to a gateway over HTTP: its answer read within bounds, its refusals told without secrets.
+//! One HTTP call to a gateway: the answer's size is limited, and error messages contain no secrets.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use serde::de::DeserializeOwned;
 use super::KeyState;
 use crate::http;
 
-/// An answer that is longer is none of a management API.
+/// A management API never sends a longer answer.
 const LONGEST: usize = 16 << 20;
-/// When a throttled call is worth a repeat, where the gateway does not say.
+/// When to repeat a throttled call if the gateway does not say.
 const LATER: Duration = Duration::from_secs(30);
 
 pub struct Caller {
     http: reqwest::Client,
     base: String,
-    /// What the operator reads: which gateway.
+    /// The gateway's name in messages for the operator.
     what: &'static str,
 }
 
@@ -27,19 +27,19 @@ pub struct Answer {
     body: Vec<u8>,
 }
 
-/// Why a call gave nothing.
+/// Why a call failed.
 #[derive(Debug)]
 pub enum Trouble {
     /// Too many calls: the gateway asks us to wait.
     Throttled(Duration),
-    /// It was understood and refused.
+    /// The gateway understood the call and refused it.
     Refused {
         status: StatusCode,
-        /// The machine's word for it; empty where the gateway has none.
+        /// The gateway's error code; empty if it has none.
         code: String,
         message: String,
     },
-    /// It did not come through, or the answer makes no sense.
+    /// The call did not reach the gateway, or the answer makes no sense.
     Failed(Error),
 }
 
@@ -58,7 +58,8 @@ impl Caller {
         self.http.request(method, self.url(path))
     }
 
-    /// Sends it and reads the whole answer. Being throttled is the one status that means the same everywhere.
+    /// Sends a request and reads the whole answer. Only "too many requests" is handled here: no other status means the
+    /// same for all gateways.
     pub async fn send(&self, request: RequestBuilder) -> Outcome<Answer> {
         let failed = |e: reqwest::Error| Trouble::Failed(http::failed(self.what, &e));
         let mut answer = request.send().await.map_err(failed)?;
@@ -86,7 +87,7 @@ impl Caller {
     }
 
     pub fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Outcome<T> {
-        // What cannot be read may hold a key: only what serde says of it is told, and that names no values but its own.
+        // The body may hold a key, so the error names only the kind and the place of the mistake, never a value.
         serde_json::from_slice(&answer.body).map_err(|e| {
             self.odd(format_args!(
                 "HTTP {}: no such answer ({:?} at column {})",
@@ -110,7 +111,7 @@ impl Caller {
         }
     }
 
-    /// What a call with a sub key to `/v1/models` says of the key, and the models if it is good.
+    /// Calls `/v1/models` with a sub key: returns the models, or what is wrong with the key.
     pub async fn models_with(&self, key: &Secret) -> std::result::Result<Vec<String>, KeyState> {
         let request = self.request(Method::GET, "/v1/models").header(AUTHORIZATION, bearer(key));
         let answer = self.send(request).await.map_err(|trouble| match trouble {
@@ -118,12 +119,12 @@ impl Caller {
             other => KeyState::Unreachable(self.error(other).to_string()),
         })?;
         if answer.status.is_success() {
-            // A wrong address is answered 200 by the gateway's own web page: only a list of models counts.
+            // At a wrong address the gateway's own web page answers 200, so only a list of models counts.
             let list: ModelList = self.read(&answer).map_err(|t| KeyState::Unreachable(self.error(t).to_string()))?;
             return Ok(once(list.data.into_iter().map(|m| m.id)));
         }
         let fault: ErrorBody = self.read(&answer).unwrap_or_default();
-        // By status and code: messages are in whatever language, and change.
+        // Decide by status and code: messages come in several languages, and change between releases.
         Err(match (answer.status, fault.error.kind.as_str(), fault.error.code.text().as_str()) {
             (_, "budget_exceeded", _) | (_, _, "insufficient_user_quota" | "pre_consume_token_quota_failed") => {
                 KeyState::Exhausted
@@ -135,7 +136,7 @@ impl Caller {
     }
 }
 
-/// A key in a header that no log shows. A value that no header can hold becomes one that no gateway knows.
+/// A key as a header value that no log shows. A key that cannot be a header value becomes one that no gateway knows.
 pub fn bearer(key: &Secret) -> HeaderValue {
     hidden(&format!("Bearer {}", key.expose()))
 }
@@ -146,13 +147,13 @@ pub fn hidden(text: &str) -> HeaderValue {
     value
 }
 
-/// Each once, in order: one-api's list names some models several times.
+/// Removes duplicates and keeps the order: one-api's list names some models several times.
 pub fn once(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     names.filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
 }
 
-/// A gateway's words without anything that could be a key, and not too many of them.
+/// A gateway's message, shortened, and without anything that could be a key.
 pub fn scrub(text: &str) -> String {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
     let mut out = String::new();
@@ -180,7 +181,7 @@ struct Model {
     id: String,
 }
 
-/// The shape in which all of them refuse a call to `/v1`.
+/// The body with which every gateway refuses a call to `/v1`.
 #[derive(Default, serde::Deserialize)]
 pub struct ErrorBody {
     #[serde(default)]
@@ -197,7 +198,7 @@ pub struct Fault {
     pub code: Code,
 }
 
-/// A text for some, a number for others, null for the rest.
+/// Some gateways send a text, some a number, the rest null.
 #[derive(Default, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Code {

@@ -1,7 +1,7 @@
-//! Never two sub keys of one name, though no gateway forbids it: look, make, look again, and settle what is found.
+//! Keeps sub keys unique by name, which no gateway enforces: search, create, search again, and delete the surplus.
 //!
-//! Within a process callers of one name wait for each other. Two processes may both make one; both then see both, and
-//! keep the same.
+//! Within a process, callers for the same name wait for each other. Two processes may both create a key; then both see
+//! both keys, and decide to keep the same one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
@@ -11,21 +11,21 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{NewKey, RemoteKey};
 
-/// How long after making one another's may turn up that counts as older: a database gives out an id before its row can be seen, and where keys
-/// are told apart by times two may have the same.
+/// How long after our key was created another one may still appear that counts as older: a database assigns an id
+/// before the row is visible, and where keys are ordered by time, two may have the same time.
 const DOUBT: Duration = Duration::from_millis(250);
 
-/// What an adapter can do with its gateway's keys.
+/// The operations on a gateway's keys that an adapter provides.
 pub trait Keyring: Sync {
     /// Every key of exactly this name, oldest first.
     fn named(&self, name: &str) -> impl Future<Output = Result<Vec<RemoteKey>>> + Send;
 
-    /// Makes one. Answers its id and value, where the gateway tells them now and never again.
+    /// Creates a key. Returns its id and value if the gateway shows the value only now.
     fn make(&self, new: &NewKey) -> impl Future<Output = Result<Option<(String, Secret)>>> + Send;
 
     fn remove(&self, gateway_id: &str) -> impl Future<Output = Result<()>> + Send;
 
-    /// The value of a key whose list entry hides it.
+    /// The value of a key that the list does not show.
     fn reveal(&self, key: &RemoteKey, new: &NewKey) -> impl Future<Output = Result<Option<Secret>>> + Send;
 }
 
@@ -54,14 +54,15 @@ pub async fn create(keys: &impl Keyring, names: &Names, new: &NewKey) -> Result<
     Ok(kept)
 }
 
-/// Which of several keys of one name stays: the oldest that works, or the oldest. The rest may go.
+/// Chooses which of several keys of one name to keep: the oldest that is enabled, or else the oldest. Returns the
+/// others to delete.
 pub fn settle(oldest_first: Vec<RemoteKey>) -> Option<(RemoteKey, Vec<RemoteKey>)> {
     let mut keys = oldest_first;
     let stays = keys.iter().position(RemoteKey::enabled).unwrap_or(0);
     (!keys.is_empty()).then(|| (keys.remove(stays), keys))
 }
 
-/// A lock per name, near enough: names that share one wait a little for nothing.
+/// A lock for each name, by its hash: two names can share a lock, and then wait for each other without need.
 pub struct Names([Mutex<()>; 64]);
 
 impl Names {

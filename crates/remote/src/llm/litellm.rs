@@ -1,5 +1,5 @@
-//! LiteLLM's proxy. It keeps only a hash of every key: the value is told when the key is made, and never again. Aliases
-//! are unique by a look before the insert, so two processes can still make two. Money is dollars.
+//! LiteLLM's proxy. It stores only a hash of every key, and returns the value only when the key is created. It checks
+//! that an alias is unique before the insert, so two processes can still create two. Amounts are in dollars.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn open(settings: &Settings) -> Result<Arc<dyn Gateway>> {
 /// A key as lists and `/key/info` show it.
 #[derive(Deserialize)]
 struct Row {
-    /// The hash of the key. `/key/info` leaves it out: the caller has just named it.
+    /// The hash of the key. `/key/info` leaves it out, because the caller sent it.
     #[serde(default)]
     token: String,
     #[serde(default)]
@@ -117,7 +117,7 @@ impl LiteLlm {
         }
         let refusal: Refusal = self.call.read(&answer).unwrap_or_default();
         let message = if refusal.detail.is_null() { refusal.error.message } else { refusal.detail.to_string() };
-        // The type is the stable word; the code repeats the status, as a text.
+        // The type identifies the error; the code only repeats the status as a text.
         Err(self.call.refused(answer.status, &refusal.error.kind, &message))
     }
 
@@ -125,7 +125,7 @@ impl LiteLlm {
         self.call.error(trouble)
     }
 
-    /// Keys of our proxy, oldest first: all, or those of an alias.
+    /// All keys of the proxy, or those with an alias, oldest first.
     async fn list(&self, alias: Option<&str>) -> Result<Vec<RemoteKey>> {
         let size = PAGE.to_string();
         let mut rows: Vec<Row> = vec![];
@@ -134,14 +134,14 @@ impl LiteLlm {
             let mut query = vec![("return_full_object", "true"), ("page", &page), ("size", &size)];
             query.extend(alias.map(|alias| ("key_alias", alias)));
             let page: Page = self.ask(Method::GET, "/key/list", &query, None).await.map_err(|t| self.error(t))?;
-            // What is no object is a bare hash, which says nothing of its alias.
+            // An entry that is not an object is a bare hash, which does not show its alias.
             rows.extend(page.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()));
             if page.total_pages.is_none_or(|total| number >= total) {
                 break;
             }
         }
         rows.retain(|row| alias.is_none() || row.key_alias.as_deref() == alias);
-        // Rows without a time are older than the column.
+        // Rows without a time sort first: they are older than the column.
         rows.sort_by_cached_key(|row| (row.created_at.as_deref().and_then(time), row.token.clone()));
         rows.dedup_by(|a, b| a.token == b.token);
         Ok(rows.into_iter().filter(|row| !row.token.is_empty()).map(remote_key).collect())
@@ -170,7 +170,7 @@ impl LiteLlm {
         let latency_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let health = |ok, detail, version| Health { ok, detail, version, latency_ms, per_usd: None };
         match ready {
-            // Without its database it knows no key but the master's.
+            // Without its database it accepts no key but the master key.
             Ok(ready) if ready.db != "connected" => {
                 health(false, format!("its database is {}", ready.db.to_lowercase()), ready.litellm_version)
             }
@@ -185,7 +185,7 @@ impl LiteLlm {
 
     async fn read(&self, gateway_id: &str) -> Result<Option<RemoteKey>> {
         match self.ask::<Info>(Method::GET, "/key/info", &[("key", gateway_id)], None).await {
-            // Newer releases go on answering for a deleted key, from an archive.
+            // Newer releases still answer for a deleted key, from an archive.
             Ok(Info { info }) if info.status.as_deref() == Some("deleted") => Ok(None),
             Ok(Info { info }) => Ok(Some(remote_key(Row { token: gateway_id.to_owned(), ..info }))),
             Err(Trouble::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
@@ -201,7 +201,7 @@ impl Keyring for LiteLlm {
 
     async fn make(&self, new: &NewKey) -> Result<Option<(String, Secret)>> {
         let made = match self.generate(new, new.value.as_ref()).await {
-            // An administrator can forbid values that the proxy did not choose.
+            // An administrator can configure the proxy to refuse values that it did not generate.
             Err(Trouble::Refused { status: StatusCode::FORBIDDEN, .. }) if new.value.is_some() => {
                 self.generate(new, None).await
             }
@@ -212,7 +212,7 @@ impl Keyring for LiteLlm {
                 let id = made.token_id.filter(|id| is_hash(id)).unwrap_or_else(|| hash(&made.key));
                 Ok(Some((id, made.key)))
             }
-            // Somebody was quicker; the list will show whose it is.
+            // Another process created the key first; the caller's next search finds it.
             Err(Trouble::Refused { status: StatusCode::BAD_REQUEST, .. })
                 if !self.named(&new.name).await?.is_empty() =>
             {
@@ -229,7 +229,7 @@ impl Keyring for LiteLlm {
         }
     }
 
-    /// The value that we gave it, if it was we who made it.
+    /// The value that we sent, if this is the key that was created with it.
     async fn reveal(&self, key: &RemoteKey, new: &NewKey) -> Result<Option<Secret>> {
         Ok(new.value.clone().filter(|value| hash(value) == key.gateway_id))
     }
@@ -288,12 +288,12 @@ impl Gateway for LiteLlm {
         async { self.call.models_with(key).await.map_or_else(|state| state, |_| KeyState::Valid) }.boxed()
     }
 
-    /// Of the whole proxy, over its last 30 days: it has no account of ours.
+    /// The spend of the whole proxy over its last 30 days: there is no account of ours in it.
     fn balance(&self) -> BoxFuture<'_, Result<Balance>> {
         async {
             let spend: Spend = self.ask(Method::GET, "/global/spend", &[], None).await.map_err(|t| self.error(t))?;
             let used = units(spend.spend.unwrap_or_default());
-            // A budget of nothing is none.
+            // A budget of 0 means that there is none.
             let remain = spend.max_budget.filter(|budget| *budget > 0.0).map(|budget| units(budget) - used);
             Ok(Balance { remain, used })
         }
@@ -339,7 +339,7 @@ fn usd(units: i64) -> f64 {
     units as f64 / UNITS_PER_USD as f64
 }
 
-/// What the proxy keeps of a key.
+/// The proxy stores the SHA-256 of a key.
 fn hash(key: &Secret) -> String {
     let digest = digest::digest(&digest::SHA256, key.expose().as_bytes());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()

@@ -15,15 +15,15 @@ use tokio::sync::Mutex;
 use super::call::{Caller, Outcome, Trouble, hidden, once};
 use super::{Balance, Health, KeyStatus, NewKey, RemoteKey};
 
-/// How long the worth of the gateway's units is believed: it is an option of its administrator.
+/// How long the value of the gateway's units is cached: its administrator can change it.
 const KEEP: Duration = Duration::from_secs(300);
-/// What the database library of both says when there is no such row.
+/// The message of both gateways' database library for a missing row.
 const MISSING: &str = "record not found";
 
 pub struct Management {
     pub call: Caller,
     token: HeaderValue,
-    /// Whose token it is. new-api wants to hear it with every call.
+    /// The id of the token's account. new-api requires it in every call.
     account: Option<HeaderValue>,
     per_usd: Mutex<Option<(PerUsd, Instant)>>,
 }
@@ -36,7 +36,7 @@ struct Envelope<T> {
     data: Option<T>,
 }
 
-/// A token, as both list it. What only one of them has is not needed.
+/// A token as both gateways list it, without the fields that only one of them has.
 #[derive(Deserialize)]
 pub struct Token {
     pub id: i64,
@@ -63,12 +63,12 @@ fn never() -> i64 {
     -1
 }
 
-/// What `/api/status` tells anybody.
+/// `/api/status`, which needs no token.
 #[derive(Deserialize)]
 pub struct Status {
     pub version: Option<String>,
     quota_per_unit: Option<f64>,
-    /// Only new-api has these two; the second is the older.
+    /// Only new-api has these two fields; the second exists in older releases too.
     quota_display_type: Option<Value>,
     enable_data_export: Option<Value>,
 }
@@ -96,7 +96,7 @@ impl Management {
         })
     }
 
-    /// One call; what `data` holds, where the answer has any.
+    /// One call; returns `data`, if the answer has any.
     pub async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -119,7 +119,7 @@ impl Management {
         Ok(envelope.data)
     }
 
-    /// The same, where an answer without data is none.
+    /// The same, but an answer without data is an error.
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Outcome<T> {
         let data = self.ask(Method::GET, path, query, None).await?;
         data.ok_or_else(|| self.call.odd(format_args!("{path}: an answer without data")))
@@ -140,7 +140,7 @@ impl Management {
                 let per_usd = status.quota_per_unit.and_then(PerUsd::new);
                 Health { per_usd, version: status.version, ..health(wrong.is_empty(), wrong.to_owned()) }
             }
-            // Who says "too many" is there.
+            // A gateway that throttles us is up.
             Err(Trouble::Throttled(_)) => health(true, "throttled".to_owned()),
             Err(other) => health(false, self.error(other).to_string()),
         }
@@ -157,7 +157,8 @@ impl Management {
         Ok(Balance { remain: Some(per_usd.to_ours(account.quota)), used: per_usd.to_ours(account.used_quota) })
     }
 
-    /// What the gateway's units are worth. Asked for once in a while; without an answer nothing is guessed.
+    /// How many of the gateway's units are worth a dollar, cached. If the gateway does not answer, this fails: a guess
+    /// would give wrong quotas.
     pub async fn per_usd(&self) -> Result<PerUsd> {
         let mut kept = self.per_usd.lock().await;
         if let Some((per_usd, at)) = *kept
@@ -175,7 +176,7 @@ impl Management {
         Ok(per_usd)
     }
 
-    /// The body that makes a token which never expires. Left out, the time would be 0: long past.
+    /// The body that creates a token which never expires. Without `expired_time` it would be 0, which is in the past.
     pub async fn new_token(&self, new: &NewKey) -> Result<Value> {
         let per_usd = self.per_usd().await?;
         Ok(json!({
@@ -195,7 +196,7 @@ impl Management {
         }
     }
 
-    /// By `status_only`: any other change of a token sets what it does not name to nothing.
+    /// Uses `status_only`: any other update resets the fields that the body does not name.
     pub async fn set_enabled(&self, gateway_id: &str, enabled: bool) -> Result<()> {
         let id = token_id(gateway_id).ok_or(base::Kind::NotFound)?;
         let body = json!({"id": id, "status": if enabled { 1 } else { 2 }});
@@ -218,13 +219,13 @@ impl Management {
         }
     }
 
-    /// Those of exactly this name, oldest first: a search answers more than it was asked for.
+    /// The tokens of exactly this name, oldest first: a search returns others too.
     pub async fn exactly(&self, name: &str, mut tokens: Vec<Token>) -> Result<Vec<RemoteKey>> {
         tokens.retain(|token| token.name == name);
         self.remote_keys(tokens).await
     }
 
-    /// Oldest first, each once: pages shift while they are read.
+    /// Sorts by age and removes duplicates: pages shift while they are read.
     pub async fn remote_keys(&self, mut tokens: Vec<Token>) -> Result<Vec<RemoteKey>> {
         tokens.sort_by_key(|token| token.id);
         tokens.dedup_by_key(|token| token.id);
@@ -258,8 +259,8 @@ pub fn is_missing(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Refused { status: StatusCode::OK | StatusCode::NOT_FOUND, message, .. } if message == MISSING)
 }
 
-/// What a caller sends: stored without its prefix. A list may show it masked; and behind a `-` would stand the number
-/// of a channel, so a key that has one is none.
+/// The key as a caller sends it; it is stored without its prefix. A list may mask it. A `-` in a key separates the
+/// number of a channel from it, so a key that contains one is unusable.
 pub fn sub_key(stored: &Secret) -> Option<Secret> {
     let key = stored.expose().trim();
     let key = key.strip_prefix("sk-").unwrap_or(key);
@@ -267,7 +268,7 @@ pub fn sub_key(stored: &Secret) -> Option<Secret> {
     usable.then(|| Secret::new(format!("sk-{key}")))
 }
 
-/// The gateway notices at the next use that a token has expired or is spent; we say so at once.
+/// The gateway updates the status of an expired or exhausted token only at its next use; we compute it at once.
 fn status(token: &Token) -> KeyStatus {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64);
     match token.status {

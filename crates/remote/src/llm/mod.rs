@@ -1,7 +1,7 @@
-//! LLM gateways: sub keys, models, balance and health, whatever the gateway is. One file per kind.
+//! LLM gateways: sub keys, models, balance and health, for every kind of gateway. One file per kind.
 //!
-//! The trait knows nothing of HTTP: the embedded gateway, which is no conversation at all, can be one too. Amounts are
-//! in our units (`base::units`): an adapter scales its gateway's.
+//! The trait knows nothing of HTTP, so that the embedded gateway can implement it too. Amounts are in our units
+//! (`base::units`): an adapter converts those of its gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,52 +22,52 @@ pub trait Gateway: Send + Sync {
     /// Where a chat completion is posted.
     fn chat_url(&self) -> &str;
 
-    /// A look that costs the gateway nothing. A gateway that is down is an answer, not an error.
+    /// A check that is cheap for the gateway. A gateway that is down is a result, not an error.
     fn health(&self) -> BoxFuture<'_, Health>;
 
     /// The models that our account may use, each once, in the gateway's order.
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>>>;
 
-    /// Every sub key of our account. Without their values, where the gateway hides those.
+    /// Every sub key of our account. The values are missing if the gateway hides them.
     fn keys(&self) -> BoxFuture<'_, Result<Vec<RemoteKey>>>;
 
-    /// The sub key of exactly this name. Of several, the one that `create_key` would keep.
+    /// The sub key of exactly this name. If there are several, the one that `create_key` would keep.
     fn find_key<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<RemoteKey>>>;
 
-    /// The one sub key of this name: the one that is there already, as it is, or a new one. However many ask at once,
-    /// one is left: of several the oldest enabled one is kept, and the others are deleted.
+    /// The one sub key of this name: the existing one, unchanged, or a new one. If several exist because callers raced,
+    /// the oldest enabled one is kept and the others are deleted.
     fn create_key<'a>(&'a self, new: &'a NewKey) -> BoxFuture<'a, Result<RemoteKey>>;
 
-    /// The sub key as the gateway has it now. Without its value, where the gateway hides it.
+    /// The sub key as the gateway has it now. The value is missing if the gateway hides it.
     fn read_key<'a>(&'a self, gateway_id: &'a str) -> BoxFuture<'a, Result<Option<RemoteKey>>>;
 
-    /// Lets a sub key work or not, and changes nothing else of it.
+    /// Enables or disables a sub key, and changes nothing else of it.
     fn set_enabled<'a>(&'a self, gateway_id: &'a str, enabled: bool) -> BoxFuture<'a, Result<()>>;
 
-    /// Deletes a sub key. One that is not there is fine.
+    /// Deletes a sub key. Succeeds if it does not exist.
     fn delete_key<'a>(&'a self, gateway_id: &'a str) -> BoxFuture<'a, Result<()>>;
 
-    /// Whether a sub key opens the gateway, by the cheapest call that needs one.
+    /// Whether the gateway accepts a sub key, by the cheapest call that needs one.
     fn check_key<'a>(&'a self, key: &'a Secret) -> BoxFuture<'a, KeyState>;
 
-    /// What is left to the account that all sub keys draw from.
+    /// The balance of the account that all sub keys draw from.
     fn balance(&self) -> BoxFuture<'_, Result<Balance>>;
 }
 
-/// A kind of gateway that somebody else runs.
+/// A kind of foreign gateway.
 pub struct Kind {
-    /// The word of the setting.
+    /// Its name in the setting `gateway_kind`.
     pub name: &'static str,
-    /// Bytes that a sub key's name may have.
+    /// How many bytes a sub key's name may have.
     pub name_limit: usize,
-    /// Whether it has a row for a request that failed.
+    /// Whether its log has a row for a failed request.
     pub logs_failures: bool,
-    /// How long after an answer its row may still be on its way.
+    /// How long after an answer its row may be missing in the log.
     pub row_delay: Duration,
     pub open: fn(&Settings) -> Result<Arc<dyn Gateway>>,
 }
 
-/// The kinds that are reached over a network. The embedded gateway is opened where it lives.
+/// The kinds that are reached over the network. The embedded gateway is not one of them.
 pub const KINDS: &[&Kind] = &[&one_api::KIND, &new_api::KIND, &litellm::KIND];
 
 impl Kind {
@@ -75,7 +75,7 @@ impl Kind {
         KINDS.iter().find(|kind| kind.name == name).copied()
     }
 
-    /// Refuses what the gateway would refuse, or would not keep as it was given.
+    /// Refuses a name that the gateway would refuse or would change.
     pub fn check_name(&self, name: &str) -> Result<()> {
         let limit = self.name_limit;
         if name.is_empty() || name.trim() != name || name.chars().any(char::is_control) {
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Kind {
 /// Where a gateway is and how we may manage it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The address below which `/v1/chat/completions` is.
+    /// The base URL of `/v1/chat/completions`.
     pub url: String,
     /// The management token. For new-api `<user id>:<token>`; without an id it is root's, 1.
     pub admin_token: Secret,
@@ -110,16 +110,17 @@ pub struct Health {
     pub detail: String,
     pub version: Option<String>,
     pub latency_ms: i64,
-    /// What the gateway's own units are worth, where it has any.
+    /// The value of the gateway's own units, if it has any.
     pub per_usd: Option<PerUsd>,
 }
 
 #[derive(Clone, Debug)]
 pub struct NewKey {
     pub name: String,
-    /// What it may spend in all; `None` is as much as the account has.
+    /// What it may spend in total; `None` means as much as the account has.
     pub quota: Option<i64>,
-    /// The value to give it, where the gateway takes one: a repeat then finds its key again. The others make their own.
+    /// The value to create it with, if the gateway accepts one: then a retry finds its key again. Other gateways
+    /// generate it.
     pub value: Option<Secret>,
 }
 
@@ -128,10 +129,10 @@ pub struct RemoteKey {
     /// The gateway's own name for it.
     pub gateway_id: String,
     pub name: String,
-    /// What a caller sends. `None` where the gateway does not tell it (any more).
+    /// What a caller sends. `None` if the gateway does not show it (any more).
     pub key: Option<Secret>,
     pub status: KeyStatus,
-    /// What it was given in all, and what is left of it; `None` is no limit.
+    /// The total quota, and what is left of it; `None` means no limit.
     pub quota: Option<i64>,
     pub remain_quota: Option<i64>,
     pub used_quota: i64,
@@ -151,7 +152,7 @@ pub enum KeyStatus {
     Exhausted,
 }
 
-/// What a call with a sub key came to.
+/// The result of a call with a sub key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyState {
     Valid,
@@ -161,15 +162,15 @@ pub enum KeyState {
     Exhausted,
     /// Known, but not allowed: the account is banned, or the address is not on the key's list.
     Denied,
-    /// The gateway asks us to come again later: nothing is known of the key.
+    /// The gateway throttles us: nothing is known of the key.
     Throttled,
-    /// Nothing is known of the key: why.
+    /// Nothing is known of the key, for this reason.
     Unreachable(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// `None` is no limit.
+    /// `None` means no limit.
     pub remain: Option<i64>,
     pub used: i64,
 }

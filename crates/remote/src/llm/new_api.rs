@@ -1,5 +1,5 @@
-//! new-api. Creating answers nothing but success, newer releases mask every key, and searching or revealing is allowed
-//! only so often: what a search does not give, the list does.
+//! new-api. Creating a token returns only success, newer releases mask every key, and searching and revealing are
+//! throttled. When a search is throttled, the whole list is read instead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use super::duplicate::{self, Keyring, Names};
 use super::management::{Management, Status, Token, is_missing, sub_key};
 use super::{Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Settings};
 
-/// Releases before 0.11 take 30 bytes and say so themselves.
+/// Releases before 0.11 accept only 30 bytes, and refuse longer names themselves.
 pub static KIND: Kind =
     Kind { name: "new-api", name_limit: 50, logs_failures: false, row_delay: Duration::from_secs(3), open };
 
-/// The most rows that a page may have.
+/// The largest size of a page.
 const PAGE: usize = 100;
-/// Nobody has that many: a gateway that never ends its list does not keep us for ever.
+/// A limit that no real list reaches, so that a gateway whose list never ends does not keep us for ever.
 const PAGES: usize = 1_000;
-/// The account that every installation begins with.
+/// The account that every installation starts with.
 const ROOT: &str = "1";
 
 struct NewApi {
@@ -49,7 +49,7 @@ fn is_right(status: &Status) -> std::result::Result<(), &'static str> {
     if status.is_new_api() { Ok(()) } else { Err("this is no new-api: gateway_kind must say what it is") }
 }
 
-/// Releases before 0.9, and their searches before 0.11, answer a bare list.
+/// Releases before 0.9, and searches before 0.11, return a bare list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Rows {
@@ -63,8 +63,9 @@ struct Revealed {
 }
 
 impl NewApi {
-    /// Every row of a list. Older releases count pages from 0 and call the size `size`; newer ones count from 1, and take
-    /// 0 for 1: so the first page is 0, and its shape tells what the second is called.
+    /// Reads every row of a list. Older releases count pages from 0 and name the parameter `size`; newer ones count
+    /// from 1, and treat 0 as 1. So the first request asks for page 0, and the shape of its answer shows the number of
+    /// the second page.
     async fn rows(&self, path: &str, keyword: Option<&str>) -> Outcome<Vec<Token>> {
         let size = PAGE.to_string();
         let mut tokens = vec![];
@@ -82,7 +83,7 @@ impl NewApi {
                 }
                 Some(Rows::Bare(rows)) => {
                     page = read;
-                    // A bare search is whole.
+                    // A bare list from a search is complete.
                     let more = keyword.is_none() && rows.len() >= PAGE;
                     (rows, more)
                 }
@@ -97,12 +98,12 @@ impl NewApi {
     }
 
     async fn search(&self, name: &str) -> Outcome<Vec<Token>> {
-        // In a search these two mean something, to some releases and databases.
+        // Some releases and databases treat these two as wildcards in a search.
         if name.contains(['%', '\\']) {
             return self.rows("/api/token/", None).await;
         }
         match self.rows("/api/token/search", Some(name)).await {
-            // Ten a minute. The list has only the limit that all calls share.
+            // Searches are limited to ten a minute. Reading the list has only the limit of all calls.
             Err(Trouble::Throttled(_)) => self.rows("/api/token/", None).await,
             other => other,
         }
@@ -126,7 +127,7 @@ impl Keyring for NewApi {
         self.api.delete(gateway_id).await
     }
 
-    /// Twenty in twenty minutes: only for a key that is about to be handed out.
+    /// The gateway allows twenty of these in twenty minutes, so only for a key that is about to be handed out.
     async fn reveal(&self, key: &RemoteKey, _: &NewKey) -> Result<Option<Secret>> {
         let path = format!("/api/token/{}/key", key.gateway_id);
         match self.api.ask::<Revealed>(Method::POST, &path, &[], None).await {

@@ -1,4 +1,5 @@
-//! One API. Searching by name answers every token that begins so, all at once; creating answers the whole token.
+//! One API. A search by name returns every token whose name begins with it, in one answer; creating returns the whole
+//! token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +16,9 @@ use super::{Balance, Gateway, Health, KeyState, Kind, NewKey, RemoteKey, Setting
 pub static KIND: Kind =
     Kind { name: "one-api", name_limit: 30, logs_failures: false, row_delay: Duration::from_secs(3), open };
 
-/// Rows of a page. It cannot be chosen, and no total is told: a page that is not full is the last.
+/// Rows of a page. The size is fixed and there is no total: a page that is not full is the last.
 const PAGE: usize = 10;
-/// Nobody has that many: a gateway that never ends its list does not keep us for ever.
+/// A limit that no real list reaches, so that a gateway whose list never ends does not keep us for ever.
 const PAGES: usize = 10_000;
 
 struct OneApi {
@@ -53,7 +54,8 @@ impl OneApi {
 }
 
 impl Keyring for OneApi {
-    /// The search matches beginnings, with the database's wild cards: only what comes before the first of them is sent.
+    /// The search matches prefixes and knows the database's wildcards, so only the part before the first wildcard is
+    /// sent.
     async fn named(&self, name: &str) -> Result<Vec<RemoteKey>> {
         let plain = name.split(['%', '_', '\\']).next().unwrap_or_default();
         let answer = self.api.ask(Method::GET, "/api/token/search", &[("keyword", plain)], None).await;
@@ -63,7 +65,8 @@ impl Keyring for OneApi {
 
     async fn make(&self, new: &NewKey) -> Result<Option<(String, Secret)>> {
         let body = self.api.new_token(new).await?;
-        // Its answer holds the token, but another may have been made at the same moment: the search tells.
+        // The answer contains the token, but another process may have created one at the same moment: the search finds
+        // both.
         let answer = self.api.ask::<serde_json::Value>(Method::POST, "/api/token/", &[], Some(body)).await;
         answer.map(|_| None).map_err(|t| self.api.error(t))
     }
@@ -72,7 +75,7 @@ impl Keyring for OneApi {
         self.api.delete(gateway_id).await
     }
 
-    /// Lists hide nothing: a key without a usable value has none.
+    /// Lists show every value: a key without a usable value there has none.
     async fn reveal(&self, _: &RemoteKey, _: &NewKey) -> Result<Option<Secret>> {
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! `tidepool admin`: for whoever has the machine but no login.
+//! `tidepool admin`: for an operator who has access to the machine but no login.
 
 use std::io::Read as _;
 
@@ -40,7 +40,7 @@ pub async fn reset_password(config: &Config, args: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// For whoever has lost the authenticator app and the recovery codes.
+/// For a user who has lost the authenticator app and the recovery codes.
 pub async fn reset_mfa(config: &Config, args: &ArgMatches) -> Result<()> {
     let opened = open::open(config).await?;
     let email = text(args, "email");
@@ -64,7 +64,7 @@ fn text<'a>(args: &'a ArgMatches, name: &str) -> &'a str {
     args.get_one::<String>(name).map_or("", String::as_str)
 }
 
-/// The password, and whether we made it up.
+/// The password, and whether it was generated.
 fn password(args: &ArgMatches) -> Result<(Secret, bool)> {
     if !args.get_flag("password-stdin") {
         return Ok((random_password()?, true));

@@ -1,4 +1,4 @@
-//! `tidepool db backup` and `restore`: a folder with the database and, when asked for, the keys.
+//! `tidepool db backup` and `restore`: a folder with the database and, if requested, the keys.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
     keys::make_private_folder(&config.data_dir)?;
     let _alone = store::lock::alone(&file).map_err(operator)?;
     restore::finish(&file)?;
-    // Looked at in a copy of its own: the backup itself is only read.
+    // Check a copy, so that the backup itself is only read.
     let incoming = file.with_extension("incoming");
     remove_database(&incoming)?;
     fs::copy(folder.join(DATABASE), &incoming).map_err(|e| file_error(&folder.join(DATABASE), e))?;
@@ -75,7 +75,7 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
             return Err(error);
         }
     };
-    // Each part by itself: a log that outlived its database would be played over the one that comes.
+    // Set each file of the database aside: SQLite would replay an old write-ahead log into the new database.
     let before = aside(&file);
     let there: Vec<_> = parts(&file).into_iter().zip(parts(&before)).filter(|(from, _)| from.exists()).collect();
     let (mut plan, mut done) = (Plan::default(), vec![]);
@@ -91,7 +91,7 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
         if from.exists() {
             let text = fs::read_to_string(&from).map_err(|e| file_error(&from, e))?;
             let to = keys::file_of(&config.data_dir, setting);
-            // The database that was set aside opens with the key that was.
+            // The old database needs the old key, so keep it too.
             if fs::read_to_string(&to).is_ok_and(|old| old.trim() != text.trim()) {
                 let before = aside(&to);
                 plan.set_aside(&to, &before)?;
@@ -108,7 +108,7 @@ pub async fn restore(config: &Config, args: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// The copy is whole, of a version we serve, and opens with the keys it will have.
+/// Checks that the copy is intact, has a version that we support, and opens with the keys that it will have.
 async fn check(config: &Config, folder: &Path, incoming: &Path) -> Result<Contents> {
     let (db, contents) = backup::inspect(incoming).await.map_err(operator)?;
     let agreed = check_keys(config, folder, &db).await;
@@ -145,7 +145,7 @@ fn folder(args: &ArgMatches) -> PathBuf {
     PathBuf::from(args.get_one::<String>("folder").map_or("", String::as_str))
 }
 
-/// A SQLite database is up to three files.
+/// A SQLite database has up to three files.
 fn parts(file: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|suffix| PathBuf::from(format!("{}{suffix}", file.display())))
 }

@@ -1,5 +1,5 @@
-//! `tidepool check`: tries every part the configuration names and prints a table. It only looks: what the
-//! first start would make is named, not made.
+//! `tidepool check`: tests every part that the configuration names and prints a table. It changes nothing: what the
+//! first start would create is only named.
 
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ use crate::fault::{self, operator};
 use crate::keys::Keys;
 use crate::restore;
 
-/// Servers that are logged in to at one moment.
+/// How many servers are contacted at the same time.
 const AT_ONCE: usize = 32;
 
 enum State {
@@ -115,8 +115,8 @@ pub async fn run(config: &Config) -> Result<ExitCode> {
     Ok(table.print())
 }
 
-/// The embedded windows. Where each instance has an origin, a label that is nobody's is looked up and asked for: the wildcard of the
-/// name system, of the certificate and of the proxy.
+/// Checks the embedded windows. If each instance has its own origin, an unused label is resolved and requested, which
+/// tests the wildcards of DNS, of the certificate and of the proxy.
 async fn windows(config: &Config, table: &mut Table) -> Result<()> {
     let (part, embed) = ("windows", &config.embed);
     if let Some(problem) = embed.problem {
@@ -139,7 +139,7 @@ async fn windows(config: &Config, table: &mut Table) -> Result<()> {
     }
     let url = embed.url.join("/").replacen("://", "://tidepool-check.", 1);
     let all = embed.url.origin().replacen("://", "://*.", 1);
-    // Whether this machine knows the names below localhost says nothing about browsers: they do.
+    // Browsers always resolve names below localhost, whether this machine does or not.
     if host == "localhost" || host.ends_with(".localhost") {
         table.good(part, format!("{listen} as {all}"));
         return Ok(());
@@ -238,7 +238,7 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// This machine's clock beside the database's, by which leases run.
+/// Compares this machine's clock with the database's, which decides about leases.
 async fn clock(db: &Db, table: &mut Table) -> Result<()> {
     if db.dialect() == Dialect::Sqlite {
         return Ok(());
@@ -251,7 +251,7 @@ async fn clock(db: &Db, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Every active server is logged in to, side by side; nothing is pinned or written down.
+/// Logs in to every active server, concurrently; no host key is pinned and nothing is stored.
 async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) -> Result<()> {
     let part = "servers";
     if !is_current {
@@ -283,7 +283,7 @@ async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) 
     Ok(())
 }
 
-/// Who answers what the embedded gateway is asked.
+/// Checks the providers of the embedded gateway.
 fn providers(settings: &provider::Settings, table: &mut Table) {
     let part = "LLM providers";
     let all = [("anthropic", &settings.anthropic), ("openai", &settings.openai), ("google", &settings.google)];
@@ -299,7 +299,7 @@ fn providers(settings: &provider::Settings, table: &mut Table) {
     }
 }
 
-/// The LLM gateway, and the database that holds a foreign one's log.
+/// Checks the LLM gateway and, for a foreign one, the database with its log.
 async fn llm_gateway(config: &Config, table: &mut Table) -> Result<()> {
     let (part, gateway) = ("LLM gateway", &config.gateway);
     let Some(foreign) = &gateway.foreign else {

@@ -1,4 +1,4 @@
-//! `tidepool completions`: the script that has a shell complete commands, flags and closed sets of values.
+//! `tidepool completions`: prints a script with which a shell completes commands, flags and fixed values.
 
 use std::io::Write as _;
 

@@ -16,7 +16,7 @@ pub async fn run(config: &Config, args: &ArgMatches) -> Result<()> {
     if let Some(file) = config.sqlite_file() {
         restore::finish_broken_off(&file).await?;
     }
-    // Nobody may write here while it moves.
+    // No other process may write to it during the copy.
     let _alone = match config.sqlite_file() {
         Some(file) if !file.is_file() => {
             return Err(Error::new(Kind::NotFound, format!("there is no database {}", file.display())));

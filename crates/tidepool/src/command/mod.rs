@@ -20,7 +20,7 @@ use crate::{fault, open, serve, telemetry};
 pub async fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let unknown = || Error::internal("unknown command");
     let (name, sub) = matches.subcommand().ok_or_else(unknown)?;
-    // Settings given before and after the command's name both count.
+    // Settings count both before and after the command's name.
     let config = || Config::load(sub);
     match name {
         "serve" => {

@@ -1,7 +1,8 @@
-//! `tidepool db rekey`: another master key, and other token keys when asked for.
+//! `tidepool db rekey`: changes the master key and, if requested, the token keys.
 //!
-//! The new master key is on disk before the database changes, and the old one is set aside after: whenever the
-//! process dies, one of the two files opens the database. Token keys open nothing: run it again.
+//! The new master key is on disk before the database changes, and the old one is set aside afterwards. So if the
+//! process dies at any moment, one of the two files opens the database. Token keys encrypt nothing, so the command can
+//! simply be run again.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +70,7 @@ async fn master(config: &Config, db: &Db, old: &Key) -> Result<()> {
     }
     match &old.file {
         Some(file) => {
-            // Older backups still need it.
+            // Older backups still need the old key.
             let before = aside(file);
             fs::rename(file, &before).map_err(|e| file_error(file, e))?;
             fs::rename(&next, file).map_err(|e| file_error(&next, e))?;
@@ -80,7 +81,8 @@ async fn master(config: &Config, db: &Db, old: &Key) -> Result<()> {
     Ok(())
 }
 
-/// A commit whose answer was lost may have been made: the new key goes only once the database says that it opens with the old one.
+/// The commit may have succeeded even if its answer was lost. So the new key is deleted only if the database is known
+/// to open with the old one.
 async fn after_failure(db: &Db, old: &Key, next: &Path, error: store::Error) -> Result<()> {
     match rekey::is_under(db, keys::MASTER, &old.key).await {
         Ok(true) => {
@@ -98,7 +100,7 @@ async fn after_failure(db: &Db, old: &Key, next: &Path, error: store::Error) -> 
     }
 }
 
-/// A kept key is made anew; one that a setting gives is taken as it is set now.
+/// Replaces a key that is stored in a file by a new one; a key from a setting is taken as it is set now.
 async fn token_key(db: &Db, key: &Key) -> Result<()> {
     let new = match &key.file {
         Some(file) => {

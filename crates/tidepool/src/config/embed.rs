@@ -1,4 +1,4 @@
-//! The embedded chat windows: where they listen, and whether each instance has an origin of its own.
+//! The embedded chat windows: where they listen, and whether each instance has its own origin.
 
 use std::net::SocketAddr;
 
@@ -8,29 +8,29 @@ use fleet::embed::Origins;
 
 use super::{Values, refused, setting};
 
-/// The embedded chat windows' own listener.
+/// The listener of the embedded chat windows.
 #[derive(Debug)]
 pub struct EmbedConfig {
     pub enabled: bool,
     pub listen: SocketAddr,
-    /// As browsers see it, without an instance's label.
+    /// The URL as browsers see it, without an instance's label.
     pub url: PublicUrl,
     pub origins: Origins,
-    /// What the gateways of all instances are configured to allow.
+    /// The origin that the gateways of all instances are configured to allow.
     pub gateway_origin: String,
-    /// Why the windows are off although nobody switched them off.
+    /// Why the windows are off although the setting enables them.
     pub problem: Option<&'static str>,
 }
 
-/// What stands for an instance's label in the setting.
+/// The placeholder for an instance's label in the setting.
 const LABEL: &str = "://*.";
-/// A host name has no more characters; a label has 63, and a dot.
+/// A host name has at most 253 characters; a label takes 63 of them, and its dot one.
 const LONGEST_HOST: usize = 253 - 64;
 
 const SAME_ORIGIN: &str = "the embedded windows are off: TIDEPOOL_EMBED_URL (embed_url) has the origin of one of our own pages, so that \
     assistants' pages could act as whoever is signed in; give them a host of their own";
 
-/// Host and path, and whether instances have labels.
+/// Parses host and path, and whether instances have labels.
 pub fn parse(text: &str) -> Result<(PublicUrl, Origins)> {
     let Some((scheme, rest)) = text.split_once(LABEL) else { return Ok((PublicUrl::parse(text)?, Origins::Shared)) };
     let url = PublicUrl::parse(&format!("{scheme}://{rest}"))?;
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<(PublicUrl, Origins)> {
 }
 
 impl Values {
-    /// `pages`: our own, whose origins no instance may have.
+    /// `pages` are our own pages, whose origins no instance may have.
     pub(super) fn embed(&self, pages: &[&PublicUrl]) -> Result<EmbedConfig> {
         let listen: SocketAddr = match self.text("embed_listen").map(str::parse) {
             Some(address) => address.map_err(Error::internal)?,
@@ -54,7 +54,7 @@ impl Values {
         let listener = PublicUrl::parse(&format!("http://{listen}"))?;
         let (url, origins) = match self.text("embed_url") {
             Some(text) => parse(text)?,
-            // Browsers lead every name below localhost to their own machine.
+            // Browsers resolve every name below localhost to their own machine.
             None if listen.ip().is_loopback() => parse(&format!("http://*.localhost:{}", listen.port()))?,
             None => (listener.clone(), Origins::Shared),
         };

@@ -14,13 +14,13 @@ pub struct GatewayConfig {
     pub kind: String,
     /// Where the embedded gateway listens.
     pub listen: SocketAddr,
-    /// The address below which `/v1/chat/completions` is.
+    /// The base URL of `/v1/chat/completions`.
     pub url: String,
-    /// The same as assistants see it.
+    /// The base URL for assistants.
     pub public_url: String,
     /// The embedded gateway's providers.
     pub providers: provider::Settings,
-    /// What a gateway that somebody else runs needs.
+    /// The settings of a foreign gateway.
     pub foreign: Option<Foreign>,
 }
 
@@ -59,7 +59,7 @@ impl Values {
         Ok(GatewayConfig { kind, listen, url, public_url, providers, foreign })
     }
 
-    /// A provider that there is a key for.
+    /// A provider, if it has a key.
     fn provider(&self, kind: ProviderKind) -> Option<provider::Access> {
         let named = |what: &str| self.text(&format!("provider_{}_{what}", kind.as_str()));
         let url = named("url").unwrap_or_else(|| provider::public_url(kind)).to_owned();
@@ -67,7 +67,7 @@ impl Values {
     }
 }
 
-/// Where a listener on every address is reached on this machine.
+/// How a listener on all addresses is reached on this machine.
 fn reached(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,5 +1,5 @@
-//! The configuration: file, overridden by environment, overridden by flags; every value checked before
-//! anything starts, every refusal one line that names the setting.
+//! The configuration: the environment overrides the file, and flags override both. Every value is checked before
+//! anything starts, and every refusal is one line that names the setting.
 
 mod embed;
 mod gateway;
@@ -24,7 +24,7 @@ use queue::worker::Timing;
 use remote::sso;
 use setting::{SETTINGS, Setting};
 
-/// What the process may be asked to run.
+/// A part of the product that a process can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Employee,
@@ -55,7 +55,7 @@ pub struct Config {
     pub roles: Vec<Role>,
     pub mfa: people::second_factor::Policy,
     pub audit_retention_days: i64,
-    /// Bytes that unfinished answers of servers and assistants may hold together.
+    /// How many bytes unfinished answers of servers and assistants may hold together.
     pub socket_memory: usize,
     pub gateway: GatewayConfig,
     pub task_timing: Timing,
@@ -97,7 +97,7 @@ impl Config {
     }
 }
 
-/// Where a value came from, as the refusal names it.
+/// Where a value came from, for the error message.
 #[derive(Clone, Debug)]
 enum Source {
     File(PathBuf),
@@ -105,7 +105,7 @@ enum Source {
     Flag,
 }
 
-/// The checked texts, before they get their types.
+/// The checked texts, before they are converted to their types.
 #[derive(Clone)]
 pub struct Values(BTreeMap<&'static str, String>);
 
@@ -126,7 +126,7 @@ impl Values {
                 named_file = named_file.or_else(|| Some(PathBuf::from(&value)));
             } else if let Some(setting) = Setting::by_env(name) {
                 let value = value.into_string().map_err(|_| refused(&format!("{name} is not UTF-8")))?;
-                // Set to nothing is how many tools say "not set".
+                // Many tools set a variable to an empty value to unset it.
                 if !value.is_empty() {
                     from_environment.push((setting, value));
                 }
@@ -266,7 +266,7 @@ impl Values {
         }
     }
 
-    /// `origins`: of the pages that open an assistant's WebSocket.
+    /// `origins` are those of the pages that open an assistant's WebSocket.
     fn assistants(&self, gateway: &GatewayConfig, origins: Vec<String>) -> Result<Defaults> {
         let usual = Defaults::default();
         let version = match self.text("openclaw_version") {
@@ -341,7 +341,7 @@ fn role(name: &str) -> Option<Role> {
     })
 }
 
-/// The file that was named, or the one that is there.
+/// The configured file, or the default one if it exists.
 fn file(named: Option<PathBuf>) -> Result<Option<PathBuf>> {
     match named {
         Some(file) if file.is_file() => Ok(Some(file)),
@@ -404,7 +404,7 @@ fn unknown(name: &str, what: &str, known: impl Iterator<Item = &'static str>) ->
     refused(&format!("{name}: unknown {what}; did you mean {nearest}?"))
 }
 
-/// How many single letters apart two names are.
+/// The edit distance between two names.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

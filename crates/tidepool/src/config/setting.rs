@@ -1,5 +1,5 @@
-//! Every setting: its name, its environment variable, its kind and what it means. The file, the
-//! environment, the flags and `tidepool settings` are all read from this one list.
+//! Every setting: its name, its environment variable, its kind and its meaning. The file, the environment, the flags
+//! and `tidepool settings` all use this one list.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ pub struct Setting {
     pub name: &'static str,
     pub env: &'static str,
     pub kind: Kind,
-    /// What holds when it is not set, in words.
+    /// A description of the default.
     pub default: &'static str,
     pub example: &'static str,
     pub about: &'static str,
@@ -107,7 +107,7 @@ settings! {
     "audit_retention_days" "AUDIT_RETENTION_DAYS" Kind::Number(1, 36500), "90", "365", "how long audit entries and request logs are kept";
 }
 
-/// The address a listener has when none is given.
+/// The default address of a listener.
 pub fn default_address(name: &str) -> Option<SocketAddr> {
     Setting::find(name).and_then(|s| s.default.parse().ok())
 }

@@ -1,4 +1,4 @@
-//! Asks as fast as a number of connections can, and measures what that took: of time here, of CPU there.
+//! Sends requests as fast as a number of connections can, and measures the time here and the CPU time of the target.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::bench::percentile;
 const WARM_UP: Duration = Duration::from_millis(500);
 const TIME: Duration = Duration::from_secs(3);
 
-/// Who is asked, and which processes that costs.
+/// The server to measure, and the processes whose CPU time counts.
 pub struct Target {
     pub address: SocketAddr,
     pub pids: Vec<u32>,
@@ -28,11 +28,11 @@ pub struct Target {
 
 #[derive(Clone)]
 pub struct Measured {
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
     pub p50: Duration,
     pub p99: Duration,
-    /// CPU of the target's processes a request.
+    /// CPU time of the target's processes per request.
     pub cpu_us: f64,
 }
 
@@ -71,7 +71,7 @@ fn question(stream: bool) -> String {
     )
 }
 
-/// One connection's requests; answers how long each took that began in time.
+/// Sends requests over one connection; returns how long each took that began within the measured time.
 async fn ask(address: SocketAddr, key: Secret, body: Bytes, from: Instant, until: Instant) -> Result<Vec<Duration>> {
     let socket = TcpStream::connect(address).await.map_err(Error::internal)?;
     socket.set_nodelay(true).map_err(Error::internal)?;

@@ -1,4 +1,5 @@
-//! Chat completions through the gateway with keys, quotas and the log on, beside the bare upstream and nginx as a plain proxy.
+//! Chat completions through the gateway with keys, quotas and the log enabled, compared with the bare upstream and with
+//! nginx as a plain proxy.
 
 mod load;
 mod nginx;
@@ -22,9 +23,9 @@ use nginx::Nginx;
 use upstream::Upstream;
 
 const CONNECTIONS: &[usize] = &[1, 32, 128];
-/// Each of the three is measured so often in turn, so that what else the machine does meets all of them.
+/// How often the three are measured in turn, so that other load on the machine affects all of them.
 const ROUNDS: usize = 3;
-/// More than is ever used: the limits are looked at and never reached.
+/// More than is ever used: the limits are checked but never reached.
 const PLENTY: i64 = 1_000_000_000_000;
 
 pub async fn run(values: &Values) -> Result<()> {
@@ -148,7 +149,7 @@ async fn people(app: &App) -> Result<Secret> {
     Ok(secret)
 }
 
-/// A process that is nothing but the gateway.
+/// A process with the role gateway only.
 async fn gateway(site: &Site, upstream: &Upstream) -> Result<(Serving, SocketAddr)> {
     let listen = super::start::free_address()?;
     let settings = [

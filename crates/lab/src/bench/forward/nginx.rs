@@ -1,4 +1,4 @@
-//! nginx as a plain proxy: no log, no limits, connections to the upstream kept.
+//! nginx as a plain proxy: no log, no limits, persistent connections to the upstream.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// `None` where there is no nginx.
+    /// `None` if nginx is not installed.
     pub fn start(folder: &Path, upstream: SocketAddr) -> Result<Option<Nginx>> {
         let Some(binary) = ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|path| Path::new(path).is_file())
         else {
@@ -68,7 +68,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // The master ends its workers when it is asked, not when it is killed.
+        // The master ends its workers on SIGTERM, but not on SIGKILL.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
             rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
         }

@@ -1,4 +1,4 @@
-//! A provider that answers at once: a small JSON answer, or a stream of 23 events.
+//! A provider that answers immediately: a small JSON answer, or a stream of 23 events.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! A browser's side of a live chat: a socket over the relay or straight to the gateway, idle or talking.
+//! The browser's side of a live chat: a socket through the relay or directly to the gateway, idle or talking.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::bench::sweep;
 
-/// Whose socket it is to be.
+/// The employee and the instance of a socket.
 #[derive(Clone)]
 pub struct Seat {
     pub server: usize,
@@ -24,18 +24,18 @@ pub struct Seat {
     pub talks: bool,
 }
 
-/// The way to an instance.
+/// How to connect to an instance.
 #[derive(Clone)]
 pub enum Way {
-    /// To the gateways themselves, at this port.
+    /// Directly to the gateways, at this port.
     Straight(u16),
-    /// Over the platform that listens here.
+    /// Through the platform that listens here.
     Relay { http: reqwest::Client, listen: String },
 }
 
 pub type Socket = WebSocketStream<TcpStream>;
 
-/// A socket that is live.
+/// Opens a socket and completes its handshake.
 pub async fn open(way: &Way, seat: &Seat) -> Result<Socket> {
     match way {
         Way::Straight(port) => straight(*port, seat).await,
@@ -73,7 +73,7 @@ async fn stream(address: &str) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// The same, tried again as a page does that was refused.
+/// The same, with retries, as a page does after a refusal.
 pub async fn open_at_last(way: &Way, seat: &Seat, limit: Duration) -> Result<Socket> {
     let began = Instant::now();
     loop {
@@ -107,11 +107,12 @@ async fn answered(socket: &mut Socket, id: &str) -> Result<()> {
         .await
 }
 
-/// Stays until the end: listens, and with something to say asks once a second and notes how long the answer took.
+/// Keeps the socket open until the end. If the seat talks, sends a message each second and measures how long the answer
+/// takes.
 pub async fn stay(mut socket: Socket, seat: Seat, end: Instant) -> Result<Vec<Duration>> {
     let mut took = vec![];
     let last = tokio::time::Instant::from_std(end);
-    // Not all in the same moment.
+    // Spread the first messages over a second.
     let mut due =
         tokio::time::Instant::now() + Duration::from_millis((seat.server * 97 + seat.place * 31) as u64 % 1000);
     while due < last && seat.talks {

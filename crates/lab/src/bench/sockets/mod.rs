@@ -1,6 +1,7 @@
-//! Sockets to assistants over the relay, as a process of its own, beside the same number straight to the simulated assistants.
+//! Sockets to assistants through the relay in a separate process, compared with the same number directly to the
+//! simulated assistants.
 //!
-//! The relay goes the way it has in practice: over the servers' SSH connections.
+//! The relay uses the servers' SSH connections, as in production.
 
 mod client;
 
@@ -25,14 +26,14 @@ use client::{Seat, Socket, Way};
 
 const IDLE: usize = 2_000;
 const TALKING: usize = 200;
-/// As many as one person may have.
+/// The limit for one person.
 const OF_A_USER: usize = 16;
 const ON_A_SERVER: usize = 10;
-/// How long they stay.
+/// How long the sockets stay open.
 const STRAIGHT: Duration = Duration::from_secs(60);
 const RELAYED: Duration = Duration::from_secs(300);
 const STORM: Duration = Duration::from_secs(60);
-/// Opened side by side, before anything is measured.
+/// How many sockets are opened concurrently, before anything is measured.
 const AT_ONCE: usize = 32;
 
 pub async fn run(values: &Values) -> Result<()> {
@@ -73,7 +74,7 @@ pub async fn run(values: &Values) -> Result<()> {
         "goal 40 KB; SSH connections are in it",
     );
 
-    // Everybody comes back at once after the process was killed.
+    // All clients reconnect at once after the process was killed.
     drop(platform);
     let platform = Serving::start(&site, &settings, &ready).await?;
     let began = Instant::now();
@@ -89,8 +90,8 @@ pub async fn run(values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// Servers, instances and employees, and who of them has which sockets. What talks is heard by all sockets of its instance,
-/// so nobody is idle on it.
+/// Creates servers, instances and employees, and assigns the sockets to them. All sockets of an instance receive its
+/// messages, so an instance has either idle sockets or a talking one.
 async fn seats(site: &Site, port: u16) -> Result<Vec<Seat>> {
     let idle = IDLE.div_ceil(OF_A_USER);
     let people = idle + TALKING;

@@ -1,7 +1,8 @@
-//! One health check of a large fleet: all servers, ten instances on each, every layer of the check, written down in the database.
+//! One health check of a large fleet: all servers, ten instances on each, every layer of the check, with its result
+//! stored in the database.
 //!
-//! The servers are simulated, in a process of their own, so that their memory and processor time are told apart from the platform's.
-//! `real` looks at real hosts instead, beside what `ssh` with ControlMaster needs for the same.
+//! The servers are simulated in a separate process, so that their memory and CPU time are not counted as the
+//! platform's. `real` checks real hosts instead, compared with `ssh` with ControlMaster.
 
 mod real;
 mod simulated;
@@ -27,7 +28,7 @@ pub use simulated::{SIMULATED, Simulated, TOKEN, instance, port, simulated, user
 
 /// On each server.
 const INSTANCES: usize = 10;
-/// Rows that are written at once.
+/// Servers per transaction.
 const BATCH: usize = 500;
 
 pub async fn run(values: &Values, servers: Option<usize>) -> Result<()> {
@@ -75,7 +76,7 @@ async fn of(values: &Values, servers: usize) -> Result<()> {
     Ok(())
 }
 
-/// Servers that are told apart by the user who logs in, and their instances, as provisioning would have left them.
+/// Creates servers, which differ in their login user, and their instances, in the state after provisioning.
 pub(super) async fn fill(site: &Site, servers: usize, port: u16) -> Result<()> {
     let app = site.app();
     let key = Secret::new(sim::host::login_key().map_err(Error::internal)?);

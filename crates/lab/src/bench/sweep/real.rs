@@ -1,4 +1,4 @@
-//! The same look at real hosts, ours beside `ssh` with ControlMaster: the same script, all hosts at once.
+//! The same check on real hosts, compared with `ssh` with ControlMaster: the same script on all hosts at once.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -89,7 +89,7 @@ pub async fn real(_: &Values, folder: &Path) -> Result<()> {
             counted.next.0.as_secs_f64() / ours.next.0.as_secs_f64()
         ),
     );
-    // Its sshd stands for an assistant that runs as the login user.
+    // Its sshd takes the place of an assistant that runs as the login user.
     let tenant = Tenant::Service { home: String::new(), unit: systemd::Unit::parse("openclaw-bench-0")? };
     if let Some(host) = hosts.first() {
         proof::run("a real host", host, 22, &tenant).await?;
@@ -101,7 +101,7 @@ pub async fn real(_: &Values, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Time and processor time of the first pass, which connects, and of one of those that follow.
+/// Time and CPU time of the first pass, which connects, and the average of the following ones.
 struct Passes {
     first: (Duration, Duration),
     next: (Duration, Duration),
@@ -128,7 +128,7 @@ fn whole(output: &[u8], targets: &[Target]) -> Result<()> {
     }
 }
 
-/// `measure`: whether it is counted what their homes take.
+/// `measure` says whether the sizes of their homes are measured.
 fn targets(measure: bool) -> Result<Vec<Target>> {
     let target = |place: usize| {
         let home = home(place);
@@ -161,7 +161,7 @@ fn host(fleet: &Fleet, machine: &Machine) -> Result<Host> {
     })))
 }
 
-/// Ten services that do nothing, with a configuration and a log each.
+/// Creates ten services that do nothing, each with a configuration and a log.
 async fn prepare(host: &Host) -> Result<()> {
     let line = "{\"time\":\"2026-11-15T06:31:10.798+00:00\",\"message\":\"cron: disabled\"}\n";
     for place in 0..INSTANCES {
@@ -228,7 +228,7 @@ impl Ssh<'_> {
         Ok(child.wait_with_output().await.map_err(Error::internal)?.stdout)
     }
 
-    /// Of the clients that have ended, and of the masters that live.
+    /// The CPU time of the clients that have ended and of the masters that still run.
     fn cpu(&self) -> Result<Duration> {
         let stat = std::fs::read_to_string("/proc/self/stat").map_err(Error::internal)?;
         let (_, fields) = stat.rsplit_once(')').unwrap_or_default();

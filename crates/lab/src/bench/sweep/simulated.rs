@@ -1,4 +1,4 @@
-//! The simulated servers of the measurement, as a process of their own: the same binary, by a hidden command.
+//! The simulated servers of the measurement, in a separate process: the same binary, with a hidden command.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -15,7 +15,7 @@ use super::INSTANCES;
 
 /// The command's name.
 pub const SIMULATED: &str = "bench-hosts";
-/// What opens every gateway.
+/// The token of every gateway.
 pub const TOKEN: &str = "a-token-of-the-measurement";
 
 pub fn user(server: usize) -> String {
@@ -34,7 +34,7 @@ pub fn port(place: usize) -> u16 {
     20_000 + 10 * place as u16
 }
 
-/// Serves them, each from the first login on, until nobody holds standard input any more.
+/// Serves the simulated servers until standard input is closed. Each is created at its first login.
 pub async fn simulated() -> Result<()> {
     allow_many_files();
     let known: Mutex<HashMap<String, Arc<Machine>>> = Mutex::default();
@@ -52,7 +52,7 @@ pub async fn simulated() -> Result<()> {
     Ok(())
 }
 
-/// Gateways without the SSH before them: a line names the server and the port, what follows is the connection.
+/// Serves the gateways without SSH: the first line names the server and the port, and the rest is the connection.
 async fn serve_straight(listener: TcpListener, lookup: Lookup) {
     while let Ok((mut stream, _)) = listener.accept().await {
         stream.set_nodelay(true).ok();
@@ -80,11 +80,11 @@ fn machine(number: usize) -> Arc<Machine> {
     machine
 }
 
-/// The process, which ends with this value.
+/// The process, which ends when this is dropped.
 pub struct Simulated {
     child: Child,
     pub port: u16,
-    /// Of the gateways alone.
+    /// The port for gateways without SSH.
     pub straight: u16,
 }
 
@@ -98,7 +98,7 @@ impl Simulated {
         if let Some(out) = child.stdout.take() {
             BufReader::new(out).read_line(&mut line).map_err(Error::internal)?;
         }
-        // From here on it ends with the value.
+        // From here on, dropping the value ends the process.
         let mut simulated = Simulated { child, port: 0, straight: 0 };
         let ports: Vec<u16> = line.split_whitespace().filter_map(|port| port.parse().ok()).collect();
         let [port, straight] = ports[..] else {

@@ -1,4 +1,5 @@
-//! Where the time of a pass goes: its steps one after the other, on some of the servers, by the functions that a pass is made of.
+//! Where a pass spends its time: its steps one after the other, on some of the servers, with the functions of a real
+//! pass.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The reading of an answer: recorded ones, cut off, made up.
+//! Parses answers: recorded ones, truncated ones and random ones.
 
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ fn the_first_line_of_a_log_that_was_begun_in_the_middle_is_not_trusted() {
     assert_eq!(lines(0, Mark::default()), 2);
 }
 
-/// The answer of a real server: one instance that is well, one on the first one's port, one whose port a stranger holds.
+/// The answer of a real server: one healthy instance, one on the first one's port, and one that has lost its port to
+/// another process.
 #[test]
 fn a_recorded_answer_is_read_and_its_troubles_found() {
     let target = |name: &str, port: i64| Target {
@@ -79,7 +80,7 @@ fn a_recorded_answer_is_read_and_its_troubles_found() {
             (Active::Active, None, false, true)
         ]
     );
-    // The port of the second answers, as the first one does: only the owner tells.
+    // The second instance's port answers like the first one's: only the owner shows the difference.
     let owner = &answers[1].owners[0];
     assert_eq!((owner.service.as_deref(), owner.is_gateway()), (Some("openclaw-i1.service"), true));
     assert_eq!(answers[0].strangers(&targets[0].unit).count(), 0);
@@ -122,7 +123,7 @@ fn an_answer_may_be_cut_off_anywhere() {
     for length in 0..output.len() {
         let sweep = parse(&output[..length], &targets);
         assert!(!sweep.complete || length + 1 == output.len());
-        // A mark never runs ahead of what was read.
+        // A mark is never beyond what was read.
         if let Some(log) = sweep.instances[0].as_ref().and_then(|answer| answer.log.as_ref()) {
             assert!(log.mark.offset <= end.offset && log.lines.len() <= 2);
             let read: u64 = log.lines.iter().map(|line| log_line(&line.message).len() as u64).sum();

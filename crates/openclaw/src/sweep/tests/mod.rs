@@ -1,4 +1,4 @@
-//! The script, run by a real shell against real files and sockets; only systemd is played.
+//! Runs the script in a real shell against real files and sockets; only systemd is simulated.
 
 mod answer;
 
@@ -16,10 +16,10 @@ use super::*;
 use crate::unit::{Active, Exit};
 use crate::{Document, shell};
 
-/// What the platform becomes the owner of a home by.
+/// The shell functions with which the platform runs commands as a home's owner.
 const AS_OWNER: &str = include_str!("../../../../remote/src/host/home/shell.sh");
 
-/// A folder that stands for a server.
+/// A folder that simulates a server.
 struct Host {
     folder: TempDir,
     path: String,
@@ -40,7 +40,7 @@ impl Host {
         host
     }
 
-    /// A program that is found before the machine's own.
+    /// A program that is found before the machine's own one.
     fn program(&self, name: &str, body: &str) {
         let path = self.folder.path().join("bin").join(name);
         std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
@@ -195,7 +195,7 @@ fn a_log_is_read_from_where_the_last_look_ended() {
     host.file("one/gateway.jsonl", log_line("a").as_bytes());
     assert_eq!(look(&mut target), (vec!["a".into()], false));
     assert_eq!(look(&mut target), (vec![], false));
-    // A line that is not finished is read when it is.
+    // An unfinished line is read once it is complete.
     let b = log_line("b");
     host.append("one/gateway.jsonl", &b.as_bytes()[..30]);
     assert_eq!(look(&mut target), (vec![], false));
@@ -203,24 +203,24 @@ fn a_log_is_read_from_where_the_last_look_ended() {
     host.append("one/gateway.jsonl", b"\xff\x00 no json\n\n");
     assert_eq!(look(&mut target), (vec!["b".into()], false));
     assert_eq!(look(&mut target), (vec![], false));
-    // Another file under the same name: what was added to the old one before is read from there.
+    // Another file under the same name: the end of the old one is read too.
     let path = host.folder.path().join("one/gateway.jsonl");
     host.append("one/gateway.jsonl", log_line("last of the old").as_bytes());
     std::fs::rename(&path, path.with_extension("1")).unwrap();
     host.append("one/gateway.jsonl", log_line("c").as_bytes());
     assert_eq!(look(&mut target), (vec!["last of the old".into(), "c".into()], false));
     assert_eq!(look(&mut target), (vec![], false));
-    // The old one is gone.
+    // The old file is gone.
     let gone = host.folder.path().join("one/gone");
     std::fs::rename(&path, &gone).unwrap();
     host.append("one/gateway.jsonl", log_line("e").as_bytes());
     std::fs::remove_file(&gone).unwrap();
     assert_eq!(look(&mut target), (vec!["e".into()], true));
-    // The same file, emptied.
+    // The same file was truncated.
     std::fs::write(&path, log_line("d")).unwrap();
     target.mark.offset = 1_000_000;
     assert_eq!(look(&mut target), (vec!["d".into()], true));
-    // More than is taken at once: the last lines count, and the first of them is not half a line.
+    // There is more than is read at once: the last lines count, and the first of them is complete.
     for i in 0..1000 {
         host.append("one/gateway.jsonl", log_line(&format!("line {i}")).as_bytes());
     }
@@ -228,7 +228,7 @@ fn a_log_is_read_from_where_the_last_look_ended() {
     assert!(gap && lines.len() > 100 && lines.last().unwrap() == "line 999");
     assert!(lines.iter().all(|line| line.starts_with("line ")));
     assert_eq!(look(&mut target), (vec![], false));
-    // A line that has no end is not read for ever.
+    // A line without an end is not read for ever.
     host.append("one/gateway.jsonl", &vec![b'x'; 200_000]);
     assert_eq!(look(&mut target).0.len(), 0);
     host.append("one/gateway.jsonl", format!("\n{}", log_line("after")).as_bytes());
@@ -304,7 +304,7 @@ fn one_that_hangs_holds_back_nobody() {
     let mut targets: Vec<Target> = (0..9).map(|i| host.target(&format!("fast{i}"), 1024)).collect();
     targets.insert(3, host.target("slow", 1024));
     let began = Instant::now();
-    // Enough for the others on a machine that has much else to do.
+    // Enough time for the others on a busy machine.
     let limits = Limits { instance: Duration::from_secs(10), ..Limits::default() };
     let sweep = parse(&host.output(&targets, &limits), &targets);
     assert!(began.elapsed() < Duration::from_secs(60));
@@ -354,7 +354,8 @@ fn the_script_has_no_fault_that_a_linter_sees() {
     std::fs::write(&path, script(&targets, &["/srv/a b"], &Limits::default(), AS_OWNER).unwrap()).unwrap();
     let checked = Command::new("sh").arg("-n").arg(&path).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    // Where there is a linter: the section is checked as it stands in its file, being a quoted text here.
+    // If a linter is installed, check the section as a file of its own, because the script contains it as a quoted
+    // text.
     for (file, text) in [("whole", std::fs::read_to_string(&path).unwrap()), ("section", SECTION_FILE.to_owned())] {
         let path = host.file(&format!("{file}.sh"), text.as_bytes());
         if let Ok(checked) = Command::new("shellcheck").args(["--shell=sh", "--exclude=SC2016", &path]).output() {

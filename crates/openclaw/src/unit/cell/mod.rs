@@ -1,9 +1,10 @@
-//! The cell: the directives of an assistant's unit that keep it apart from everything else on its server, and limit what it takes.
+//! The cell: the directives of an assistant's unit that isolate it from everything else on its server, and limit what
+//! it uses.
 //!
-//! Each line is tried on the server before it is written (`remote::host::cell`); what that server does not know is left out by name.
-//! Two directives must never be added: `MemoryDenyWriteExecute` (V8 writes machine code) and `ProcSubset=pid` (Node reads /proc/meminfo).
-//! `RestrictSUIDSGID` cannot be: it refuses openat2, with which OpenClaw takes its locks. Set-uid programs gain nothing anyway
-//! (`NoNewPrivileges`).
+//! Each line is tried on the server before it is written (`remote::host::cell`); a directive that the server does not
+//! support is left out by name. Two directives must never be added: `MemoryDenyWriteExecute` (V8 writes machine code)
+//! and `ProcSubset=pid` (Node reads /proc/meminfo). `RestrictSUIDSGID` is impossible: it refuses openat2, with which
+//! OpenClaw takes its locks. Set-uid programs gain nothing anyway (`NoNewPrivileges`).
 
 use std::net::IpAddr;
 
@@ -16,7 +17,7 @@ pub use text::{Confinement, differ_by_limits, left_out_of, of_text, openings_of,
 
 use super::text::{path, percent};
 
-/// What a cell is made from.
+/// The input for a cell.
 #[derive(Clone, Debug)]
 pub struct Cell {
     pub home: String,
@@ -25,20 +26,20 @@ pub struct Cell {
     pub others: Vec<i64>,
     pub limits: Effective,
     pub openings: Openings,
-    /// The name servers that the server itself asks: one of them may have the address of the cloud's metadata.
+    /// The name servers that the server uses: one of them may have the address of the cloud's metadata service.
     pub resolvers: Vec<IpAddr>,
-    /// The keys of directives that the server cannot do.
+    /// The keys of directives that the server does not support.
     pub left_out: Vec<String>,
 }
 
-/// A line of the cell. `systemd-run -p` takes the same.
+/// A line of the cell. `systemd-run -p` accepts the same line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Directive {
     pub name: &'static str,
     pub value: String,
 }
 
-/// Directives of which each line stands for itself: one that a server cannot do does not take the others along.
+/// Directives whose lines are independent: if a server does not support one line, the others stay.
 const BY_LINE: &[&str] = &["TemporaryFileSystem", "BindPaths", "BindReadOnlyPaths", "InaccessiblePaths"];
 
 impl Directive {
@@ -46,7 +47,7 @@ impl Directive {
         format!("{}={}", self.name, self.value)
     }
 
-    /// By what it is left out: its name, for some with its path.
+    /// Its key in the list of left-out directives: its name, for some with its path.
     pub fn key(&self) -> String {
         match BY_LINE.contains(&self.name) {
             true => {
@@ -57,7 +58,7 @@ impl Directive {
     }
 }
 
-/// A directive and its values for a cell; none where this cell has no such line.
+/// A directive and its values for a cell; no values if this cell has no such line.
 struct Rule {
     name: &'static str,
     values: fn(&Cell) -> Vec<String>,
@@ -67,13 +68,13 @@ const fn rule(name: &'static str, values: fn(&Cell) -> Vec<String>) -> Rule {
     Rule { name, values }
 }
 
-/// `yes`, unless one of these is open.
+/// `yes`, unless one of these openings is set.
 fn unless(cell: &Cell, openings: &[Opening]) -> Vec<String> {
     if openings.iter().any(|one| cell.openings.has(*one)) { vec![] } else { vec!["yes".into()] }
 }
 
-/// A value of what systemd carries out by a filter of system calls. Such a filter in the unit of an ordinary user brings `NoNewPrivileges`
-/// with it, whatever the unit says of that: under any of them sudo cannot work.
+/// A value that systemd enforces by a filter of system calls. In the unit of an ordinary user such a filter implies
+/// `NoNewPrivileges`, whatever the unit says. So sudo cannot work under any of them.
 fn filter(cell: &Cell, value: &str) -> Vec<String> {
     if cell.openings.has(Opening::Sudo) { vec![] } else { text(value) }
 }
@@ -90,10 +91,10 @@ fn text(value: &str) -> Vec<String> {
     vec![value.into()]
 }
 
-/// What stands in the place of `systemctl` inside of a cell: OpenClaw asks it how long it may take to finish its work when it is stopped,
-/// and the bus that the real one speaks to is not there.
+/// Replaces `systemctl` inside a cell. OpenClaw asks it how much time it has to finish its work when it is stopped, and
+/// the real one needs the bus, which is not there.
 pub const SYSTEMCTL: &str = "/opt/tidepool/cell/systemctl";
-/// Its text. The id that is asked for tells units of one name apart; it is the asking process's own.
+/// Its text. The invocation id distinguishes units of the same name; it is that of the asking process.
 pub const SYSTEMCTL_TEXT: &str = r#"#!/bin/sh
 # Written by tidepool. What an assistant in its cell may ask systemd: how long it has when it is stopped.
 id=$(tr '\0' '\n' <"/proc/$PPID/environ" | sed -n 's/^INVOCATION_ID=//p')
@@ -103,7 +104,7 @@ case "$*" in
 esac
 "#;
 
-/// Addresses at which clouds tell a machine's secrets to whoever asks on it.
+/// Metadata services of clouds, which hand a machine's credentials to any process on it.
 const METADATA: &[&str] = &[
     "169.254.169.254",
     "169.254.170.2",
@@ -114,22 +115,23 @@ const METADATA: &[&str] = &[
     "168.63.129.16",
 ];
 
-/// Those of these addresses that cannot be denied, because a name server is there.
+/// The metadata addresses that cannot be denied, because a name server has the same address.
 pub fn metadata_left_open(resolvers: &[IpAddr]) -> Vec<IpAddr> {
     METADATA.iter().filter_map(|address| address.parse().ok()).filter(|address| resolvers.contains(address)).collect()
 }
 
-/// Ports from here on are given to instances; up to the ports that the kernel takes for outgoing connections.
+/// The ports for instances: they end below the ports that the kernel uses for outgoing connections.
 const INSTANCE_PORTS: (i64, i64) = (18_789, 32_767);
-/// OpenClaw's browser control, webhooks and browsers take ports up to here above its own.
+/// OpenClaw's browser control, webhooks and browsers use ports up to this far above its own.
 const BLOCK: i64 = 110;
 
 const RULES: &[Rule] = &[
-    // What it may change: its home, and nothing else.
+    // What it may change: only its home.
     rule("ProtectSystem", |_| text("strict")),
     rule("ProtectHome", |cell| if is_protected_home(&cell.home) { text("tmpfs") } else { text("yes") }),
-    // The folder of the homes is an empty one, into which its own is put back: it does not even see whose there are. /run has sockets of
-    // everybody, the system bus among them, by which neighbours' units can be read; the control groups have their names.
+    // The folder of the homes is replaced by an empty one that contains only its own home, so that it does not even see
+    // which others exist. /run contains sockets of other services, such as the system bus, through which neighbours'
+    // units can be read. The control groups contain the names of the units.
     rule("TemporaryFileSystem", |cell| {
         let homes = folder(&cell.home).filter(|_| !is_protected_home(&cell.home));
         let homes = homes.map(|folder| format!("{}:ro,mode=755", escaped(folder)));
@@ -144,7 +146,7 @@ const RULES: &[Rule] = &[
         let engine = cell.openings.has(Opening::Docker).then(|| "-/run/docker.sock".to_owned());
         [Some(escaped(&cell.home)), engine].into_iter().flatten().collect()
     }),
-    // What is needed to find names, and its own control group, from which Node reads how much memory it has.
+    // Name resolution needs these; Node reads its memory limit from its own control group.
     rule("BindReadOnlyPaths", |_| {
         let needed = [
             "-/run/systemd/resolve",
@@ -170,15 +172,15 @@ const RULES: &[Rule] = &[
     rule("PrivateDevices", |cell| unless(cell, &[Opening::Devices, Opening::Sudo])),
     rule("DevicePolicy", |cell| if cell.openings.has(Opening::Devices) { vec![] } else { text("closed") }),
     rule("SupplementaryGroups", |cell| if cell.openings.has(Opening::Docker) { text("docker") } else { vec![] }),
-    // Whom it may see, and talk to.
+    // Which processes it may see, and communicate with.
     rule("ProtectProc", |_| text("invisible")),
     rule("PrivateIPC", yes),
-    // Also keeps it from taking over a process of its own user that runs outside of the cell.
+    // This also prevents it from controlling a process of its own user outside of the cell.
     rule("PrivateUsers", |cell| unless(cell, &[Opening::Sudo, Opening::Docker])),
     rule("KeyringMode", |_| text("private")),
     rule("RemoveIPC", yes),
     rule("UMask", |_| text("0077")),
-    // What it may become.
+    // Which privileges it may gain.
     rule("NoNewPrivileges", |cell| unless(cell, &[Opening::Sudo])),
     rule("CapabilityBoundingSet", |cell| if cell.openings.has(Opening::Sudo) { vec![] } else { text("") }),
     rule("AmbientCapabilities", |_| text("")),
@@ -213,8 +215,8 @@ const RULES: &[Rule] = &[
             "@privileged",
         ];
         denied.extend(["io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"]);
-        // Chromium gives its capabilities away in every process, also where it has none, and ends if it cannot. Its sandbox changes the
-        // root of a process, which takes a capability that it has in a user namespace of its own only.
+        // Chromium drops its capabilities in every process, even if it has none, and ends if that fails. Its sandbox
+        // changes the root of a process, which needs a capability that it has only in its own user namespace.
         let allowed = if cell.openings.has(Opening::Browser) { "capset chroot" } else { "capset" };
         vec!["@system-service".into(), format!("~{}", denied.join(" ")), allowed.into()]
     }),
@@ -226,7 +228,7 @@ const RULES: &[Rule] = &[
         METADATA.iter().filter(|address| !is_resolver(address)).map(|address| (*address).to_owned()).collect()
     }),
     rule("SocketBindDeny", |cell| denied_ports(cell.port, &cell.others)),
-    // What it may take.
+    // How much it may use.
     rule("MemoryHigh", |cell| vec![format!("{}M", cell.limits.memory_mib * 9 / 10)]),
     rule("MemoryMax", |cell| vec![format!("{}M", cell.limits.memory_mib)]),
     rule("MemorySwapMax", |_| text("0")),
@@ -235,10 +237,10 @@ const RULES: &[Rule] = &[
     rule("TasksMax", |cell| vec![cell.limits.tasks.to_string()]),
 ];
 
-/// Directives that a running unit takes over when systemd reads it again: a change of these needs no restart.
+/// Directives that a running unit takes over on a daemon-reload: changing them needs no restart.
 const LIMITS: &[&str] = &["MemoryHigh", "MemoryMax", "MemorySwapMax", "CPUWeight", "CPUQuota", "TasksMax"];
 
-/// Directives that a server may accept and not carry out, and what it must have to do so.
+/// Directives that a server may accept without enforcing them, and what it needs to enforce them.
 pub const ENFORCED_BY: &[(&str, Enforcer)] = &[
     ("MemoryHigh", Enforcer::Controller("memory")),
     ("MemoryMax", Enforcer::Controller("memory")),
@@ -250,7 +252,8 @@ pub const ENFORCED_BY: &[(&str, Enforcer)] = &[
     ("SocketBindDeny", Enforcer::BindFilter),
 ];
 
-/// Keys of directives without which the others hold nobody: a server that cannot do one of them has no cells, rather than weak ones.
+/// Keys of directives without which the others protect nothing. A server that does not support one of them gets no
+/// cells, rather than weak ones.
 const REQUIRED: &[&str] = &[
     "ProtectSystem",
     "TemporaryFileSystem=/run",
@@ -263,29 +266,29 @@ const REQUIRED: &[&str] = &[
     "SystemCallFilter",
 ];
 
-/// Whether a cell needs what has this key.
+/// Whether a cell needs the directive with this key.
 pub fn is_required(key: &str) -> bool {
     REQUIRED.iter().any(|one| key.strip_prefix(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
 }
 
-/// What carries a directive out.
+/// What enforces a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforcer {
     /// A cgroup controller of the kernel.
     Controller(&'static str),
     /// BPF programs on cgroups that drop packets.
     Firewall,
-    /// BPF programs on cgroups that look at bind().
+    /// BPF programs on cgroups that check bind().
     BindFilter,
 }
 
-/// The first line of the cell in a unit. What was left out stands behind it.
+/// The first line of the cell in a unit. The openings and the left-out keys follow on the same line.
 const MARK: &str = "# The cell.";
 const CANNOT: &str = " This server cannot do: ";
 const OPEN: &str = " Left open: ";
 
 impl Cell {
-    /// Every directive, in order; what the server cannot do is not among them.
+    /// Every directive that the server supports, in order.
     pub fn directives(&self) -> Result<Vec<Directive>> {
         path("home", &self.home)?;
         let all = RULES
@@ -322,7 +325,7 @@ fn is_protected_home(home: &str) -> bool {
     ["/home/", "/root/", "/run/user/"].iter().any(|folder| home.starts_with(folder)) || home == "/root"
 }
 
-/// A path as a word of a list of paths, in which a colon begins options.
+/// A path as a word in a list of paths, where a colon would start options.
 fn escaped(path: &str) -> String {
     let text = percent(path).replace(':', "\\:");
     if text.contains([' ', '"', '\'', '\\']) { format!("\"{}\"", text.replace('"', "\\\"")) } else { text }
@@ -422,7 +425,7 @@ mod tests {
         };
         assert_eq!(without(Opening::Devices), ["PrivateDevices", "DevicePolicy"]);
         assert_eq!(without(Opening::Docker), ["PrivateUsers"]);
-        // Each of these brings `NoNewPrivileges` with it, or is nothing without the others.
+        // Each of these implies `NoNewPrivileges`, or is useless without the others.
         let by_filter = "RestrictNamespaces RestrictRealtime LockPersonality ProtectKernelTunables ProtectKernelModules ProtectKernelLogs \
             ProtectClock ProtectHostname SystemCallArchitectures SystemCallFilter SystemCallErrorNumber RestrictAddressFamilies";
         let by_user = "PrivateDevices PrivateUsers NoNewPrivileges CapabilityBoundingSet";

@@ -1,4 +1,4 @@
-//! The cell in the text of a unit: whether there is one, what it says, and its text with other ports.
+//! The cell in the text of a unit: whether there is one, what it says, and how to change its ports.
 
 use base::GatewayPort;
 use base::cell::Openings;
@@ -6,12 +6,12 @@ use base::cell::Openings;
 use super::super::text::is_ours;
 use super::{CANNOT, LIMITS, MARK, OPEN, denied_ports};
 
-/// What a unit file says of the confinement of its program.
+/// What a unit file shows about the confinement of its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confinement {
-    /// Somebody else wrote the unit: it has no cell of ours.
+    /// The platform did not write the unit, so it has no cell.
     Foreign,
-    /// It is ours, from before there were cells, or taken out of its cell.
+    /// The platform wrote it before there were cells, or removed the cell.
     Unconfined,
     Confined,
 }
@@ -25,7 +25,7 @@ impl Confinement {
         }
     }
 
-    /// The words of the sweep.
+    /// Parses a word of the sweep's output.
     pub fn parse(word: &str) -> Option<Confinement> {
         match word {
             "foreign" => Some(Confinement::Foreign),
@@ -36,18 +36,18 @@ impl Confinement {
     }
 }
 
-/// The lines of the cell in a unit's text; none where it has no cell.
+/// The lines of the cell in a unit's text; empty if it has no cell.
 pub fn of_text(unit: &str) -> Vec<&str> {
     let lines = unit.lines().skip_while(|line| !line.starts_with(MARK)).skip(1);
     lines.take_while(|line| !line.is_empty() && !line.starts_with('[')).collect()
 }
 
-/// What stands behind the mark in a unit's text.
+/// The text after the mark in a unit's text.
 fn remarks(unit: &str) -> &str {
     unit.lines().find_map(|line| line.strip_prefix(MARK)).unwrap_or_default()
 }
 
-/// The keys of what the cell in a unit's text was written without.
+/// The keys that were left out of the cell in a unit's text.
 pub fn left_out_of(unit: &str) -> Vec<&str> {
     let names = remarks(unit).split_once(CANNOT).and_then(|(_, names)| names.strip_suffix('.'));
     names.map(|names| names.split(", ").collect()).unwrap_or_default()
@@ -64,7 +64,7 @@ fn is_in(unit: &str) -> bool {
     unit.lines().any(|line| line.starts_with(MARK))
 }
 
-/// Whether two texts of a unit differ by limits alone.
+/// Whether two texts of a unit differ only in limits.
 pub fn differ_by_limits(one: &str, other: &str) -> bool {
     let rest = |text: &str| -> Vec<String> {
         let is_limit = |line: &&str| LIMITS.iter().any(|name| line.split('=').next() == Some(name));
@@ -73,7 +73,8 @@ pub fn differ_by_limits(one: &str, other: &str) -> bool {
     is_in(one) && is_in(other) && one != other && rest(one) == rest(other)
 }
 
-/// A unit's text with the ports denied that are others', beside this one of its own; one without a cell stays as it is.
+/// A unit's text with `SocketBindDeny` for these ports: its own, and those of others. A text without a cell is not
+/// changed.
 pub fn with_ports(unit: &str, port: GatewayPort, others: &[i64]) -> String {
     const NAME: &str = "SocketBindDeny=";
     let denied: Vec<String> = denied_ports(port, others).into_iter().map(|value| format!("{NAME}{value}\n")).collect();

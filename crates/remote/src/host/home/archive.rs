@@ -1,10 +1,10 @@
-//! What is kept of a home, in `<home>.archive`, which is root's alone: everything that its last owner left, for some days, and snapshots of
-//! its state to go back to.
+//! The archive of a home, `<home>.archive`, which only root can read. It keeps what the last holder left for some days,
+//! and snapshots of the state for a rollback.
 //!
-//! A home that is the instance's alone is moved there as a whole: the folder above it is root's, so nobody else can have put anything in
-//! its place. Anything less is packed by the owner, as the owner, into a file that root writes; and unpacked by the owner. So no
-//! tenant can reach a snapshot that was taken, and root follows no name that a tenant chose. Each entry bears the name of the task that
-//! made it, so that the same task run again finds it done.
+//! A home that belongs to one instance alone is moved there as a whole, by root: root owns the folder above it, so
+//! nobody else can have replaced the home. A snapshot is packed by the home's owner, with the owner's rights, into a
+//! file that root writes, and unpacked by the owner. So no tenant can change a snapshot, and root follows no name that
+//! a tenant chose. Each entry is named after the task that made it, so that a retry of the task finds it done.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::host::{Host, Output};
 /// Copying a state folder of some gigabytes takes a while.
 const COPY: Duration = Duration::from_secs(300);
 const REMOVE: Duration = Duration::from_secs(120);
-/// More than this of a state is not copied, nor more than half of what is free.
+/// The largest state that is copied. Half of the free space is a limit too.
 const MOST: u64 = 16 << 30;
 
-// Statuses by which the scripts say what they found.
+// Exit statuses of the scripts.
 const NO_SNAPSHOT: i32 = 3;
 const TOO_LARGE: i32 = 94;
 const NO_STATE: i32 = 95;
 
-// Arguments of every script: the home, a name. `find -mtime` counts from when an entry was put there. `rm` opens each folder from the
-// one above it and follows no link; nobody but root gets as far as the folder it begins in.
+// Every script gets the home, a name and a number of days. `find -mtime` counts from when an entry was put there. `rm`
+// opens each folder from the one above it and follows no link; only root can reach the folder where it begins.
 const OPEN: &str = r#"
 set -eu
 umask 077
@@ -41,8 +41,8 @@ find "$archive" -mindepth 1 -maxdepth 1 -mtime "+$3" -exec rm -rf --one-file-sys
 entry=$archive/$name
 "#;
 
-// pack FILE EXCLUDED…: what the owner packs of its state, as the owner. 1 is tar's status for a file that changed meanwhile. A state that
-// is a link is packed as one, and refused where a whole one is asked for.
+// pack FILE EXCLUDED…: packs the state as its owner. tar's status 1 means that a file changed while it was read. A
+// state that is a link is packed as a link, or refused if `whole` is given.
 const PACK: &str = r#"
 pack() {
   packed=$1; shift
@@ -69,19 +69,19 @@ pack() {
 pub struct Archive<'a> {
     host: &'a Host,
     home: &'a str,
-    /// How long what is put away is kept.
+    /// How long entries are kept.
     days: u32,
     most: u64,
 }
 
-/// What stands in a snapshot beside the state.
+/// What a snapshot holds besides the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub version: String,
     pub unit: String,
-    /// What the caller knows of the unit that the change writes, in a line; empty in snapshots of older releases.
+    /// The caller's note, in one line, about the unit that the change writes; empty in snapshots of older releases.
     pub next: String,
-    /// Whether it was gone back to already.
+    /// Whether it was restored already.
     pub used: bool,
 }
 
@@ -90,12 +90,12 @@ impl<'a> Archive<'a> {
         Archive { host, home, days, most: MOST }
     }
 
-    /// How many bytes of a state are copied at most.
+    /// Limits how many bytes of a state are copied.
     pub fn at_most(self, most: u64) -> Archive<'a> {
         Archive { most, ..self }
     }
 
-    /// A script that does something to an entry; or, without a name, to all of it.
+    /// A script that works on one entry; `name` may be empty if it works on the whole archive.
     fn script(&self, event: &str, name: &str, limit: Duration) -> Result<Command> {
         let name = entry(name)?;
         let seconds = limit.as_secs();
@@ -114,7 +114,7 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Moves the whole home away. From then on neither an upgrade nor a change of the cell goes back to what was there.
+    /// Moves the whole home away. Afterwards neither an upgrade nor a change of the cell can roll back to its state.
     pub async fn put_home_away(&self, name: &str) -> Result<()> {
         const DEED: &str = r#"
 rm -f -- "$archive"/upgrade-*/complete "$archive"/cell-*/complete
@@ -127,7 +127,8 @@ fi
         self.succeed(&self.script(DEED, name, REMOVE)?).await.map(drop)
     }
 
-    /// Copies the state of a stopped instance, with what it ran and how, to go back to. `next` is a line about the unit that it gets now.
+    /// Copies the state of a stopped instance for a rollback, with its version and unit. `next` is a line about the
+    /// unit that the instance gets now.
     pub async fn snapshot(&self, name: &str, version: &str, unit: &str, next: &str) -> Result<()> {
         const DEED: &str = r#"
 rm -rf -- "$entry"
@@ -142,8 +143,8 @@ sync -f -- "$entry"
         self.succeed(&self.script(DEED, name, COPY)?.args([version, next]).stdin(unit)).await.map(drop)
     }
 
-    /// Takes a snapshot away that is not to be gone back to. Nobody is waited for: a copy that is still being made, by a command whose
-    /// connection was cut, does not find its folder any more and ends without having become whole.
+    /// Deletes a snapshot that must not be restored. This does not wait for a copy that still runs because its
+    /// connection was cut: that copy finds its folder missing and ends without becoming complete.
     pub async fn discard(&self, name: &str) -> Result<()> {
         const DEED: &str = r#"
 set -eu
@@ -157,7 +158,7 @@ rm -rf --one-file-system -- "$1.archive/gone.$$"
         self.succeed(&command).await.map(drop)
     }
 
-    /// A snapshot that was made whole; `None` where there is none.
+    /// A complete snapshot; `None` if there is none.
     pub async fn find(&self, name: &str) -> Result<Option<Snapshot>> {
         const DEED: &str = r#"
 protected "$1" || exit 96
@@ -179,9 +180,10 @@ cat version unit
         Ok(Some(Snapshot { version, unit, next, used }))
     }
 
-    /// Puts a snapshot's state back, whole. What was there stays beside it as `.openclaw.failed`.
+    /// Restores the whole state of a snapshot. The state before it is kept as `.openclaw.failed`.
     pub async fn restore(&self, name: &str) -> Result<()> {
-        // Releases before 0.2 kept a folder instead of a packed file. It is in a folder of root's, and its links are packed as links.
+        // Releases before 0.2 kept a folder instead of a packed file. Root owns the folder above it, and its links are
+        // packed as links.
         const DEED: &str = r#"
 [ -e "$entry/complete" ]
 unpack() {

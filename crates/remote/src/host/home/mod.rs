@@ -1,8 +1,10 @@
-//! What lies below the home of an instance. A tenant runs any command there and can put a link in the place of any file or folder at any
-//! moment, so everything below a home is read, written, copied and deleted as the user whose home it is, never as root: a link then
-//! leads nowhere its user could not go alone. That is more than its cell allows: see `write`. Nothing else in the platform builds commands that touch a home.
+//! Everything below the home of an instance. A tenant runs any command there and can replace any file or folder by a
+//! link at any moment. So everything below a home is read, written, copied and deleted as the home's user, never as
+//! root: a link then leads nowhere that this user could not go alone. The user may still reach more than its cell
+//! allows: see `write`. No other code of the platform builds commands that touch a home.
 //!
-//! The home itself is another matter: the folder above it is root's, so root makes it, and moves it away as a whole (`archive`).
+//! The home itself is different: root owns the folder above it, so root creates the home and moves it away as a whole
+//! (`archive`).
 
 pub mod archive;
 
@@ -18,7 +20,7 @@ use super::{Host, Output};
 /// Functions for scripts that root runs: `protected HOME` and `as_owner SECONDS HOME PROGRAM ARGUMENT…`.
 pub const SHELL: &str = include_str!("shell.sh");
 
-/// A home on a server, and whose it is. Every path that it is asked for must be below it.
+/// A home on a server, and its owner. Every path given to it must be below it.
 #[derive(Clone, Copy)]
 pub struct Home<'a> {
     host: &'a Host,
@@ -26,7 +28,7 @@ pub struct Home<'a> {
     owner: &'a str,
 }
 
-// Statuses by which the scripts say what they found: see `shell.sh`.
+// Exit statuses of the scripts: see `shell.sh`.
 const REPLACEABLE: i32 = 96;
 const MISSING: i32 = 97;
 const NOT_A_HOME: i32 = 98;
@@ -39,8 +41,8 @@ if [ "${found%% *}" = 0 ]; then protected "$1" || exit 96; fi
 printf '%s\n' "${found#* }"
 "#;
 
-/// The user whose home this is; `None` where there is none. Only the home itself is looked at. A home of root's that others can replace
-/// is refused: what they put there would be used as root.
+/// The owner of a home; `None` if the home does not exist. Only the folder itself is examined. A home that root owns
+/// and others can replace is refused: we would use whatever they put there as root.
 pub async fn owner(host: &Host, path: &str) -> Result<Option<String>> {
     let output = host.run(&Command::script(&format!("{SHELL}{OWNER}")).arg(path)).await?;
     if output.status == MISSING {
@@ -64,7 +66,7 @@ exit 0
 
 const SIZE: &str = r#"stat -Lc %s -- "$1" 2>/dev/null || echo 0"#;
 
-// Each look reads 4 MiB at most: whoever writes more than that between two looks did not take a configuration over.
+// Each round searches only the first 4 MiB after the position.
 const FIND_IN_LOG: &str = r#"
 log=$1 from=$2 left=$3
 shift 3
@@ -78,7 +80,7 @@ done
 "#;
 
 impl<'a> Home<'a> {
-    /// `owner` is what `owner` said of the path.
+    /// `owner` is the result of the function `owner`.
     pub fn new(host: &'a Host, path: &'a str, owner: &'a str) -> Home<'a> {
         Home { host, path, owner }
     }
@@ -87,7 +89,7 @@ impl<'a> Home<'a> {
         Actor::User(self.owner.to_owned())
     }
 
-    /// A path below the home, without any step back.
+    /// Checks that a path is below the home and has no `..` in it.
     fn inside<'p>(&self, path: &'p str) -> Result<&'p str> {
         let rest = path.strip_prefix(self.path).and_then(|rest| rest.strip_prefix('/'));
         let plain = |segment: &str| !matches!(segment, "" | "." | "..");
@@ -97,7 +99,7 @@ impl<'a> Home<'a> {
         }
     }
 
-    /// A file's content, or nothing where there is no such file. Of one that is larger than `limit` nothing is taken.
+    /// A file's content; `None` if there is no such file. A file larger than `limit` is an error.
     pub async fn read(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
         self.host.read(self.inside(path)?, limit, self.actor()).await
     }
@@ -112,13 +114,13 @@ impl<'a> Home<'a> {
         self.host.kept(self.inside(path)?, self.actor()).await
     }
 
-    /// One of them, by what its name ends in.
+    /// The content of one older version, by the suffix of its name.
     pub async fn read_kept(&self, path: &str, stamp: &str, limit: usize) -> Result<Option<Vec<u8>>> {
         self.host.read_kept(self.inside(path)?, stamp, limit, self.actor()).await
     }
 
-    /// Writes a file. A tenant's cell lets it go to fewer places than its user could, so no link of a tenant's is followed: in its home
-    /// there is none for a good reason. Whoever logs in has links of its own there, and no cell.
+    /// Writes a file. A tenant's user can go to more places than its cell allows, so the write follows no link in a
+    /// tenant's home; there is no good reason for one. The login user may have links in its home, and has no cell.
     pub async fn write(&self, write: Write) -> Result<Written> {
         self.inside(write.path())?;
         let is_tenant = self.owner != "root" && self.owner != self.host.user();
@@ -126,7 +128,7 @@ impl<'a> Home<'a> {
         self.host.write(&write.by(self.actor())).await
     }
 
-    /// Makes folders and those above them, where they are missing; nobody else can look into them.
+    /// Creates missing folders and their parents; only the owner can look into them.
     pub async fn make_folders(&self, paths: &[String]) -> Result<()> {
         for path in paths {
             self.inside(path)?;
@@ -135,7 +137,7 @@ impl<'a> Home<'a> {
         self.host.succeed(&command).await.map(drop)
     }
 
-    /// Takes a file of a folder away, with its older versions and the folders in between that are empty then.
+    /// Deletes a file below a folder, its older versions, and the folders between that are then empty.
     pub async fn remove(&self, folder: &str, path: &str) -> Result<()> {
         self.inside(&format!("{folder}/{path}"))?;
         let command = Command::script(REMOVE).args([folder, path]).by(self.actor());
@@ -154,7 +156,8 @@ impl<'a> Home<'a> {
         Ok(text.trim().parse().unwrap_or(0))
     }
 
-    /// Waits until one of these phrases stands in a log, behind a place in it; answers the last that does, or nothing in time.
+    /// Waits until one of these phrases appears in a log after a position. Returns the last that does; `None` after the
+    /// time limit.
     pub async fn await_in_log(
         &self,
         log: &str,
@@ -170,7 +173,8 @@ impl<'a> Home<'a> {
         Ok(phrases.iter().find(|phrase| text.trim() == **phrase).map(|phrase| (*phrase).to_owned()))
     }
 
-    /// Runs a program as the owner, who finds its own home in `HOME`; inside of the cell of a unit, given its lines, where it has one.
+    /// Runs a program as the owner, with `HOME` set to the home. With `cell`, it runs inside the cell of this unit,
+    /// given its lines.
     pub async fn run(&self, command: Command, cell: Option<(&Unit, Vec<String>)>) -> Result<Output> {
         let actor = match cell {
             Some((unit, lines)) => Actor::Inside(Inside { user: self.owner.to_owned(), unit: unit.clone(), lines }),
@@ -180,7 +184,7 @@ impl<'a> Home<'a> {
     }
 }
 
-/// What a script said that uses the functions of `SHELL`: their statuses are errors about the home.
+/// Checks the output of a script that uses the functions of `SHELL`: their exit statuses become errors about the home.
 pub fn checked(output: Output, home: &str) -> Result<Output> {
     let path = home.to_owned();
     match output.status {
