@@ -120,14 +120,16 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "every claim enqueued its task",
-        sql: "SELECT b.id AS id FROM binding b WHERE b.origin <> 'assigned' AND NOT EXISTS ( \
-            SELECT 1 FROM task t WHERE t.instance_id = b.instance_id AND t.user_id = b.user_id AND t.created_at >= b.created_at \
+        // Counted, not compared by time: a clock may be set back within a transaction.
+        sql: "SELECT MIN(b.id) AS id FROM binding b WHERE b.origin <> 'assigned' GROUP BY b.user_id, b.instance_id \
+            HAVING COUNT(*) > (SELECT COUNT(*) FROM task t WHERE t.instance_id = b.instance_id AND t.user_id = b.user_id \
             AND t.type IN ('init_instance', 'bootstrap_profession_instance'))",
     },
     Rule {
         name: "every claim is in the audit log",
-        sql: "SELECT b.id AS id FROM binding b WHERE b.origin <> 'assigned' AND NOT EXISTS ( \
-            SELECT 1 FROM audit_log a WHERE a.action = 'shrimp.claim' AND a.target = b.instance_id AND a.created_at >= b.created_at)",
+        sql: "SELECT MIN(b.id) AS id FROM binding b WHERE b.origin <> 'assigned' GROUP BY b.instance_id \
+            HAVING COUNT(*) > (SELECT COUNT(*) FROM audit_log a WHERE a.action = 'shrimp.claim' AND a.target = b.instance_id \
+            AND a.detail LIKE '%claimed by %')",
     },
     Rule {
         name: "every failed attempt is in the audit log",
