@@ -118,9 +118,9 @@ pub const RULES: &[Rule] = &[
             AND t.requests = d.requests AND t.errors = d.errors AND t.prompt_tokens = d.prompt_tokens \
             AND t.completion_tokens = d.completion_tokens AND t.quota = d.quota WHERE t.token_name IS NULL",
     },
+    // Counted, not compared by time: a clock may be set back within a transaction.
     Rule {
         name: "every claim enqueued its task",
-        // Counted, not compared by time: a clock may be set back within a transaction.
         sql: "SELECT MIN(b.id) AS id FROM binding b WHERE b.origin <> 'assigned' GROUP BY b.user_id, b.instance_id \
             HAVING COUNT(*) > (SELECT COUNT(*) FROM task t WHERE t.instance_id = b.instance_id AND t.user_id = b.user_id \
             AND t.type IN ('init_instance', 'bootstrap_profession_instance'))",
