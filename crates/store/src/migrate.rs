@@ -98,8 +98,11 @@ async fn run_once(db: &Db) -> Result<Vec<i64>> {
         applied.push(*version);
     }
     tx.commit().await?;
+    // Only after a change of an existing schema: a process that waited for another one's migration has changed nothing, and must not end
+    // the sessions of those that start at the same time.
     if db.dialect() == Dialect::Postgres
         && !done.is_empty()
+        && !applied.is_empty()
         && let Err(error) = end_idle_sessions(db).await
     {
         tracing::warn!(%error, "sessions of older processes go on: some of their statements may fail for a while");
