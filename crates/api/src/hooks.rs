@@ -16,10 +16,10 @@ pub fn routes() -> Router<Shared> {
 }
 
 /// Hands a bot's message to its instance. Whatever is not 200 the platform delivers again later.
-async fn deliver(api: State, Path(id): Path<String>, request: Request) -> Answer<()> {
+async fn deliver(api: State, Path(id): Path<ChatBindingId>, request: Request) -> Answer<()> {
     let shown = request.headers().get(bot::SECRET_HEADER).and_then(|v| v.to_str().ok());
     let shown = Secret::new(shown.ok_or(Kind::Unauthorized)?);
-    let admitted = bot::admit(&api.app, &ChatBindingId::named(id), &shown).await?;
+    let admitted = bot::admit(&api.app, &id, &shown).await?;
     let body = collect(request).await?;
     match bot::deliver(&api.app, &admitted, body.bytes.into()).await? {
         200..300 => Ok(Data(())),

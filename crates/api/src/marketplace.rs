@@ -13,6 +13,6 @@ pub struct ItemProfession {
 
 impl From<fleet::marketplace::Profession> for ItemProfession {
     fn from(profession: fleet::marketplace::Profession) -> ItemProfession {
-        ItemProfession { id: profession.id, name: profession.name }
+        ItemProfession { id: profession.id.into(), name: profession.name }
     }
 }

@@ -47,7 +47,7 @@ pub struct Enqueued {
 
 impl From<base::id::TaskId> for Enqueued {
     fn from(id: base::id::TaskId) -> Enqueued {
-        Enqueued { task_id: id.as_str().to_owned() }
+        Enqueued { task_id: id.to_string() }
     }
 }
 
@@ -73,8 +73,8 @@ impl ChatBindingItem {
         let token = binding.token(&api.app.sealer).map_err(base::Error::from)?;
         Ok(ChatBindingItem {
             bot_token: token.masked(),
-            id: binding.id,
-            instance_id: binding.instance_id,
+            id: binding.id.into(),
+            instance_id: binding.instance_id.into(),
             platform: binding.platform,
             chat_id: binding.chat_id,
             bot_username: binding.bot_username,
@@ -103,7 +103,7 @@ impl NewChatBinding {
         people::chat_binding::New {
             platform: platform.to_owned(),
             bot_token: self.bot_token.0,
-            chat_id: self.chat_id.as_str().to_owned(),
+            chat_id: self.chat_id.into(),
             bot_username: self.bot_username.as_str().to_owned(),
         }
     }

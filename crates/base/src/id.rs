@@ -1,9 +1,11 @@
 //! Ids: generated in Rust and stored as text. Each kind of record has its own type, so that two kinds cannot be mixed
 //! up.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::ops::Deref;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Error, Result};
 
@@ -15,7 +17,8 @@ pub fn fresh() -> String {
 macro_rules! ids {
     ($($(#[$meta:meta])* $name:ident;)*) => {$(
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
         pub struct $name(String);
 
         impl $name {
@@ -36,6 +39,39 @@ macro_rules! ids {
                 f.write_str(&self.0)
             }
         }
+
+        /// An id can be read as text, for a log line, a path or an answer.
+        impl Deref for $name {
+            type Target = str;
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, text: &&str) -> bool {
+                self.0 == *text
+            }
+        }
+
+        /// With this, a text can look up an entry in a map by id.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl From<&$name> for String {
+            fn from(id: &$name) -> String {
+                id.0.clone()
+            }
+        }
     )*};
 }
 
@@ -52,6 +88,8 @@ ids! {
     ProfessionId;
     /// An entry of the profession pool.
     EntryId;
+    /// The binding of an instance to an employee.
+    BindingId;
     /// A chat-bot binding.
     ChatBindingId;
     /// A task of the queue.
@@ -64,6 +102,8 @@ ids! {
     KeyId;
     /// A chat message.
     MessageId;
+    /// An alert.
+    AlertId;
 }
 
 impl InstanceId {

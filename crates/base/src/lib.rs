@@ -32,5 +32,5 @@ pub use port::GatewayPort;
 pub use quota::Quota;
 pub use schedule::When;
 pub use secret::Secret;
-pub use text::{Name, Text};
+pub use text::{Name, NonEmpty, Text};
 pub use units::PerUsd;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 /// A port that an instance may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GatewayPort(u16);
 
 impl GatewayPort {
@@ -18,16 +18,26 @@ impl GatewayPort {
         i64::from(self.0)
     }
 
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
     /// Whether this port is far enough from all of `taken`.
-    pub fn fits(self, taken: &[i64]) -> bool {
-        taken.iter().all(|t| (t - self.get()).abs() >= GatewayPort::SPACING)
+    pub fn fits(self, taken: &[GatewayPort]) -> bool {
+        taken.iter().all(|taken| (taken.get() - self.get()).abs() >= GatewayPort::SPACING)
     }
 
     /// The next port that is free among `taken`.
-    pub fn next(taken: &[i64]) -> Option<GatewayPort> {
+    pub fn next(taken: &[GatewayPort]) -> Option<GatewayPort> {
         let far = (GatewayPort::FIRST..=65535).step_by(GatewayPort::STEP as usize);
         let near = (1024..=65535).step_by(GatewayPort::SPACING as usize);
         far.chain(near).filter_map(|p| u16::try_from(p).ok().map(GatewayPort)).find(|p| p.fits(taken))
+    }
+}
+
+impl std::fmt::Display for GatewayPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -72,6 +82,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_next_port_is_far_enough_from_all(taken in proptest::collection::vec(1024i64..=65535, 0..400)) {
+            let taken: Vec<_> = taken.into_iter().map(|port| GatewayPort::try_from(port).unwrap()).collect();
             let next = GatewayPort::next(&taken).unwrap();
             prop_assert!(next.fits(&taken));
         }
@@ -79,9 +90,9 @@ mod tests {
 
     #[test]
     fn a_full_server_has_no_next_port_and_no_panic() {
-        let taken: Vec<i64> = (1024..=65535).step_by(10).collect();
+        let taken: Vec<_> = (1024..=65535).step_by(10).map(|port| GatewayPort::try_from(port).unwrap()).collect();
         assert_eq!(GatewayPort::next(&taken), None);
         assert_eq!(GatewayPort::next(&[]).unwrap().get(), 18789);
-        assert_eq!(GatewayPort::next(&[18789]).unwrap().get(), 18909);
+        assert_eq!(GatewayPort::next(&[GatewayPort::try_from(18789).unwrap()]).unwrap().get(), 18909);
     }
 }

@@ -1,5 +1,8 @@
 //! Texts with a limit: the limit is part of the type, so a field cannot be read without it.
 
+use std::fmt;
+use std::ops::Deref;
+
 use serde::{Deserialize, Deserializer};
 
 /// Free text of at most `MAX` characters, possibly empty.
@@ -9,6 +12,48 @@ pub struct Text<const MAX: usize>(String);
 /// One line of 1 to `MAX` characters, without white space around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name<const MAX: usize>(String);
+
+/// A text that is not empty. A record has an `Option<NonEmpty>` where its column stores `''` for "none".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonEmpty(String);
+
+impl NonEmpty {
+    /// `None` for an empty text.
+    pub fn new(text: impl Into<String>) -> Option<NonEmpty> {
+        Some(text.into()).filter(|text| !text.is_empty()).map(NonEmpty)
+    }
+}
+
+impl Deref for NonEmpty {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NonEmpty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<NonEmpty> for String {
+    fn from(text: NonEmpty) -> String {
+        text.0
+    }
+}
+
+impl<const MAX: usize> From<Text<MAX>> for String {
+    fn from(text: Text<MAX>) -> String {
+        text.0
+    }
+}
+
+impl<const MAX: usize> From<Name<MAX>> for String {
+    fn from(name: Name<MAX>) -> String {
+        name.0
+    }
+}
 
 impl<const MAX: usize> Text<MAX> {
     pub fn parse(text: &str) -> Result<Text<MAX>, String> {

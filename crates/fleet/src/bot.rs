@@ -51,7 +51,7 @@ pub async fn configure(
     target.find(app).await?;
     let hash = app.sealer.hash(&token);
     let same = chat_binding::find_by_token(&app.db, &hash).await?;
-    if same.as_ref().is_some_and(|binding| binding.instance_id != target.instance.as_str()) {
+    if same.as_ref().is_some_and(|binding| binding.instance_id != *target.instance) {
         return Err(Error::conflict("this bot token is bound to another instance already"));
     }
     let chat_id = chat_id.or(same.map(|binding| binding.chat_id)).unwrap_or_default();
@@ -143,7 +143,7 @@ pub async fn admit(app: &App, id: &ChatBindingId, shown: &Secret) -> Result<Admi
     if !binding.is_active {
         return Err(Error::from(Kind::Unavailable).with_operator("nobody has the bot's instance"));
     }
-    Ok(Admitted { instance: InstanceId::named(&binding.instance_id), secret })
+    Ok(Admitted { instance: binding.instance_id.clone(), secret })
 }
 
 /// A request that proved to be from the chat platform, and the instance it is for.

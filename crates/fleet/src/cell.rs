@@ -85,7 +85,7 @@ async fn require_unit(tx: &mut Tx, instance: &Instance) -> Result<()> {
     if !instance.is_on_server() || instance.is_main || !instance.container_id.is_empty() {
         return Err(Error::conflict(format!("{} has no unit of ours on its server: it has no cell", instance.id)));
     }
-    match cell::find(&mut *tx, &instance.id()).await?.state {
+    match cell::find(&mut *tx, &instance.id).await?.state {
         State::Foreign => Err(Error::conflict(format!("the unit of {} is not ours: it has no cell", instance.id))),
         State::Unknown | State::Unconfined | State::Confined | State::Altered => Ok(()),
     }
@@ -160,7 +160,7 @@ pub async fn set_limits(app: &App, by: &By, subject: Subject<'_>, limits: Limits
         .field("disk_mib", &number(before.disk_mib), &number(limits.disk_mib));
     audit::record(app, &mut tx, by, AuditEvent::info(action, &target, &changes.text())).await?;
     for id in cell::confined_of(&mut tx, subject).await? {
-        let payload = ConfineInstance { instance_id: id.as_str().to_owned(), confined: None };
+        let payload = ConfineInstance { instance_id: id.clone(), confined: None };
         task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
     }
     tx.commit().await?;
@@ -170,8 +170,8 @@ pub async fn set_limits(app: &App, by: &By, subject: Subject<'_>, limits: Limits
 /// Checks that the subject exists; returns how the audit log names it.
 async fn require(tx: &mut Tx, subject: Subject<'_>) -> Result<(Action, String)> {
     let found = match subject {
-        Subject::Instance(id) => instance::find(&mut *tx, id).await?.map(|one| (Action::InstanceUpdate, one.id)),
-        Subject::Server(id) => server::find(&mut *tx, id).await?.map(|one| (Action::ServerAction, one.id)),
+        Subject::Instance(id) => instance::find(&mut *tx, id).await?.map(|one| (Action::InstanceUpdate, one.id.into())),
+        Subject::Server(id) => server::find(&mut *tx, id).await?.map(|one| (Action::ServerAction, one.id.into())),
         Subject::Profession(id) => profession::find(&mut *tx, id).await?.map(|one| (Action::ConfigChange, one.code)),
     };
     Ok(found.ok_or(Kind::NotFound)?)
@@ -196,11 +196,10 @@ pub async fn observe(app: &App, post: &Post, looked: &Looked) -> Result<()> {
 
 async fn note_state(app: &App, instance: &Instance, before: State, state: State) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    if instance::lock(&mut tx, &instance.id()).await?.is_none() || store::task::is_busy(&mut tx, &instance.id()).await?
-    {
+    if instance::lock(&mut tx, &instance.id).await?.is_none() || store::task::is_busy(&mut tx, &instance.id).await? {
         return Ok(());
     }
-    cell::set_state(&mut tx, &instance.id(), state).await?;
+    cell::set_state(&mut tx, &instance.id, state).await?;
     // The unit was changed by hand, by a user with root on the server.
     if before == State::Confined {
         let detail = match state {
@@ -227,7 +226,7 @@ async fn note_uncounted(app: &App, member: &Member) -> Result<()> {
     }
     let message = format!("what the home of {} takes of the disk could not be counted for two hours", instance.name);
     let mut tx = app.db.begin().await?;
-    if instance::lock(&mut tx, &instance.id()).await?.is_none() {
+    if instance::lock(&mut tx, &instance.id).await?.is_none() {
         return Ok(());
     }
     alert::raise(app, &mut tx, Rule::DiskOverLimit, &format!("instance:{}", instance.id), &message).await?;
@@ -238,10 +237,10 @@ async fn note_disk(app: &App, instance: &Instance, bytes: i64) -> Result<()> {
     let most = on_server::limits(&app.db, instance).await?.effective().disk_mib;
     let used = bytes >> 20;
     let mut tx = app.db.begin().await?;
-    if instance::lock(&mut tx, &instance.id()).await?.is_none() {
+    if instance::lock(&mut tx, &instance.id).await?.is_none() {
         return Ok(());
     }
-    cell::set_home_bytes(&mut tx, &instance.id(), bytes, app.clock.now()).await?;
+    cell::set_home_bytes(&mut tx, &instance.id, bytes, app.clock.now()).await?;
     let subject = format!("instance:{}", instance.id);
     match used > most {
         true => {

@@ -19,10 +19,10 @@ pub async fn list(app: &App, id: &ServerId) -> Result<Vec<Container>> {
     Ok(found)
 }
 
-fn kept(server: &str, found: docker::Container) -> Container {
+fn kept(server: &ServerId, found: docker::Container) -> Container {
     Container {
         id: found.id,
-        server_id: server.to_owned(),
+        server_id: server.clone(),
         name: found.name,
         image: found.image,
         status: found.status,

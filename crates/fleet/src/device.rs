@@ -1,7 +1,7 @@
 //! Approves browsers that connect directly to an instance. A gateway accepts a device from another machine only after
 //! its approval. The platform approves the device of the instance's holder, and only for chat.
 
-use base::id::{InstanceId, ServerId};
+use base::id::InstanceId;
 use base::{Error, Kind, Result};
 use openclaw::frame::{Devices, Request, Scope};
 use people::holder;
@@ -24,7 +24,7 @@ pub async fn approve(
 ) -> Result<()> {
     let own = holder::own(app, &who.id, instance).await?;
     SOCKET.hit(app, who.id.as_str()).await?;
-    let place = server::find(&app.db, &ServerId::named(&own.server_id)).await?.ok_or(Kind::NotFound)?;
+    let place = server::find(&app.db, &own.server_id).await?.ok_or(Kind::NotFound)?;
     // Use only the server's connection: from its own machine, the gateway accepts the token without a device.
     let host = host::reach(app, &place).await?;
     let mut rpc = Rpc::open(app, &host, &own, Scope::LET_CHAT).await?;

@@ -1,7 +1,6 @@
 //! Connects to the server of a record: its address, the login key, and how its identity is verified. That is by a key
 //! or an authority that an administrator expects, or by the key that it showed at the first contact.
 
-use base::id::ServerId;
 use base::{Error, Kind, Result};
 use queue::audit::{self, Action, AuditEvent, By};
 use remote::host::{Address, ExpectedKey, Host, HostKey, KeyProblem, LoginKey, Target};
@@ -31,11 +30,11 @@ pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
         None => LoginKey::File(server.ssh_key_path.clone().into()),
     };
     let expected = expected(server)?;
-    let host_key = match server.host_key.as_str() {
-        "" => None,
+    let host_key = match server.host_key.as_deref() {
+        None => None,
         // Do not compare with the last key: a new certificate may be for a new key.
         _ if expected.as_ref().is_some_and(ExpectedKey::is_authority) => None,
-        pinned => Some(pinned.parse::<HostKey>()?),
+        Some(pinned) => Some(pinned.parse::<HostKey>()?),
     };
     Ok(Target::Ssh(Address {
         host: server.host.clone(),
@@ -51,10 +50,7 @@ pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
 pub fn expected(server: &Server) -> Result<Option<ExpectedKey>> {
     let unreadable =
         |why: KeyProblem| Error::internal(format_args!("server {}: its expected host key {why}", server.id));
-    match server.expected_host_key.as_str() {
-        "" => Ok(None),
-        text => text.parse().map(Some).map_err(unreadable),
-    }
+    server.expected_host_key.as_deref().map(|text| text.parse().map_err(unreadable)).transpose()
 }
 
 /// How a server's identity is verified.
@@ -110,15 +106,15 @@ pub async fn reach(app: &App, server: &Server) -> Result<Host> {
 pub async fn remember(app: &App, server: &Server, key: Option<&HostKey>) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
     let is_certified = trust(server)? == Trust::Certified;
-    if is_certified && server.host_key != key.to_string() {
-        let id = ServerId::named(&server.id);
+    if is_certified && server.host_key.as_deref() != Some(&key.to_string()) {
+        let id = server.id.clone();
         if store::server::note_host_key(&app.db, &id, &key.to_string()).await? {
             let by = name_of_authority(server)?;
             let detail = format!("its key {} is certified by {by}", key.fingerprint());
             audit::record_alone(app, &By::system(), AuditEvent::info(Action::ServerAction, &server.id, &detail))
                 .await?;
         }
-    } else if !is_certified && server.host_key.is_empty() {
+    } else if !is_certified && server.host_key.is_none() {
         pin(app, server, key).await?;
     }
     Ok(())
@@ -129,7 +125,7 @@ fn name_of_authority(server: &Server) -> Result<String> {
 }
 
 async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
-    let id = ServerId::named(&server.id);
+    let id = server.id.clone();
     if server::pin(&app.db, server, &key.to_string()).await? {
         let how = match trust(server)? {
             Trust::Compared => "is the expected one, and pinned",
@@ -141,11 +137,11 @@ async fn pin(app: &App, server: &Server, key: &HostKey) -> Result<()> {
     }
     // The record was changed in the meantime: another process pinned a key, or an administrator changed the address.
     let found = server::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
-    if found.host_key.is_empty() {
+    let Some(pinned) = found.host_key else {
         app.hosts.forget(&server.id);
         return Err(Error::conflict("the server's address was changed at this moment: try again"));
-    }
-    let pinned = found.host_key.parse::<HostKey>()?;
+    };
+    let pinned = pinned.parse::<HostKey>()?;
     if pinned == *key {
         return Ok(());
     }

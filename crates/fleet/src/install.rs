@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use base::id::{InstallId, InstanceId, ItemId, ProfessionId, UserId};
+use base::id::{InstallId, InstanceId, ItemId, ProfessionId, TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
 use people::holder;
 use people::session::Employee;
@@ -153,21 +153,22 @@ pub async fn ask(app: &App, who: &Employee, item: &ItemId, instance: &InstanceId
     let held = lock_own(&mut tx, &who.id, instance).await?;
     let item = marketplace::find(&mut tx, item).await?.filter(|i| i.is_active).ok_or(Kind::NotFound)?;
     require_profession(&mut tx, &item, instance).await?;
-    let files = marketplace::previews(&mut tx, &item.id(), 0).await?;
+    let files = marketplace::previews(&mut tx, &item.id, 0).await?;
     let mut places: BTreeSet<Place> = files.iter().map(Place::of).collect();
     require_free(&mut tx, &item, instance, &places).await?;
 
-    let existing = install::lock_live(&mut tx, &item.id(), instance).await?;
+    let existing = install::lock_live(&mut tx, &item.id, instance).await?;
     let now = app.clock.now();
     let Some(mut record) = existing else {
         let mut record = Install {
-            id: InstallId::fresh().as_str().to_owned(),
+            id: InstallId::fresh(),
             item_id: item.id.clone(),
             item_version: item.version.clone(),
             item_revision: item.revision,
             instance_id: held.id,
-            user_id: who.id.as_str().to_owned(),
-            task_id: String::new(),
+            user_id: who.id.clone(),
+            // Set by `enqueue`.
+            task_id: TaskId::named(""),
             state: State::Pending,
             error: String::new(),
             files: write_places(&places)?,
@@ -199,7 +200,7 @@ pub async fn ask(app: &App, who: &Employee, item: &ItemId, instance: &InstanceId
     record.files = write_places(&places)?;
     record.item_version = item.version.clone();
     record.item_revision = item.revision;
-    record.user_id = who.id.as_str().to_owned();
+    record.user_id = who.id.clone();
     // A task that has not started reads the item's files when it starts, so no second task is needed.
     if !on_its_way {
         enqueue(app, &mut tx, &mut record, who).await?;
@@ -216,7 +217,7 @@ pub async fn unask(app: &App, who: &Employee, id: &InstallId) -> Result<Install>
     let mut tx = app.db.begin().await?;
     let found = install::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     // Lock the instance before the record. All code locks them in this order, which avoids deadlocks.
-    lock_own(&mut tx, &who.id, &found.instance_id()).await?;
+    lock_own(&mut tx, &who.id, &found.instance_id).await?;
     let record = install::lock(&mut tx, id).await?.filter(|r| r.removed_at.is_none());
     let mut record = record.ok_or(Kind::NotFound)?;
     let status = task_status(&mut tx, &record).await?;
@@ -224,7 +225,7 @@ pub async fn unask(app: &App, who: &Employee, id: &InstallId) -> Result<Install>
     let was = record.state;
     step(app, &mut record, Event::Unasked)?;
     if matches!(was, State::Pending | State::Failed) {
-        let cancelled = task_admin::cancel_with(app, &mut tx, &record.task_id(), "not wanted any more").await?;
+        let cancelled = task_admin::cancel_with(app, &mut tx, &record.task_id, "not wanted any more").await?;
         // A worker has started the task in the meantime.
         if !cancelled && task_status(&mut tx, &record).await? == task::Status::Processing {
             return Err(Error::conflict(refusal(State::Installing, Event::Unasked)));
@@ -234,8 +235,8 @@ pub async fn unask(app: &App, who: &Employee, id: &InstallId) -> Result<Install>
         enqueue(app, &mut tx, &mut record, who).await?;
     }
     install::update(&mut tx, &record).await?;
-    let item = marketplace::find_even_deleted(&mut tx, &record.item_id()).await?;
-    let what = format!("removal of {} asked for", item.map_or_else(|| record.item_id.clone(), |i| i.name));
+    let item = marketplace::find_even_deleted(&mut tx, &record.item_id).await?;
+    let what = format!("removal of {} asked for", item.map_or_else(|| record.item_id.to_string(), |i| i.name));
     record_deed(app, &mut tx, who, &record, &what).await?;
     tx.commit().await?;
     Ok(record)
@@ -267,8 +268,8 @@ pub async fn started(app: &App, tx: &mut Tx, id: &InstallId) -> Result<Wish> {
         return Ok(Wish::Remove { places: known.into_iter().collect() });
     }
     // An item may be deleted from the marketplace after the request. It is still installed.
-    let item = marketplace::find_even_deleted(&mut *tx, &record.item_id()).await?.ok_or(Kind::NotFound)?;
-    let files = marketplace::files(&mut *tx, &record.item_id()).await?;
+    let item = marketplace::find_even_deleted(&mut *tx, &record.item_id).await?.ok_or(Kind::NotFound)?;
+    let files = marketplace::files(&mut *tx, &record.item_id).await?;
     let current: BTreeSet<Place> = files.iter().map(Place::of).collect();
     let stale = known.difference(&current).cloned().collect();
     record.files = write_places(&known.union(&current).cloned().collect())?;
@@ -294,7 +295,7 @@ pub async fn finished(app: &App, tx: &mut Tx, id: &InstallId, places: &[Place]) 
     record.touched_at = record.touched_at.or(Some(app.clock.now()));
     if record.state == State::Installed && record.removed_at.is_none() && record.installed_at.is_none() {
         record.installed_at = Some(app.clock.now());
-        marketplace::count_install(tx, &record.item_id()).await?;
+        marketplace::count_install(tx, &record.item_id).await?;
     }
     Ok(install::update(tx, &record).await?)
 }
@@ -351,13 +352,13 @@ async fn require_free(tx: &mut Tx, item: &Item, instance: &InstanceId, places: &
 async fn enqueue(app: &App, tx: &mut Tx, record: &mut Install, who: &Employee) -> Result<()> {
     let payload = ApplyMarketplaceItem { install_id: record.id.clone() };
     let task_id = task::enqueue(app, tx, &payload, "marketplace", Some(&who.id)).await?;
-    record.task_id = task_id.as_str().to_owned();
+    record.task_id = task_id.clone();
     Ok(())
 }
 
 async fn task_status(tx: &mut Tx, record: &Install) -> Result<task::Status> {
     // If retention has deleted the task, it ended long ago.
-    let task = store::task::find(&mut *tx, &record.task_id()).await?;
+    let task = store::task::find(&mut *tx, &record.task_id).await?;
     Ok(task.map_or(task::Status::Done, |t| t.status))
 }
 

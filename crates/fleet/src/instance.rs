@@ -2,7 +2,7 @@
 
 use base::id::{InstanceId, NewInstanceId, ServerId, TaskId, UserId};
 use base::secret::random_token;
-use base::{Error, GatewayPort, Kind, Listing, Page, Result, Secret, Sort};
+use base::{Error, GatewayPort, Kind, Listing, NonEmpty, Page, Result, Secret, Sort};
 use llm::key;
 use people::binding::{Traces, bind, release};
 use people::holder;
@@ -120,13 +120,13 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     let port = free_port(&mut tx, &new.server_id, None, new.gateway_port).await?;
     let record = Instance {
         gateway_token: app.sealer.seal(token_place(id.as_str()), &token)?,
-        id: id.as_str().to_owned(),
+        id: id.clone(),
         server_id: server.id,
         assigned_user_id: None,
         pooled: false,
         name: new.name,
-        gateway_port: port.get(),
-        gateway_url: new.gateway_url.unwrap_or_else(|| loopback_url(port.get())),
+        gateway_port: port,
+        gateway_url: new.gateway_url.unwrap_or_else(|| loopback_url(port)),
         model: new.model,
         health_status: Health::Unknown,
         health_fail_count: 0,
@@ -139,9 +139,9 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         isolation,
         container_id: new.container_id,
         runs_as: String::new(),
-        home: new.home,
-        unit: new.unit,
-        openclaw_version: String::new(),
+        home: NonEmpty::new(new.home),
+        unit: NonEmpty::new(new.unit),
+        openclaw_version: None,
         config_hash: String::new(),
         traces_of: None,
         embed_enabled: true,
@@ -171,13 +171,13 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
     // Ports are allocated under the server's lock, which must be taken before the instance's.
     if patch.gateway_port.is_some() {
         let server = instance::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.server_id;
-        server::lock(&mut tx, &ServerId::named(server)).await?;
+        server::lock(&mut tx, &server).await?;
     }
     let old = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     let mut new = old.clone();
     if let Some(port) = patch.gateway_port {
-        let server = ServerId::named(&old.server_id);
-        new.gateway_port = free_port(&mut tx, &server, Some(id), Some(port)).await?.get();
+        let server = old.server_id.clone();
+        new.gateway_port = free_port(&mut tx, &server, Some(id), Some(port)).await?;
         if old.gateway_url == loopback_url(old.gateway_port) {
             new.gateway_url = loopback_url(new.gateway_port);
         }
@@ -231,12 +231,12 @@ pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String
 
 /// Enqueues a restart of the instance.
 pub async fn restart(app: &App, by: &By, id: &InstanceId) -> Result<TaskId> {
-    ask(app, by, id, RestartInstance { instance_id: id.as_str().to_owned() }, "restart").await
+    ask(app, by, id, RestartInstance { instance_id: id.clone() }, "restart").await
 }
 
 /// Enqueues an upgrade of the instance to the given version of OpenClaw, or to the configured one.
 pub async fn upgrade(app: &App, by: &By, id: &InstanceId, version: Option<String>) -> Result<TaskId> {
-    ask(app, by, id, UpgradeInstance { instance_id: id.as_str().to_owned(), version }, "upgrade").await
+    ask(app, by, id, UpgradeInstance { instance_id: id.clone(), version }, "upgrade").await
 }
 
 async fn ask(app: &App, by: &By, id: &InstanceId, payload: impl task::Payload, what: &str) -> Result<TaskId> {
@@ -271,7 +271,7 @@ pub async fn delete(app: &App, by: &By, id: &InstanceId) -> Result<()> {
     instance::delete(&mut tx, id, now).await?;
     crate::repair::resolve_all(app, &mut tx, id).await?;
     key::retire(app, &mut tx, id).await?;
-    let payload = RetireInstance { instance_id: id.as_str().to_owned() };
+    let payload = RetireInstance { instance_id: id.clone() };
     task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
     audit::record(app, &mut tx, by, AuditEvent::warn(Action::InstanceDelete, id.as_str(), "instance deleted")).await?;
     tx.notify(Notice::new(Topic::Instance, id.as_str())).await?;
@@ -341,7 +341,7 @@ pub async fn pool_entry(app: &App, id: &InstanceId) -> Result<Option<pool::Entry
 }
 
 /// The address of a gateway that only its own machine can reach.
-fn loopback_url(port: i64) -> String {
+fn loopback_url(port: GatewayPort) -> String {
     format!("ws://127.0.0.1:{port}")
 }
 

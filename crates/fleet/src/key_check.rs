@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::id::{InstanceId, KeyId};
+use base::id::InstanceId;
 use base::{Error, Kind, Page, Result, Sort};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
@@ -95,7 +95,7 @@ pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
     }
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
-    let Some(mut record) = gateway_key::lock(&mut tx, &KeyId::named(&key.id)).await? else { return Ok(false) };
+    let Some(mut record) = gateway_key::lock(&mut tx, &key.id).await? else { return Ok(false) };
     if record.dirty {
         // A change of the key is already under way.
         return Ok(false);
@@ -126,11 +126,11 @@ pub async fn heal(app: &App, key: &GatewayKey) -> Result<bool> {
 /// Repairs a refused key: makes the gateway agree with our record, and checks the key again.
 pub(crate) async fn repair(context: &Context, of: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
-    let id = InstanceId::named(&of.instance_id);
+    let id = of.instance_id.clone();
     let Some(key) = gateway_key::of_instance(&app.db, &id).await?.filter(GatewayKey::enabled) else {
         return Ok(("nothing".into(), "it has no sub key any more".into()));
     };
-    let done = if key.dirty { llm::key::agree(app, &KeyId::named(&key.id)).await? } else { "nothing".to_owned() };
+    let done = if key.dirty { llm::key::agree(app, &key.id).await? } else { "nothing".to_owned() };
     context.log(&done).await?;
     // Read the key again: it may have been replaced.
     let key = gateway_key::of_instance(&app.db, &id).await?.ok_or(Kind::NotFound)?;
@@ -144,14 +144,14 @@ pub(crate) async fn repair(context: &Context, of: &Repair) -> Result<(String, St
 
 /// Starts repairs that write the stored key to the instances whose configuration has another one. An unreachable server
 /// is skipped: the health check reports it.
-pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<String>> {
+pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<InstanceId>> {
     let posts = sweep::fleet(app).await?;
     let wrong = sweep::everywhere(app, posts, |app, post| async move {
         if post.instances.is_empty() || host::reach(&app, &post.server).await.is_err() {
             return vec![];
         }
         let looks = post.instances.iter().filter(|member| member.is_there() && !member.busy);
-        let looks: Vec<BoxFuture<'_, Option<String>>> =
+        let looks: Vec<BoxFuture<'_, Option<InstanceId>>> =
             looks.map(|member| Box::pin(has_wrong(&app, &member.instance)) as BoxFuture<'_, _>).collect();
         stream::iter(looks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await.into_iter().flatten().collect()
     })
@@ -170,9 +170,9 @@ pub async fn rewrite_wrong(app: &Arc<App>) -> Result<Vec<String>> {
 }
 
 /// Returns the instance's id if its configuration has another key than the stored one; `None` also if that is unknown.
-async fn has_wrong(app: &App, instance: &Instance) -> Option<String> {
-    let stored = gateway_key::of_instance(&app.db, &instance.id()).await.ok()??.key(&app.sealer).ok()?;
-    let assistant = Assistant::open(app, &instance.id()).await.ok()?;
+async fn has_wrong(app: &App, instance: &Instance) -> Option<InstanceId> {
+    let stored = gateway_key::of_instance(&app.db, &instance.id).await.ok()??.key(&app.sealer).ok()?;
+    let assistant = Assistant::open(app, &instance.id).await.ok()?;
     let document = config::read(&assistant).await.ok()??.document;
     let is = Found::read(&document).key;
     is.is_none_or(|is| is.expose() != stored.expose()).then(|| instance.id.clone())

@@ -14,9 +14,9 @@ pub const FOREIGN_LISTENER: &str = "foreign_listener";
 /// Records which process has the instance's port. A failure to record it is only logged: nothing was sent in any case.
 pub async fn note(app: &App, instance: &Instance, error: &HostError) {
     let HostError::Foreign { .. } = error else { return };
-    tracing::warn!(instance = instance.id, %error, "nothing was sent to an instance");
+    tracing::warn!(instance = %instance.id, %error, "nothing was sent to an instance");
     if let Err(error) = repair::alert_only(app, &instance.id, FOREIGN_LISTENER, &error.to_string()).await {
-        tracing::error!(instance = instance.id, %error, "a foreign listener was not written down");
+        tracing::error!(instance = %instance.id, %error, "a foreign listener was not written down");
     }
 }
 

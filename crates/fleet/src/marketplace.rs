@@ -98,7 +98,7 @@ async fn whole(app: &App, item: Item, files: Vec<File>) -> Result<Whole> {
         Ok(Looked { file, findings })
     };
     let files = files.into_iter().map(look).collect::<Result<_>>()?;
-    let professions = marketplace::professions_of(&app.db, &item.id()).await?;
+    let professions = marketplace::professions_of(&app.db, &item.id).await?;
     Ok(Whole { item, files, professions })
 }
 
@@ -112,7 +112,7 @@ async fn add(app: &App, by: &By, id: &ItemId, new: New) -> Result<()> {
     let checked = check(new.files).await?;
     let now = app.clock.now();
     let item = Item {
-        id: id.as_str().to_owned(),
+        id: id.clone(),
         kind: new.kind,
         name: new.name,
         description: new.description,

@@ -1,6 +1,6 @@
 //! Professions: the kinds of assistants that employees can claim.
 
-use base::id::{ProfessionId, UserId};
+use base::id::{ItemId, ProfessionId, UserId};
 use base::{Error, Kind, Listing, Page, Result, Sort};
 use queue::audit::{self, Action, AuditEvent, By, Changes};
 pub use store::profession::Stocked;
@@ -14,7 +14,7 @@ pub struct New {
     pub icon: String,
     pub tagline: String,
     pub description: String,
-    pub role_pack_id: Option<String>,
+    pub role_pack_id: Option<ItemId>,
     pub sort_order: i64,
     pub is_official: bool,
     pub is_active: bool,
@@ -28,7 +28,7 @@ pub struct Patch {
     pub tagline: Option<String>,
     pub description: Option<String>,
     /// `Some(None)` removes the role pack.
-    pub role_pack_id: Option<Option<String>>,
+    pub role_pack_id: Option<Option<ItemId>>,
     pub sort_order: Option<i64>,
     pub is_official: Option<bool>,
     pub is_active: Option<bool>,
@@ -52,7 +52,7 @@ pub async fn show(app: &App, id: &ProfessionId) -> Result<Stocked> {
 pub async fn create(app: &App, by: &By, new: New) -> Result<Stocked> {
     let id = ProfessionId::fresh();
     let record = Profession {
-        id: id.as_str().to_owned(),
+        id: id.clone(),
         name: new.name,
         code: new.code,
         icon: new.icon,

@@ -11,6 +11,7 @@ use jiff::SignedDuration;
 use queue::alert::{self, Rule};
 use store::instance::{self, Health};
 use store::instance_health;
+use store::instance_health::Layer;
 use store::repair::{self, Repair};
 
 use crate::assistant::debt::{self, Owed};
@@ -28,7 +29,7 @@ const ANSWER: Duration = Duration::from_secs(90);
 
 /// Starts the restarts that are due. Returns the instances that are restarted, and those that are left to
 /// administrators.
-pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
+pub async fn recover(app: &Arc<App>) -> Result<(Vec<InstanceId>, Vec<InstanceId>)> {
     repair::abandon(&app.db, app.clock.now()).await?;
     let (mut begun, mut left) = (vec![], vec![]);
     for post in sweep::fleet(app).await? {
@@ -41,7 +42,7 @@ pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
             match consider(app, &member).await {
                 Ok(true) => begun.push(member.instance.id),
                 Ok(false) => left.push(member.instance.id),
-                Err(error) => tracing::warn!(instance = member.instance.id, %error, "its recovery could not be begun"),
+                Err(error) => tracing::warn!(instance = %member.instance.id, %error, "its recovery could not be begun"),
             }
         }
     }
@@ -51,14 +52,14 @@ pub async fn recover(app: &Arc<App>) -> Result<(Vec<String>, Vec<String>)> {
 async fn consider(app: &App, member: &Member) -> Result<bool> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
-    let Some(instance) = instance::lock(&mut tx, &member.instance.id()).await? else { return Ok(false) };
+    let Some(instance) = instance::lock(&mut tx, &member.instance.id).await? else { return Ok(false) };
     if instance.health_status != Health::Unhealthy || instance.health_fail_count < MOST_FAILURES {
         return Ok(false);
     }
-    let known = instance_health::find(&mut tx, &instance.id()).await?;
+    let known = instance_health::find(&mut tx, &instance.id).await?;
     let detail = known.as_ref().map_or(String::new(), |known| known.detail.clone());
     // An unreachable server cannot restart anything. An instance that ran out of memory is left to administrators.
-    if known.as_ref().is_some_and(|known| known.memory_out_at.is_some() || known.layer == "ssh") {
+    if known.as_ref().is_some_and(|known| known.memory_out_at.is_some() || known.layer == Some(Layer::Ssh)) {
         return Ok(false);
     }
     let before = format!("{} failures in a row: {detail}", instance.health_fail_count);
@@ -76,7 +77,7 @@ async fn consider(app: &App, member: &Member) -> Result<bool> {
 /// Checks the instance, restarts it if it is still down, and checks it again.
 pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
-    let id = InstanceId::named(&of.instance_id);
+    let id = of.instance_id.clone();
     let (assistant, version) = open(app, &id).await?;
     let seen = look(app, &assistant).await?;
     if seen.works() {

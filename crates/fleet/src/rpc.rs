@@ -57,7 +57,7 @@ pub struct Rpc {
 impl Rpc {
     /// Connects and does the handshake, which may take five seconds from when the gateway is reached.
     pub async fn open(app: &App, host: &Host, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
-        let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
+        let port = instance.gateway_port.number();
         let token = instance.token(&app.sealer).map_err(Error::from)?;
         let road = Road::new(Box::new(way(app, host, instance, port).await?), format!("127.0.0.1:{port}"));
         let opened = async {

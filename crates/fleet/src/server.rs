@@ -1,7 +1,7 @@
 //! Managed servers.
 
 use base::id::{ServerId, TaskId};
-use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
+use base::{Error, Kind, Listing, NonEmpty, Page, Result, Secret, Sort};
 use jiff::SignedDuration;
 use queue::alert::Rule;
 use queue::audit::{self, Action, AuditEvent, By, Changes, Level};
@@ -65,13 +65,13 @@ pub async fn find(app: &App, id: &ServerId) -> Result<Server> {
 
 pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
     let now = app.clock.now();
-    let id = new.id.unwrap_or_else(base::id::fresh);
+    let id = new.id.map_or_else(ServerId::fresh, ServerId::named);
     let server = Server {
         ssh_key: sealed(app, &id, new.ssh_key.as_ref())?,
-        expected_host_key: new.expected_host_key.as_ref().map(ToString::to_string).unwrap_or_default(),
-        host_key: String::new(),
+        expected_host_key: new.expected_host_key.as_ref().and_then(|key| NonEmpty::new(key.to_string())),
+        host_key: None,
         base_dir: new.base_dir.unwrap_or_else(|| BASE_DIR.to_owned()),
-        openclaw_version: String::new(),
+        openclaw_version: None,
         openclaw_pinned: false,
         prepared_at: None,
         id,
@@ -160,12 +160,12 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
     // administrator sets another one.
     let expected = patch.expected_host_key.unwrap_or_else(|| expected_before.clone());
     require_applicable(&new, expected.as_ref())?;
-    new.expected_host_key = expected.as_ref().map(ToString::to_string).unwrap_or_default();
+    new.expected_host_key = expected.as_ref().and_then(|key| NonEmpty::new(key.to_string()));
     let is_unproved =
         expected != expected_before && expected.as_ref().is_some_and(|expected| !is_pinned(&old, expected));
     // A new address may be another machine, so the pinned key is forgotten.
     if patch.forget_host_key || is_unproved || new.host != old.host || new.ssh_port != old.ssh_port {
-        new.host_key = String::new();
+        new.host_key = None;
     }
     new.status = patch.status.unwrap_or(new.status);
     new.notes = patch.notes.unwrap_or(new.notes);
@@ -199,7 +199,7 @@ fn name_of(expected: Option<&ExpectedKey>) -> String {
 
 /// Whether the pinned key is the expected one.
 fn is_pinned(server: &Server, expected: &ExpectedKey) -> bool {
-    server.host_key.parse().is_ok_and(|key| expected.is(&key))
+    server.host_key.as_deref().and_then(|key| key.parse().ok()).is_some_and(|key| expected.is(&key))
 }
 
 /// Refuses another base_dir if the home of an instance lies below only one of the two folders.
@@ -208,7 +208,7 @@ async fn require_same_homes(tx: &mut Tx, old: &Server, new: &Server) -> Result<(
         return Ok(());
     }
     let changed = |home: &str| place::is_below(home, &old.base_dir) != place::is_below(home, &new.base_dir);
-    match instance::housed(tx, &ServerId::named(&old.id)).await?.into_iter().find(|i| changed(&i.home)) {
+    match instance::housed(tx, &old.id).await?.into_iter().find(|i| changed(&i.home)) {
         None => Ok(()),
         Some(one) => Err(Error::conflict(format!(
             "base_dir: the home of instance {} is {}, and whether that is its own follows from this folder",
@@ -221,7 +221,7 @@ async fn require_same_homes(tx: &mut Tx, old: &Server, new: &Server) -> Result<(
 pub async fn prepare(app: &App, by: &By, id: &ServerId) -> Result<TaskId> {
     let mut tx = app.db.begin().await?;
     server::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
-    let payload = PrepareServer { server_id: id.as_str().to_owned() };
+    let payload = PrepareServer { server_id: id.clone() };
     let task = task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
     audit::record(app, &mut tx, by, AuditEvent::info(Action::ServerAction, id.as_str(), "preparation asked for"))
         .await?;

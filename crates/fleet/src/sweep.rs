@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::id::{InstanceId, ServerId};
 use base::{Page, Result, Sort};
 use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +17,7 @@ use store::instance_health::{self, InstanceHealth};
 use store::server::{self, Server};
 use store::task;
 
-use crate::assistant::{isolation, settings};
+use crate::assistant::isolation;
 use crate::{App, host, tenant};
 
 /// How many servers are asked at the same time.
@@ -60,12 +61,12 @@ impl Member {
 pub async fn fleet(app: &App) -> Result<Vec<Post>> {
     let sort = Sort { column: "id", descending: false };
     let servers = server::list(&app.db, None, Some("active"), sort, Page::ALL).await?.list;
-    let mut known: HashMap<String, InstanceHealth> =
+    let mut known: HashMap<InstanceId, InstanceHealth> =
         instance_health::all(&app.db).await?.into_iter().map(|h| (h.instance_id.clone(), h)).collect();
-    let mut cells: HashMap<String, Cell> =
+    let mut cells: HashMap<InstanceId, Cell> =
         cell::all_live(&app.db).await?.into_iter().map(|cell| (cell.instance_id.clone(), cell)).collect();
-    let busy: HashSet<String> = task::busy_instances(&app.db).await?.into_iter().collect();
-    let mut by_server: HashMap<String, Vec<Member>> = HashMap::new();
+    let busy: HashSet<InstanceId> = task::busy_instances(&app.db).await?.into_iter().collect();
+    let mut by_server: HashMap<ServerId, Vec<Member>> = HashMap::new();
     for instance in instance::all_live(&app.db).await? {
         let member = Member {
             known: known.remove(&instance.id),
@@ -143,7 +144,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
             places.push(None);
             continue;
         }
-        if member.instance.home.is_empty() && own_home.is_none() {
+        if member.instance.home.is_none() && own_home.is_none() {
             own_home = Some(host.home().await?);
         }
         match target(member, own_home.as_deref(), since, app.clock.now()) {
@@ -153,7 +154,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
             }
             // An invalid record is skipped; the other instances of the server are still checked.
             Err(error) => {
-                tracing::warn!(instance = member.instance.id, %error, "it cannot be looked at");
+                tracing::warn!(instance = %member.instance.id, %error, "it cannot be looked at");
                 places.push(None);
             }
         }
@@ -166,11 +167,11 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
 
 fn target(member: &Member, own_home: Option<&str>, since: Since, now: Timestamp) -> Result<Target> {
     let instance = &member.instance;
-    let home = if instance.home.is_empty() { own_home.unwrap_or("/root") } else { &instance.home };
+    let home = instance.home.as_deref().or(own_home).unwrap_or("/root");
     let home = home.trim_end_matches('/');
     Ok(Target {
         unit: tenant::unit(instance)?,
-        port: settings::port(instance)?,
+        port: instance.gateway_port,
         home: home.to_owned(),
         config_path: format!("{home}/.openclaw/openclaw.json"),
         state_dir: format!("{home}/.openclaw"),

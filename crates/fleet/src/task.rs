@@ -47,7 +47,7 @@ queue::of_instance! {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplyMarketplaceItem {
-    pub install_id: String,
+    pub install_id: InstallId,
 }
 
 impl Payload for ApplyMarketplaceItem {
@@ -55,7 +55,7 @@ impl Payload for ApplyMarketplaceItem {
     const PRIORITY: Priority = Priority::People;
 
     async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
-        Ok(Some(instance_of(tx, &InstallId::named(&self.install_id)).await?))
+        Ok(Some(instance_of(tx, &self.install_id).await?))
     }
 
     fn permission(&self) -> Permission {
@@ -65,7 +65,7 @@ impl Payload for ApplyMarketplaceItem {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConfineInstance {
-    pub instance_id: String,
+    pub instance_id: InstanceId,
     /// `false` takes the instance out of its cell. If omitted, it stays as it is and takes over the current limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confined: Option<bool>,
@@ -76,7 +76,7 @@ impl Payload for ConfineInstance {
     const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
-        Ok(Some(InstanceId::named(&self.instance_id)))
+        Ok(Some(self.instance_id.clone()))
     }
 
     fn permission(&self) -> Permission {
@@ -86,7 +86,7 @@ impl Payload for ConfineInstance {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PrepareServer {
-    pub server_id: String,
+    pub server_id: ServerId,
 }
 
 impl Payload for PrepareServer {
@@ -94,13 +94,13 @@ impl Payload for PrepareServer {
     const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
-        let found = server::find(&mut *tx, &ServerId::named(&self.server_id)).await?;
+        let found = server::find(&mut *tx, &self.server_id).await?;
         found.ok_or_else(|| Error::field("payload.server_id", "there is no such server"))?;
         Ok(None)
     }
 
     fn server(&self) -> Option<ServerId> {
-        Some(ServerId::named(&self.server_id))
+        Some(self.server_id.clone())
     }
 
     fn permission(&self) -> Permission {
@@ -110,7 +110,7 @@ impl Payload for PrepareServer {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpgradeInstance {
-    pub instance_id: String,
+    pub instance_id: InstanceId,
     /// The configured version if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -124,7 +124,7 @@ impl Payload for UpgradeInstance {
         if let Some(version) = &self.version {
             parse_version(version)?;
         }
-        Ok(Some(InstanceId::named(&self.instance_id)))
+        Ok(Some(self.instance_id.clone()))
     }
 
     fn permission(&self) -> Permission {
@@ -143,7 +143,7 @@ pub(crate) fn parse_version(version: &str) -> Result<Version> {
 /// Carry out a repair that was recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RepairInstance {
-    pub instance_id: String,
+    pub instance_id: InstanceId,
     pub repair_id: i64,
 }
 
@@ -152,7 +152,7 @@ impl Payload for RepairInstance {
     const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
-        Ok(Some(InstanceId::named(&self.instance_id)))
+        Ok(Some(self.instance_id.clone()))
     }
 
     fn permission(&self) -> Permission {
@@ -163,5 +163,5 @@ impl Payload for RepairInstance {
 /// The instance that an install is for.
 pub(crate) async fn instance_of(tx: &mut Tx, id: &InstallId) -> Result<InstanceId> {
     let record = install::find(tx, id).await?;
-    Ok(record.ok_or_else(|| Error::field("payload.install_id", "there is no such install"))?.instance_id())
+    Ok(record.ok_or_else(|| Error::field("payload.install_id", "there is no such install"))?.instance_id)
 }

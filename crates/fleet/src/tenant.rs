@@ -9,7 +9,7 @@ use store::instance::Instance;
 
 /// The name of the instance's unit.
 pub fn unit(instance: &Instance) -> Result<Name> {
-    if instance.unit.is_empty() { Name::of_instance(&instance.id()) } else { Name::parse(&instance.unit) }
+    instance.unit.as_deref().map_or_else(|| Name::of_instance(&instance.id), Name::parse)
 }
 
 /// Whose sockets may answer on the instance's ports.
@@ -18,7 +18,7 @@ pub fn tenant(instance: &Instance) -> Result<Tenant> {
         return Ok(Tenant::Container { id: instance.container_id.clone() });
     }
     let unit = Unit::parse(unit(instance)?.as_str())?;
-    Ok(Tenant::Service { home: instance.home.clone(), unit })
+    Ok(Tenant::Service { home: instance.home.as_deref().unwrap_or_default().to_owned(), unit })
 }
 
 /// Whether the instance has an address of its own, at which it may be dialled without its server.

@@ -147,7 +147,7 @@ async fn a_repair_has_a_budget_of_an_hour() {
     let id = site.instance("a", Isolation::Own).await;
     let begin = async || {
         let mut tx = site.app.db.begin().await.unwrap();
-        let begun = repair::begin(&site.app, &mut tx, id.as_str(), "no_api_key", "no key", "write it").await.unwrap();
+        let begun = repair::begin(&site.app, &mut tx, &id, "no_api_key", "no key", "write it").await.unwrap();
         tx.commit().await.unwrap();
         begun
     };

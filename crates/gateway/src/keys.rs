@@ -85,7 +85,7 @@ impl Caller {
         let key = KeyId::named(&holder.key_id);
         Caller {
             name: holder.name.into(),
-            instance_id: holder.instance_id,
+            instance_id: holder.instance_id.map(Into::into),
             refused,
             quota: holder.quota.map(|limit| Subject::Key { id: key, limit }),
             user: holder
@@ -93,7 +93,7 @@ impl Caller {
                 .zip(holder.quota_daily)
                 .filter(|(_, limit)| *limit > 0)
                 .map(|(id, n)| (UserId::named(id), n)),
-            key_id: holder.key_id,
+            key_id: holder.key_id.into(),
             today: Mutex::new(None),
         }
     }

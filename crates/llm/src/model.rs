@@ -70,7 +70,11 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
         None => {
             let sort = Sort { column: "created_at", descending: false };
             let all = instance::list(&app.db, instance::InstanceFilter::default(), sort, Page::ALL).await?;
-            all.list.iter().filter(|listed| listed.instance.is_on_server()).map(|listed| listed.instance.id()).collect()
+            all.list
+                .iter()
+                .filter(|listed| listed.instance.is_on_server())
+                .map(|listed| listed.instance.id.clone())
+                .collect()
         }
     };
     // Sort the ids: `task::enqueue` requires the same order from every caller.
@@ -83,7 +87,7 @@ pub async fn sync(app: &App, by: &By, instances: Option<Vec<InstanceId>>) -> Res
         instance::find(&mut tx, id)
             .await?
             .ok_or_else(|| Error::field("instance_ids", format_args!("{id} is unknown")))?;
-        let payload = SyncModelsToInstance { instance_id: id.as_str().to_owned() };
+        let payload = SyncModelsToInstance { instance_id: id.clone() };
         task_ids.push(task::enqueue(app, &mut tx, &payload, "models sync", None).await?.as_str().to_owned());
     }
     let detail = format!("models synchronised: {added} new, {} instances", ids.len());

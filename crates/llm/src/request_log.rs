@@ -63,7 +63,8 @@ async fn asked(app: &App, filter: &RequestFilter) -> Result<Asked> {
     let kept = usage::rows_since(&app.db).await?;
     let mut tokens: Option<Vec<String>> = None;
     if let Some(text) = &filter.instance {
-        let mut named: Vec<String> = instance::like(&app.db, text, true).await?.into_iter().map(|i| i.id).collect();
+        let mut named: Vec<String> =
+            instance::like(&app.db, text, true).await?.into_iter().map(|i| i.id.into()).collect();
         // A token that belongs to no instance is found by its own name.
         named.push(text.clone());
         if text == key::PLATFORM_MARK {
@@ -117,10 +118,10 @@ async fn items(app: &App, list: Vec<Request>) -> Result<Vec<Item>> {
     tokens.sort();
     tokens.dedup();
     let names: HashMap<String, String> =
-        instance::names(&app.db, &tokens).await?.into_iter().map(|n| (n.id, n.name)).collect();
+        instance::names(&app.db, &tokens).await?.into_iter().map(|n| (n.id.into(), n.name)).collect();
     let usage_periods = binding::usage_periods(&app.db, Of::Instances(&tokens)).await?;
     let usage_periods: HashMap<String, UsagePeriod> =
-        usage_periods.into_iter().map(|t| (t.instance_id.clone(), t)).collect();
+        usage_periods.into_iter().map(|t| (t.instance_id.to_string(), t)).collect();
     let item = |request: Request| {
         let token = &request.token_name;
         let instance_name = match names.get(token) {

@@ -33,7 +33,7 @@ pub async fn bind(
     origin: Origin,
     profession: Option<&ProfessionId>,
 ) -> Result<()> {
-    let (id, user) = (instance.id(), holder.id());
+    let (id, user) = (instance.id.clone(), holder.id());
     binding::insert(tx, &user, &id, origin, profession, app.clock.now()).await.map_err(|e| match e {
         store::Error::Taken => Error::conflict("the instance is bound to somebody already"),
         other => other.into(),
@@ -73,7 +73,7 @@ pub async fn release(
     traces: Traces,
     source: &str,
 ) -> Result<()> {
-    let id = instance.id();
+    let id = instance.id.clone();
     let now = app.clock.now();
     binding::end(tx, &id, now).await?;
     instance::set_holder(tx, &id, None).await?;
@@ -95,7 +95,7 @@ pub async fn release(
 /// Sets a new gateway token. The old one is invalid as soon as the new one is on the host.
 async fn rotate_token(app: &App, tx: &mut Tx, instance: &Instance) -> Result<()> {
     let sealed = app.sealer.seal(token_place(&instance.id), &random_token()?)?;
-    Ok(instance::set_token(tx, &instance.id(), &sealed).await?)
+    Ok(instance::set_token(tx, &instance.id, &sealed).await?)
 }
 
 /// Enqueues the cleaning, if the platform made the instance's user and home. Otherwise the traces stay, and only a
@@ -105,7 +105,7 @@ async fn clean(app: &App, tx: &mut Tx, instance: &Instance, source: &str) -> Res
         return Ok(false);
     }
     // The installed items are deleted with the workspace.
-    store::install::remove_all(tx, &instance.id(), app.clock.now()).await?;
+    store::install::remove_all(tx, &instance.id, app.clock.now()).await?;
     let payload = CleanInstance { instance_id: instance.id.clone() };
     task::enqueue(app, tx, &payload, source, None).await?;
     Ok(true)

@@ -94,8 +94,8 @@ pub async fn create(
     let secret = secret.map(|s| app.sealer.seal(chat_binding::secret_place(id.as_str()), &s)).transpose()?;
     let binding = ChatBinding {
         bot_token: app.sealer.seal(chat_binding::token_place(id.as_str()), &new.bot_token)?,
-        id: id.as_str().to_owned(),
-        instance_id: instance.as_str().to_owned(),
+        id: id.clone(),
+        instance_id: instance.clone(),
         platform: new.platform,
         chat_id: new.chat_id,
         bot_username: new.bot_username,
@@ -149,7 +149,7 @@ pub async fn wake_all(tx: &mut Tx, instance: &InstanceId) -> Result<()> {
 }
 
 async fn end(app: &App, tx: &mut Tx, binding: &ChatBinding, clear: bool, source: &str) -> Result<()> {
-    chat_binding::delete(tx, &ChatBindingId::named(&binding.id), app.clock.now()).await?;
+    chat_binding::delete(tx, &binding.id, app.clock.now()).await?;
     if clear && binding.platform == DEFAULT_PLATFORM && binding.webhook_secret.is_some() {
         task::enqueue(app, tx, &ClearWebhook { binding_id: binding.id.clone() }, source, None).await?;
     }

@@ -51,10 +51,10 @@ pub async fn instance(app: &App, who: &Employee, chosen: Option<&InstanceId>) ->
     };
     let found = found.ok_or(Kind::NoIdleInstance)?;
     bind(app, &mut tx, &holder, &found, Origin::Claimed, None).await?;
-    let payload = InitInstance { instance_id: found.id.clone(), user_id: who.id.as_str().to_owned() };
+    let payload = InitInstance { instance_id: found.id.clone(), user_id: who.id.clone() };
     let task_id = task::enqueue(app, &mut tx, &payload, "claim", Some(&who.id)).await?;
     audit_claim(app, &mut tx, &found.id, &format!("claimed by {}", who.email)).await?;
-    let held = held_one(app, &mut tx, &found.id()).await?;
+    let held = held_one(app, &mut tx, &found.id).await?;
     tx.commit().await?;
     Ok(Claimed { held, entry_id: None, task_id })
 }
@@ -68,26 +68,26 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
         return Err(Error::new(Kind::AlreadyHolds, "you already hold an instance of this profession"));
     }
     let mut entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
-    let instance_id = InstanceId::named(&entry.instance_id);
+    let instance_id = entry.instance_id.clone();
     // A health check may have withdrawn the instance since the pool was read, so check again under the lock.
     let instance = instance::lock(&mut tx, &instance_id).await?;
     let instance = instance.filter(|i| i.isolation.is_offered()).ok_or(Kind::NoIdleInstance)?;
     entry.status = pool::Status::Allocated;
-    entry.allocated_user_id = Some(who.id.as_str().to_owned());
+    entry.allocated_user_id = Some(who.id.clone());
     entry.allocated_at = Some(app.clock.now());
     pool::update(&mut tx, &entry).await?;
     bind(app, &mut tx, &holder, &instance, Origin::Profession, Some(id)).await?;
     let payload = BootstrapProfessionInstance {
         entry_id: entry.id.clone(),
         instance_id: entry.instance_id.clone(),
-        user_id: who.id.as_str().to_owned(),
+        user_id: who.id.clone(),
     };
     let task_id = task::enqueue(app, &mut tx, &payload, "profession claim", Some(&who.id)).await?;
     let detail = format!("{} claimed by {}", profession.name, who.email);
     audit_claim(app, &mut tx, &entry.instance_id, &detail).await?;
     let held = held_one(app, &mut tx, &instance_id).await?;
     tx.commit().await?;
-    Ok(Claimed { held, entry_id: Some(entry.id), task_id })
+    Ok(Claimed { held, entry_id: Some(entry.id.into()), task_id })
 }
 
 /// Releases a claimed instance. An instance of a pool is reclaimed. Only administrators release an assigned one.
@@ -96,7 +96,7 @@ pub async fn give_back(app: &App, who: &Employee, id: &InstanceId) -> Result<()>
     let holder = lock_user(&mut tx, &who.id).await?;
     // Lock the entry before the instance, as everywhere.
     if let Some(entry) = pool::of_instance(&mut tx, id).await?
-        && let Some(entry) = pool::lock(&mut tx, &base::id::EntryId::named(entry.id)).await?
+        && let Some(entry) = pool::lock(&mut tx, &entry.id).await?
         && entry.allocated_user_id.as_deref() == Some(who.id.as_str())
     {
         let how = format!("given back by {}", who.email);

@@ -30,7 +30,7 @@ pub async fn add(
     let profession = profession.ok_or_else(|| Error::field("profession_id", "there is no such profession"))?;
     let instance = instance::lock(&mut tx, instance_id).await?;
     let instance = instance.ok_or_else(|| Error::field("instance_id", "there is no such instance"))?;
-    if server_id.is_some_and(|s| s.as_str() != instance.server_id) {
+    if server_id.is_some_and(|server| *server != instance.server_id) {
         return Err(Error::field("server_id", "is not the server of this instance"));
     }
     if instance.pooled {
@@ -41,7 +41,7 @@ pub async fn add(
     }
     require_offered(&instance)?;
     let entry = Entry {
-        id: EntryId::fresh().as_str().to_owned(),
+        id: EntryId::fresh().clone(),
         profession_id: profession.id,
         instance_id: instance.id.clone(),
         server_id: instance.server_id.clone(),
@@ -78,7 +78,7 @@ pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<
     let mut tx = app.db.begin().await?;
     let instance = pool::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.instance_id;
     let LockedInstance { holder, entry, instance } = binding::lock(&mut tx, &InstanceId::named(instance)).await?;
-    let mut entry = entry.filter(|entry| entry.id == id.as_str()).ok_or(Kind::NotFound)?;
+    let mut entry = entry.filter(|entry| entry.id == *id).ok_or(Kind::NotFound)?;
     match movement(entry.status, to)? {
         Move::Reclaim => {
             let holder = holder.ok_or_else(|| Error::internal("an allocated entry of an instance that nobody has"))?;
@@ -120,8 +120,8 @@ pub(crate) async fn reclaim(
     mut entry: Entry,
     how: &str,
 ) -> Result<()> {
-    let instance = instance::lock(tx, &InstanceId::named(&entry.instance_id)).await?.ok_or(Kind::NotFound)?;
-    let profession = profession::find(&mut *tx, &ProfessionId::named(&entry.profession_id)).await?;
+    let instance = instance::lock(tx, &entry.instance_id).await?.ok_or(Kind::NotFound)?;
+    let profession = profession::find(&mut *tx, &entry.profession_id).await?;
     let how = format!("{} {how}, was with {}", profession.map(|p| p.name).unwrap_or_default(), holder.email);
     // An instance that is not isolated must not be offered again.
     entry.status = if instance.isolation.is_withdrawn() { Status::Maintenance } else { Status::Idle };
@@ -147,8 +147,8 @@ pub async fn remove(app: &App, by: &By, id: &EntryId) -> Result<()> {
 
 /// Removes an entry, in the transaction of the change that makes it unnecessary.
 pub async fn end(app: &App, tx: &mut Tx, entry: &Entry) -> Result<()> {
-    pool::delete(tx, &EntryId::named(&entry.id), app.clock.now()).await?;
-    Ok(instance::set_pooled(tx, &InstanceId::named(&entry.instance_id), false).await?)
+    pool::delete(tx, &entry.id, app.clock.now()).await?;
+    Ok(instance::set_pooled(tx, &entry.instance_id, false).await?)
 }
 
 async fn show(app: &App, id: &EntryId) -> Result<Listed> {

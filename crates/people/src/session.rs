@@ -43,7 +43,7 @@ pub async fn employee(app: &App, token: &str) -> Result<Employee> {
     let claims = app.employee.tokens.read(token, app.clock.now())?;
     let account = user::session(&app.db, &claims.sub, &claims.jti).await?.ok_or_else(|| refused("no such account"))?;
     check(claims.iat, account.status, account.tokens_from, account.ended)?;
-    Ok(Employee { id: UserId::named(account.id), email: account.email, name: account.name, token: bearer(&claims) })
+    Ok(Employee { id: account.id, email: account.email, name: account.name, token: bearer(&claims) })
 }
 
 pub async fn admin(app: &App, token: &str) -> Result<Admin> {
@@ -52,7 +52,7 @@ pub async fn admin(app: &App, token: &str) -> Result<Admin> {
         admin_user::session(&app.db, &claims.sub, &claims.jti).await?.ok_or_else(|| refused("no such account"))?;
     check(claims.iat, account.status, account.tokens_from, account.ended)?;
     Ok(Admin {
-        id: AdminId::named(account.id),
+        id: account.id,
         email: account.email,
         name: account.name,
         // The account's current role, not the one in the token.

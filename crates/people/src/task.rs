@@ -1,7 +1,7 @@
 //! Tasks for an instance that gets a new holder. A crate that knows servers runs them.
 
 use base::Result;
-use base::id::{InstanceId, TaskId};
+use base::id::{ChatBindingId, EntryId, InstanceId, TaskId, UserId};
 use queue::permission::Permission;
 use queue::task::{Payload, Priority, enqueue};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::App;
 
 queue::of_instance! {
     /// An employee claimed the instance: write its configuration and guide, start it.
-    InitInstance = "init_instance" { user_id } for ManagePeople at People;
+    InitInstance = "init_instance" { user_id: UserId } for ManagePeople at People;
     /// Remove the traces of the last holder. No other task of the instance runs before that.
     CleanInstance = "clean_instance" {} for ManageInstances at People;
     /// Merge the stored configuration into the file on the server.
@@ -30,9 +30,9 @@ pub async fn enqueue_write_config(app: &App, tx: &mut Tx, instance: &Instance, s
 /// An employee claimed an instance of a profession's pool: set it up for them, with the profession's role pack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootstrapProfessionInstance {
-    pub entry_id: String,
-    pub instance_id: String,
-    pub user_id: String,
+    pub entry_id: EntryId,
+    pub instance_id: InstanceId,
+    pub user_id: UserId,
 }
 
 impl Payload for BootstrapProfessionInstance {
@@ -40,7 +40,7 @@ impl Payload for BootstrapProfessionInstance {
     const PRIORITY: Priority = Priority::People;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
-        Ok(Some(InstanceId::named(&self.instance_id)))
+        Ok(Some(self.instance_id.clone()))
     }
 
     fn permission(&self) -> Permission {
@@ -50,7 +50,7 @@ impl Payload for BootstrapProfessionInstance {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClearWebhook {
-    pub binding_id: String,
+    pub binding_id: ChatBindingId,
 }
 
 impl Payload for ClearWebhook {

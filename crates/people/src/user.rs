@@ -51,10 +51,10 @@ pub struct Holding {
 
 pub async fn list(app: &App, filter: UserFilter<'_>, sort: Sort, page: Page) -> Result<Listing<Holding>> {
     let found = user::list(&app.db, filter, sort, page).await?;
-    let ids: Vec<String> = found.list.iter().map(|u| u.id.clone()).collect();
+    let ids: Vec<UserId> = found.list.iter().map(|u| u.id.clone()).collect();
     // For the whole list, read all periods: naming each user would exceed the limit of a statement.
     let among = (page != Page::ALL).then_some(ids.as_slice());
-    let mut of: HashMap<String, Vec<HolderPeriod>> = HashMap::new();
+    let mut of: HashMap<UserId, Vec<HolderPeriod>> = HashMap::new();
     for period in binding::holder_periods(&app.db, among).await? {
         of.entry(period.user_id.clone()).or_default().push(period);
     }
@@ -103,7 +103,7 @@ pub async fn find(app: &App, id: &UserId) -> Result<User> {
 
 pub async fn find_by_email(app: &App, email: &str) -> Result<UserId> {
     let user = user::find_by_email(&app.db, email).await?.ok_or(Kind::NotFound)?;
-    Ok(UserId::named(user.id))
+    Ok(user.id)
 }
 
 pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
@@ -205,7 +205,7 @@ pub async fn delete(app: &App, by: &By, id: &UserId) -> Result<()> {
 /// Applies what follows from a changed account: the keys of its instances are switched on or off, and gateways are
 /// notified of a new quota.
 async fn follow(app: &App, tx: &mut store::Tx, old: &User, new: &User) -> Result<()> {
-    let id = UserId::named(&new.id);
+    let id = new.id.clone();
     if old.status != new.status || old.tokens_from != new.tokens_from {
         tx.notify(Notice::new(Topic::User, id.as_str())).await?;
     }
@@ -297,7 +297,7 @@ mod tests {
     async fn a_token_ends_with_its_account() {
         let (app, _database) = app().await;
         let user = create(&app, &By::system(), new("noor@example.test")).await.unwrap();
-        let id = UserId::named(&user.id);
+        let id = user.id.clone();
         let opened = session::open_employee(&app, user, app.clock.now()).unwrap();
         session::employee(&app, opened.token.expose()).await.expect("it is good");
         delete(&app, &By::system(), &id).await.unwrap();

@@ -24,7 +24,7 @@ static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 #[derive(Serialize, Deserialize)]
 struct CrashProbe {
-    instance_id: String,
+    instance_id: InstanceId,
     fails: bool,
 }
 
@@ -33,7 +33,7 @@ impl Payload for CrashProbe {
     const PRIORITY: Priority = Priority::Fleet;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
-        Ok(Some(InstanceId::named(&self.instance_id)))
+        Ok(Some(self.instance_id.clone()))
     }
 
     fn permission(&self) -> Permission {
@@ -44,7 +44,7 @@ impl Payload for CrashProbe {
 impl Run<App> for CrashProbe {
     async fn run(self, context: Context<App>) -> Result<String> {
         let folder = FOLDER.get().ok_or_else(|| Error::internal("no folder"))?;
-        let lock = File::create(folder.join(&self.instance_id)).map_err(Error::internal)?;
+        let lock = File::create(folder.join(self.instance_id.as_str())).map_err(Error::internal)?;
         if lock.try_lock().is_err() {
             let log = OpenOptions::new().create(true).append(true).open(folder.join("violations"));
             writeln!(log.map_err(Error::internal)?, "{} {}", self.instance_id, context.task.id)

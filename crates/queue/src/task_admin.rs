@@ -63,7 +63,7 @@ pub async fn show(app: &App, id: &TaskId) -> Result<Task> {
 }
 
 pub async fn log_of(app: &App, id: &TaskId) -> Result<Vec<Line>> {
-    Ok(task_log::lines(&app.db, id.as_str()).await?)
+    Ok(task_log::lines(&app.db, id).await?)
 }
 
 /// Requires the permission that the task itself needs. If its type or payload is no longer known, the permission to
@@ -90,7 +90,7 @@ pub async fn retry<A>(app: &App, types: &[TaskType<A>], by: &By, id: &TaskId) ->
     }
     resolve(app, &mut tx, id).await?;
     let line = format!("retried; last error: {}", old.client_message);
-    task_log::write(&mut tx, id.as_str(), old.attempts, &line, now).await?;
+    task_log::write(&mut tx, id, old.attempts, &line, now).await?;
     let event = format!("task {} retried", old.r#type);
     audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, id.as_str(), &event)).await?;
     tx.notify(Notice::new(Topic::Task, id.as_str())).await?;

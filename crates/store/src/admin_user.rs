@@ -26,7 +26,7 @@ pub const SSO_ONLY: &str = "SSO_ONLY";
 record! {
     #[derive(Clone, Debug)]
     pub struct AdminUser {
-        pub id: String,
+        pub id: AdminId,
         pub email: String,
         pub name: String,
         pub role: Role,
@@ -138,12 +138,12 @@ pub async fn update(tx: &mut Tx, admin: &AdminUser) -> Result<()> {
 }
 
 /// Replaces a stored password hash, unless it was changed in the meantime.
-pub async fn upgrade_password(db: &Db, id: &str, old: &str, new: &str) -> Result<()> {
+pub async fn upgrade_password(db: &Db, id: &AdminId, old: &str, new: &str) -> Result<()> {
     let sql = "UPDATE admin_users SET password_hash = ? WHERE id = ? AND password_hash = ?";
     db.run(sql, args![new, id, old]).await.map(drop)
 }
 
-pub async fn logged_in(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
+pub async fn logged_in(tx: &mut Tx, id: &AdminId, at: Timestamp) -> Result<()> {
     tx.run("UPDATE admin_users SET last_login_at = ? WHERE id = ?", args![at, id]).await.map(drop)
 }
 
@@ -159,7 +159,7 @@ record! {
     /// The part of an account that every request's token is checked against.
     #[derive(Clone, Debug)]
     pub struct Session {
-        pub id: String,
+        pub id: AdminId,
         pub email: String,
         pub name: String,
         pub role: Role,

@@ -1,6 +1,6 @@
 //! Alerts, and the rules that raise them. A unique index allows one open alert per rule and subject.
 
-use base::id::TaskId;
+use base::id::{AlertId, TaskId};
 use base::{Listing, Page, Secret, Sort};
 use jiff::Timestamp;
 
@@ -55,7 +55,7 @@ pub async fn set_rule(tx: &mut Tx, rule: &AlertRule) -> Result<()> {
 record! {
     #[derive(Clone, Debug)]
     pub struct Alert {
-        pub id: String,
+        pub id: AlertId,
         pub rule: String,
         pub subject: String,
         pub message: String,
@@ -64,7 +64,7 @@ record! {
         pub acked_by: String,
         pub resolved_at: Option<Timestamp>,
         /// The task that delivers the alert when it opens.
-        pub delivery_id: Option<String>,
+        pub delivery_id: Option<TaskId>,
     }
 }
 
@@ -88,22 +88,22 @@ pub async fn all_open(conn: impl Into<Conn<'_>>) -> Result<Vec<Alert>> {
     conn.into().all(&sql, args![]).await
 }
 
-pub async fn resolve(tx: &mut Tx, id: &str, at: Timestamp) -> Result<bool> {
+pub async fn resolve(tx: &mut Tx, id: &AlertId, at: Timestamp) -> Result<bool> {
     Ok(tx.run("UPDATE alert SET resolved_at = ? WHERE id = ? AND resolved_at IS NULL", args![at, id]).await? == 1)
 }
 
 /// Records the task that delivers the alert when it opens.
-pub async fn set_delivery(tx: &mut Tx, id: &str, task: &TaskId) -> Result<()> {
+pub async fn set_delivery(tx: &mut Tx, id: &AlertId, task: &TaskId) -> Result<()> {
     tx.run("UPDATE alert SET delivery_id = ? WHERE id = ?", args![task.as_str(), id]).await.map(drop)
 }
 
 /// Acknowledges an alert. False if it was acknowledged before.
-pub async fn ack(tx: &mut Tx, id: &str, by: &str, at: Timestamp) -> Result<bool> {
+pub async fn ack(tx: &mut Tx, id: &AlertId, by: &str, at: Timestamp) -> Result<bool> {
     let sql = "UPDATE alert SET acked_at = ?, acked_by = ? WHERE id = ? AND acked_at IS NULL";
     Ok(tx.run(sql, args![at, by, id]).await? == 1)
 }
 
-pub async fn find(conn: impl Into<Conn<'_>>, id: &str) -> Result<Option<Alert>> {
+pub async fn find(conn: impl Into<Conn<'_>>, id: &AlertId) -> Result<Option<Alert>> {
     conn.into().first(&format!("SELECT {} FROM alert WHERE id = ?", Alert::COLUMNS), args![id]).await
 }
 

@@ -1,6 +1,6 @@
 //! Bindings: which user has which instance, now and in the past.
 
-use base::id::{EntryId, InstanceId, ProfessionId, UserId};
+use base::id::{BindingId, InstanceId, ProfessionId, UserId};
 use jiff::Timestamp;
 
 use crate::db::{Number, Record, Row, Value};
@@ -22,11 +22,11 @@ word! {
 record! {
     #[derive(Clone, Debug)]
     pub struct Binding {
-        pub id: String,
-        pub user_id: String,
-        pub instance_id: String,
+        pub id: BindingId,
+        pub user_id: UserId,
+        pub instance_id: InstanceId,
         pub origin: Origin,
-        pub profession_id: Option<String>,
+        pub profession_id: Option<ProfessionId>,
         pub created_at: Timestamp,
         pub ended_at: Option<Timestamp>,
     }
@@ -46,7 +46,7 @@ impl std::ops::Deref for Holder {
 
 impl Holder {
     pub fn id(&self) -> UserId {
-        UserId::named(&self.0.id)
+        self.0.id.clone()
     }
 }
 
@@ -74,11 +74,11 @@ pub async fn lock_with_holder(tx: &mut Tx, id: &InstanceId) -> Result<Option<Loc
         tx.run("SAVEPOINT hands", args![]).await?;
         let Some(seen) = instance::find(&mut *tx, id).await? else { return Ok(None) };
         let holder = match &seen.assigned_user_id {
-            Some(user) => lock_holder(tx, &UserId::named(user)).await?,
+            Some(user) => lock_holder(tx, user).await?,
             None => None,
         };
         let entry = match pool::of_instance(&mut *tx, id).await? {
-            Some(entry) => pool::lock(tx, &EntryId::named(entry.id)).await?,
+            Some(entry) => pool::lock(tx, &entry.id).await?,
             None => None,
         };
         let Some(instance) = instance::lock(tx, id).await? else { return Ok(None) };
@@ -144,7 +144,7 @@ pub async fn count_of(conn: impl Into<Conn<'_>>, user: &UserId) -> Result<i64> {
 pub struct Held {
     pub instance: Instance,
     pub origin: Origin,
-    pub profession_id: Option<String>,
+    pub profession_id: Option<ProfessionId>,
     pub profession_name: Option<String>,
 }
 
@@ -185,7 +185,7 @@ pub async fn held_one(tx: &mut Tx, instance: &InstanceId) -> Result<Option<Held>
 /// The period of a binding, with the details that a list of users shows.
 #[derive(Clone, Debug)]
 pub struct HolderPeriod {
-    pub user_id: String,
+    pub user_id: UserId,
     pub instance_name: String,
     pub instance_model: String,
     /// The instance's usage of all time, of all its holders.
@@ -225,7 +225,7 @@ impl HolderPeriod {
 }
 
 /// The binding periods of these users (`None`: of all users), ended ones included, oldest first.
-pub async fn holder_periods(db: &Db, users: Option<&[String]>) -> Result<Vec<HolderPeriod>> {
+pub async fn holder_periods(db: &Db, users: Option<&[UserId]>) -> Result<Vec<HolderPeriod>> {
     let (among, args) = match users {
         Some([]) => return Ok(vec![]),
         Some(users) => {
@@ -249,10 +249,10 @@ record! {
     /// another user, or (`None`) since the beginning.
     #[derive(Clone, Debug)]
     pub struct UsagePeriod {
-        pub user_id: String,
+        pub user_id: UserId,
         pub email: String,
         pub department: String,
-        pub instance_id: String,
+        pub instance_id: InstanceId,
         pub instance_name: String,
         pub since: Option<Timestamp>,
         /// When the live binding began.
@@ -330,7 +330,7 @@ record! {
     /// The period of a binding, ended or not, in which requests counted for its user.
     #[derive(Clone, Debug)]
     pub struct BindingPeriod {
-        pub instance_id: String,
+        pub instance_id: InstanceId,
         pub created_at: Timestamp,
         pub ended_at: Option<Timestamp>,
         /// Another binding of the instance began within the second in which this one ended.

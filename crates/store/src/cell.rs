@@ -25,7 +25,7 @@ word! {
 record! {
     #[derive(Clone, Debug)]
     pub struct Cell {
-        pub instance_id: String,
+        pub instance_id: InstanceId,
         pub state: State,
         /// In tenths: 0 is the safest, 100 the least safe.
         pub score: Option<i64>,
@@ -44,7 +44,7 @@ impl Cell {
     /// The cell of an instance that was not checked yet.
     pub fn unknown(id: &InstanceId) -> Cell {
         Cell {
-            instance_id: id.as_str().to_owned(),
+            instance_id: id.clone(),
             state: State::Unknown,
             score: None,
             left_out: String::new(),
@@ -79,7 +79,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: &InstanceId) -> Result<Cell> {
 }
 
 /// The cells of a server's instances; instances that were not checked yet have none.
-pub async fn of_server(conn: impl Into<Conn<'_>>, server: &str) -> Result<Vec<Cell>> {
+pub async fn of_server(conn: impl Into<Conn<'_>>, server: &ServerId) -> Result<Vec<Cell>> {
     let sql = format!(
         "SELECT {} FROM cell WHERE instance_id IN (SELECT id FROM instance WHERE server_id = ? AND deleted_at IS NULL)",
         Cell::COLUMNS
@@ -188,7 +188,7 @@ pub async fn set_limits(tx: &mut Tx, subject: Subject<'_>, limits: &Limits) -> R
     tx.run(sql, args![kind, id, limits.memory_mib, limits.cpu_percent, limits.tasks, limits.disk_mib]).await.map(drop)
 }
 
-record! { struct Found { id: String } }
+record! { struct Found { id: InstanceId } }
 
 /// The confined instances that the limits of a subject may apply to.
 pub async fn confined_of(conn: impl Into<Conn<'_>>, subject: Subject<'_>) -> Result<Vec<InstanceId>> {
@@ -205,5 +205,5 @@ pub async fn confined_of(conn: impl Into<Conn<'_>>, subject: Subject<'_>) -> Res
          WHERE i.deleted_at IS NULL AND {whose} ORDER BY i.id"
     );
     let found: Vec<Found> = conn.into().all(&sql, args![id]).await?;
-    Ok(found.into_iter().map(|found| InstanceId::named(found.id)).collect())
+    Ok(found.into_iter().map(|found| found.id).collect())
 }

@@ -11,8 +11,8 @@ use crate::{Conn, Db, Result, Tx, args, record};
 record! {
     #[derive(Clone, Debug)]
     pub struct ChatBinding {
-        pub id: String,
-        pub instance_id: String,
+        pub id: ChatBindingId,
+        pub instance_id: InstanceId,
         pub platform: String,
         /// Sealed: see `token`.
         pub bot_token: String,
@@ -132,11 +132,11 @@ pub async fn had_any(db: &Db, instance: &InstanceId, platform: &str) -> Result<b
 }
 
 record! {
-    struct Hashed { instance_id: String, bot_token_hash: String }
+    struct Hashed { instance_id: InstanceId, bot_token_hash: String }
 }
 
 /// The instance and the keyed hash of the token of every live binding.
-pub async fn hashes(db: &Db) -> Result<Vec<(String, String)>> {
+pub async fn hashes(db: &Db) -> Result<Vec<(InstanceId, String)>> {
     let sql = "SELECT instance_id, bot_token_hash FROM chat_binding WHERE deleted_at IS NULL ORDER BY created_at, id";
     let rows: Vec<Hashed> = db.all(sql, args![]).await?;
     Ok(rows.into_iter().map(|row| (row.instance_id, row.bot_token_hash)).collect())

@@ -57,9 +57,9 @@ impl Column for Unconfirmed {
 record! {
     #[derive(Clone, Debug)]
     pub struct ChatMessage {
-        pub id: String,
-        pub user_id: String,
-        pub instance_id: String,
+        pub id: MessageId,
+        pub user_id: UserId,
+        pub instance_id: InstanceId,
         pub role: Role,
         pub content: String,
         pub tokens: i64,
@@ -100,7 +100,7 @@ pub async fn insert_unchecked(tx: &mut Tx, message: &ChatMessage) -> Result<()> 
 }
 
 /// An instance's newest messages, the newest first.
-pub async fn newest(db: &Db, instance: &str, limit: i64) -> Result<Vec<ChatMessage>> {
+pub async fn newest(db: &Db, instance: &InstanceId, limit: i64) -> Result<Vec<ChatMessage>> {
     let sql = format!(
         "SELECT {} FROM chat_message WHERE instance_id = ? ORDER BY created_at DESC, id DESC LIMIT ?",
         ChatMessage::COLUMNS
@@ -236,7 +236,7 @@ record! {
     /// The messages of a user and an instance under one session key.
     #[derive(Clone, Debug)]
     pub struct Conversation {
-        pub instance_id: String,
+        pub instance_id: InstanceId,
         pub session_key: String,
         pub messages: i64,
         pub last_at: Timestamp,

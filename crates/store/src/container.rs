@@ -10,7 +10,7 @@ record! {
     #[derive(Clone, Debug)]
     pub struct Container {
         pub id: String,
-        pub server_id: String,
+        pub server_id: ServerId,
         pub name: String,
         pub image: String,
         pub status: String,

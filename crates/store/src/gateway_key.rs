@@ -22,8 +22,8 @@ word! {
 record! {
     #[derive(Clone, Debug)]
     pub struct GatewayKey {
-        pub id: String,
-        pub instance_id: Option<String>,
+        pub id: KeyId,
+        pub instance_id: Option<InstanceId>,
         /// The token name in the request log.
         pub name: String,
         /// The token's id at a foreign gateway.
@@ -160,7 +160,7 @@ pub const REMINDER: &str = "reminder";
 /// `around`.
 pub async fn overdue(
     db: &Db,
-    task: &str,
+    task_type: &str,
     around: (&str, &str),
     fresh: RangeInclusive<Timestamp>,
     recent: RangeInclusive<Timestamp>,
@@ -173,8 +173,17 @@ pub async fn overdue(
          ORDER BY created_at, id LIMIT ?",
         select()
     );
-    let args =
-        args![*fresh.start(), *fresh.end(), task, around.0, around.1, REMINDER, *recent.start(), *recent.end(), limit];
+    let args = args![
+        *fresh.start(),
+        *fresh.end(),
+        task_type,
+        around.0,
+        around.1,
+        REMINDER,
+        *recent.start(),
+        *recent.end(),
+        limit
+    ];
     db.all(&sql, args).await
 }
 
@@ -182,8 +191,8 @@ record! {
     /// A key whose user may have used up the daily quota, or that is disabled because of that.
     #[derive(Clone, Debug)]
     pub struct SpentDay {
-        pub key_id: String,
-        pub user_id: String,
+        pub key_id: KeyId,
+        pub user_id: UserId,
         pub quota_daily: i64,
         pub quota_spent: bool,
         /// An upper bound of the user's tokens today: all of every instance that the user had at any time of the day.
@@ -233,7 +242,7 @@ pub async fn update(tx: &mut Tx, key: &GatewayKey) -> Result<()> {
 
 /// Records the key's state at the gateway; returns whether it differs from the last one. No earlier state counts as
 /// valid.
-pub async fn set_state(tx: &mut Tx, id: &str, state: &str, at: Timestamp) -> Result<bool> {
+pub async fn set_state(tx: &mut Tx, id: &KeyId, state: &str, at: Timestamp) -> Result<bool> {
     let sql = "UPDATE gateway_key SET state = ?, last_checked_at = ? WHERE id = ? AND state <> ? AND NOT (state = '' AND ? = 'valid')";
     if tx.run(sql, args![state, at, id, state, state]).await? == 1 {
         return Ok(true);
@@ -250,7 +259,7 @@ pub async fn set_secret(tx: &mut Tx, id: &str, sealed: &str, hash: &str, at: Tim
 
 /// Initialises the sums of a new record from the log. What the log has beyond the usage of this key was used by earlier
 /// keys of its name.
-pub async fn set_logged(tx: &mut Tx, id: &str) -> Result<()> {
+pub async fn set_logged(tx: &mut Tx, id: &KeyId) -> Result<()> {
     let sql = "UPDATE gateway_key SET logged_quota = COALESCE((SELECT CAST(SUM(u.quota) AS BIGINT) FROM usage_daily u \
         WHERE u.token_name = gateway_key.name), 0) WHERE id = ?";
     tx.run(sql, args![id]).await?;
@@ -258,7 +267,7 @@ pub async fn set_logged(tx: &mut Tx, id: &str) -> Result<()> {
     tx.run(sql, args![id]).await.map(drop)
 }
 
-pub async fn delete(tx: &mut Tx, id: &str, at: Timestamp) -> Result<()> {
+pub async fn delete(tx: &mut Tx, id: &KeyId, at: Timestamp) -> Result<()> {
     tx.run("UPDATE gateway_key SET deleted_at = ? WHERE id = ?", args![at, id]).await.map(drop)
 }
 
@@ -284,7 +293,7 @@ pub async fn mark_revoked(tx: &mut Tx, user: &UserId, revoked: bool, at: Timesta
 }
 
 /// Sets a key's flags for the current holder of its instance; returns whether they changed.
-pub async fn set_holder_flags(tx: &mut Tx, id: &str, user_revoked: bool, at: Timestamp) -> Result<bool> {
+pub async fn set_holder_flags(tx: &mut Tx, id: &KeyId, user_revoked: bool, at: Timestamp) -> Result<bool> {
     let sql = "UPDATE gateway_key SET user_revoked = ?, quota_spent = 0, dirty = 1, updated_at = ? \
         WHERE id = ? AND (user_revoked <> ? OR quota_spent <> 0)";
     Ok(tx.run(sql, args![user_revoked, at, id, user_revoked]).await? > 0)
@@ -294,15 +303,15 @@ record! {
     /// What the gateway must know about a key, its instance and its user before it accepts a request.
     #[derive(Clone, Debug)]
     pub struct Holder {
-        pub key_id: String,
+        pub key_id: KeyId,
         pub name: String,
-        pub instance_id: Option<String>,
+        pub instance_id: Option<InstanceId>,
         pub model: Option<String>,
         pub status: Status,
         pub user_revoked: bool,
         pub quota_spent: bool,
         pub quota: Option<i64>,
-        pub user_id: Option<String>,
+        pub user_id: Option<UserId>,
         pub user_status: Option<String>,
         pub quota_daily: Option<i64>,
     }

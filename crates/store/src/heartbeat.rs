@@ -5,13 +5,14 @@ use jiff::Timestamp;
 
 use crate::db::{Record as _, Value};
 use crate::instance::Health;
+use crate::instance_health::Layer;
 use crate::{Db, Result, Tx, args, record, retention};
 
 record! {
     #[derive(Clone, Debug)]
     pub struct Beat {
         pub status: Health,
-        pub layer: String,
+        pub layer: Layer,
         pub latency_ms: Option<i64>,
         pub created_at: Timestamp,
     }
@@ -21,7 +22,7 @@ record! {
 const AT_ONCE: usize = 500;
 
 /// Writes checks of several instances, and deletes those of the same instances from before `keep`.
-pub async fn write_all(tx: &mut Tx, beats: &[(String, Beat)], keep: Timestamp) -> Result<()> {
+pub async fn write_all(tx: &mut Tx, beats: &[(InstanceId, Beat)], keep: Timestamp) -> Result<()> {
     for beats in beats.chunks(AT_ONCE) {
         let marks = vec!["?"; beats.len()].join(", ");
         let mut old: Vec<Value> = beats.iter().map(|(instance, _)| Value::from(instance)).collect();
@@ -31,7 +32,7 @@ pub async fn write_all(tx: &mut Tx, beats: &[(String, Beat)], keep: Timestamp) -
         let sql = format!("INSERT INTO heartbeat (instance_id, status, layer, latency_ms, created_at) VALUES {marks}");
         let new = beats
             .iter()
-            .flat_map(|(instance, beat)| args![instance, beat.status, &beat.layer, beat.latency_ms, beat.created_at]);
+            .flat_map(|(instance, beat)| args![instance, beat.status, beat.layer, beat.latency_ms, beat.created_at]);
         tx.run(&sql, new.collect()).await?;
     }
     Ok(())

@@ -21,13 +21,13 @@ word! {
 record! {
     #[derive(Clone, Debug)]
     pub struct Install {
-        pub id: String,
-        pub item_id: String,
+        pub id: InstallId,
+        pub item_id: ItemId,
         pub item_version: String,
         pub item_revision: i64,
-        pub instance_id: String,
-        pub user_id: String,
-        pub task_id: String,
+        pub instance_id: InstanceId,
+        pub user_id: UserId,
+        pub task_id: TaskId,
         pub state: State,
         pub error: String,
         /// A JSON array.
@@ -38,21 +38,6 @@ record! {
         pub touched_at: Option<Timestamp>,
         pub installed_at: Option<Timestamp>,
         pub removed_at: Option<Timestamp>,
-    }
-}
-
-impl Install {
-    pub fn id(&self) -> InstallId {
-        InstallId::named(&self.id)
-    }
-    pub fn item_id(&self) -> ItemId {
-        ItemId::named(&self.item_id)
-    }
-    pub fn instance_id(&self) -> InstanceId {
-        InstanceId::named(&self.instance_id)
-    }
-    pub fn task_id(&self) -> TaskId {
-        TaskId::named(&self.task_id)
     }
 }
 
@@ -102,7 +87,7 @@ pub async fn live_on(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<Named>> {
 record! {
     #[derive(Clone, Debug)]
     pub struct Named {
-        pub item_id: String,
+        pub item_id: ItemId,
         pub item_name: String,
         pub files: String,
     }

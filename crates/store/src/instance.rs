@@ -1,7 +1,7 @@
 //! Assistant instances.
 
 use base::id::{InstanceId, ServerId, UserId};
-use base::{Listing, Page, Secret, Sort};
+use base::{GatewayPort, Listing, NonEmpty, Page, Secret, Sort};
 use jiff::Timestamp;
 
 use crate::conditions::{Conditions, order};
@@ -61,13 +61,13 @@ pub(crate) const OFFERED: &str = "isolation IN ('none', 'own')";
 record! {
     #[derive(Clone, Debug)]
     pub struct Instance {
-        pub id: String,
+        pub id: InstanceId,
         pub container_id: String,
-        pub server_id: String,
-        pub assigned_user_id: Option<String>,
+        pub server_id: ServerId,
+        pub assigned_user_id: Option<UserId>,
         pub pooled: bool,
         pub name: String,
-        pub gateway_port: i64,
+        pub gateway_port: GatewayPort,
         pub gateway_url: String,
         /// Sealed: see `token`.
         pub gateway_token: String,
@@ -80,16 +80,18 @@ record! {
         pub notes: String,
         pub config_json: String,
         pub is_main: bool,
-        pub home: String,
-        pub unit: String,
+        /// `None` before it is on its server, and for the main instance, whose home is the login user's.
+        pub home: Option<NonEmpty>,
+        /// `None` if the unit has the name that we derive from the id.
+        pub unit: Option<NonEmpty>,
         pub isolation: Isolation,
         /// The Unix user as last observed; empty if never.
         pub runs_as: String,
-        /// The OpenClaw release that it runs; empty if not known yet.
-        pub openclaw_version: String,
+        /// The OpenClaw release that it runs, if known.
+        pub openclaw_version: Option<NonEmpty>,
         /// The hash of the configuration that we last wrote; empty if none.
         pub config_hash: String,
-        pub traces_of: Option<String>,
+        pub traces_of: Option<UserId>,
         /// Whether its own page may be shown in the embedded window.
         pub embed_enabled: bool,
         pub created_at: Timestamp,
@@ -98,23 +100,19 @@ record! {
 }
 
 impl Instance {
-    pub fn id(&self) -> InstanceId {
-        InstanceId::named(&self.id)
-    }
-
     pub fn token(&self, sealer: &Sealer) -> Result<Secret> {
         sealer.open(token_place(&self.id), &self.gateway_token)
     }
 
     /// Whether it was ever installed on its server.
     pub fn is_on_server(&self) -> bool {
-        self.is_main || !self.home.is_empty()
+        self.is_main || self.home.is_some()
     }
 
     /// Whether the platform adopted an existing unit: a super administrator named it, or declared it the login user's
     /// own.
     pub fn is_unit_adopted(&self) -> bool {
-        self.is_main || !self.unit.is_empty()
+        self.is_main || self.unit.is_some()
     }
 }
 
@@ -129,7 +127,7 @@ pub async fn insert(tx: &mut Tx, instance: &Instance) -> Result<()> {
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let args = args![
         &instance.id,
-        instance.id().key(),
+        instance.id.key(),
         &instance.container_id,
         &instance.server_id,
         &instance.name,
@@ -200,11 +198,11 @@ pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
         Instance::COLUMNS,
         tx.dialect().for_update()
     );
-    record! { struct Next { id: String } }
+    record! { struct Next { id: InstanceId } }
     for _ in 0..MOST_WAITS {
         let Some(Next { id }) = tx.first(&next, args![]).await? else { return Ok(None) };
         tx.run("SAVEPOINT idle", args![]).await?;
-        let found = tx.first(&held, args![id]).await?;
+        let found = tx.first(&held, args![&id]).await?;
         if found.is_some() {
             return Ok(found);
         }
@@ -221,16 +219,17 @@ pub(crate) const HEALTHIEST_FIRST: &str = "CASE health_status WHEN 'healthy' THE
     WHEN 'rate_limited' THEN 2 WHEN 'key_invalid' THEN 3 ELSE 4 END";
 
 /// The ports of a server's instances, except one of them.
-pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> Result<Vec<i64>> {
-    let sql = "SELECT gateway_port AS n FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
-    let numbers: Vec<Number> = tx.all(sql, args![server.as_str(), but.map_or("", InstanceId::as_str)]).await?;
-    Ok(numbers.into_iter().map(|n| n.n).collect())
+pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> Result<Vec<GatewayPort>> {
+    record! { struct Used { gateway_port: GatewayPort } }
+    let sql = "SELECT gateway_port FROM instance WHERE server_id = ? AND deleted_at IS NULL AND id <> ?";
+    let used: Vec<Used> = tx.all(sql, args![server, but.map_or("", InstanceId::as_str)]).await?;
+    Ok(used.into_iter().map(|used| used.gateway_port).collect())
 }
 
 record! {
     /// Another instance of the same server: its home and its Unix user.
     #[derive(Clone, Debug)]
-    pub struct Neighbour { pub id: String, pub home: String, pub runs_as: String }
+    pub struct Neighbour { pub id: InstanceId, pub home: Option<NonEmpty>, pub runs_as: String }
 }
 
 impl From<&Instance> for Neighbour {
@@ -241,11 +240,11 @@ impl From<&Instance> for Neighbour {
 
 /// Idle instances in pools that must not be offered.
 pub async fn pooled_but_shared(db: &Db) -> Result<Vec<InstanceId>> {
-    record! { struct Found { id: String } }
+    record! { struct Found { id: InstanceId } }
     let sql = "SELECT i.id FROM instance i JOIN pool_entry e ON e.instance_id = i.id AND e.deleted_at IS NULL \
         WHERE i.deleted_at IS NULL AND e.status = 'idle' AND i.isolation IN ('adopted', 'shared', 'opened') ORDER BY i.id";
     let found: Vec<Found> = db.all(sql, args![]).await?;
-    Ok(found.into_iter().map(|found| InstanceId::named(found.id)).collect())
+    Ok(found.into_iter().map(|found| found.id).collect())
 }
 
 /// The other instances of a server that are not deleted.
@@ -267,7 +266,7 @@ pub async fn homes(tx: &mut Tx, server: &ServerId) -> Result<Vec<String>> {
 record! {
     /// An instance that has, or may still have, files in its home.
     #[derive(Clone, Debug)]
-    pub struct Housed { pub id: String, pub home: String }
+    pub struct Housed { pub id: InstanceId, pub home: String }
 }
 
 /// The instances of a server with a home of their own, including deleted ones that are not retired yet.
@@ -371,7 +370,7 @@ impl crate::db::Record for Listed {
             instance: Instance::from_row(row)?,
             server_name: row.get("server_name")?,
             assigned_email: row.get("assigned_email")?,
-            cell: row.get::<Option<String>>("cell_state")?.and_then(|word| cell::State::parse(&word)),
+            cell: row.get("cell_state")?,
             home_bytes: row.get("home_bytes")?,
         })
     }
@@ -447,7 +446,7 @@ record! {
     /// An instance that any employee may claim.
     #[derive(Clone, Debug)]
     pub struct Idle {
-        pub id: String,
+        pub id: InstanceId,
         pub name: String,
         pub model: String,
         pub health_status: Health,
@@ -472,10 +471,10 @@ pub async fn idle(db: &Db, page: Page) -> Result<Listing<Idle>> {
 record! {
     /// The id and name of an instance, which may be deleted.
     #[derive(Clone, Debug)]
-    pub struct Named { pub id: String, pub name: String }
+    pub struct Named { pub id: InstanceId, pub name: String }
 }
 
-/// The names of these instances, deleted ones included.
+/// The names of the instances with these token names, deleted ones included.
 pub async fn names(db: &Db, ids: &[String]) -> Result<Vec<Named>> {
     if ids.is_empty() {
         return Ok(vec![]);

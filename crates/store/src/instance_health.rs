@@ -5,14 +5,27 @@ use jiff::Timestamp;
 
 use crate::db::{Record as _, Value};
 use crate::instance::{Health, Instance};
-use crate::{Conn, Db, Result, Tx, args, record};
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    /// What a health check asks, one after the other.
+    pub enum Layer {
+        Ssh = "ssh",
+        Service = "service",
+        Http = "http",
+        WebSocket = "websocket",
+        Key = "key",
+        /// Nothing was asked.
+        None = "none",
+    }
+}
 
 record! {
     #[derive(Clone, Debug)]
     pub struct InstanceHealth {
-        pub instance_id: String,
-        /// The layer that decided; empty before the first check.
-        pub layer: String,
+        pub instance_id: InstanceId,
+        /// The layer that decided; `None` before the first check.
+        pub layer: Option<Layer>,
         pub detail: String,
         pub latency_ms: Option<i64>,
         pub memory_out_at: Option<Timestamp>,
@@ -34,7 +47,7 @@ pub async fn all(db: &Db) -> Result<Vec<InstanceHealth>> {
 }
 
 /// The records of these instances.
-pub async fn of(tx: &mut Tx, ids: &[String]) -> Result<Vec<InstanceHealth>> {
+pub async fn of(tx: &mut Tx, ids: &[InstanceId]) -> Result<Vec<InstanceHealth>> {
     let mut all = vec![];
     for ids in ids.chunks(AT_ONCE) {
         let marks = vec!["?"; ids.len()].join(", ");
@@ -50,8 +63,8 @@ const AT_ONCE: usize = 500;
 
 /// Several instances, locked until the transaction ends. They are locked in the order of their ids, as everywhere, so
 /// that two transactions cannot deadlock.
-pub async fn lock_instances(tx: &mut Tx, ids: &[String]) -> Result<Vec<Instance>> {
-    let mut ids: Vec<&String> = ids.iter().collect();
+pub async fn lock_instances(tx: &mut Tx, ids: &[InstanceId]) -> Result<Vec<Instance>> {
+    let mut ids: Vec<&InstanceId> = ids.iter().collect();
     ids.sort();
     let mut all = vec![];
     for ids in ids.chunks(AT_ONCE) {
@@ -70,7 +83,7 @@ pub async fn lock_instances(tx: &mut Tx, ids: &[String]) -> Result<Vec<Instance>
 /// The result of an instance's health check.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    pub id: String,
+    pub id: InstanceId,
     pub status: Health,
     pub fails: i64,
 }
@@ -93,8 +106,8 @@ pub async fn judged_all(tx: &mut Tx, judged: &[Judged], at: Timestamp) -> Result
 /// The details of an instance's health check.
 #[derive(Clone, Debug)]
 pub struct Sight {
-    pub id: String,
-    pub layer: String,
+    pub id: InstanceId,
+    pub layer: Layer,
     pub detail: String,
     pub latency_ms: Option<i64>,
 }
@@ -107,26 +120,32 @@ pub async fn saw_all(tx: &mut Tx, sights: &[Sight]) -> Result<()> {
             "INSERT INTO instance_health (instance_id, layer, detail, latency_ms) VALUES {marks} ON CONFLICT (instance_id) \
              DO UPDATE SET layer = excluded.layer, detail = excluded.detail, latency_ms = excluded.latency_ms"
         );
-        let args = sights.iter().flat_map(|one| args![&one.id, &one.layer, &one.detail, one.latency_ms]);
+        let args = sights.iter().flat_map(|one| args![&one.id, one.layer, &one.detail, one.latency_ms]);
         tx.run(&sql, args.collect()).await?;
     }
     Ok(())
 }
 
-pub async fn set_memory_out(conn: impl Into<Conn<'_>>, id: &str, at: Option<Timestamp>) -> Result<()> {
+pub async fn set_memory_out(conn: impl Into<Conn<'_>>, id: &InstanceId, at: Option<Timestamp>) -> Result<()> {
     let sql = "INSERT INTO instance_health (instance_id, memory_out_at) VALUES (?, ?) \
         ON CONFLICT (instance_id) DO UPDATE SET memory_out_at = excluded.memory_out_at";
     conn.into().run(sql, args![id, at]).await.map(drop)
 }
 
-pub async fn set_restarted(conn: impl Into<Conn<'_>>, id: &str, at: Timestamp) -> Result<()> {
+pub async fn set_restarted(conn: impl Into<Conn<'_>>, id: &InstanceId, at: Timestamp) -> Result<()> {
     let sql = "INSERT INTO instance_health (instance_id, restarted_at) VALUES (?, ?) \
         ON CONFLICT (instance_id) DO UPDATE SET restarted_at = excluded.restarted_at";
     conn.into().run(sql, args![id, at]).await.map(drop)
 }
 
 /// Records how far the log was read.
-pub async fn set_mark(conn: impl Into<Conn<'_>>, id: &str, inode: i64, offset: i64, journal_at: i64) -> Result<()> {
+pub async fn set_mark(
+    conn: impl Into<Conn<'_>>,
+    id: &InstanceId,
+    inode: i64,
+    offset: i64,
+    journal_at: i64,
+) -> Result<()> {
     let sql = "INSERT INTO instance_health (instance_id, log_inode, log_offset, journal_at) VALUES (?, ?, ?, ?) \
         ON CONFLICT (instance_id) DO UPDATE SET log_inode = excluded.log_inode, log_offset = excluded.log_offset, \
         journal_at = excluded.journal_at";

@@ -1,6 +1,6 @@
 //! Items of the marketplace and their files.
 
-use base::id::ItemId;
+use base::id::{ItemId, ProfessionId};
 use base::{FilePath, Listing, Page, Sort};
 use jiff::Timestamp;
 
@@ -28,7 +28,7 @@ word! {
 record! {
     #[derive(Clone, Debug)]
     pub struct Item {
-        pub id: String,
+        pub id: ItemId,
         pub kind: Kind,
         pub name: String,
         pub description: String,
@@ -42,12 +42,6 @@ record! {
         pub is_active: bool,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
-    }
-}
-
-impl Item {
-    pub fn id(&self) -> ItemId {
-        ItemId::named(&self.id)
     }
 }
 
@@ -192,7 +186,7 @@ pub async fn list(db: &Db, filter: ItemFilter<'_>, mut sort: Sort, page: Page) -
 record! {
     #[derive(Clone, Debug)]
     pub struct Profession {
-        pub id: String,
+        pub id: ProfessionId,
         pub name: String,
     }
 }

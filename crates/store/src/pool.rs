@@ -1,6 +1,6 @@
 //! The profession pool: instances that are prepared for a profession and that employees claim.
 
-use base::id::{EntryId, InstanceId, ProfessionId, UserId};
+use base::id::{EntryId, InstanceId, ProfessionId, ServerId, UserId};
 use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
@@ -19,12 +19,12 @@ word! {
 record! {
     #[derive(Clone, Debug)]
     pub struct Entry {
-        pub id: String,
-        pub profession_id: String,
-        pub instance_id: String,
-        pub server_id: String,
+        pub id: EntryId,
+        pub profession_id: ProfessionId,
+        pub instance_id: InstanceId,
+        pub server_id: ServerId,
         pub status: Status,
-        pub allocated_user_id: Option<String>,
+        pub allocated_user_id: Option<UserId>,
         pub allocated_at: Option<Timestamp>,
         pub created_at: Timestamp,
     }

@@ -1,6 +1,6 @@
 //! Professions. The stock of their pool is counted when they are read.
 
-use base::id::{ProfessionId, UserId};
+use base::id::{ItemId, ProfessionId, UserId};
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
@@ -11,13 +11,13 @@ use crate::{Conn, Db, Result, Tx, args, record};
 record! {
     #[derive(Clone, Debug)]
     pub struct Profession {
-        pub id: String,
+        pub id: ProfessionId,
         pub name: String,
         pub code: String,
         pub icon: String,
         pub tagline: String,
         pub description: String,
-        pub role_pack_id: Option<String>,
+        pub role_pack_id: Option<ItemId>,
         pub sort_order: i64,
         pub is_official: bool,
         pub is_active: bool,

@@ -1,5 +1,6 @@
 //! The ledger of automatic repairs. A unique index allows one running repair per instance.
 
+use base::id::{InstanceId, TaskId};
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
@@ -22,12 +23,12 @@ record! {
     pub struct Repair {
         pub id: i64,
         pub rule: String,
-        pub instance_id: String,
+        pub instance_id: InstanceId,
         pub status: Status,
         pub before: String,
         pub action: String,
         pub after: String,
-        pub task_id: Option<String>,
+        pub task_id: Option<TaskId>,
         pub took_ms: i64,
         pub created_at: Timestamp,
     }
@@ -35,7 +36,7 @@ record! {
 
 pub struct New<'a> {
     pub rule: &'a str,
-    pub instance_id: &'a str,
+    pub instance_id: &'a InstanceId,
     pub status: Status,
     pub before: &'a str,
     pub action: &'a str,
@@ -56,7 +57,7 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<Option<i64>> {
     }
 }
 
-pub async fn set_task(tx: &mut Tx, id: i64, task: &str) -> Result<()> {
+pub async fn set_task(tx: &mut Tx, id: i64, task: &TaskId) -> Result<()> {
     tx.run("UPDATE repair SET task_id = ? WHERE id = ?", args![task, id]).await.map(drop)
 }
 
@@ -84,7 +85,7 @@ pub async fn find(conn: impl Into<Conn<'_>>, id: i64) -> Result<Option<Repair>> 
 }
 
 /// How many repairs of a rule were begun on an instance since then.
-pub async fn count(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<i64> {
+pub async fn count(tx: &mut Tx, instance: &InstanceId, rule: &str, since: Timestamp) -> Result<i64> {
     let sql =
         "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status <> 'alert'";
     let number: Number = Conn::from(tx).one(sql, args![instance, rule, since]).await?;
@@ -92,7 +93,7 @@ pub async fn count(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) ->
 }
 
 /// Whether the rule raised an alert for the instance since then.
-pub async fn was_alerted(tx: &mut Tx, instance: &str, rule: &str, since: Timestamp) -> Result<bool> {
+pub async fn was_alerted(tx: &mut Tx, instance: &InstanceId, rule: &str, since: Timestamp) -> Result<bool> {
     let sql =
         "SELECT COUNT(*) AS n FROM repair WHERE instance_id = ? AND rule = ? AND created_at > ? AND status = 'alert'";
     let number: Number = Conn::from(tx).one(sql, args![instance, rule, since]).await?;

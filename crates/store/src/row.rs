@@ -1,5 +1,10 @@
 //! The arguments of statements and the columns of rows, for both databases.
 
+use base::id::{
+    AdminId, AlertId, BindingId, ChatBindingId, EntryId, InstallId, InstanceId, ItemId, KeyId, MessageId, ProfessionId,
+    ServerId, TaskId, UserId,
+};
+use base::{GatewayPort, NonEmpty};
 use jiff::Timestamp;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -124,6 +129,81 @@ impl Column for Option<Timestamp> {
     }
 }
 
+impl Column for Option<NonEmpty> {
+    fn read(row: &Row, name: &str) -> Result<Self> {
+        Ok(NonEmpty::new(row.get::<String>(name)?))
+    }
+}
+impl From<&Option<NonEmpty>> for Value {
+    fn from(text: &Option<NonEmpty>) -> Value {
+        text.as_deref().unwrap_or_default().into()
+    }
+}
+impl Column for GatewayPort {
+    fn read(row: &Row, name: &str) -> Result<Self> {
+        GatewayPort::try_from(row.get::<i64>(name)?).map_err(|why| Error::Column(name.into(), why.into()))
+    }
+}
+impl From<GatewayPort> for Value {
+    fn from(port: GatewayPort) -> Value {
+        port.get().into()
+    }
+}
+
+macro_rules! id_column {
+    ($($t:ident),* $(,)?) => {$(
+        impl Column for $t {
+            fn read(row: &Row, name: &str) -> Result<Self> {
+                Ok($t::named(row.get::<String>(name)?))
+            }
+        }
+        impl Column for Option<$t> {
+            fn read(row: &Row, name: &str) -> Result<Self> {
+                Ok(row.get::<Option<String>>(name)?.map($t::named))
+            }
+        }
+        impl From<&$t> for Value {
+            fn from(id: &$t) -> Value {
+                id.as_str().into()
+            }
+        }
+        impl From<Option<&$t>> for Value {
+            fn from(id: Option<&$t>) -> Value {
+                id.map($t::as_str).into()
+            }
+        }
+    )*};
+}
+id_column!(
+    UserId,
+    AdminId,
+    ServerId,
+    InstanceId,
+    ProfessionId,
+    EntryId,
+    BindingId,
+    ChatBindingId,
+    TaskId,
+    ItemId,
+    InstallId,
+    KeyId,
+    MessageId,
+    AlertId,
+);
+
+/// An enum that `word!` defined.
+pub trait Word: Column {}
+
+/// A column that is NULL, or empty, has no word.
+impl<T: Word> Column for Option<T> {
+    fn read(row: &Row, name: &str) -> Result<Self> {
+        match row.get::<Option<String>>(name)?.as_deref() {
+            None | Some("") => Ok(None),
+            Some(_) => T::read(row, name).map(Some),
+        }
+    }
+}
+
 /// Defines an enum that is stored as one word of a closed set.
 #[macro_export]
 macro_rules! word {
@@ -149,6 +229,7 @@ macro_rules! word {
         impl From<$name> for $crate::row::Value {
             fn from(word: $name) -> Self { word.as_str().into() }
         }
+        impl $crate::row::Word for $name {}
     };
 }
 

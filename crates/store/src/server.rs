@@ -1,7 +1,7 @@
 //! Managed servers.
 
 use base::id::ServerId;
-use base::{Listing, Page, Secret, Sort};
+use base::{Listing, NonEmpty, Page, Secret, Sort};
 use jiff::Timestamp;
 
 use crate::conditions::Conditions;
@@ -12,7 +12,7 @@ use crate::{Conn, Db, Result, Tx, args, record};
 record! {
     #[derive(Clone, Debug)]
     pub struct Server {
-        pub id: String,
+        pub id: ServerId,
         pub name: String,
         pub host: String,
         pub ssh_port: i64,
@@ -20,14 +20,13 @@ record! {
         pub ssh_key_path: String,
         /// Sealed: see `key`.
         pub ssh_key: Option<String>,
-        /// The host key that an administrator expects: see `remote::host::ExpectedKey`. Empty: the first one shown is
-        /// trusted.
-        pub expected_host_key: String,
-        /// The host key, pinned at the first contact and replaced only if an authority certifies the new one. Empty
-        /// before.
-        pub host_key: String,
+        /// The host key that an administrator expects: see `remote::host::ExpectedKey`. `None`: the first one shown
+        /// is trusted.
+        pub expected_host_key: Option<NonEmpty>,
+        /// The host key, pinned at the first contact and replaced only if an authority certifies the new one.
+        pub host_key: Option<NonEmpty>,
         pub base_dir: String,
-        pub openclaw_version: String,
+        pub openclaw_version: Option<NonEmpty>,
         /// Whether each package of this OpenClaw was checked against a lockfile.
         pub openclaw_pinned: bool,
         pub prepared_at: Option<Timestamp>,

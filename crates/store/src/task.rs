@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use base::id::{InstanceId, TaskId};
+use base::id::{InstanceId, ServerId, TaskId, UserId};
 use base::{Listing, Page, Sort};
 use jiff::{SignedDuration, Timestamp};
 
@@ -57,7 +57,7 @@ impl Column for Priority {
 record! {
     #[derive(Clone, Debug)]
     pub struct Task {
-        pub id: String,
+        pub id: TaskId,
         pub r#type: String,
         pub payload: String,
         pub status: Status,
@@ -70,15 +70,15 @@ record! {
         pub source: String,
         /// Who asked for it, as the audit log names them.
         pub operator: String,
-        pub instance_id: Option<String>,
+        pub instance_id: Option<InstanceId>,
         /// The server that it works on. If it has an instance, the server of the instance.
-        pub server_id: Option<String>,
+        pub server_id: Option<ServerId>,
         pub priority: Priority,
         /// At most one task with this key is pending.
         pub coalesce_key: Option<String>,
         /// It begins only after this task has ended.
-        pub after_id: Option<String>,
-        pub user_id: Option<String>,
+        pub after_id: Option<TaskId>,
+        pub user_id: Option<UserId>,
         pub worker: Option<String>,
         pub lease_until: Option<Timestamp>,
         pub next_attempt_at: Timestamp,
@@ -90,7 +90,7 @@ record! {
 /// A task that a worker has claimed. The attempt number is a fencing token: a write with an older number has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    pub id: String,
+    pub id: TaskId,
     pub worker: String,
     pub attempt: i64,
     pub priority: Priority,
@@ -123,7 +123,7 @@ pub async fn insert(tx: &mut Tx, task: &Task) -> Result<bool> {
 }
 
 /// Lets a task begin only after another has ended: it is done, dead or deleted.
-pub async fn set_after(tx: &mut Tx, id: &TaskId, after: &str) -> Result<()> {
+pub async fn set_after(tx: &mut Tx, id: &TaskId, after: &TaskId) -> Result<()> {
     tx.run("UPDATE task SET after_id = ? WHERE id = ?", args![after, id.as_str()]).await.map(drop)
 }
 
@@ -177,7 +177,7 @@ pub struct Due<'a> {
     /// From the highest to the lowest.
     pub priorities: &'a RangeInclusive<Priority>,
     /// Servers without a free slot. Only tasks of priority `Security` ignore this.
-    pub full: &'a [String],
+    pub full: &'a [ServerId],
     pub limit: usize,
 }
 
@@ -215,7 +215,7 @@ pub async fn lock_due(tx: &mut Tx, asked: Due<'_>, now: Timestamp) -> Result<Vec
 
 record! {
     pub struct Load {
-        pub server_id: String,
+        pub server_id: ServerId,
         pub n: i64,
     }
 }
@@ -238,7 +238,7 @@ pub async fn begin(tx: &mut Tx, task: &Task, worker: &str, now: Timestamp, term:
 }
 
 record! {
-    struct Renewed { id: String, attempts: i64 }
+    struct Renewed { id: TaskId, attempts: i64 }
 }
 
 /// Renews the leases of the tasks that a worker holds, but not of others that still have its name. Returns the tasks
@@ -348,7 +348,7 @@ pub async fn cancel_all(tx: &mut Tx, instance: &InstanceId, why: &str, now: Time
 }
 
 record! {
-    struct Busy { instance_id: String }
+    struct Busy { instance_id: InstanceId }
 }
 
 /// The SQL condition that a task `t` runs on its instance or is about to. A task that a cleaning blocks is not about to
@@ -358,14 +358,14 @@ fn at_work() -> String {
 }
 
 /// The instances on which a task runs or is about to.
-pub async fn busy_instances(db: &Db) -> Result<Vec<String>> {
+pub async fn busy_instances(db: &Db) -> Result<Vec<InstanceId>> {
     let sql = format!("SELECT DISTINCT t.instance_id FROM task t WHERE t.instance_id IS NOT NULL AND {}", at_work());
     let rows: Vec<Busy> = db.all(&sql, args![]).await?;
     Ok(rows.into_iter().map(|row| row.instance_id).collect())
 }
 
 /// Those of `instances` on which a task runs or is about to.
-pub async fn busy_among(tx: &mut Tx, instances: &[String]) -> Result<Vec<String>> {
+pub async fn busy_among(tx: &mut Tx, instances: &[InstanceId]) -> Result<Vec<InstanceId>> {
     let mut all = vec![];
     for instances in instances.chunks(BATCH) {
         let marks = vec!["?"; instances.len()].join(", ");
@@ -385,11 +385,11 @@ pub async fn is_busy(tx: &mut Tx, instance: &InstanceId) -> Result<bool> {
 }
 
 record! {
-    struct Named { id: String }
+    struct Named { id: TaskId }
 }
 
 /// The dead tasks of an instance.
-pub async fn dead_of(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<String>> {
+pub async fn dead_of(tx: &mut Tx, instance: &InstanceId) -> Result<Vec<TaskId>> {
     let rows: Vec<Named> =
         tx.all("SELECT id FROM task WHERE instance_id = ? AND status = 'dead'", args![instance.as_str()]).await?;
     Ok(rows.into_iter().map(|row| row.id).collect())

@@ -1,5 +1,6 @@
 //! Tickets: each opens one socket, once, on any replica.
 
+use base::id::{InstanceId, UserId};
 use jiff::Timestamp;
 
 use crate::{Conn, Db, Result, args, record};
@@ -7,8 +8,8 @@ use crate::{Conn, Db, Result, args, record};
 record! {
     #[derive(Clone, Debug)]
     pub struct Ticket {
-        pub user_id: String,
-        pub instance_id: String,
+        pub user_id: UserId,
+        pub instance_id: InstanceId,
         pub jti: String,
         pub issued_at: i64,
         pub token_ends: i64,

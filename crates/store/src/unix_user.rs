@@ -14,10 +14,10 @@ pub const LAST: i64 = 99_999;
 record! {
     #[derive(Clone, Debug)]
     pub struct UnixUser {
-        pub server_id: String,
+        pub server_id: ServerId,
         pub uid: i64,
         pub name: String,
-        pub instance_id: String,
+        pub instance_id: InstanceId,
         pub created_at: Timestamp,
         pub removed_at: Option<Timestamp>,
     }
@@ -68,13 +68,13 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
 }
 
 /// The users on a server that were not removed.
-pub async fn of_server(conn: impl Into<Conn<'_>>, server: &str) -> Result<Vec<UnixUser>> {
+pub async fn of_server(conn: impl Into<Conn<'_>>, server: &ServerId) -> Result<Vec<UnixUser>> {
     let sql = format!("SELECT {} FROM unix_user WHERE server_id = ? AND removed_at IS NULL", UnixUser::COLUMNS);
     conn.into().all(&sql, args![server]).await
 }
 
 /// Records that a user was removed from its server. Its uid is not used again while others are free.
-pub async fn removed(conn: impl Into<Conn<'_>>, server: &str, uid: i64, at: Timestamp) -> Result<()> {
+pub async fn removed(conn: impl Into<Conn<'_>>, server: &ServerId, uid: i64, at: Timestamp) -> Result<()> {
     let sql = "UPDATE unix_user SET removed_at = ? WHERE server_id = ? AND uid = ?";
     conn.into().run(sql, args![at, server, uid]).await.map(drop)
 }

@@ -19,7 +19,7 @@ word! {
 record! {
     #[derive(Clone, Debug)]
     pub struct User {
-        pub id: String,
+        pub id: UserId,
         pub email: String,
         pub name: String,
         pub department: String,
@@ -107,7 +107,7 @@ pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
 }
 
 /// Replaces a stored password hash, unless it was changed in the meantime.
-pub async fn upgrade_password(db: &Db, id: &str, old: &str, new: &str) -> Result<()> {
+pub async fn upgrade_password(db: &Db, id: &UserId, old: &str, new: &str) -> Result<()> {
     let sql = "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
     db.run(sql, args![new, id, old]).await.map(drop)
 }
@@ -134,7 +134,7 @@ record! {
     /// The part of an account that every request's token is checked against.
     #[derive(Clone, Debug)]
     pub struct Session {
-        pub id: String,
+        pub id: UserId,
         pub email: String,
         pub name: String,
         pub status: Status,

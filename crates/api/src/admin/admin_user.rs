@@ -38,7 +38,7 @@ fn item(api: &Api, admin: AdminUser) -> AdminItem {
     AdminItem {
         has_password: admin.has_password(),
         has_identity: admin.idp_id.is_some(),
-        id: admin.id,
+        id: admin.id.into(),
         email: admin.email,
         name: admin.name,
         role: admin.role.into(),
@@ -86,7 +86,7 @@ pub struct NewAdmin {
 async fn create(who: Admin, api: State, Body(body): Body<NewAdmin>) -> Answer<AdminItem> {
     let new = New {
         email: body.email,
-        name: body.name.as_str().to_owned(),
+        name: body.name.into(),
         role: body.role.unwrap_or(Role::Admin).into(),
         password: body.password,
     };
@@ -121,7 +121,7 @@ pub struct AdminPatch {
 #[utoipa::path(patch, path = "/admin-users/{email}", tag = "admin-users", params(("email" = String, Path)), request_body = AdminPatch, responses((status = 200, body = AdminItem)))]
 async fn update(who: Admin, api: State, Path(email): Path<String>, Body(body): Body<AdminPatch>) -> Answer<AdminItem> {
     let patch = Patch {
-        name: body.name.map(|n| n.as_str().to_owned()),
+        name: body.name.map(Into::into),
         role: body.role.map(Into::into),
         status: body.status.map(Into::into),
         password: body.password,
@@ -137,5 +137,5 @@ async fn update(who: Admin, api: State, Path(email): Path<String>, Body(body): B
 #[utoipa::path(delete, path = "/admin-users/{email}", tag = "admin-users", params(("email" = String, Path)), responses((status = 200, body = Deleted)))]
 async fn delete(who: Admin, api: State, Path(email): Path<String>) -> Answer<Deleted> {
     let deleted = admin_user::delete(&api.app, &who.by, &email).await?;
-    Ok(Data(Deleted { id: deleted.id }))
+    Ok(Data(Deleted { id: deleted.id.into() }))
 }

@@ -1,5 +1,6 @@
 //! Alerts and the rules that raise them.
 
+use base::id::AlertId;
 use base::{Listing, Secret, Sort};
 use queue::alert::{self, Alert, Patch, Rule, Set};
 use queue::permission::Permission;
@@ -35,7 +36,7 @@ pub struct AlertItem {
 
 fn item(api: &Api, alert: Alert) -> AlertItem {
     AlertItem {
-        id: alert.id,
+        id: alert.id.into(),
         rule: alert.rule,
         subject: alert.subject,
         message: alert.message,
@@ -74,7 +75,7 @@ async fn list(_: Admin, api: State, Query(query): Query<AlertQuery>, paging: Pag
 
 /// Says that somebody looks after it. A second time changes nothing.
 #[utoipa::path(post, path = "/alerts/{id}/ack", tag = "alerts", params(("id" = String, Path)), responses((status = 200, body = AlertItem)))]
-async fn ack(who: Admin, api: State, Path(id): Path<String>) -> Answer<AlertItem> {
+async fn ack(who: Admin, api: State, Path(id): Path<AlertId>) -> Answer<AlertItem> {
     let alert = alert::ack(&api.app, &who.by, &id).await?;
     Ok(Data(item(&api, alert)))
 }

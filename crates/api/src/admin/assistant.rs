@@ -77,7 +77,7 @@ fn line(api: &Api, line: Line) -> JournalLine {
 async fn read_logs(
     _: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Query(query): Query<LogsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -85,7 +85,7 @@ async fn read_logs(
         lines @ 1..=2000 => lines as usize,
         _ => return Err(Error::field("lines", "must be from 1 to 2000").into()),
     };
-    let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
+    let assistant = Assistant::open(&api.app, &id).await?;
     if query.follow == Some(true) {
         let following = logs::follow(&api.app, &assistant, lines).await?;
         let session = Watched::of(&headers, &api.app, Permission::ReadLogs);
@@ -163,8 +163,8 @@ pub struct HostConfig {
     (status = 409, description = "the file cannot be parsed, the instance was never provisioned, or its server has no SSH key that can be used"),
     (status = 503, description = "the server cannot be reached"),
 ))]
-async fn read_config(_: Admin, api: State, Path(id): Path<String>) -> Answer<HostConfig> {
-    let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
+async fn read_config(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<HostConfig> {
+    let assistant = Assistant::open(&api.app, &id).await?;
     let look = config::look(&api.app, &assistant).await?;
     Ok(Data(HostConfig {
         version: look.version.to_string(),
@@ -216,8 +216,8 @@ fn kept(api: &Api, kept: config::Kept) -> ConfigVersion {
     (status = 409, description = "the instance was never provisioned, or its server has no SSH key that can be used"),
     (status = 503, description = "the server cannot be reached"),
 ))]
-async fn config_versions(_: Admin, api: State, Path(id): Path<String>) -> Answer<ConfigVersions> {
-    let assistant = Assistant::open(&api.app, &InstanceId::named(id)).await?;
+async fn config_versions(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<ConfigVersions> {
+    let assistant = Assistant::open(&api.app, &id).await?;
     let found = config::versions(&assistant).await?;
     Ok(Data(ConfigVersions { list: found.into_iter().map(|one| kept(&api, one)).collect() }))
 }
@@ -254,8 +254,12 @@ pub struct ConfigSet {
 /// Objects are merged key by key, null takes a key away, and what the platform itself decides (gateway, model access, log file)
 /// stays as it is. OpenClaw checks the result before it is written; what changed stands in the audit log, secrets masked.
 #[utoipa::path(patch, path = "/instances/{id}/config", tag = "instances", params(("id" = String, Path)), request_body = SetConfig, responses((status = 200, body = ConfigSet)))]
-async fn set_config(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<SetConfig>) -> Answer<ConfigSet> {
-    let id = InstanceId::named(id);
+async fn set_config(
+    who: Admin,
+    api: State,
+    Path(id): Path<InstanceId>,
+    Body(body): Body<SetConfig>,
+) -> Answer<ConfigSet> {
     let task = instance::set_config(&api.app, &who.by, &id, body.config_json.into_text()).await?;
     let Data(instance) = detail(&api, &who.by, &id, Secrets::Masked).await?;
     Ok(Data(ConfigSet { instance, task_id: task.map(|task| task.as_str().to_owned()) }))
@@ -263,8 +267,8 @@ async fn set_config(who: Admin, api: State, Path(id): Path<String>, Body(body): 
 
 /// Has the instance restarted (beyond the spec): enqueues restart_instance.
 #[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Enqueued)))]
-async fn restart(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
-    Ok(Data(instance::restart(&api.app, &who.by, &InstanceId::named(id)).await?.into()))
+async fn restart(who: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<Enqueued> {
+    Ok(Data(instance::restart(&api.app, &who.by, &id).await?.into()))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -278,7 +282,7 @@ pub struct Upgrade {
 ///
 /// It is accepted when it is ready and has answered a chat; otherwise the snapshot that was taken before is put back.
 #[utoipa::path(post, path = "/instances/{id}/upgrade", tag = "instances", params(("id" = String, Path)), request_body = Upgrade, responses((status = 200, body = Enqueued)))]
-async fn upgrade(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<Upgrade>) -> Answer<Enqueued> {
-    let version = body.version.map(|version| version.as_str().to_owned());
-    Ok(Data(instance::upgrade(&api.app, &who.by, &InstanceId::named(id), version).await?.into()))
+async fn upgrade(who: Admin, api: State, Path(id): Path<InstanceId>, Body(body): Body<Upgrade>) -> Answer<Enqueued> {
+    let version = body.version.map(Into::into);
+    Ok(Data(instance::upgrade(&api.app, &who.by, &id, version).await?.into()))
 }

@@ -218,7 +218,7 @@ async fn me(who: Admin, api: State) -> Answer<Me> {
     Ok(Data(Me {
         permissions: Permission::all_of(account.role).map(Permission::as_str).collect(),
         has_password: account.has_password(),
-        id: account.id,
+        id: account.id.into(),
         email: account.email,
         name: account.name,
         role: account.role.as_str(),

@@ -154,8 +154,8 @@ fn shaped(api: &Api, shown: cell::Shown) -> CellDetail {
 
 /// How an instance is confined on its server (beyond the spec).
 #[utoipa::path(get, path = "/instances/{id}/cell", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = CellDetail)))]
-async fn show_cell(_: Admin, api: State, Path(id): Path<String>) -> Answer<CellDetail> {
-    let shown = cell::show(&api.app, &InstanceId::named(id)).await?;
+async fn show_cell(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<CellDetail> {
+    let shown = cell::show(&api.app, &id).await?;
     Ok(Data(shaped(&api, shown)))
 }
 
@@ -165,16 +165,16 @@ async fn show_cell(_: Admin, api: State, Path(id): Path<String>) -> Answer<CellD
 #[utoipa::path(post, path = "/instances/{id}/cell/enter", tag = "instances", params(("id" = String, Path)), responses(
     (status = 200, body = Enqueued), (status = 409, description = "its unit is not ours"),
 ))]
-async fn enter(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
-    Ok(Data(cell::confine(&api.app, &who.by, &InstanceId::named(id), true).await?.into()))
+async fn enter(who: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<Enqueued> {
+    Ok(Data(cell::confine(&api.app, &who.by, &id, true).await?.into()))
 }
 
 /// Takes an instance out of its cell (beyond the spec; super administrators only): enqueues confine_instance.
 #[utoipa::path(post, path = "/instances/{id}/cell/leave", tag = "instances", params(("id" = String, Path)), responses(
     (status = 200, body = Enqueued), (status = 409, description = "its unit is not ours"),
 ))]
-async fn leave(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
-    Ok(Data(cell::confine(&api.app, &who.by, &InstanceId::named(id), false).await?.into()))
+async fn leave(who: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<Enqueued> {
+    Ok(Data(cell::confine(&api.app, &who.by, &id, false).await?.into()))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -216,10 +216,9 @@ pub struct SetOpenings {
 async fn set_openings(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<SetOpenings>,
 ) -> Answer<CellDetail> {
-    let id = InstanceId::named(id);
     let openings = Openings::of(body.openings.into_iter().map(Opening::from));
     cell::open(&api.app, &who.by, &id, openings).await?;
     let shown = cell::show(&api.app, &id).await?;
@@ -231,10 +230,9 @@ async fn set_openings(
 async fn set_own_limits(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<LimitValues>,
 ) -> Answer<CellDetail> {
-    let id = InstanceId::named(id);
     cell::set_limits(&api.app, &who.by, Subject::Instance(&id), body.into()).await?;
     let shown = cell::show(&api.app, &id).await?;
     Ok(Data(shaped(&api, shown)))
@@ -242,8 +240,8 @@ async fn set_own_limits(
 
 /// The limits that a server sets for its instances (beyond the spec).
 #[utoipa::path(get, path = "/servers/{id}/limits", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = LimitValues)))]
-async fn server_limits(_: Admin, api: State, Path(id): Path<String>) -> Answer<LimitValues> {
-    Ok(Data(cell::limits(&api.app, Subject::Server(&ServerId::named(id))).await?.into()))
+async fn server_limits(_: Admin, api: State, Path(id): Path<ServerId>) -> Answer<LimitValues> {
+    Ok(Data(cell::limits(&api.app, Subject::Server(&id)).await?.into()))
 }
 
 /// Sets them (beyond the spec). Its confined instances take them over without a restart.
@@ -251,17 +249,17 @@ async fn server_limits(_: Admin, api: State, Path(id): Path<String>) -> Answer<L
 async fn set_server_limits(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<ServerId>,
     Body(body): Body<LimitValues>,
 ) -> Answer<LimitValues> {
-    let subject = ServerId::named(id);
+    let subject = id;
     Ok(Data(cell::set_limits(&api.app, &who.by, Subject::Server(&subject), body.into()).await?.into()))
 }
 
 /// The limits that a profession sets for the instances of its pool (beyond the spec).
 #[utoipa::path(get, path = "/professions/{id}/limits", tag = "professions", params(("id" = String, Path)), responses((status = 200, body = LimitValues)))]
-async fn profession_limits(_: Admin, api: State, Path(id): Path<String>) -> Answer<LimitValues> {
-    Ok(Data(cell::limits(&api.app, Subject::Profession(&ProfessionId::named(id))).await?.into()))
+async fn profession_limits(_: Admin, api: State, Path(id): Path<ProfessionId>) -> Answer<LimitValues> {
+    Ok(Data(cell::limits(&api.app, Subject::Profession(&id)).await?.into()))
 }
 
 /// Sets them (beyond the spec). Confined instances of its pool take them over without a restart.
@@ -269,9 +267,9 @@ async fn profession_limits(_: Admin, api: State, Path(id): Path<String>) -> Answ
 async fn set_profession_limits(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<ProfessionId>,
     Body(body): Body<LimitValues>,
 ) -> Answer<LimitValues> {
-    let subject = ProfessionId::named(id);
+    let subject = id;
     Ok(Data(cell::set_limits(&api.app, &who.by, Subject::Profession(&subject), body.into()).await?.into()))
 }

@@ -22,8 +22,8 @@ pub fn routes() -> OpenApiRouter<Shared> {
 
 /// The bots of an instance.
 #[utoipa::path(get, path = "/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = Listing<ChatBindingItem>)))]
-async fn list(_: Admin, api: State, Path(id): Path<String>) -> Answer<Listing<ChatBindingItem>> {
-    let found = chat_binding::list(&api.app, &InstanceId::named(id)).await?;
+async fn list(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<Listing<ChatBindingItem>> {
+    let found = chat_binding::list(&api.app, &id).await?;
     let list = found.into_iter().map(|b| ChatBindingItem::new(&api, b)).collect::<Result<Vec<_>, _>>()?;
     let total = list.len() as i64;
     Ok(Data(Listing { list, total }))
@@ -36,10 +36,10 @@ async fn list(_: Admin, api: State, Path(id): Path<String>) -> Answer<Listing<Ch
 async fn create(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<NewChatBinding>,
 ) -> Answer<ChatBindingItem> {
-    let target = Target { instance: &InstanceId::named(id), holder: None };
+    let target = Target { instance: &id, holder: None };
     let made = chat_binding::bind(&api.app, &who.by, target, body.checked(), api.app.bots.webhooks.is_some()).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
@@ -65,11 +65,10 @@ async fn delete(who: Admin, api: State, Path((id, bid)): Path<(String, String)>)
 async fn configure(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<ConfigureBot>,
 ) -> Answer<ChatBindingItem> {
-    let id = InstanceId::named(id);
-    let chat_id = body.chat_id.map(|chat| chat.as_str().to_owned());
+    let chat_id = body.chat_id.map(Into::into);
     let made =
         bot::configure(&api.app, &who.by, Target { instance: &id, holder: None }, body.bot_token.0, chat_id).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
@@ -77,7 +76,6 @@ async fn configure(
 
 /// How the instance's bot stands.
 #[utoipa::path(get, path = "/instances/{id}/bot-status", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = BotStatus)))]
-async fn status(_: Admin, api: State, Path(id): Path<String>) -> Answer<BotStatus> {
-    let id = InstanceId::named(id);
+async fn status(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<BotStatus> {
     Ok(Data(bot::status(&api.app, &id).await?.into()))
 }

@@ -54,8 +54,8 @@ pub struct Containers {
     (status = 409, description = "the server has no SSH key that can be used, or shows another host key than before"),
     (status = 503, description = "the server cannot be reached, or has no working Docker"),
 ))]
-async fn list_containers(_: Admin, api: State, Path(id): Path<String>) -> Answer<Containers> {
-    let found = container::list(&api.app, &ServerId::named(id)).await?;
+async fn list_containers(_: Admin, api: State, Path(id): Path<ServerId>) -> Answer<Containers> {
+    let found = container::list(&api.app, &id).await?;
     Ok(Data(Containers { list: found.into_iter().map(|one| item(&api, one)).collect() }))
 }
 

@@ -6,6 +6,7 @@ use fleet::instance::{self, Listed, New, Patch};
 use fleet::tenant;
 use queue::permission::Permission;
 use serde::{Deserialize, Serialize};
+use store::instance_health::Layer;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -89,15 +90,15 @@ pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> Instan
     let Listed { instance, server_name, assigned_email, cell, home_bytes } = listed;
     let unproved_address = tenant::is_direct(&instance);
     InstanceItem {
-        id: instance.id,
+        id: instance.id.into(),
         name: instance.name,
-        server_id: instance.server_id,
+        server_id: instance.server_id.into(),
         server_name,
         container_id: instance.container_id,
-        assigned_user_id: instance.assigned_user_id,
+        assigned_user_id: instance.assigned_user_id.map(Into::into),
         assigned_email,
         pooled: instance.pooled,
-        gateway_port: instance.gateway_port,
+        gateway_port: instance.gateway_port.get(),
         unproved_address,
         gateway_url: instance.gateway_url,
         gateway_token,
@@ -173,8 +174,13 @@ pub struct Shown {
 ///
 /// The answers to changes have it masked; the one to its creation has it whole.
 #[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path), Shown), responses((status = 200, body = InstanceDetail)))]
-async fn show(who: Admin, api: State, Path(id): Path<String>, Query(shown): Query<Shown>) -> Answer<InstanceDetail> {
-    let (id, secrets) = (InstanceId::named(id), shown.secrets.unwrap_or_else(|| Secrets::of(&who.by)));
+async fn show(
+    who: Admin,
+    api: State,
+    Path(id): Path<InstanceId>,
+    Query(shown): Query<Shown>,
+) -> Answer<InstanceDetail> {
+    let (id, secrets) = (id, shown.secrets.unwrap_or_else(|| Secrets::of(&who.by)));
     if secrets == Secrets::Whole {
         who.by.require(Permission::SeeSecrets)?;
         instance::reveal(&api.app, &who.by, &id).await?;
@@ -227,18 +233,18 @@ async fn create(who: Admin, api: State, Body(body): Body<NewInstance>) -> Answer
     let id = body.id.id();
     let new = New {
         id: body.id,
-        name: body.name.as_str().to_owned(),
+        name: body.name.into(),
         server_id: ServerId::named(body.server_id),
         gateway_port: body.gateway_port,
         gateway_url: body.gateway_url.map(gateway_url).transpose()?,
         gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
-        model: body.model.as_str().to_owned(),
+        model: body.model.into(),
         config_json: body.config_json.into_text(),
-        notes: body.notes.as_str().to_owned(),
+        notes: body.notes.into(),
         is_main: body.is_main,
-        home: body.home.as_str().to_owned(),
-        unit: body.unit.as_str().to_owned(),
-        container_id: body.container_id.as_str().to_owned(),
+        home: body.home.into(),
+        unit: body.unit.into(),
+        container_id: body.container_id.into(),
         provision: body.provision,
     };
     instance::create(&api.app, &who.by, new).await?;
@@ -293,18 +299,17 @@ pub struct InstancePatch {
 async fn update(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<InstancePatch>,
 ) -> Answer<InstanceDetail> {
-    let id = InstanceId::named(id);
     let patch = Patch {
-        name: body.name.map(|n| n.as_str().to_owned()),
-        model: body.model.map(|m| m.as_str().to_owned()),
+        name: body.name.map(Into::into),
+        model: body.model.map(Into::into),
         gateway_port: body.gateway_port,
         gateway_url: body.gateway_url.map(gateway_url).transpose()?,
         gateway_token: body.gateway_token.map(|t| Secret::new(t.as_str())),
         config_json: body.config_json.map(ConfigJson::into_text),
-        notes: body.notes.map(|n| n.as_str().to_owned()),
+        notes: body.notes.map(Into::into),
         embed_enabled: body.embed_enabled,
     };
     instance::update(&api.app, &who.by, &id, patch).await?;
@@ -333,8 +338,12 @@ pub struct Assign {
 /// Repeating it is harmless. Refused (409) when somebody else has it, or a profession's pool. One whose `isolation` is neither `own` nor
 /// `none` is given by a super administrator only (403).
 #[utoipa::path(patch, path = "/instances/{id}/assign", tag = "instances", params(("id" = String, Path)), request_body = Assign, responses((status = 200, body = InstanceDetail)))]
-async fn assign(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<Assign>) -> Answer<InstanceDetail> {
-    let id = InstanceId::named(id);
+async fn assign(
+    who: Admin,
+    api: State,
+    Path(id): Path<InstanceId>,
+    Body(body): Body<Assign>,
+) -> Answer<InstanceDetail> {
     let user = body.user_id.flatten().map(|u| UserId::named(u.as_str()));
     instance::assign(&api.app, &who.by, &id, user.as_ref()).await?;
     detail(&api, &who.by, &id, Secrets::Masked).await
@@ -369,12 +378,12 @@ pub struct HealthReports {
 async fn health_check(_: Admin, api: State) -> Answer<HealthReports> {
     let reports = fleet::health::check(&api.app).await?.reports;
     let list = reports.into_iter().map(|report| HealthReport {
-        id: report.id,
+        id: report.id.into(),
         name: report.name,
-        server_id: report.server_id,
+        server_id: report.server_id.into(),
         health_status: report.status.into(),
         health_fail_count: report.fails,
-        layer: report.layer,
+        layer: report.layer.map_or("", Layer::as_str).to_owned(),
         detail: report.detail,
         latency_ms: report.latency_ms,
     });
@@ -400,12 +409,12 @@ pub struct Heartbeats {
 
 /// The last 60 checks of an instance (beyond the spec), those of a day at most.
 #[utoipa::path(get, path = "/instances/{id}/heartbeat", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Heartbeats)))]
-async fn heartbeat(_: Admin, api: State, Path(id): Path<String>) -> Answer<Heartbeats> {
-    let beats = fleet::health::beats(&api.app, &InstanceId::named(id)).await?;
+async fn heartbeat(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<Heartbeats> {
+    let beats = fleet::health::beats(&api.app, &id).await?;
     let list = beats.into_iter().map(|beat| Heartbeat {
         checked_at: api.zone().show(beat.created_at),
         health_status: beat.status.into(),
-        layer: beat.layer,
+        layer: beat.layer.as_str().to_owned(),
         latency_ms: beat.latency_ms,
     });
     Ok(Data(Heartbeats { list: list.collect() }))

@@ -93,9 +93,9 @@ pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets
         Secrets::Whole => token.expose().to_owned(),
     };
     let past = |b: store::binding::Binding| PastBinding {
-        user_id: b.user_id,
+        user_id: b.user_id.into(),
         origin: b.origin.into(),
-        profession_id: b.profession_id,
+        profession_id: b.profession_id.map(Into::into),
         created_at: api.zone().show(b.created_at),
         ended_at: b.ended_at.map(|at| api.zone().show(at)),
     };
@@ -107,13 +107,17 @@ pub(super) async fn detail(api: &Api, by: &By, id: &InstanceId, secrets: Secrets
     Ok(Data(InstanceDetail {
         instance: shaped(api, listed, token),
         config_json,
-        home,
-        unit,
+        home: home.map(Into::into).unwrap_or_default(),
+        unit: unit.map(Into::into).unwrap_or_default(),
         bindings: instance::history(&api.app, id).await?.into_iter().map(past).collect(),
-        pool_entry: entry.map(|e| PoolPlace { id: e.id, profession_id: e.profession_id, status: e.status.into() }),
+        pool_entry: entry.map(|e| PoolPlace {
+            id: e.id.into(),
+            profession_id: e.profession_id.into(),
+            status: e.status.into(),
+        }),
         key: instance::key(&api.app, id).await?.map(|key| InstanceKey {
             enabled: key.enabled(),
-            id: key.id,
+            id: key.id.into(),
             status: key.status.into(),
             last_checked_at: key.last_checked_at.map(|at| api.zone().show(at)),
         }),

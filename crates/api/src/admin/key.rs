@@ -70,8 +70,8 @@ fn item(api: &Api, spent: Spent) -> Result<KeyItem, ApiError> {
     Ok(KeyItem {
         enabled: key.enabled(),
         drift_quota: key.last_checked_at.map(|_| key.drift()),
-        id: key.id,
-        instance_id: key.instance_id,
+        id: key.id.into(),
+        instance_id: key.instance_id.map(Into::into),
         name: key.name,
         key: masked,
         status: key.status.into(),
@@ -134,7 +134,7 @@ async fn create(who: Admin, api: State, Body(body): Body<NewKey>) -> Answer<Made
     }
     let new = New {
         instance_id: body.instance_id.map(|id| InstanceId::named(id.as_str())),
-        name: body.name.map(|name| name.as_str().to_owned()),
+        name: body.name.map(Into::into),
         quota: body.quota,
     };
     let made = key::create(&api.app, &who.by, new).await?;
@@ -161,7 +161,7 @@ async fn delete(who: Admin, api: State, Path(id): Path<String>) -> Answer<Delete
 /// A difference between what the gateway says was used and what the log sums up to is drift: it is answered in
 /// `drift_quota` and recorded as a warning.
 #[utoipa::path(post, path = "/keys/{id}/sync", tag = "keys", params(("id" = String, Path)), responses((status = 200, body = KeyItem)))]
-async fn sync(who: Admin, api: State, Path(id): Path<String>) -> Answer<KeyItem> {
-    let synced = key::sync(&api.app, &who.by, &KeyId::named(id)).await?;
+async fn sync(who: Admin, api: State, Path(id): Path<KeyId>) -> Answer<KeyItem> {
+    let synced = key::sync(&api.app, &who.by, &id).await?;
     Ok(Data(item(&api, synced)?))
 }

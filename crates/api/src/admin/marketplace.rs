@@ -54,7 +54,7 @@ pub struct ListedItem {
 
 fn listed(api: &Api, item: Item) -> ListedItem {
     ListedItem {
-        id: item.id,
+        id: item.id.into(),
         r#type: item.kind.into(),
         name: item.name,
         description: item.description,
@@ -138,8 +138,8 @@ async fn list(_: Admin, api: State, Query(query): Query<ItemQuery>, paging: Pagi
 /// One item with the whole contents of its files.
 #[utoipa::path(get, path = "/marketplace-items/{id}", tag = "marketplace-items", params(("id" = String, Path)),
     responses((status = 200, body = WholeItem)))]
-async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<WholeItem> {
-    let found = marketplace::show(&api.app, &ItemId::named(id)).await?;
+async fn show(_: Admin, api: State, Path(id): Path<ItemId>) -> Answer<WholeItem> {
+    let found = marketplace::show(&api.app, &id).await?;
     Ok(Data(whole(&api, found)))
 }
 
@@ -193,9 +193,9 @@ pub struct NewItem {
 async fn create(who: Admin, api: State, Body(body): Body<NewItem>) -> Answer<WholeItem> {
     let new = New {
         kind: body.r#type.into(),
-        name: body.name.as_str().to_owned(),
-        description: body.description.as_str().to_owned(),
-        icon: body.icon.as_str().to_owned(),
+        name: body.name.into(),
+        description: body.description.into(),
+        icon: body.icon.into(),
         version: body.version.as_ref().map_or(FIRST_VERSION, Name::as_str).to_owned(),
         is_active: body.is_active.is_none_or(Flag::get),
         files: body.files.into_iter().map(Upload::from).collect(),
@@ -234,16 +234,16 @@ pub struct ItemPatch {
 /// item is installed on them again.
 #[utoipa::path(patch, path = "/marketplace-items/{id}", tag = "marketplace-items", params(("id" = String, Path)),
     request_body = ItemPatch, responses((status = 200, body = WholeItem)))]
-async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<ItemPatch>) -> Answer<WholeItem> {
+async fn update(who: Admin, api: State, Path(id): Path<ItemId>, Body(body): Body<ItemPatch>) -> Answer<WholeItem> {
     let patch = Patch {
-        name: body.name.map(|n| n.as_str().to_owned()),
-        description: body.description.map(|d| d.as_str().to_owned()),
-        icon: body.icon.map(|i| i.as_str().to_owned()),
-        version: body.version.map(|v| v.as_str().to_owned()),
+        name: body.name.map(Into::into),
+        description: body.description.map(Into::into),
+        icon: body.icon.map(Into::into),
+        version: body.version.map(Into::into),
         is_active: body.is_active.map(Flag::get),
         files: body.files.map(|files| files.into_iter().map(Upload::from).collect()),
     };
-    let updated = marketplace::update(&api.app, &who.by, &ItemId::named(id), patch).await?;
+    let updated = marketplace::update(&api.app, &who.by, &id, patch).await?;
     Ok(Data(whole(&api, updated)))
 }
 

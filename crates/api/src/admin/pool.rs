@@ -38,14 +38,14 @@ pub struct EntryItem {
 fn item(api: &Api, listed: Listed) -> EntryItem {
     let entry = listed.entry;
     EntryItem {
-        id: entry.id,
-        profession_id: entry.profession_id,
+        id: entry.id.into(),
+        profession_id: entry.profession_id.into(),
         profession_name: listed.profession_name,
         profession_icon: listed.profession_icon,
-        instance_id: entry.instance_id,
-        server_id: entry.server_id,
+        instance_id: entry.instance_id.into(),
+        server_id: entry.server_id.into(),
         status: entry.status.into(),
-        allocated_user_id: entry.allocated_user_id,
+        allocated_user_id: entry.allocated_user_id.map(Into::into),
         allocated_email: listed.allocated_email,
         allocated_at: entry.allocated_at.map(|at| api.zone().show(at)),
         created_at: api.zone().show(entry.created_at),
@@ -108,8 +108,8 @@ pub struct EntryPatch {
 /// `idle` for an allocated entry is a reclaim: the binding ends, the gateway token changes, cleaning is
 /// enqueued. Every other change than idle ↔ maintenance is refused (409).
 #[utoipa::path(patch, path = "/profession-pool/{id}", tag = "profession-pool", params(("id" = String, Path)), request_body = EntryPatch, responses((status = 200, body = EntryItem)))]
-async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<EntryPatch>) -> Answer<EntryItem> {
-    let updated = pool::set_status(&api.app, &who.by, &EntryId::named(id), body.status.into()).await?;
+async fn update(who: Admin, api: State, Path(id): Path<EntryId>, Body(body): Body<EntryPatch>) -> Answer<EntryItem> {
+    let updated = pool::set_status(&api.app, &who.by, &id, body.status.into()).await?;
     Ok(Data(item(&api, updated)))
 }
 
@@ -171,7 +171,7 @@ async fn claims(_: Admin, api: State, Query(query): Query<WantedClaims>, paging:
         user_name: listed.allocated_name.unwrap_or_default(),
         profession_icon: listed.profession_icon,
         profession_name: listed.profession_name,
-        instance_id: listed.entry.instance_id,
+        instance_id: listed.entry.instance_id.into(),
         allocated_at: listed.entry.allocated_at.map(|at| format!("{at:.3}")).unwrap_or_default(),
     })))
 }

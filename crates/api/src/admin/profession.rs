@@ -1,6 +1,6 @@
 //! Professions.
 
-use base::id::ProfessionId;
+use base::id::{ItemId, ProfessionId};
 use base::{Error, Listing, Name, Sort, Text};
 use fleet::profession::{self, New, Patch, Stocked};
 use serde::{Deserialize, Serialize};
@@ -43,13 +43,13 @@ pub struct ProfessionItem {
 fn item(api: &Api, stocked: Stocked) -> ProfessionItem {
     let p = stocked.profession;
     ProfessionItem {
-        id: p.id,
+        id: p.id.into(),
         name: p.name,
         code: p.code,
         icon: p.icon,
         tagline: p.tagline,
         description: p.description,
-        role_pack_id: p.role_pack_id,
+        role_pack_id: p.role_pack_id.map(Into::into),
         sort_order: p.sort_order,
         is_official: p.is_official.into(),
         is_active: p.is_active.into(),
@@ -98,8 +98,8 @@ async fn list(
 
 /// One profession (beyond the spec).
 #[utoipa::path(get, path = "/professions/{id}", tag = "professions", params(("id" = String, Path)), responses((status = 200, body = ProfessionItem)))]
-async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<ProfessionItem> {
-    let found = profession::show(&api.app, &ProfessionId::named(id)).await?;
+async fn show(_: Admin, api: State, Path(id): Path<ProfessionId>) -> Answer<ProfessionItem> {
+    let found = profession::show(&api.app, &id).await?;
     Ok(Data(item(&api, found)))
 }
 
@@ -127,12 +127,12 @@ pub struct NewProfession {
 #[utoipa::path(post, path = "/professions", tag = "professions", request_body = NewProfession, responses((status = 200, body = ProfessionItem)))]
 async fn create(who: Admin, api: State, Body(body): Body<NewProfession>) -> Answer<ProfessionItem> {
     let new = New {
-        name: body.name.as_str().to_owned(),
-        code: body.code.as_str().to_owned(),
-        icon: body.icon.as_str().to_owned(),
-        tagline: body.tagline.as_str().to_owned(),
-        description: body.description.as_str().to_owned(),
-        role_pack_id: body.role_pack_id.map(|r| r.as_str().to_owned()),
+        name: body.name.into(),
+        code: body.code.into(),
+        icon: body.icon.into(),
+        tagline: body.tagline.into(),
+        description: body.description.into(),
+        role_pack_id: body.role_pack_id.map(ItemId::named),
         sort_order: body.sort_order,
         is_official: body.is_official.is_some_and(Flag::get),
         is_active: body.is_active.is_none_or(Flag::get),
@@ -175,20 +175,20 @@ pub struct ProfessionPatch {
 async fn update(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<ProfessionId>,
     Body(body): Body<ProfessionPatch>,
 ) -> Answer<ProfessionItem> {
     let patch = Patch {
-        name: body.name.map(|n| n.as_str().to_owned()),
-        icon: body.icon.map(|i| i.as_str().to_owned()),
-        tagline: body.tagline.map(|t| t.as_str().to_owned()),
-        description: body.description.map(|d| d.as_str().to_owned()),
-        role_pack_id: body.role_pack_id.map(|r| r.map(|r| r.as_str().to_owned())),
+        name: body.name.map(Into::into),
+        icon: body.icon.map(Into::into),
+        tagline: body.tagline.map(Into::into),
+        description: body.description.map(Into::into),
+        role_pack_id: body.role_pack_id.map(|pack| pack.map(ItemId::named)),
         sort_order: body.sort_order,
         is_official: body.is_official.map(Flag::get),
         is_active: body.is_active.map(Flag::get),
     };
-    let updated = profession::update(&api.app, &who.by, &ProfessionId::named(id), patch).await?;
+    let updated = profession::update(&api.app, &who.by, &id, patch).await?;
     Ok(Data(item(&api, updated)))
 }
 

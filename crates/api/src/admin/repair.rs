@@ -1,6 +1,7 @@
 //! What the platform repaired by itself.
 
 use base::Sort;
+use base::id::InstanceId;
 use fleet::repair::{self, Repair, Tally};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -40,13 +41,13 @@ fn item(api: &Api, repair: Repair) -> RepairItem {
     RepairItem {
         id: repair.id,
         rule: repair.rule,
-        instance_id: repair.instance_id,
+        instance_id: repair.instance_id.into(),
         status: repair.status.into(),
         before: repair.before,
         action: repair.action,
         after: repair.after,
         took_ms: repair.took_ms,
-        task_id: repair.task_id,
+        task_id: repair.task_id.map(Into::into),
         created_at: api.zone().show(repair.created_at),
     }
 }
@@ -140,14 +141,14 @@ pub struct PlannedRepairs {
 /// Scans all instances now and answers what would be repaired (beyond the spec). Nothing is done, and no log counts as read.
 #[utoipa::path(post, path = "/repairs/preview", tag = "repairs", request_body = PreviewWanted, responses((status = 200, body = PlannedRepairs)))]
 async fn preview(_: Admin, api: State, Body(body): Body<PreviewWanted>) -> Answer<PlannedRepairs> {
-    let preview = repair::preview(&api.app, body.instance_id).await?;
+    let preview = repair::preview(&api.app, body.instance_id.map(InstanceId::named)).await?;
     let list: Vec<PlannedRepair> = preview
         .planned
         .into_iter()
         .map(|one| PlannedRepair {
             rule: one.rule.as_str().to_owned(),
             rule_number: one.rule.number(),
-            instance_id: one.instance_id,
+            instance_id: one.instance_id.into(),
             before: one.before,
             action: one.plan,
         })

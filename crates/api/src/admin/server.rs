@@ -95,22 +95,22 @@ impl From<Trust> for HostKeyTrust {
 
 fn item(api: &Api, server: Server) -> Result<ServerItem, Error> {
     let expected = host::expected(&server)?;
-    let seen = server.host_key.parse::<HostKey>().ok();
+    let seen = server.host_key.as_deref().and_then(|key| key.parse::<HostKey>().ok());
     Ok(ServerItem {
         expected_fingerprint: expected.map(|expected| expected.fingerprint()).unwrap_or_default(),
         host_key_trust: host::trust(&server)?.into(),
         host_key_fingerprint: seen.map(|key| key.fingerprint()).unwrap_or_default(),
-        expected_host_key: server.expected_host_key,
-        id: server.id,
+        expected_host_key: server.expected_host_key.map(Into::into).unwrap_or_default(),
+        id: server.id.into(),
         name: server.name,
         host: server.host,
         ssh_port: server.ssh_port,
         ssh_user: server.ssh_user,
         ssh_key_path: server.ssh_key_path,
         has_ssh_key: server.ssh_key.is_some(),
-        host_key: server.host_key,
+        host_key: server.host_key.map(Into::into).unwrap_or_default(),
         base_dir: server.base_dir,
-        openclaw_version: server.openclaw_version,
+        openclaw_version: server.openclaw_version.map(Into::into).unwrap_or_default(),
         openclaw_pinned: server.openclaw_pinned,
         prepared_at: server.prepared_at.map(|at| api.zone().show(at)),
         status: server.status,
@@ -175,15 +175,15 @@ pub struct NewServer {
 async fn create(who: Admin, api: State, Body(body): Body<NewServer>) -> Answer<ServerItem> {
     let new = New {
         id: body.id.map(|id| plain("id", id.as_str())).transpose()?,
-        name: body.name.as_str().to_owned(),
+        name: body.name.into(),
         host: plain("host", body.host.as_str())?,
         ssh_port: port(body.ssh_port)?.unwrap_or(22),
         ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?.unwrap_or_else(|| "root".into()),
-        ssh_key_path: body.ssh_key_path.as_str().to_owned(),
+        ssh_key_path: body.ssh_key_path.into(),
         ssh_key: body.ssh_key,
         expected_host_key: body.expected_host_key.map_or(Ok(None), |text| expected(text.as_str()))?,
         base_dir: body.base_dir.map(|dir| folder("base_dir", dir.as_str())).transpose()?,
-        notes: body.notes.as_str().to_owned(),
+        notes: body.notes.into(),
     };
     let created = server::create(&api.app, &who.by, new).await?;
     Ok(Data(item(&api, created)?))
@@ -231,13 +231,13 @@ pub struct ServerPatch {
 
 /// Changes a server.
 #[utoipa::path(patch, path = "/servers/{id}", tag = "servers", params(("id" = String, Path)), request_body = ServerPatch, responses((status = 200, body = ServerItem)))]
-async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<ServerPatch>) -> Answer<ServerItem> {
+async fn update(who: Admin, api: State, Path(id): Path<ServerId>, Body(body): Body<ServerPatch>) -> Answer<ServerItem> {
     let patch = Patch {
-        name: body.name.map(|n| n.as_str().to_owned()),
+        name: body.name.map(Into::into),
         host: body.host.map(|h| plain("host", h.as_str())).transpose()?,
         ssh_port: port(body.ssh_port)?,
         ssh_user: body.ssh_user.map(|u| plain("ssh_user", u.as_str())).transpose()?,
-        ssh_key_path: body.ssh_key_path.map(|p| p.as_str().to_owned()),
+        ssh_key_path: body.ssh_key_path.map(Into::into),
         ssh_key: body.ssh_key,
         expected_host_key: body
             .expected_host_key
@@ -245,10 +245,10 @@ async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body
             .transpose()?,
         base_dir: body.base_dir.map(|dir| folder("base_dir", dir.as_str())).transpose()?,
         forget_host_key: body.forget_host_key,
-        status: body.status.map(|s| s.as_str().to_owned()),
-        notes: body.notes.map(|n| n.as_str().to_owned()),
+        status: body.status.map(|status| status.as_str().to_owned()),
+        notes: body.notes.map(Into::into),
     };
-    let updated = server::update(&api.app, &who.by, &ServerId::named(id), patch).await?;
+    let updated = server::update(&api.app, &who.by, &id, patch).await?;
     Ok(Data(item(&api, updated)?))
 }
 
@@ -271,8 +271,7 @@ pub struct ServerDetail {
 
 /// A server with its instances and its latest measurements.
 #[utoipa::path(get, path = "/servers/{id}/detail", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = ServerDetail)))]
-async fn detail(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerDetail> {
-    let id = ServerId::named(id);
+async fn detail(_: Admin, api: State, Path(id): Path<ServerId>) -> Answer<ServerDetail> {
     let server = server::find(&api.app, &id).await?;
     let query = fleet::instance::InstanceFilter { server_id: Some(id.as_str()), ..Default::default() };
     let sort = Sort { column: "gateway_port", descending: false };
@@ -309,8 +308,7 @@ impl ServerStats {
 
 /// The latest measurements of a server.
 #[utoipa::path(get, path = "/servers/{id}/stats", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = ServerStats)))]
-async fn stats(_: Admin, api: State, Path(id): Path<String>) -> Answer<ServerStats> {
-    let id = ServerId::named(id);
+async fn stats(_: Admin, api: State, Path(id): Path<ServerId>) -> Answer<ServerStats> {
     server::find(&api.app, &id).await?;
     let latest = server::latest_metric(&api.app, &id).await?;
     Ok(Data(ServerStats::new(&api, latest)))
@@ -342,12 +340,12 @@ pub struct Points {
 ///
 /// At most 500 points: longer times are averaged.
 #[utoipa::path(get, path = "/server-metrics/{id}", tag = "servers", params(("id" = String, Path), Hours), responses((status = 200, body = Points)))]
-async fn metrics(_: Admin, api: State, Path(id): Path<String>, Query(asked): Query<Hours>) -> Answer<Points> {
+async fn metrics(_: Admin, api: State, Path(id): Path<ServerId>, Query(asked): Query<Hours>) -> Answer<Points> {
     let hours = asked.hours.unwrap_or(24);
     if !(1..=720).contains(&hours) {
         return Err(Error::field("hours", "must be from 1 to 720").into());
     }
-    let found = server::metrics(&api.app, &ServerId::named(id), hours).await?;
+    let found = server::metrics(&api.app, &id, hours).await?;
     let point = |m: Metric| Point {
         created_at: api.zone().show(m.created_at),
         cpu_percent: two_decimals(m.cpu_percent),
@@ -383,8 +381,8 @@ pub struct Tested {
 ///
 /// A first contact pins the server's key. A step that makes the next ones impossible ends it; those are `not tried`.
 #[utoipa::path(post, path = "/servers/{id}/test", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Tested)))]
-async fn test(who: Admin, api: State, Path(id): Path<String>) -> Answer<Tested> {
-    let probe = fleet::server::test(&api.app, &who.by, &ServerId::named(id)).await?;
+async fn test(who: Admin, api: State, Path(id): Path<ServerId>) -> Answer<Tested> {
+    let probe = fleet::server::test(&api.app, &who.by, &id).await?;
     let steps = probe.reports.into_iter();
     let steps: Vec<TestStep> =
         steps.map(|r| TestStep { step: r.step.as_str(), ok: r.ok, detail: r.detail, ms: r.ms }).collect();
@@ -394,8 +392,8 @@ async fn test(who: Admin, api: State, Path(id): Path<String>) -> Answer<Tested> 
 
 /// Has Node and OpenClaw of the set version installed on a server (beyond the spec): enqueues prepare_server.
 #[utoipa::path(post, path = "/servers/{id}/prepare", tag = "servers", params(("id" = String, Path)), responses((status = 200, body = Enqueued)))]
-async fn prepare(who: Admin, api: State, Path(id): Path<String>) -> Answer<Enqueued> {
-    let task = server::prepare(&api.app, &who.by, &ServerId::named(id)).await?;
+async fn prepare(who: Admin, api: State, Path(id): Path<ServerId>) -> Answer<Enqueued> {
+    let task = server::prepare(&api.app, &who.by, &id).await?;
     Ok(Data(Enqueued::from(task)))
 }
 

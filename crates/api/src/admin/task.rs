@@ -53,7 +53,7 @@ pub struct TaskItem {
 fn item(api: &Api, task: task::Task) -> TaskItem {
     let waits = matches!(task.status, Status::Pending | Status::Failed);
     TaskItem {
-        id: task.id,
+        id: task.id.into(),
         r#type: task.r#type,
         payload: serde_json::from_str(&task.payload).unwrap_or_default(),
         status: task.status.into(),
@@ -62,7 +62,7 @@ fn item(api: &Api, task: task::Task) -> TaskItem {
         result: task.result,
         source: task.source,
         operator: task.operator,
-        instance_id: task.instance_id,
+        instance_id: task.instance_id.map(Into::into),
         next_attempt_at: waits.then(|| api.zone().show(task.next_attempt_at)),
         created_at: api.zone().show(task.created_at),
         updated_at: api.zone().show(task.updated_at),
@@ -130,8 +130,8 @@ async fn queue(_: Admin, api: State, Query(query): Query<TaskQuery>, paging: Pag
 
 /// Another name of POST /tasks/{id}/retry.
 #[utoipa::path(post, path = "/task-queue/{id}/retry", tag = "task-queue", params(("id" = String, Path)), responses((status = 200, body = TaskItem)))]
-async fn queue_retry(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskItem> {
-    let task = task_admin::retry(&api.app, TYPES, &who.by, &TaskId::named(id)).await?;
+async fn queue_retry(who: Admin, api: State, Path(id): Path<TaskId>) -> Answer<TaskItem> {
+    let task = task_admin::retry(&api.app, TYPES, &who.by, &id).await?;
     Ok(Data(item(&api, task)))
 }
 
@@ -181,8 +181,7 @@ pub struct TaskDetail {
 
 /// One task with its steps.
 #[utoipa::path(get, path = "/tasks/{id}", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = TaskDetail)))]
-async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<TaskDetail> {
-    let id = TaskId::named(id);
+async fn show(_: Admin, api: State, Path(id): Path<TaskId>) -> Answer<TaskDetail> {
     let task = task_admin::show(&api.app, &id).await?;
     let lines = task_admin::log_of(&api.app, &id).await?;
     let line = |l: store::task_log::Line| LogLine {
@@ -197,8 +196,8 @@ async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<TaskDetail
 ///
 /// Any other state is refused (409). The last error stays in the task's log.
 #[utoipa::path(post, path = "/tasks/{id}/retry", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = TaskItem)))]
-async fn retry(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskItem> {
-    let task = task_admin::retry(&api.app, TYPES, &who.by, &TaskId::named(id)).await?;
+async fn retry(who: Admin, api: State, Path(id): Path<TaskId>) -> Answer<TaskItem> {
+    let task = task_admin::retry(&api.app, TYPES, &who.by, &id).await?;
     Ok(Data(item(&api, task)))
 }
 
@@ -206,7 +205,7 @@ async fn retry(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskIte
 ///
 /// Any other state is refused (409).
 #[utoipa::path(post, path = "/tasks/{id}/cancel", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = TaskItem)))]
-async fn cancel(who: Admin, api: State, Path(id): Path<String>) -> Answer<TaskItem> {
-    let task = task_admin::cancel(&api.app, TYPES, &who.by, &TaskId::named(id)).await?;
+async fn cancel(who: Admin, api: State, Path(id): Path<TaskId>) -> Answer<TaskItem> {
+    let task = task_admin::cancel(&api.app, TYPES, &who.by, &id).await?;
     Ok(Data(item(&api, task)))
 }

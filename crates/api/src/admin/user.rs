@@ -57,13 +57,13 @@ fn item(api: &Api, Holding { user, first, total_tokens, total_requests, est_cost
         None => (None, None, None),
     };
     UserItem {
-        id: user.id,
+        id: user.id.into(),
         email: user.email,
         name: user.name,
         department: user.department,
         status: user.status.into(),
         quota_daily: user.quota_daily,
-        instance_id,
+        instance_id: instance_id.map(Into::into),
         instance_name,
         instance_model,
         total_tokens,
@@ -105,8 +105,8 @@ async fn list(_: Admin, api: State, Query(query): Query<UserQuery>, paging: Pagi
 
 /// One employee (beyond the spec).
 #[utoipa::path(get, path = "/users/{id}", tag = "users", params(("id" = String, Path)), responses((status = 200, body = UserItem)))]
-async fn show(_: Admin, api: State, Path(id): Path<String>) -> Answer<UserItem> {
-    let user = user::holding(&api.app, &UserId::named(id)).await?;
+async fn show(_: Admin, api: State, Path(id): Path<UserId>) -> Answer<UserItem> {
+    let user = user::holding(&api.app, &id).await?;
     Ok(Data(item(&api, user)))
 }
 
@@ -130,13 +130,13 @@ pub struct NewUser {
 async fn create(who: Admin, api: State, Body(body): Body<NewUser>) -> Answer<UserItem> {
     let new = New {
         email: body.email,
-        name: body.name.as_str().to_owned(),
-        department: body.department.as_str().to_owned(),
+        name: body.name.into(),
+        department: body.department.into(),
         quota_daily: body.quota_daily.get(),
         password: body.password,
     };
     let created = user::create(&api.app, &who.by, new).await?;
-    Ok(Data(item(&api, user::holding(&api.app, &UserId::named(created.id)).await?)))
+    Ok(Data(item(&api, user::holding(&api.app, &created.id).await?)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -167,16 +167,15 @@ pub struct UserPatch {
 
 /// Changes an employee.
 #[utoipa::path(patch, path = "/users/{id}", tag = "users", params(("id" = String, Path)), request_body = UserPatch, responses((status = 200, body = UserItem)))]
-async fn update(who: Admin, api: State, Path(id): Path<String>, Body(body): Body<UserPatch>) -> Answer<UserItem> {
+async fn update(who: Admin, api: State, Path(id): Path<UserId>, Body(body): Body<UserPatch>) -> Answer<UserItem> {
     let patch = Patch {
-        name: body.name.map(|n| n.as_str().to_owned()),
-        department: body.department.map(|d| d.as_str().to_owned()),
+        name: body.name.map(Into::into),
+        department: body.department.map(Into::into),
         status: body.status.map(Into::into),
         quota_daily: body.quota_daily.map(Quota::get),
         password: body.password,
         forget_identity: body.forget_identity,
     };
-    let id = UserId::named(id);
     user::update(&api.app, &who.by, &id, patch).await?;
     Ok(Data(item(&api, user::holding(&api.app, &id).await?)))
 }
@@ -200,10 +199,9 @@ pub struct AssignInstance {
 async fn assign_instance(
     who: Admin,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<UserId>,
     Body(body): Body<AssignInstance>,
 ) -> Answer<UserItem> {
-    let id = UserId::named(id);
     let instance = InstanceId::named(body.instance_id.as_str());
     fleet::instance::assign(&api.app, &who.by, &instance, Some(&id)).await?;
     Ok(Data(item(&api, user::holding(&api.app, &id).await?)))

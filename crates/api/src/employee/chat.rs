@@ -86,7 +86,7 @@ async fn ask(who: Employee, api: State, Body(body): Body<Ask>) -> Result<Respons
         (None, None) => return Err(Error::field("message", "is missing, and so is messages").into()),
     };
     let instance_id = InstanceId::named(body.instance_id.as_str());
-    let question = Question { instance_id, messages, model: body.model.map(|m| m.as_str().to_owned()) };
+    let question = Question { instance_id, messages, model: body.model.map(Into::into) };
     if body.stream {
         return Ok(events(chat::ask_stream(&api.app, &who.0, question).await?));
     }

@@ -23,8 +23,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
 
 /// The bots of an own instance.
 #[utoipa::path(get, path = "/me/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = Listing<ChatBindingItem>)))]
-async fn list(who: Employee, api: State, Path(id): Path<String>) -> Answer<Listing<ChatBindingItem>> {
-    let id = InstanceId::named(id);
+async fn list(who: Employee, api: State, Path(id): Path<InstanceId>) -> Answer<Listing<ChatBindingItem>> {
     holder::own(&api.app, &who.0.id, &id).await?;
     let found = chat_binding::list(&api.app, &id).await?;
     let list = found.into_iter().map(|b| ChatBindingItem::new(&api, b)).collect::<Result<Vec<_>, _>>()?;
@@ -40,10 +39,9 @@ async fn create(
     who: Employee,
     api: State,
     caller: Caller,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<NewChatBinding>,
 ) -> Answer<ChatBindingItem> {
-    let id = InstanceId::named(id);
     let by = caller.0.employee(&who.0.email);
     let target = Target { instance: &id, holder: Some(&who.0.id) };
     let made = chat_binding::bind(&api.app, &by, target, body.checked(), api.app.bots.webhooks.is_some()).await?;
@@ -74,21 +72,19 @@ async fn configure(
     who: Employee,
     api: State,
     caller: Caller,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<ConfigureBot>,
 ) -> Answer<ChatBindingItem> {
-    let id = InstanceId::named(id);
     let by = caller.0.employee(&who.0.email);
     let target = Target { instance: &id, holder: Some(&who.0.id) };
-    let chat_id = body.chat_id.map(|chat| chat.as_str().to_owned());
+    let chat_id = body.chat_id.map(Into::into);
     let made = bot::configure(&api.app, &by, target, body.bot_token.0, chat_id).await?;
     Ok(Data(ChatBindingItem::new(&api, made)?))
 }
 
 /// How the own instance's bot stands.
 #[utoipa::path(get, path = "/me/instances/{id}/bot-status", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = BotStatus)))]
-async fn status(who: Employee, api: State, Path(id): Path<String>) -> Answer<BotStatus> {
-    let id = InstanceId::named(id);
+async fn status(who: Employee, api: State, Path(id): Path<InstanceId>) -> Answer<BotStatus> {
     holder::own(&api.app, &who.0.id, &id).await?;
     Ok(Data(bot::status(&api.app, &id).await?.into()))
 }

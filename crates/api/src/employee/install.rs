@@ -52,18 +52,18 @@ fn item(api: &Api, shown: Shown) -> InstallItem {
     let changed = |(version, revision)| version != install.item_version || revision != install.item_revision;
     InstallItem {
         update_available: shown.offered.is_some_and(changed),
-        id: install.id,
-        item_id: install.item_id,
+        id: install.id.into(),
+        item_id: install.item_id.into(),
         item_type: shown.item_kind.into(),
         item_name: shown.item_name,
         item_icon: shown.item_icon,
         item_version: install.item_version,
         finding_count: shown.finding_count,
-        instance_id: install.instance_id,
+        instance_id: install.instance_id.into(),
         instance_name: shown.instance_name,
         state: install.state.into(),
         error: Some(install.error).filter(|e| !e.is_empty()),
-        task_id: install.task_id,
+        task_id: install.task_id.into(),
         created_at: api.zone().show(install.created_at),
         updated_at: api.zone().show(install.updated_at),
         installed_at: install.installed_at.map(|at| api.zone().show(at)),
@@ -105,8 +105,8 @@ pub struct Removed {
 /// files are gone. 409 while it is being installed or removed.
 #[utoipa::path(delete, path = "/me/installs/{id}", tag = "installs", params(("id" = String, Path)),
     responses((status = 200, body = Removed)))]
-async fn delete(who: Employee, api: State, Path(id): Path<String>) -> Answer<Removed> {
-    let install = install::unask(&api.app, &who.0, &InstallId::named(id)).await?;
+async fn delete(who: Employee, api: State, Path(id): Path<InstallId>) -> Answer<Removed> {
+    let install = install::unask(&api.app, &who.0, &id).await?;
     let removed = install.removed_at.is_some();
-    Ok(Data(Removed { id: install.id, removed, task_id: (!removed).then_some(install.task_id) }))
+    Ok(Data(Removed { id: install.id.into(), removed, task_id: (!removed).then_some(install.task_id.into()) }))
 }

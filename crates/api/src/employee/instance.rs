@@ -74,23 +74,23 @@ const KNOWN: Duration = Duration::from_secs(1);
 async fn known_today(api: &Api, who: &Employee) -> base::Result<HashMap<String, Sums>> {
     let own = Own::of(&api.app, &who.0.id, None).await?;
     let today = first_day(&api.app, 1);
-    Ok(own.instances(&api.app, today).await?.into_iter().map(|(id, _, sums)| (id, sums)).collect())
+    Ok(own.instances(&api.app, today).await?.into_iter().map(|(id, _, sums)| (id.into(), sums)).collect())
 }
 
 fn own(api: &Api, today: &HashMap<String, Sums>, held: Held) -> Result<OwnInstance, ApiError> {
     let instance = held.instance;
-    let sums = today.get(&instance.id).copied().unwrap_or_default();
+    let sums = today.get(instance.id.as_str()).copied().unwrap_or_default();
     let today = Today { requests: sums.requests, total_tokens: sums.tokens(), cost_usd: Spend(sums.quota).usd() };
     let token = instance.token(&api.app.sealer).map_err(base::Error::from)?;
     Ok(OwnInstance {
-        id: instance.id,
+        id: instance.id.into(),
         name: instance.name,
         gateway_url: instance.gateway_url,
         gateway_token: token.expose().to_owned(),
         model: instance.model,
         status: instance.health_status.into(),
         origin: held.origin.into(),
-        profession_id: held.profession_id,
+        profession_id: held.profession_id.map(Into::into),
         profession_name: held.profession_name,
         last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
         today,
@@ -130,7 +130,7 @@ pub struct IdleInstance {
 async fn available(_: Employee, api: State, paging: Paging) -> Answer<Listing<IdleInstance>> {
     let idle = claim::available(&api.app, paging.page(50)?).await?;
     Ok(Data(idle.map(|i| IdleInstance {
-        id: i.id,
+        id: i.id.into(),
         name: i.name,
         model: i.model,
         status: i.health_status.into(),
@@ -171,7 +171,7 @@ async fn claim(who: Employee, api: State, Body(body): Body<Claim>) -> Answer<Cla
     let chosen = body.instance_id.map(|id| InstanceId::named(id.as_str()));
     let made = claim::instance(&api.app, &who.0, chosen.as_ref()).await?;
     let instance = claimed(&api, &who, made.held).await?;
-    Ok(Data(Claimed { instance, task_id: made.task_id.as_str().to_owned() }))
+    Ok(Data(Claimed { instance, task_id: made.task_id.to_string() }))
 }
 
 /// Gives a claimed instance back (beyond the spec); one of a profession's pool is reclaimed.
@@ -205,8 +205,7 @@ pub struct OwnTask {
 
 /// A task that runs on one's own behalf, with its steps (beyond the spec).
 #[utoipa::path(get, path = "/me/tasks/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = OwnTask)))]
-async fn show_task(who: Employee, api: State, Path(id): Path<String>) -> Answer<OwnTask> {
-    let id = TaskId::named(id);
+async fn show_task(who: Employee, api: State, Path(id): Path<TaskId>) -> Answer<OwnTask> {
     let found = task_admin::show(&api.app, &id).await?;
     if found.user_id.as_deref() != Some(who.0.id.as_str()) {
         return Err(Kind::NotFound.into());
@@ -214,7 +213,7 @@ async fn show_task(who: Employee, api: State, Path(id): Path<String>) -> Answer<
     let lines = task_admin::log_of(&api.app, &id).await?;
     let step = |l: store::task_log::Line| Step { line: l.line, created_at: api.zone().show(l.created_at) };
     Ok(Data(OwnTask {
-        id: found.id,
+        id: found.id.into(),
         r#type: found.r#type,
         status: found.status.into(),
         attempts: found.attempts,

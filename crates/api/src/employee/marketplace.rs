@@ -46,7 +46,7 @@ pub struct OfferedItem {
 
 fn offered(api: &Api, item: Item) -> OfferedItem {
     OfferedItem {
-        id: item.id,
+        id: item.id.into(),
         r#type: item.kind.into(),
         name: item.name,
         description: item.description,
@@ -121,8 +121,8 @@ impl From<Looked> for FilePreview {
 /// One item, with the beginning of each file and what looks dangerous in it.
 #[utoipa::path(get, path = "/marketplace/items/{id}", tag = "marketplace", params(("id" = String, Path)),
     responses((status = 200, body = ItemDetail)))]
-async fn show(_: Employee, api: State, Path(id): Path<String>) -> Answer<ItemDetail> {
-    let found = marketplace::preview(&api.app, &ItemId::named(id)).await?;
+async fn show(_: Employee, api: State, Path(id): Path<ItemId>) -> Answer<ItemDetail> {
+    let found = marketplace::preview(&api.app, &id).await?;
     Ok(Data(ItemDetail {
         item: offered(&api, found.item),
         files: found.files.into_iter().map(FilePreview::from).collect(),
@@ -155,10 +155,10 @@ pub struct Installing {
 async fn install(
     who: Employee,
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<ItemId>,
     Body(body): Body<WantedInstall>,
 ) -> Answer<Installing> {
     let instance = InstanceId::named(body.instance_id.as_str());
-    let made = install::ask(&api.app, &who.0, &ItemId::named(id), &instance).await?;
-    Ok(Data(Installing { install_id: made.id, task_id: made.task_id, state: made.state.into() }))
+    let made = install::ask(&api.app, &who.0, &id, &instance).await?;
+    Ok(Data(Installing { install_id: made.id.into(), task_id: made.task_id.into(), state: made.state.into() }))
 }

@@ -58,7 +58,7 @@ async fn own(api: &Api, who: &Employee) -> Answer<Profile> {
     let fresh = Freshness::new(api, api.app.feed.pull().await);
     let used_today = llm::usage::spent(&api.app, &who.0.id, zone.midnight(api.app.clock.now())).await?;
     Ok(Data(Profile {
-        id: user.id,
+        id: user.id.into(),
         email: user.email,
         name: user.name,
         department: user.department,

@@ -80,7 +80,7 @@ async fn save(who: Employee, api: State, body: Result<Body<SaveMessage>, ApiErro
         content: body.content,
         tokens: body.tokens,
         client_id: body.client_id.map(|id| id.to_string()),
-        session_key: body.session_key.map(|key| key.as_str().to_owned()).unwrap_or_default(),
+        session_key: body.session_key.map(Into::into).unwrap_or_default(),
     };
     if save.instance_id.as_str().is_empty() {
         return Err(Kind::BadRequest.into());
@@ -142,8 +142,8 @@ pub struct Message {
 impl Message {
     fn new(api: &Api, message: ChatMessage) -> Message {
         Message {
-            id: message.id,
-            instance_id: message.instance_id,
+            id: message.id.into(),
+            instance_id: message.instance_id.into(),
             role: message.role.into(),
             content: message.content,
             tokens: message.tokens,
@@ -319,7 +319,7 @@ async fn conversations(
     let instance = with.instance_id.filter(|id| !id.is_empty()).map(InstanceId::named);
     let found = message::conversations(&api.app, &who.0.id, instance.as_ref(), paging.page(50)?).await?;
     Ok(Data(found.map(|conversation| Conversation {
-        instance_id: conversation.instance_id,
+        instance_id: conversation.instance_id.into(),
         session_key: conversation.session_key,
         messages: conversation.messages,
         last_message_at: api.zone().show(conversation.last_at),

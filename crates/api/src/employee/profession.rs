@@ -41,7 +41,7 @@ async fn list(who: Employee, api: State, paging: Paging) -> Answer<Listing<Profe
     let asking = Some(&who.0.id);
     let found = profession::list(&api.app, None, Some(true), asking, None, paging.page(50)?).await?;
     Ok(Data(found.map(|stocked| ProfessionOffer {
-        id: stocked.profession.id,
+        id: stocked.profession.id.into(),
         name: stocked.profession.name,
         code: stocked.profession.code,
         icon: stocked.profession.icon,
@@ -64,11 +64,11 @@ pub struct ProfessionClaimed {
 ///
 /// One per employee and profession (409, 4091); an empty pool is 409, 4092.
 #[utoipa::path(post, path = "/me/professions/{id}/claim", tag = "professions", params(("id" = String, Path)), responses((status = 200, body = ProfessionClaimed)))]
-async fn claim_one(who: Employee, api: State, Path(id): Path<String>) -> Answer<ProfessionClaimed> {
-    let made = claim::profession(&api.app, &who.0, &ProfessionId::named(id)).await?;
+async fn claim_one(who: Employee, api: State, Path(id): Path<ProfessionId>) -> Answer<ProfessionClaimed> {
+    let made = claim::profession(&api.app, &who.0, &id).await?;
     Ok(Data(ProfessionClaimed {
         instance: claimed(&api, &who, made.held).await?,
         entry_id: made.entry_id.unwrap_or_default(),
-        task_id: made.task_id.as_str().to_owned(),
+        task_id: made.task_id.to_string(),
     }))
 }

@@ -38,8 +38,8 @@ pub struct OwnRepair {
     (status = 200, body = Listing<OwnRepair>),
     (status = 404, description = "not one's own instance"),
 ))]
-async fn repairs(who: Employee, api: State, Path(id): Path<String>, paging: Paging) -> Answer<Listing<OwnRepair>> {
-    let found = repair::own(&api.app, &who.0.id, &InstanceId::named(id), paging.page(20)?).await?;
+async fn repairs(who: Employee, api: State, Path(id): Path<InstanceId>, paging: Paging) -> Answer<Listing<OwnRepair>> {
+    let found = repair::own(&api.app, &who.0.id, &id, paging.page(20)?).await?;
     Ok(Data(found.map(|repair| OwnRepair {
         id: repair.id,
         rule: repair.rule,

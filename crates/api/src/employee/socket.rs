@@ -42,8 +42,8 @@ pub struct WsTicket {
     (status = 404, description = "not one's own instance"),
     (status = 429, description = "120 tickets a minute, or 16 open sockets; Retry-After says when it may work"),
 ))]
-async fn ticket(who: Employee, api: State, Path(id): Path<String>) -> Answer<WsTicket> {
-    let (ticket, expires_at) = relay::ticket(&api.app, &who.0, &InstanceId::named(id)).await?;
+async fn ticket(who: Employee, api: State, Path(id): Path<InstanceId>) -> Answer<WsTicket> {
+    let (ticket, expires_at) = relay::ticket(&api.app, &who.0, &id).await?;
     Ok(Data(WsTicket { ticket: ticket.expose().to_owned(), expires_at: api.zone().show(expires_at) }))
 }
 
@@ -71,7 +71,7 @@ pub struct Shown {
 ))]
 async fn connect(
     api: State,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Query(shown): Query<Shown>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -83,7 +83,7 @@ async fn connect(
     let ticket = shown.ticket.ok_or_else(|| Error::from(Kind::Unauthorized).with_operator("no ticket"))?;
     let upgrade = upgrade.map_err(|_| Error::new(Kind::BadRequest, "this is for WebSockets"));
     // Taken in any case: what came by plain HTTP stands in logs.
-    let admitted = relay::admit(&api.app, &ticket, &InstanceId::named(id)).await;
+    let admitted = relay::admit(&api.app, &ticket, &id).await;
     let (upgrade, (visitor, place)) = (upgrade?, admitted?);
     Ok(socket::take(api.0, upgrade, visitor, place, RelayMode::Chat))
 }
@@ -103,8 +103,8 @@ pub struct EmbedTicket {
     (status = 403, description = "the window is switched off, for all or for this instance"),
     (status = 404, description = "not one's own instance"),
 ))]
-async fn embed_ticket(who: Employee, api: State, Path(id): Path<String>) -> Answer<EmbedTicket> {
-    let url = embed::ticket(&api.app, &who.0, &InstanceId::named(id)).await?;
+async fn embed_ticket(who: Employee, api: State, Path(id): Path<InstanceId>) -> Answer<EmbedTicket> {
+    let url = embed::ticket(&api.app, &who.0, &id).await?;
     Ok(Data(EmbedTicket { url: url.expose().to_owned() }))
 }
 
@@ -135,11 +135,11 @@ async fn approve_device(
     who: Employee,
     api: State,
     caller: Caller,
-    Path(id): Path<String>,
+    Path(id): Path<InstanceId>,
     Body(body): Body<WaitingDevice>,
 ) -> Answer<ApprovedDevice> {
     let by = caller.0.employee(&who.0.email);
     let (request, device) = (body.request_id.as_str(), body.device_id.as_str());
-    device::approve(&api.app, &by, &who.0, &InstanceId::named(id), request, device).await?;
+    device::approve(&api.app, &by, &who.0, &id, request, device).await?;
     Ok(Data(ApprovedDevice { device_id: device.to_owned() }))
 }

@@ -190,7 +190,11 @@ async fn month(who: Employee, api: State) -> Answer<LastDays> {
         by_model: models.into_iter().map(|(model, sums)| OfModel { model, sums: sums.into() }).collect(),
         by_instance: instances
             .into_iter()
-            .map(|(instance_id, instance_name, sums)| OfInstance { instance_id, instance_name, sums: sums.into() })
+            .map(|(instance_id, instance_name, sums)| OfInstance {
+                instance_id: instance_id.into(),
+                instance_name,
+                sums: sums.into(),
+            })
             .collect(),
         fresh,
     }))

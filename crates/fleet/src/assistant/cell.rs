@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::cell::{Effective, Limits, Openings};
-use base::id::{ProfessionId, ServerId};
-use base::{Error, Result};
+use base::id::ServerId;
+use base::{Error, GatewayPort, NonEmpty, Result};
 use openclaw::sweep::Answer;
 use openclaw::unit::cell::{ENFORCED_BY, Enforcer};
 use openclaw::unit::{Cell, Confinement, cell as text};
@@ -17,15 +17,15 @@ use store::cell::{self, State, Subject, Written};
 use store::instance::{self, Instance};
 use store::{Db, pool};
 
-use super::{Assistant, settings, unit, unix_user};
+use super::{Assistant, unit, unix_user};
 use crate::App;
 
 /// What an instance, its profession and its server say together.
 pub async fn limits(db: &Db, instance: &Instance) -> Result<Limits> {
-    let (id, server) = (instance.id(), ServerId::named(&instance.server_id));
+    let (id, server) = (instance.id.clone(), instance.server_id.clone());
     let mut limits = cell::limits(db, Subject::Instance(&id)).await?;
     if let Some(entry) = pool::of_instance(db, &id).await? {
-        let profession = ProfessionId::named(entry.profession_id);
+        let profession = entry.profession_id;
         limits = limits.or(cell::limits(db, Subject::Profession(&profession)).await?);
     }
     Ok(limits.or(cell::limits(db, Subject::Server(&server)).await?))
@@ -47,12 +47,12 @@ const KNOWN_FOR: Duration = Duration::from_secs(600);
 
 /// What servers can do of a cell, as last tried by this process.
 #[derive(Default)]
-pub struct Abilities(Mutex<HashMap<String, Known>>);
+pub struct Abilities(Mutex<HashMap<ServerId, Known>>);
 
 struct Known {
     at: Instant,
     /// Address and key of the machine: a server's record may name another one later.
-    machine: (String, i64, String),
+    machine: (String, i64, Option<NonEmpty>),
     /// The directives that were tried.
     keys: Vec<String>,
     ability: Ability,
@@ -78,7 +78,7 @@ impl Abilities {
         Ok(ability)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -88,7 +88,7 @@ pub async fn plan(app: &App, assistant: &Assistant) -> Result<Plan> {
     let instance = &assistant.instance;
     let mut cell = Cell {
         home: assistant.place.home.clone(),
-        port: settings::port(instance)?,
+        port: instance.gateway_port,
         others: other_ports(app, instance).await?,
         limits: limits(&app.db, instance).await?.effective(),
         openings: cell::find(&app.db, &assistant.id()).await?.openings(),
@@ -112,7 +112,8 @@ pub async fn plan(app: &App, assistant: &Assistant) -> Result<Plan> {
 /// The ports of the other instances of its server.
 pub async fn other_ports(app: &App, instance: &Instance) -> Result<Vec<i64>> {
     let mut tx = app.db.begin().await?;
-    Ok(instance::ports(&mut tx, &ServerId::named(&instance.server_id), Some(&instance.id())).await?)
+    let ports = instance::ports(&mut tx, &instance.server_id, Some(&instance.id)).await?;
+    Ok(ports.into_iter().map(GatewayPort::get).collect())
 }
 
 /// The parts of a cell that a server can do or not.

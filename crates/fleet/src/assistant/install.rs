@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use base::id::ServerId;
 use base::{Error, Kind, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -56,12 +55,17 @@ pub fn path() -> String {
 
 /// The version that a server has, or shall have.
 pub fn desired_version(app: &App, server: &Server) -> Version {
-    server.openclaw_version.parse().unwrap_or_else(|_| app.assistants.version.clone())
+    version_of(server.openclaw_version.as_deref()).unwrap_or_else(|| app.assistants.version.clone())
 }
 
-/// The version that an instance runs: as it was told, or as it says itself while it runs; else its server's.
+/// A recorded version, if there is one that can be read.
+pub fn version_of(recorded: Option<&str>) -> Option<Version> {
+    recorded?.parse().ok()
+}
+
+/// The version that an instance runs: as it is recorded, or as it says itself while it runs; else its server's.
 pub async fn of_instance(app: &App, assistant: &Assistant) -> Result<Version> {
-    if let Ok(version) = assistant.instance.openclaw_version.parse() {
+    if let Some(version) = version_of(assistant.instance.openclaw_version.as_deref()) {
         return Ok(version);
     }
     match health::version(assistant).await? {
@@ -126,7 +130,7 @@ pub async fn ensure(app: &App, server: &Server, host: &Host, version: &Version) 
     };
     // What a server has is what new instances get: another one, for a single instance, changes nothing of that.
     if *version == app.assistants.version {
-        let id = ServerId::named(&server.id);
+        let id = server.id.clone();
         server::set_prepared(&app.db, &id, &version.to_string(), found.pinned, app.clock.now()).await?;
     }
     Ok(found)

@@ -60,7 +60,7 @@ fn judge(
     if instance.is_main || users.iter().flatten().any(|user| is_shared(user)) {
         return Isolation::Shared;
     }
-    if others.any(|neighbour| overlap(&neighbour.home, &instance.home)) {
+    if others.any(|neighbour| overlap(neighbour.home.as_deref(), instance.home.as_deref())) {
         return Isolation::Shared;
     }
     match &seen.home_owner {
@@ -73,7 +73,8 @@ fn judge(
 }
 
 /// Whether one is the other, or lies in it.
-fn overlap(a: &str, b: &str) -> bool {
+fn overlap(a: Option<&str>, b: Option<&str>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return false };
     let (a, b) = (a.trim_end_matches('/'), b.trim_end_matches('/'));
     !a.is_empty() && !b.is_empty() && (a == b || place::is_below(a, b) || place::is_below(b, a))
 }
@@ -81,14 +82,14 @@ fn overlap(a: &str, b: &str) -> bool {
 /// The users that the platform made for an instance. Those of its first releases are known by their names alone.
 fn made<'a>(users: &'a [UnixUser], instance: &'a Instance) -> impl Iterator<Item = String> + 'a {
     let recorded = users.iter().filter(|user| user.instance_id == instance.id).map(|user| user.name.clone());
-    recorded.chain(place::users_of(instance, &instance.home))
+    recorded.chain(place::users_of(instance, instance.home.as_deref().unwrap_or_default()))
 }
 
 /// Judges all instances of a server by what a look at it saw, and writes down what changed.
-pub async fn observe(app: &App, server: &str, all: &[Instance], seen: &[(usize, Seen)]) -> Result<()> {
+pub async fn observe(app: &App, server: &ServerId, all: &[Instance], seen: &[(usize, Seen)]) -> Result<()> {
     let users = unix_user::of_server(&app.db, server).await?;
     let neighbours: Vec<Neighbour> = all.iter().map(Neighbour::from).collect();
-    let cells: HashMap<String, Openings> = cell::of_server(&app.db, server)
+    let cells: HashMap<InstanceId, Openings> = cell::of_server(&app.db, server)
         .await?
         .into_iter()
         .map(|cell| (cell.instance_id.clone(), cell.openings_at_most()))
@@ -101,7 +102,7 @@ pub async fn observe(app: &App, server: &str, all: &[Instance], seen: &[(usize, 
         let isolation = judge(instance, seen, openings, &made, &neighbours);
         let is_known = isolation == instance.isolation && seen.runs_as() == instance.runs_as;
         if !is_known || (instance.pooled && !isolation.is_offered()) {
-            write(app, &instance.id(), isolation, seen.runs_as(), Tasks::Respect).await?;
+            write(app, &instance.id, isolation, seen.runs_as(), Tasks::Respect).await?;
         }
     }
     Ok(())
@@ -109,18 +110,18 @@ pub async fn observe(app: &App, server: &str, all: &[Instance], seen: &[(usize, 
 
 /// Judges one instance by what was seen of it.
 pub async fn of(app: &App, instance: &Instance, seen: &Seen) -> Result<Isolation> {
-    let server = ServerId::named(&instance.server_id);
-    let users = unix_user::of_instance(&app.db, &instance.id()).await?;
-    let neighbours = instance::neighbours(&app.db, &server, &instance.id()).await?;
+    let server = instance.server_id.clone();
+    let users = unix_user::of_instance(&app.db, &instance.id).await?;
+    let neighbours = instance::neighbours(&app.db, &server, &instance.id).await?;
     let made: Vec<String> = made(&users, instance).collect();
-    let openings = cell::find(&app.db, &instance.id()).await?.openings_at_most();
+    let openings = cell::find(&app.db, &instance.id).await?.openings_at_most();
     Ok(judge(instance, seen, &openings, &made, &neighbours))
 }
 
 /// The same by the task that is at work on the instance, which writes it down.
 pub async fn record(app: &App, instance: &Instance, seen: &Seen) -> Result<Isolation> {
     let isolation = of(app, instance, seen).await?;
-    write(app, &instance.id(), isolation, seen.runs_as(), Tasks::Ignore).await?;
+    write(app, &instance.id, isolation, seen.runs_as(), Tasks::Ignore).await?;
     Ok(isolation)
 }
 
@@ -199,18 +200,20 @@ pub async fn withdraw(app: &App) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use base::NonEmpty;
+
     use super::*;
     use store::instance::Health;
 
     fn instance(home: &str, is_main: bool) -> Instance {
         Instance {
-            id: "a-1".into(),
+            id: InstanceId::named("a-1"),
             container_id: String::new(),
-            server_id: "s".into(),
+            server_id: ServerId::named("s"),
             assigned_user_id: None,
             pooled: false,
             name: "A".into(),
-            gateway_port: 20_000,
+            gateway_port: base::GatewayPort::try_from(20_000).unwrap(),
             gateway_url: String::new(),
             gateway_token: String::new(),
             model: String::new(),
@@ -222,11 +225,11 @@ mod tests {
             notes: String::new(),
             config_json: String::new(),
             is_main,
-            home: home.into(),
-            unit: String::new(),
+            home: NonEmpty::new(home),
+            unit: None,
             isolation: Isolation::Unknown,
             runs_as: String::new(),
-            openclaw_version: String::new(),
+            openclaw_version: None,
             config_hash: String::new(),
             traces_of: None,
             embed_enabled: true,
@@ -291,7 +294,8 @@ mod tests {
     fn a_neighbours_user_or_home_is_not_its_own() {
         let made = ["assistant-70000".to_owned()];
         let judged = |home: &str, runs_as: &str| {
-            let neighbour = Neighbour { id: "b".into(), home: home.into(), runs_as: runs_as.into() };
+            let neighbour =
+                Neighbour { id: InstanceId::named("b"), home: NonEmpty::new(home), runs_as: runs_as.into() };
             judge(&instance("/srv/assistants/1", false), &seen("assistant-70000", ""), &closed(), &made, &[neighbour])
         };
         assert_eq!(judged("/srv/assistants/2", "assistant-70001"), Isolation::Own);

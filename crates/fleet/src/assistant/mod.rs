@@ -22,7 +22,7 @@ pub mod unix_user;
 
 use std::time::Duration;
 
-use base::id::{InstanceId, ServerId};
+use base::id::InstanceId;
 use base::{Error, Kind, Result};
 use openclaw::Version;
 use remote::host::home::Home;
@@ -104,7 +104,7 @@ impl Assistant {
 
     /// The same of an instance that may be deleted; nothing where it was never brought to a server.
     pub async fn of(app: &App, instance: Instance) -> Result<Option<Assistant>> {
-        let server = server::find_even_deleted(&app.db, &ServerId::named(&instance.server_id)).await?;
+        let server = server::find_even_deleted(&app.db, &instance.server_id).await?;
         let server = server.ok_or(Kind::NotFound)?;
         if !instance.is_on_server() {
             return Ok(None);
@@ -115,7 +115,7 @@ impl Assistant {
     }
 
     pub fn id(&self) -> InstanceId {
-        self.instance.id()
+        self.instance.id.clone()
     }
 
     /// As whom it runs, as far as its home and its unit tell.
@@ -137,8 +137,8 @@ impl Assistant {
         self.home_if_any().ok_or_else(|| Error::conflict("the instance's home is not on its server"))
     }
 
-    pub fn port(&self) -> Result<u16> {
-        u16::try_from(self.instance.gateway_port).map_err(Error::internal)
+    pub fn port(&self) -> u16 {
+        self.instance.gateway_port.number()
     }
 }
 

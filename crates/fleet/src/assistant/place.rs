@@ -1,15 +1,14 @@
 //! Where an instance lives on its server. Homes are below the server's base folder, unless an administrator chose another; the main
 //! instance lives in the login user's.
 
-use base::id::ServerId;
-use base::{Error, Kind, Result};
+use base::{Error, Kind, NonEmpty, Result};
 use openclaw::unit::Name;
 use remote::host::systemd::Unit;
 use remote::host::{Host, home};
 use store::instance::{self, Instance};
 use store::server;
 
-use crate::App;
+use crate::{App, tenant};
 
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -23,10 +22,12 @@ pub struct Place {
 impl Place {
     /// Where the instance is. The caller made sure that it has a home, or is the main one.
     pub async fn find(instance: &Instance, host: &Host) -> Result<Place> {
-        let home = if instance.home.is_empty() { host.home().await? } else { instance.home.clone() };
+        let home = match &instance.home {
+            Some(home) => home.to_string(),
+            None => host.home().await?,
+        };
         let home = checked(&home)?;
-        let name =
-            if instance.unit.is_empty() { Name::of_instance(&instance.id())? } else { Name::parse(&instance.unit)? };
+        let name = tenant::unit(instance)?;
         let unit = Unit::parse(name.as_str())?;
         Ok(Place { owner: home::owner(host, &home).await?, home, name, unit })
     }
@@ -55,20 +56,21 @@ impl Place {
 
 /// Gives an instance that has none its home: the next number below the server's base folder.
 pub async fn give_home(app: &App, instance: &Instance) -> Result<Instance> {
-    if !instance.home.is_empty() || instance.is_main {
+    if instance.is_on_server() {
         return Ok(instance.clone());
     }
-    let server_id = ServerId::named(&instance.server_id);
+    let server_id = instance.server_id.clone();
     let mut tx = app.db.begin().await?;
     // Homes are given out under the server's lock, like ports.
     let server = server::lock(&mut tx, &server_id).await?.ok_or(Kind::NotFound)?;
-    let mut instance = instance::lock(&mut tx, &instance.id()).await?.ok_or(Kind::NotFound)?;
-    if instance.home.is_empty() {
+    let mut instance = instance::lock(&mut tx, &instance.id).await?.ok_or(Kind::NotFound)?;
+    if instance.home.is_none() {
         let taken = instance::homes(&mut tx, &server_id).await?;
         let number = |home: &String| home.strip_prefix(&server.base_dir)?.strip_prefix('/')?.parse::<u32>().ok();
         let last = taken.iter().filter_map(number).max().unwrap_or(0);
-        instance.home = format!("{}/{}", server.base_dir, last + 1);
-        instance::set_home(&mut tx, &instance.id(), &instance.home).await?;
+        let home = format!("{}/{}", server.base_dir, last + 1);
+        instance::set_home(&mut tx, &instance.id, &home).await?;
+        instance.home = NonEmpty::new(home);
     }
     tx.commit().await?;
     Ok(instance)

@@ -55,7 +55,7 @@ async fn require_ours(assistant: &Assistant) -> Result<()> {
 }
 
 async fn free_port(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
-    let (port, state_dir) = (assistant.port()?, assistant.place.state_dir());
+    let (port, state_dir) = (assistant.port(), assistant.place.state_dir());
     let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
     match ports::free(&assistant.host, port, &whose).await? {
         Freed::WasFree => Ok(()),
@@ -80,7 +80,7 @@ pub async fn start(progress: &impl Progress, assistant: &Assistant) -> Result<()
         systemd::reset_failed(host, name).await?;
     }
     if unit::follow_port(progress.app(), assistant).await? {
-        progress.log(&format!("its unit starts it on port {} now", assistant.port()?)).await?;
+        progress.log(&format!("its unit starts it on port {} now", assistant.port())).await?;
     }
     debt::owe(progress.app(), assistant, Owed::Start).await?;
     let began = Instant::now();
@@ -105,7 +105,7 @@ pub async fn restart(progress: &impl Progress, assistant: &Assistant) -> Result<
 
 async fn wait(progress: &impl Progress, assistant: &Assistant, began: Instant) -> Result<()> {
     let limit = progress.app().assistants.start_limit;
-    let port = assistant.port()?;
+    let port = assistant.port();
     let mut alive = false;
     loop {
         match health::stage(assistant).await? {

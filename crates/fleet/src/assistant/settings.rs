@@ -1,6 +1,6 @@
 //! What an instance is told: everything that our records say about it, as OpenClaw's configuration has it.
 
-use base::{Error, GatewayPort, Result};
+use base::{Error, Result};
 use llm::key;
 use openclaw::config::{
     Access, Background, Bind, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram, webhook_port,
@@ -42,7 +42,7 @@ async fn with(app: &App, assistant: &Assistant, access: Option<Access>) -> Resul
 
 fn gateway(app: &App, instance: &Instance, place: &Place) -> Result<Gateway> {
     Ok(Gateway {
-        port: port(instance)?,
+        port: instance.gateway_port,
         bind: Bind::for_url(&instance.gateway_url),
         token: instance.token(&app.sealer)?,
         log_file: place.log_file(),
@@ -50,14 +50,10 @@ fn gateway(app: &App, instance: &Instance, place: &Place) -> Result<Gateway> {
     })
 }
 
-pub fn port(instance: &Instance) -> Result<GatewayPort> {
-    GatewayPort::try_from(instance.gateway_port).map_err(Error::internal)
-}
-
 /// The model access; none as long as no model may be used.
 pub async fn access(app: &App, instance: &Instance) -> Result<Option<Access>> {
     let Some(models) = models(app, instance).await? else { return Ok(None) };
-    let key = key::of_instance(app, &instance.id()).await?.key(&app.sealer)?;
+    let key = key::of_instance(app, &instance.id).await?.key(&app.sealer)?;
     let gateway_url = app.assistants.gateway_url.clone();
     Ok(Some(Access { gateway_url, key, models: models.list, primary: models.primary, fallbacks: models.fallbacks }))
 }
@@ -91,10 +87,10 @@ pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
 /// The chat-bot, with whose direct messages it answers. One that was taken off is switched off; where there never was one
 /// of ours, what is there stays.
 async fn bot(app: &App, instance: &Instance) -> Result<Option<Bot>> {
-    let bindings = chat_binding::of_instance(&app.db, &instance.id()).await?;
+    let bindings = chat_binding::of_instance(&app.db, &instance.id).await?;
     let bound = bindings.into_iter().find(|b| b.is_active && b.platform == DEFAULT_PLATFORM);
     let Some(binding) = bound else {
-        let had_one = chat_binding::had_any(&app.db, &instance.id(), DEFAULT_PLATFORM).await?;
+        let had_one = chat_binding::had_any(&app.db, &instance.id, DEFAULT_PLATFORM).await?;
         return Ok(had_one.then_some(Bot::Off));
     };
     let senders = match binding.chat_id.as_str() {
@@ -102,7 +98,7 @@ async fn bot(app: &App, instance: &Instance) -> Result<Option<Bot>> {
         chat => Senders::Only(vec![chat.to_owned()]),
     };
     let delivery = match (app.bots.webhook(&binding.id), binding.secret(&app.sealer)?) {
-        (Some(url), Some(secret)) => Delivery::Webhook { url, secret, port: webhook_port(port(instance)?) },
+        (Some(url), Some(secret)) => Delivery::Webhook { url, secret, port: webhook_port(instance.gateway_port) },
         _ => Delivery::Polling,
     };
     let api_root = app.bots.platform.own_address().map(str::to_owned);

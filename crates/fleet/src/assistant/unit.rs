@@ -8,7 +8,7 @@ use queue::audit::{self, Action, AuditEvent, By};
 use remote::host::file::{Expect, Hash};
 use remote::host::{Actor, systemd, users};
 
-use super::{Assistant, cell, install, settings, unix_user};
+use super::{Assistant, cell, install, unix_user};
 use crate::App;
 
 const MOST: usize = 64 * 1024;
@@ -71,7 +71,7 @@ pub async fn draft(app: &App, assistant: &Assistant, version: &Version, confine:
         config_path: place.config_path(),
         program: vec![install::program(version)],
         path: install::path(),
-        port: settings::port(&assistant.instance)?,
+        port: assistant.instance.gateway_port,
         cell: cell.as_ref().map(|plan| plan.cell.clone()),
     };
     Ok(Draft { text: unit.render()?, cell, weaker_by })
@@ -102,7 +102,7 @@ pub async fn write(app: &App, assistant: &Assistant, version: &Version) -> Resul
 /// Brings the record's port into the unit, where it is ours: a gateway takes the port that it is started with, whatever its
 /// configuration says. Answers whether it changed.
 pub async fn follow_port(app: &App, assistant: &Assistant) -> Result<bool> {
-    let port = settings::port(&assistant.instance)?;
+    let port = assistant.instance.gateway_port;
     let there = read(assistant).await?.filter(|text| is_ours(text));
     let known = store::cell::find(&app.db, &assistant.id()).await?.unit_hash;
     let is_known = |text: &String| known.is_empty() || Hash::of(text.as_bytes()).as_str() == known;

@@ -2,7 +2,6 @@
 //! holder left anywhere on the server belongs to the next. Numbers are recorded before they are used.
 
 use base::cell::{Opening, Openings};
-use base::id::ServerId;
 use base::{Error, Kind, Result};
 use remote::host::users::{self, Account, Made, New};
 use store::server;
@@ -37,7 +36,7 @@ async fn make_user(app: &App, assistant: &Assistant) -> Result<String> {
         match users::make(&assistant.host, &new).await? {
             Made::Yes => return Ok(user.name),
             Made::NumberTaken => {
-                tracing::warn!(server = user.server_id, uid, "a number of our range is somebody else's on this server");
+                tracing::warn!(server = %user.server_id, uid, "a number of our range is somebody else's on this server");
                 unix_user::removed(&app.db, &user.server_id, user.uid, app.clock.now()).await?;
             }
         }
@@ -47,7 +46,7 @@ async fn make_user(app: &App, assistant: &Assistant) -> Result<String> {
 
 /// Gives the instance a number, and says whether somebody had it before.
 async fn give_number(app: &App, assistant: &Assistant) -> Result<(UnixUser, bool)> {
-    let server = ServerId::named(&assistant.instance.server_id);
+    let server = assistant.instance.server_id.clone();
     let mut tx = app.db.begin().await?;
     // Numbers are given out under the server's lock, like ports and homes.
     server::lock(&mut tx, &server).await?.ok_or(Kind::NotFound)?;

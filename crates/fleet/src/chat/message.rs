@@ -39,9 +39,9 @@ pub async fn save(app: &App, who: &Employee, save: Save) -> Result<()> {
         return Err(Kind::BadRequest.into());
     }
     let message = ChatMessage {
-        id: base::id::fresh(),
-        user_id: who.id.as_str().to_owned(),
-        instance_id: save.instance_id.as_str().to_owned(),
+        id: MessageId::fresh(),
+        user_id: who.id.clone(),
+        instance_id: save.instance_id.clone(),
         role: save.role,
         content,
         tokens: save.tokens,
@@ -64,7 +64,7 @@ pub(super) async fn keep(app: &App, message: &ChatMessage) -> Result<()> {
     let mut tx = app.db.begin().await?;
     // Lock the instance, as a save does. Then each of the two sees the other's message, and the limit on stored
     // messages is exact.
-    instance::lock(&mut tx, &InstanceId::named(&message.instance_id)).await?;
+    instance::lock(&mut tx, &message.instance_id).await?;
     if !chat_message::adopt(&mut tx, message, message.created_at - SAVED_FIRST).await? {
         chat_message::insert(&mut tx, message).await?;
     }

@@ -11,7 +11,7 @@ mod stream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use base::id::{InstanceId, UserId};
+use base::id::{InstanceId, MessageId, UserId};
 use base::{Error, Kind, Result};
 use llm::input::Input;
 use llm::quota::{Reservation, Subject};
@@ -172,9 +172,9 @@ struct Failure {
 impl Turn {
     async fn write(&self, role: Role, content: &str, tokens: i64) -> Result<()> {
         let message = ChatMessage {
-            id: base::id::fresh(),
-            user_id: self.user.as_str().to_owned(),
-            instance_id: self.instance.as_str().to_owned(),
+            id: MessageId::fresh(),
+            user_id: self.user.clone(),
+            instance_id: self.instance.clone(),
             role,
             content: message::kept(content),
             tokens,

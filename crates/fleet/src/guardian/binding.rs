@@ -33,7 +33,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             found.push(Finding::new(&key.name, "its sub key cannot be opened with this master key"));
         }
         let Some(of) = &key.instance_id else { continue };
-        if *of != key.name {
+        if of.as_str() != key.name {
             found.push(Finding::new(of, format!("its sub key is named {}", key.name)));
         }
         if key.enabled() && live.iter().all(|instance| instance.id != *of) {

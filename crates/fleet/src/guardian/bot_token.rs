@@ -20,7 +20,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     let mut owners: HashMap<String, String> = HashMap::new();
     let mut found = vec![];
     for (instance, hash) in chat_binding::hashes(&app.db).await? {
-        if let Some(other) = owners.insert(hash, instance.clone()) {
+        if let Some(other) = owners.insert(hash, instance.to_string()) {
             found.push(Finding::new(&instance, format!("its chat-bot is also bound to {other}")));
         }
     }

@@ -38,7 +38,7 @@ async fn look(app: &App, member: &Member, answer: &Answer) -> Vec<Finding> {
     if answer.legacy_auth {
         found.push(Finding::new(id, "there is an auth-profiles.json, which newer releases stumble over"));
     }
-    let stored = gateway_key::of_instance(&app.db, &member.instance.id()).await.ok().flatten();
+    let stored = gateway_key::of_instance(&app.db, &member.instance.id).await.ok().flatten();
     // What we wrote last may have the old key.
     let changed = stored.as_ref().is_some_and(|key| app.clock.now().duration_since(key.updated_at) < RECENT);
     let document = if changed { read(app, member).await } else { document(app, member, answer).await };

@@ -209,6 +209,6 @@ async fn document(app: &App, member: &Member, answer: &Answer) -> Result<Option<
 
 /// The same without a comparison with what we wrote last.
 async fn read(app: &App, member: &Member) -> Result<Option<Document>> {
-    let assistant = Assistant::open(app, &member.instance.id()).await?;
+    let assistant = Assistant::open(app, &member.instance.id).await?;
     Ok(config::read(&assistant).await?.map(|found| found.document))
 }

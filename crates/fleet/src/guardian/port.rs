@@ -17,7 +17,7 @@ const YOUNG: Duration = Duration::from_secs(90);
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     each_instance(&app, brief(), |app, looked, member, answer| async move {
-        let (id, port) = (&member.instance.id, member.instance.gateway_port);
+        let (id, port) = (&member.instance.id, member.instance.gateway_port.get());
         let mut found = vec![];
         if let Ok(Some(document)) = document(&app, &member, &answer).await
             && let Some(configured) = document.get(["gateway", "port"]).and_then(|port| port.as_i64())

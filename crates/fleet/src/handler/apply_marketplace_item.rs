@@ -16,7 +16,7 @@ use crate::task::{ApplyMarketplaceItem, Context, instance_of};
 
 impl Run<App> for ApplyMarketplaceItem {
     async fn run(self, context: Context) -> Result<String> {
-        let id = InstallId::named(&self.install_id);
+        let id = self.install_id.clone();
         let applied = apply(&context, &id).await;
         if let Err(error) = &applied {
             let given_up = context.held.attempt >= MOST_ATTEMPTS;

@@ -17,7 +17,7 @@ use crate::task::Context;
 
 impl Run<App> for CleanInstance {
     async fn run(self, context: Context) -> Result<String> {
-        let summary = clean(&context, &InstanceId::named(&self.instance_id)).await?;
+        let summary = clean(&context, &self.instance_id).await?;
         chat_binding::clear_again(&context.app, &context.task, &self.instance_id).await?;
         Ok(summary)
     }

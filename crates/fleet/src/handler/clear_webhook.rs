@@ -1,6 +1,5 @@
 //! A bot was taken off its instance: the platform is told to deliver its messages nowhere.
 
-use base::id::ChatBindingId;
 use base::{Error, Kind, Result};
 use people::task::ClearWebhook;
 use queue::task::Run;
@@ -12,7 +11,7 @@ use crate::task::Context;
 impl Run<App> for ClearWebhook {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
-        let id = ChatBindingId::named(&self.binding_id);
+        let id = self.binding_id.clone();
         let binding = chat_binding::find_even_deleted(&app.db, &id).await?.ok_or(Kind::NotFound)?;
         let token = binding.token(&app.sealer)?;
         if chat_binding::find_by_token(&app.db, &app.sealer.hash(&token)).await?.is_some() {

@@ -1,7 +1,6 @@
 //! Bring an instance into its cell, take it out again, or bring other limits into the cell it has. Limits alone need no restart; for
 //! anything else it is stopped, copied and started, and all of it is taken back where it does not come up.
 
-use base::id::InstanceId;
 use base::{Error, Result};
 use openclaw::Version;
 use openclaw::unit::Confinement;
@@ -17,7 +16,7 @@ use crate::task::{ConfineInstance, Context};
 impl Run<App> for ConfineInstance {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
-        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        let assistant = Assistant::open(app, &self.instance_id).await?;
         service::state(&assistant).await?;
         let there = unit::read(&assistant).await?.filter(|text| unit::is_ours(text));
         let there = there.ok_or_else(|| Error::conflict("its unit is not ours: it has no cell"))?;

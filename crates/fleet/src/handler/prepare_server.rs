@@ -1,7 +1,6 @@
 //! Make a server ready for assistants: Node and OpenClaw of the set version, installed and tried.
 
 use base::Result;
-use base::id::ServerId;
 use queue::audit::{self, Action, AuditEvent};
 use queue::task::Run;
 
@@ -12,7 +11,7 @@ use crate::{App, host};
 impl Run<App> for PrepareServer {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
-        let server = crate::server::find(app, &ServerId::named(&self.server_id)).await?;
+        let server = crate::server::find(app, &self.server_id).await?;
         let host = host::connect(app, &server).await?;
         context.log(&format!("installing OpenClaw {}, unless it is there", app.assistants.version)).await?;
         let said = install::ensure(app, &server, &host, &app.assistants.version).await?;

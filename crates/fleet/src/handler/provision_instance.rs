@@ -1,6 +1,5 @@
 //! Make the instance on its server: home, Unix user, configuration, unit, key, start.
 
-use base::id::{InstanceId, ServerId};
 use base::{Error, Kind, Result};
 use queue::task::Run;
 use remote::host::{metrics, systemd};
@@ -14,12 +13,12 @@ use crate::{App, host};
 impl Run<App> for ProvisionInstance {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
-        let id = InstanceId::named(&self.instance_id);
+        let id = self.instance_id.clone();
         let instance = instance::find(&app.db, &id).await?.ok_or(Kind::NotFound)?;
         if instance.is_main {
             return Err(Error::conflict(NOT_MAIN));
         }
-        let server = crate::server::find(app, &ServerId::named(&instance.server_id)).await?;
+        let server = crate::server::find(app, &instance.server_id).await?;
         let host = host::connect(app, &server).await?;
 
         let memory = metrics::collect(&host).await?.memory_available;
@@ -33,10 +32,8 @@ impl Run<App> for ProvisionInstance {
             )));
         }
 
-        let version = match instance.openclaw_version.parse() {
-            Ok(version) => version,
-            Err(_) => install::desired_version(app, &server),
-        };
+        let version = install::version_of(instance.openclaw_version.as_deref());
+        let version = version.unwrap_or_else(|| install::desired_version(app, &server));
         let said = install::ensure(app, &server, &host, &version).await?;
         context.log(&said.to_string()).await?;
 

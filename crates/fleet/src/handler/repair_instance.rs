@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use base::id::InstanceId;
 use base::{Kind, Result};
 use queue::task::Run;
 use queue::worker::MOST_ATTEMPTS;
@@ -40,7 +39,7 @@ impl Run<App> for RepairInstance {
 
 /// Whether it stopped the assistant, and another attempt can start it again.
 async fn is_left_down(context: &Context, repair: &Repair) -> Result<bool> {
-    let debt = debt::find(&context.app.db, &InstanceId::named(&repair.instance_id)).await?;
+    let debt = debt::find(&context.app.db, &repair.instance_id).await?;
     Ok(debt.owed == Owed::Restart && context.held.attempt < MOST_ATTEMPTS)
 }
 

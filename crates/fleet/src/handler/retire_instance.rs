@@ -1,7 +1,6 @@
 //! Take the instance off its server: its unit stopped and removed, its home kept for seven days, its user gone with all that it left.
 //! A home or user that the platform did not make stays.
 
-use base::id::InstanceId;
 use base::{Error, Kind, Result};
 use people::{chat_binding, holder};
 use queue::task::Run;
@@ -23,7 +22,7 @@ impl Run<App> for RetireInstance {
 impl RetireInstance {
     async fn work(&self, context: &Context) -> Result<String> {
         let app = &context.app;
-        let id = InstanceId::named(&self.instance_id);
+        let id = self.instance_id.clone();
         if instance::find(&app.db, &id).await?.is_some() {
             return Err(Error::conflict("the instance is not deleted: it is not taken off its server"));
         }

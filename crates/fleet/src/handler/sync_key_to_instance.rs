@@ -1,6 +1,5 @@
 //! Write the instance's sub key into its configuration.
 
-use base::id::InstanceId;
 use base::{Error, Result};
 use llm::task::SyncKeyToInstance;
 use openclaw::config::{PROVIDER, set_key};
@@ -13,7 +12,7 @@ use crate::task::Context;
 impl Run<App> for SyncKeyToInstance {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
-        let Some(assistant) = Assistant::find(app, &InstanceId::named(&self.instance_id)).await? else {
+        let Some(assistant) = Assistant::find(app, &self.instance_id).await? else {
             return Ok("the instance is on no server: there is nothing to write to".into());
         };
         let version = install::of_instance(app, &assistant).await?;

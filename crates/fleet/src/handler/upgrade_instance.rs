@@ -1,6 +1,5 @@
 //! Let the instance run another OpenClaw: accepted when it is ready and has answered a chat, else everything is as it was before.
 
-use base::id::InstanceId;
 use base::{Error, Result};
 use openclaw::Version;
 use queue::audit::{self, Action, AuditEvent, Level};
@@ -19,7 +18,7 @@ impl Run<App> for UpgradeInstance {
             Some(version) => parse_version(version)?,
             None => app.assistants.version.clone(),
         };
-        let assistant = Assistant::open(app, &InstanceId::named(&self.instance_id)).await?;
+        let assistant = Assistant::open(app, &self.instance_id).await?;
         service::state(&assistant).await?;
         let current = install::of_instance(app, &assistant).await?;
         if current == target {

@@ -12,7 +12,7 @@ use crate::task::Context;
 
 impl Run<App> for WriteConfig {
     async fn run(self, context: Context) -> Result<String> {
-        let summary = write(&context, &InstanceId::named(&self.instance_id)).await?;
+        let summary = write(&context, &self.instance_id).await?;
         chat_binding::clear_again(&context.app, &context.task, &self.instance_id).await?;
         Ok(summary)
     }

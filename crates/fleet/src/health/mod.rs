@@ -9,7 +9,7 @@ mod record;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::id::InstanceId;
+use base::id::{InstanceId, ServerId};
 use base::{Error, Kind, Result};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -25,6 +25,7 @@ use remote::host::Host;
 use remote::llm::KeyState;
 pub use store::heartbeat::Beat;
 use store::instance::{self, Health, Instance};
+use store::instance_health::Layer;
 use store::{gateway_key, heartbeat};
 
 use crate::assistant::isolation;
@@ -53,8 +54,8 @@ pub(crate) fn limits() -> Limits {
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub found: Found,
-    /// The layer that decided: `ssh`, `service`, `http`, `websocket`, `key`, or `none` where nothing was asked.
-    pub layer: &'static str,
+    /// The layer that decided.
+    pub layer: Layer,
     pub detail: String,
     pub latency_ms: Option<i64>,
     /// When it was started, by our clock; `None` if systemd has restarted it by itself since.
@@ -64,7 +65,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub fn new(found: Found, layer: &'static str, detail: impl Into<String>) -> Seen {
+    pub fn new(found: Found, layer: Layer, detail: impl Into<String>) -> Seen {
         Seen { found, layer, detail: detail.into(), latency_ms: None, started_at: None, unreachable: false }
     }
 
@@ -77,12 +78,13 @@ impl Seen {
 /// The state of an instance after a check.
 #[derive(Clone, Debug)]
 pub struct Report {
-    pub id: String,
+    pub id: InstanceId,
     pub name: String,
-    pub server_id: String,
+    pub server_id: ServerId,
     pub status: Health,
     pub fails: i64,
-    pub layer: String,
+    /// `None` before the first check.
+    pub layer: Option<Layer>,
     pub detail: String,
     pub latency_ms: Option<i64>,
 }
@@ -99,7 +101,7 @@ pub async fn beats(app: &App, id: &InstanceId) -> Result<Vec<Beat>> {
 pub struct Checked {
     pub reports: Vec<Report>,
     /// The servers whose results could not be recorded.
-    pub unwritten: Vec<String>,
+    pub unwritten: Vec<ServerId>,
 }
 
 /// Checks the whole fleet now and records the results. A failure on one server does not affect the others.
@@ -111,7 +113,7 @@ pub async fn check(app: &Arc<App>) -> Result<Checked> {
         match reported {
             Ok(reported) => reports.extend(reported),
             Err(error) => {
-                tracing::error!(%error, server, "how a server's instances are was not written down");
+                tracing::error!(%error, %server, "how a server's instances are was not written down");
                 unwritten.push(server);
                 failure = Some(error);
             }
@@ -161,13 +163,13 @@ pub async fn look(app: &App, looked: &Looked, number: usize, member: &Member) ->
 
 async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> Seen {
     if !member.is_there() {
-        return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
+        return Seen::new(Found::NotThere, Layer::None, "it was not brought to its server yet");
     }
     if member.busy {
-        return Seen::new(Found::Starting, "none", "a task is at work on it");
+        return Seen::new(Found::Starting, Layer::None, "a task is at work on it");
     }
     let Some(answer) = looked.of(number) else {
-        return Seen::new(Found::Unknown, "ssh", "the server said nothing about it");
+        return Seen::new(Found::Unknown, Layer::Ssh, "the server said nothing about it");
     };
     if let Some(seen) = service(answer, &looked.sweep.server) {
         return seen;
@@ -175,12 +177,12 @@ async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> S
     let began = Instant::now();
     match talk(app, &looked.host, &member.instance).await {
         Ok(()) => {}
-        Err(Silence::Foreign(error)) => return Seen::new(Found::Failed, "websocket", error.client),
+        Err(Silence::Foreign(error)) => return Seen::new(Found::Failed, Layer::WebSocket, error.client),
         Err(Silence::Wedged(error)) => {
-            return Seen::new(Found::Failed, "websocket", format!("alive, but wedged: {}", error.client));
+            return Seen::new(Found::Failed, Layer::WebSocket, format!("alive, but wedged: {}", error.client));
         }
         Err(Silence::NoWay(error)) => {
-            return Seen::new(Found::Unknown, "ssh", format!("it could not be asked: {}", error.client));
+            return Seen::new(Found::Unknown, Layer::Ssh, format!("it could not be asked: {}", error.client));
         }
     }
     let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
@@ -191,27 +193,27 @@ async fn layers(app: &App, looked: &Looked, number: usize, member: &Member) -> S
 fn service(answer: &Answer, server: &Server) -> Option<Seen> {
     let unit = &answer.unit;
     if !answer.complete && unit.sub.is_empty() {
-        return Some(Seen::new(Found::Unknown, "ssh", "the server's answer about it was cut off"));
+        return Some(Seen::new(Found::Unknown, Layer::Ssh, "the server's answer about it was cut off"));
     }
     if !unit.loaded {
-        return Some(Seen::new(Found::Inactive, "service", "the service is not set up on the server"));
+        return Some(Seen::new(Found::Inactive, Layer::Service, "the service is not set up on the server"));
     }
     let detail = || format!("the service is {} ({})", unit.sub, unit.result);
     // A unit that systemd restarted has failed before, so it does not count as starting.
     let young = unit.restarts == 0 && answer.running_for(server).is_some_and(|age| age < STARTING);
     match unit.active {
         Active::Active => {}
-        Active::Inactive | Active::Failed => return Some(Seen::new(Found::Inactive, "service", detail())),
-        Active::Activating if young => return Some(Seen::new(Found::Starting, "service", detail())),
+        Active::Inactive | Active::Failed => return Some(Seen::new(Found::Inactive, Layer::Service, detail())),
+        Active::Activating if young => return Some(Seen::new(Found::Starting, Layer::Service, detail())),
         Active::Activating | Active::Deactivating | Active::Unknown => {
-            return Some(Seen::new(Found::Failed, "service", detail()));
+            return Some(Seen::new(Found::Failed, Layer::Service, detail()));
         }
     }
     if answer.is_live() {
         return None;
     }
     if young {
-        return Some(Seen::new(Found::Starting, "http", "it was started a moment ago"));
+        return Some(Seen::new(Found::Starting, Layer::Http, "it was started a moment ago"));
     }
     let detail = match &answer.healthz {
         Some(http) => format!("/healthz answers {}", http.status),
@@ -221,7 +223,7 @@ fn service(answer: &Answer, server: &Server) -> Option<Seen> {
         0 => String::new(),
         times => format!("; systemd started it again {times} times"),
     };
-    Some(Seen::new(Found::Failed, "http", detail + &again))
+    Some(Seen::new(Found::Failed, Layer::Http, detail + &again))
 }
 
 async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Result<(), Silence> {
@@ -231,26 +233,26 @@ async fn talk(app: &App, host: &Host, instance: &Instance) -> std::result::Resul
 
 /// The last layer: does the LLM gateway accept the instance's sub key?
 async fn key(app: &App, instance: &Instance) -> Seen {
-    let key = match gateway_key::of_instance(&app.db, &instance.id()).await {
+    let key = match gateway_key::of_instance(&app.db, &instance.id).await {
         Ok(Some(key)) => key,
-        Ok(None) => return Seen::new(Found::Passed, "websocket", "it has no sub key yet"),
-        Err(error) => return Seen::new(Found::KeyUnknown, "key", error.to_string()),
+        Ok(None) => return Seen::new(Found::Passed, Layer::WebSocket, "it has no sub key yet"),
+        Err(error) => return Seen::new(Found::KeyUnknown, Layer::Key, error.to_string()),
     };
     if !key.enabled() {
-        return Seen::new(Found::Passed, "key", "its sub key is switched off");
+        return Seen::new(Found::Passed, Layer::Key, "its sub key is switched off");
     }
     let secret = match key.key(&app.sealer) {
         Ok(secret) => secret,
-        Err(error) => return Seen::new(Found::KeyUnknown, "key", error.to_string()),
+        Err(error) => return Seen::new(Found::KeyUnknown, Layer::Key, error.to_string()),
     };
     match app.upstream.gateway.check_key(&secret).await {
-        KeyState::Valid => Seen::new(Found::Passed, "key", "everything answers"),
-        KeyState::Invalid => Seen::new(Found::KeyInvalid, "key", "the LLM gateway does not know its sub key"),
-        KeyState::Denied => Seen::new(Found::KeyInvalid, "key", "the LLM gateway denies its sub key"),
-        KeyState::Exhausted => Seen::new(Found::Passed, "key", "what its sub key may spend is spent"),
-        KeyState::Throttled => Seen::new(Found::KeyUnknown, "key", "the LLM gateway asks us to come again later"),
+        KeyState::Valid => Seen::new(Found::Passed, Layer::Key, "everything answers"),
+        KeyState::Invalid => Seen::new(Found::KeyInvalid, Layer::Key, "the LLM gateway does not know its sub key"),
+        KeyState::Denied => Seen::new(Found::KeyInvalid, Layer::Key, "the LLM gateway denies its sub key"),
+        KeyState::Exhausted => Seen::new(Found::Passed, Layer::Key, "what its sub key may spend is spent"),
+        KeyState::Throttled => Seen::new(Found::KeyUnknown, Layer::Key, "the LLM gateway asks us to come again later"),
         KeyState::Unreachable(why) => {
-            Seen::new(Found::KeyUnknown, "key", format!("the LLM gateway cannot be asked: {why}"))
+            Seen::new(Found::KeyUnknown, Layer::Key, format!("the LLM gateway cannot be asked: {why}"))
         }
     }
 }
@@ -259,7 +261,7 @@ async fn key(app: &App, instance: &Instance) -> Seen {
 async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Seen {
     let away = format!("the server cannot be reached: {}", error.client);
     if !member.is_there() {
-        return Seen::new(Found::NotThere, "none", "it was not brought to its server yet");
+        return Seen::new(Found::NotThere, Layer::None, "it was not brought to its server yet");
     }
     let local = post.server.host == crate::host::LOCAL;
     let began = Instant::now();
@@ -270,7 +272,7 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
             let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
             // If /healthz answers, the key is checked as usual.
             let key = key(app, &member.instance).await;
-            let layer = if key.found == Found::Passed { "http" } else { key.layer };
+            let layer = if key.found == Found::Passed { Layer::Http } else { key.layer };
             let detail = format!("{away}; /healthz answers; {}", key.detail);
             return Seen { latency_ms, unreachable: true, ..Seen::new(key.found, layer, detail) };
         }
@@ -278,7 +280,7 @@ async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Se
         Ok(Err(_)) | Err(_) => format!("{away}; /healthz does not answer"),
     };
     // Neither way works. The result is of the layer `ssh`, because the server cannot be reached.
-    Seen { unreachable: true, ..Seen::new(Found::Failed, "ssh", detail) }
+    Seen { unreachable: true, ..Seen::new(Found::Failed, Layer::Ssh, detail) }
 }
 
 /// The status of /healthz at the instance's own address; `None` if that is the loopback of another machine.
@@ -286,7 +288,7 @@ async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>>
     let road = match Bind::for_url(&instance.gateway_url) {
         Bind::Lan => straight(&instance.gateway_url).await?,
         Bind::Loopback if local => {
-            let port = u16::try_from(instance.gateway_port).map_err(Error::internal)?;
+            let port = instance.gateway_port.number();
             let socket = Host::local().forward(port, &tenant::tenant(instance)?).await?;
             Road::new(Box::new(socket), format!("127.0.0.1:{port}"))
         }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use base::Result;
+use base::id::InstanceId;
 use jiff::{SignedDuration, Timestamp};
 use queue::alert::{self, Rule};
 use queue::audit::{self, Action, AuditEvent, By, Level};
@@ -25,14 +26,15 @@ const BEATS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// Records the results of a check that started at `began`, in one transaction.
 pub(super) async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Timestamp) -> Result<Vec<Report>> {
     let now = app.clock.now();
-    let ids: Vec<String> = post.instances.iter().map(|member| member.instance.id.clone()).collect();
+    let ids: Vec<InstanceId> = post.instances.iter().map(|member| member.instance.id.clone()).collect();
     let mut tx = app.db.begin().await?;
     // Read the rows again: a repair may have changed one since the fleet was read.
     let locked = instance_health::lock_instances(&mut tx, &ids).await?;
-    let mut locked: HashMap<String, Instance> = locked.into_iter().map(|i| (i.id.clone(), i)).collect();
+    let mut locked: HashMap<InstanceId, Instance> = locked.into_iter().map(|i| (i.id.clone(), i)).collect();
     let known = instance_health::of(&mut tx, &ids).await?;
-    let mut known: HashMap<String, InstanceHealth> = known.into_iter().map(|k| (k.instance_id.clone(), k)).collect();
-    let busy: HashSet<String> = task::busy_among(&mut tx, &ids).await?.into_iter().collect();
+    let mut known: HashMap<InstanceId, InstanceHealth> =
+        known.into_iter().map(|k| (k.instance_id.clone(), k)).collect();
+    let busy: HashSet<InstanceId> = task::busy_among(&mut tx, &ids).await?.into_iter().collect();
     let mut look = Look::begin(&mut tx, now).await?;
     let away = seen.iter().any(|seen| seen.unreachable);
     let mut reports = vec![];
@@ -67,7 +69,7 @@ pub(super) async fn record(app: &App, post: &Post, seen: Vec<Seen>, began: Times
 
 /// Computes and records the state of one instance, with its audit entry. The caller holds the lock on its row.
 pub async fn write(app: &App, tx: &mut Tx, instance: &Instance, seen: &Seen, now: Timestamp) -> Result<Report> {
-    let known = instance_health::find(&mut *tx, &instance.id()).await?;
+    let known = instance_health::find(&mut *tx, &instance.id).await?;
     let mut look = Look::begin(tx, now).await?;
     let report = look.judge(app, tx, instance, known, seen).await?;
     look.write(app, tx).await?;
@@ -84,7 +86,7 @@ fn is_stale(
     member: &Member,
     instance: &Instance,
     known: Option<&InstanceHealth>,
-    busy: &HashSet<String>,
+    busy: &HashSet<InstanceId>,
     began: Timestamp,
     now: Timestamp,
 ) -> bool {
@@ -118,7 +120,7 @@ struct Look {
     open: HashSet<String>,
     judged: Vec<Judged>,
     sights: Vec<Sight>,
-    beats: Vec<(String, Beat)>,
+    beats: Vec<(InstanceId, Beat)>,
     events: Vec<(Level, String, String)>,
 }
 
@@ -154,9 +156,9 @@ impl Look {
         // Otherwise the detail of a passed check would be shown as the reason why the instance is unhealthy.
         let detail = if memory_out && seen.found == Found::Passed { MEMORY_OUT } else { &seen.detail };
         let detail: String = detail.chars().take(500).collect();
-        let (layer, latency_ms) = (seen.layer.to_owned(), seen.latency_ms);
-        self.sights.push(Sight { id: instance.id.clone(), layer: layer.clone(), detail: detail.clone(), latency_ms });
-        let beat = Beat { status, layer: layer.clone(), latency_ms, created_at: self.now };
+        let (layer, latency_ms) = (seen.layer, seen.latency_ms);
+        self.sights.push(Sight { id: instance.id.clone(), layer, detail: detail.clone(), latency_ms });
+        let beat = Beat { status, layer, latency_ms, created_at: self.now };
         self.beats.push((instance.id.clone(), beat));
         if status != instance.health_status {
             let level = match status {
@@ -165,11 +167,11 @@ impl Look {
                 _ => Level::Warn,
             };
             let change = format!("{} → {}: {detail}", instance.health_status.as_str(), status.as_str());
-            self.events.push((level, instance.id.clone(), change));
+            self.events.push((level, instance.id.to_string(), change));
             tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
         } else if matches!(seen.found, Found::Failed | Found::Inactive) && fails <= judge::MOST_FAILURES {
             let again = format!("check failed ({fails} in a row): {detail}");
-            self.events.push((Level::Warn, instance.id.clone(), again));
+            self.events.push((Level::Warn, instance.id.to_string(), again));
         }
         Ok(Report {
             id: instance.id.clone(),
@@ -177,13 +179,13 @@ impl Look {
             server_id: instance.server_id.clone(),
             status,
             fails,
-            layer,
+            layer: Some(layer),
             detail,
             latency_ms,
         })
     }
 
-    async fn end_repair(&mut self, app: &App, tx: &mut Tx, instance: &str, rule: &str) -> Result<()> {
+    async fn end_repair(&mut self, app: &App, tx: &mut Tx, instance: &InstanceId, rule: &str) -> Result<()> {
         if self.open.remove(&repair::subject(instance, rule)) {
             repair::resolve(app, tx, instance, rule).await?;
         }

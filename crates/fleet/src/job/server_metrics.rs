@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use base::id::ServerId;
 use base::{Page, Result, Sort};
 use futures_util::{StreamExt as _, stream};
 use remote::host::metrics;
@@ -47,7 +46,7 @@ async fn measure(app: &App, server: &Server) -> Result<()> {
         created_at: app.clock.now(),
     };
     let mut tx = app.db.begin().await?;
-    server_metric::insert(&mut tx, &ServerId::named(&server.id), &metric).await?;
+    server_metric::insert(&mut tx, &server.id, &metric).await?;
     tx.notify(Notice::new(Topic::Metric, &server.id)).await?;
     Ok(tx.commit().await?)
 }

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use base::id::UserId;
 use base::{Page, Result, Sort};
 use llm::usage;
 use queue::alert::{self, Rule};
@@ -55,7 +54,7 @@ async fn budgets(app: &App, percent: f64) -> Result<usize> {
     let midnight = app.zone.midnight(app.clock.now());
     for one in user::list(&app.db, filter, Sort { column: "created_at", descending: false }, Page::ALL).await?.list {
         if one.quota_daily > 0 {
-            let used = usage::spent(app, &UserId::named(&one.id), midnight).await?;
+            let used = usage::spent(app, &one.id, midnight).await?;
             let subject = format!("user:{}", one.email);
             near += usize::from(budget(app, &subject, used, one.quota_daily, percent).await?);
             looked_at.insert(subject);

@@ -50,8 +50,8 @@ pub async fn ticket(app: &App, who: &Employee, instance: &InstanceId) -> Result<
     let now = app.clock.now();
     let expires_at = now + TICKET;
     let record = Ticket {
-        user_id: who.id.as_str().to_owned(),
-        instance_id: instance.as_str().to_owned(),
+        user_id: who.id.clone(),
+        instance_id: instance.clone(),
         jti: who.token.jti.clone(),
         issued_at: who.token.issued_at,
         token_ends: who.token.expires_at.as_second(),
@@ -66,13 +66,13 @@ pub async fn admit(app: &App, ticket: &str, instance: &InstanceId) -> Result<(Vi
     let refused = || Error::from(Kind::Unauthorized).with_operator("no such ticket, or used, or too late");
     let hash = app.sealer.hash(&Secret::new(ticket));
     let taken = ticket::take(&app.db, &hash, app.clock.now()).await?;
-    let taken = taken.filter(|t| t.instance_id == instance.as_str()).ok_or_else(refused)?;
+    let taken = taken.filter(|t| t.instance_id == *instance).ok_or_else(refused)?;
     let token = Token {
         jti: taken.jti,
         issued_at: taken.issued_at,
         expires_at: Timestamp::from_second(taken.token_ends).map_err(Error::internal)?,
     };
-    let visitor = Visitor { user: UserId::named(taken.user_id), token, instance: instance.clone() };
+    let visitor = Visitor { user: taken.user_id, token, instance: instance.clone() };
     visitor.still(app).await?;
     let place = app.sockets.enter(&visitor.user)?;
     Ok((visitor, place))

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use base::id::ServerId;
 use base::{Error, Kind, Result};
 use openclaw::config::webhook_port;
 use remote::assistant::{Road, Way, straight};
@@ -12,7 +11,6 @@ use store::instance::Instance;
 use store::server::{self, Server};
 use url::Url;
 
-use crate::assistant::settings;
 use crate::{App, listener, tenant};
 
 /// Which port of an instance to connect to.
@@ -25,15 +23,15 @@ pub enum Port {
 
 pub async fn reach(app: &App, instance: &Instance, port: Port) -> Result<Road> {
     let number = match port {
-        Port::Gateway => instance.gateway_port,
-        Port::Webhook => webhook_port(settings::port(instance)?),
+        Port::Gateway => instance.gateway_port.get(),
+        Port::Webhook => webhook_port(instance.gateway_port),
     };
     let number = u16::try_from(number).map_err(Error::internal)?;
-    let server = server::find(&app.db, &ServerId::named(&instance.server_id)).await?.ok_or(Kind::NotFound)?;
+    let server = server::find(&app.db, &instance.server_id).await?.ok_or(Kind::NotFound)?;
     match over_server(app, &server, instance, port, number).await {
         Ok(way) => Ok(Road::new(way, format!("127.0.0.1:{number}"))),
         Err(error) if port == Port::Gateway && tenant::is_direct(instance) && is_no_way(&server, &error) => {
-            tracing::debug!(%error, instance = instance.id, "not over its server: straight to its gateway_url");
+            tracing::debug!(%error, instance = %instance.id, "not over its server: straight to its gateway_url");
             let road = straight(&instance.gateway_url).await?;
             require_no_foreigner(app, &server, instance).await?;
             Ok(road)
@@ -47,7 +45,7 @@ pub async fn reach(app: &App, instance: &Instance, port: Port) -> Result<Road> {
 /// address other than loopback must not get the connection.
 async fn require_no_foreigner(app: &App, server: &Server, instance: &Instance) -> Result<()> {
     let port = Url::parse(&instance.gateway_url).ok().and_then(|url| url.port_or_known_default());
-    let Some(port) = port.filter(|port| i64::from(*port) == instance.gateway_port) else { return Ok(()) };
+    let Some(port) = port.filter(|port| *port == instance.gateway_port.number()) else { return Ok(()) };
     let Ok(host) = connect(app, server).await else { return Ok(()) };
     match host.prove(port, &tenant::tenant(instance)?, Accepted::Anywhere).await {
         Ok(()) => Ok(()),
@@ -72,7 +70,7 @@ async fn connect(app: &App, server: &Server) -> Result<Host> {
     let target = crate::host::target(&app.sealer, server)?;
     match target {
         // The first contact pins the server's key.
-        host::Target::Ssh(_) if server.host_key.is_empty() => crate::host::connect(app, server).await,
+        host::Target::Ssh(_) if server.host_key.is_none() => crate::host::connect(app, server).await,
         // Do not record here that a server is unreachable: browsers reconnect again and again. The health check records
         // it.
         _ => Ok(app.hosts.host(&server.id, &target)),

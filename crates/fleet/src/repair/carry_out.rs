@@ -1,6 +1,5 @@
 //! Does what a rule says: proves it once more, repairs, and looks again.
 
-use base::id::InstanceId;
 use base::{Kind, Result};
 use store::repair::Repair;
 
@@ -11,7 +10,7 @@ use crate::task::Context;
 /// What was done, and how it is now.
 pub async fn carry_out(context: &Context, found: &Repair) -> Result<(String, String)> {
     let app = &*context.app;
-    let id = InstanceId::named(&found.instance_id);
+    let id = found.instance_id.clone();
     let handler = handler(&found.rule).ok_or(Kind::NotFound)?;
     let Some(repair) = handler.repair else { return Ok(("nothing".into(), "only people may do something".into())) };
     let (assistant, version) = open(app, &id).await?;

@@ -44,7 +44,7 @@ async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
     }
     let state_dir = assistant.place.state_dir();
     let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
-    let listening = ports::look(&assistant.host, assistant.port()?).await?;
+    let listening = ports::look(&assistant.host, assistant.port()).await?;
     if let Some(other) = listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own) {
         return Ok(Proof::HandsOff(format!("its port is held by {}", other.describe())));
     }

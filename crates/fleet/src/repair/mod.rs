@@ -109,7 +109,7 @@ pub(crate) enum Begun {
 pub(crate) async fn begin(
     app: &App,
     tx: &mut Tx,
-    instance: &str,
+    instance: &InstanceId,
     rule: &str,
     before: &str,
     plan: &str,
@@ -129,9 +129,9 @@ pub(crate) async fn begin(
         created_at: now,
     };
     let Some(id) = repair::insert(tx, &new).await? else { return Ok(Begun::Running) };
-    let payload = RepairInstance { instance_id: instance.to_owned(), repair_id: id };
+    let payload = RepairInstance { instance_id: instance.clone(), repair_id: id };
     let task = task::enqueue(app, tx, &payload, rule, None).await?;
-    repair::set_task(tx, id, task.as_str()).await?;
+    repair::set_task(tx, id, &task).await?;
     let summary = format!("{rule}: {before}; {plan}");
     audit::record(app, tx, &By::system(), AuditEvent::warn(Action::InstanceHealth, instance, &summary)).await?;
     tx.notify(Notice::new(Topic::Repair, instance)).await?;
@@ -139,7 +139,7 @@ pub(crate) async fn begin(
 }
 
 /// Whether a repair that is done on the spot may be done once more within the hour; if not, somebody is told.
-pub(crate) async fn allows(app: &App, instance: &str, rule: &str, before: &str) -> Result<bool> {
+pub(crate) async fn allows(app: &App, instance: &InstanceId, rule: &str, before: &str) -> Result<bool> {
     let mut tx = app.db.begin().await?;
     let spent = repair::count(&mut tx, instance, rule, app.clock.now() - HOUR).await? >= BUDGET;
     if spent {
@@ -150,7 +150,7 @@ pub(crate) async fn allows(app: &App, instance: &str, rule: &str, before: &str) 
 }
 
 /// A case that only people can end: the ledger says so once an hour, and an alert is open until it is over.
-pub(crate) async fn alert_only(app: &App, instance: &str, rule: &str, found: &str) -> Result<()> {
+pub(crate) async fn alert_only(app: &App, instance: &InstanceId, rule: &str, found: &str) -> Result<()> {
     let mut tx = app.db.begin().await?;
     tell(app, &mut tx, instance, rule, found, found).await?;
     Ok(tx.commit().await?)
@@ -158,7 +158,7 @@ pub(crate) async fn alert_only(app: &App, instance: &str, rule: &str, found: &st
 
 /// A repair that was done on the spot.
 pub(crate) struct Done<'a> {
-    pub instance: &'a str,
+    pub instance: &'a InstanceId,
     pub rule: &'a str,
     pub before: &'a str,
     pub action: &'a str,
@@ -192,7 +192,14 @@ pub(crate) async fn note(app: &App, done: &Done<'_>) -> Result<()> {
 }
 
 /// What follows from the end of a repair: the alert, the audit entry, and that it is heard.
-pub async fn conclude(app: &App, tx: &mut Tx, instance: &str, rule: &str, status: Status, after: &str) -> Result<()> {
+pub async fn conclude(
+    app: &App,
+    tx: &mut Tx,
+    instance: &InstanceId,
+    rule: &str,
+    status: Status,
+    after: &str,
+) -> Result<()> {
     let summary = format!("{rule}: {after}");
     let event = if status == Status::Success {
         resolve(app, tx, instance, rule).await?;
@@ -211,7 +218,7 @@ fn spent_words(before: &str) -> String {
 }
 
 /// Nothing is done by itself: the ledger says so once an hour, and an alert is open.
-async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, why: &str) -> Result<()> {
+async fn tell(app: &App, tx: &mut Tx, instance: &InstanceId, rule: &str, before: &str, why: &str) -> Result<()> {
     let now = app.clock.now();
     if !repair::was_alerted(tx, instance, rule, now - HOUR).await? {
         let new = repair::New {
@@ -238,17 +245,17 @@ async fn tell(app: &App, tx: &mut Tx, instance: &str, rule: &str, before: &str, 
 }
 
 /// What an alert about a repair rule's case is about.
-pub(crate) fn subject(instance: &str, rule: &str) -> String {
+pub(crate) fn subject(instance: &InstanceId, rule: &str) -> String {
     format!("repair:{instance}:{rule}")
 }
 
 /// It is over: the alert about it ends.
-pub(crate) async fn resolve(app: &App, tx: &mut Tx, instance: &str, rule: &str) -> Result<()> {
+pub(crate) async fn resolve(app: &App, tx: &mut Tx, instance: &InstanceId, rule: &str) -> Result<()> {
     alert::resolve(app, tx, alert::Rule::InstancesUnhealthy, &subject(instance, rule)).await.map(drop)
 }
 
 /// The same by itself, where the alert is one of the open ones.
-pub(crate) async fn over(app: &App, open: &HashSet<String>, instance: &str, rule: &str) -> Result<()> {
+pub(crate) async fn over(app: &App, open: &HashSet<String>, instance: &InstanceId, rule: &str) -> Result<()> {
     if !open.contains(&subject(instance, rule)) {
         return Ok(());
     }
@@ -264,7 +271,7 @@ pub(crate) async fn open_alerts(app: &App) -> Result<HashSet<String>> {
 
 /// The instance is gone: so is everything that somebody was told about it.
 pub(crate) async fn resolve_all(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
-    let (whole, prefix) = (format!("instance:{instance}"), subject(instance.as_str(), ""));
+    let (whole, prefix) = (format!("instance:{instance}"), subject(instance, ""));
     let tasks: Vec<String> = store::task::dead_of(tx, instance).await?.iter().map(|id| format!("task:{id}")).collect();
     let about = |alert: &alert::Alert| {
         alert.subject == whole || alert.subject.starts_with(&prefix) || tasks.contains(&alert.subject)
@@ -285,7 +292,7 @@ pub async fn list(
 pub async fn own(app: &App, user: &UserId, id: &InstanceId, page: Page) -> Result<Listing<Repair>> {
     holder::own(app, user, id).await?;
     let bindings = binding::history(&app.db, id).await?;
-    let live = bindings.into_iter().find(|b| b.ended_at.is_none() && b.user_id == user.as_str());
+    let live = bindings.into_iter().find(|b| b.ended_at.is_none() && b.user_id == *user);
     let since = live.ok_or(Kind::NotFound)?.created_at;
     let filter = RepairFilter { instance_id: Some(id.as_str()), since: Some(since), ..RepairFilter::default() };
     let newest = Sort { column: "created_at", descending: true };

@@ -31,7 +31,7 @@ async fn confirm(case: &Case<'_>, finding: Option<&Finding>) -> Result<Proof> {
         // Its people gave it a model of another provider: that key is theirs.
         return Ok(Proof::Refuted);
     }
-    let stored = match gateway_key::of_instance(&case.app.db, &instance.id()).await? {
+    let stored = match gateway_key::of_instance(&case.app.db, &instance.id).await? {
         Some(key) => Some(key.key(&case.app.sealer)?),
         None => None,
     };

@@ -28,7 +28,7 @@ pub(super) async fn holder(case: &Case<'_>) -> Result<(Listening, Holder)> {
     let assistant = case.assistant;
     let state_dir = assistant.place.state_dir();
     let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
-    let listening = ports::look(&assistant.host, assistant.port()?).await?;
+    let listening = ports::look(&assistant.host, assistant.port()).await?;
     let other = listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own);
     let left = listening.owners.iter().find(|owner| owner.unit.as_deref() != Some(assistant.place.unit.as_str()));
     let holder = match (other, left) {

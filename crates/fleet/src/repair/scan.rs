@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Result;
+use base::id::InstanceId;
 use jiff::Timestamp;
 use openclaw::config::Bind;
 use openclaw::log::Line;
@@ -32,7 +33,7 @@ const LOG: u64 = 512 * 1024;
 /// Something that would be repaired, or told.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    pub instance_id: String,
+    pub instance_id: InstanceId,
     pub rule: Rule,
     pub before: String,
     pub plan: String,
@@ -72,7 +73,7 @@ pub struct Preview {
 }
 
 /// What a scan would do now; nothing is changed, and no log counts as read.
-pub async fn preview(app: &Arc<App>, only: Option<String>) -> Result<Preview> {
+pub async fn preview(app: &Arc<App>, only: Option<InstanceId>) -> Result<Preview> {
     let mut posts = sweep::fleet(app).await?;
     if let Some(only) = only {
         for post in &mut posts {
@@ -149,7 +150,7 @@ async fn scan_server(app: &App, post: &Post, open: &HashSet<String>) -> Scanned 
     for (number, member) in post.instances.iter().enumerate() {
         let Some(look) = examine(app, &looked, number, member, open).await else { continue };
         if let Err(error) = act(app, member, look, &mut scanned).await {
-            tracing::warn!(instance = member.instance.id, %error, "what a scan found could not be written down; it is read again");
+            tracing::warn!(instance = %member.instance.id, %error, "what a scan found could not be written down; it is read again");
         }
     }
     scanned
@@ -188,7 +189,7 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, ope
     let mut lines: Vec<Line> = answer.log.iter().flat_map(|tail| tail.lines.iter().cloned()).collect();
     lines.extend(answer.journal.iter().cloned());
     let document = document(app, member, answer).await;
-    let bot = chat_binding::of_instance(&app.db, &member.instance.id()).await.unwrap_or_default();
+    let bot = chat_binding::of_instance(&app.db, &member.instance.id).await.unwrap_or_default();
     let expected = Expected {
         unit: tenant::unit(&member.instance).ok()?,
         bind: Bind::for_url(&member.instance.gateway_url),
@@ -213,7 +214,7 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, ope
         match confirm(app, member, handler, Some(&finding)).await {
             Ok(proof) => found.push(Found { handler, proof }),
             Err(error) => {
-                tracing::warn!(instance = member.instance.id, rule = rule.as_str(), %error, "the second look failed");
+                tracing::warn!(instance = %member.instance.id, rule = rule.as_str(), %error, "the second look failed");
                 unsure.push(format!("{}: the second look failed: {}", rule.as_str(), error.client));
             }
         }
@@ -239,7 +240,7 @@ async fn document(app: &App, member: &Member, answer: &Answer) -> Option<opencla
         Some(ConfigFile::Content { sha256, .. }) if *sha256 != member.instance.config_hash => {}
         _ => return None,
     }
-    let assistant = crate::assistant::Assistant::open(app, &member.instance.id()).await.ok()?;
+    let assistant = crate::assistant::Assistant::open(app, &member.instance.id).await.ok()?;
     Some(config::read(&assistant).await.ok()??.document)
 }
 
@@ -257,7 +258,7 @@ async fn over(app: &App, member: &Member, found: &[Found], open: &HashSet<String
             Ok(Proof::Refuted) => over.push(rule),
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(instance = member.instance.id, rule = rule.as_str(), %error, "whether it is over is not known");
+                tracing::warn!(instance = %member.instance.id, rule = rule.as_str(), %error, "whether it is over is not known");
             }
         }
     }
@@ -265,7 +266,7 @@ async fn over(app: &App, member: &Member, found: &[Found], open: &HashSet<String
 }
 
 async fn confirm(app: &App, member: &Member, handler: &Handler, finding: Option<&Finding>) -> Result<Proof> {
-    let (assistant, version) = open(app, &member.instance.id()).await?;
+    let (assistant, version) = open(app, &member.instance.id).await?;
     let document = config::read(&assistant).await?.map(|found| found.document);
     let case = Case { app, assistant: &assistant, version: &version, document: document.as_ref() };
     (handler.confirm)(&case, finding).await
@@ -273,7 +274,7 @@ async fn confirm(app: &App, member: &Member, handler: &Handler, finding: Option<
 
 /// Writes down what was found, begins repairs, and says how far was read: all of it, or nothing.
 async fn act(app: &App, member: &Member, look: Look, scanned: &mut Scanned) -> Result<()> {
-    let id = member.instance.id();
+    let id = member.instance.id.clone();
     let mut tx = app.db.begin().await?;
     let Some(instance) = instance::lock(&mut tx, &id).await? else { return Ok(()) };
     let known = instance_health::find(&mut tx, &id).await?;
@@ -346,7 +347,7 @@ async fn set_state(app: &App, tx: &mut Tx, instance: &Instance, look: &Look, sca
         audit::record(app, tx, &By::system(), AuditEvent::info(Action::InstanceHealth, &instance.id, &summary)).await?;
     }
     if status != instance.health_status {
-        instance::set_health(&mut *tx, &instance.id(), status, instance.health_fail_count, app.clock.now()).await?;
+        instance::set_health(&mut *tx, &instance.id, status, instance.health_fail_count, app.clock.now()).await?;
         tx.notify(Notice::new(Topic::Instance, &instance.id)).await?;
     }
     Ok(())

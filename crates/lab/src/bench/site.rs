@@ -60,7 +60,7 @@ impl Site {
                 let new = instance::New {
                     id: NewInstanceId::parse(&format!("bench-{s}-{i}"))?,
                     name: format!("Assistant {s}.{i}"),
-                    server_id: base::id::ServerId::named(&made.id),
+                    server_id: made.id.clone(),
                     gateway_port: None,
                     gateway_url: None,
                     gateway_token: None,
@@ -92,7 +92,7 @@ impl Site {
             };
             let made = user::create(self.app(), &By::system(), new).await?;
             all.push(Employee {
-                id: base::id::UserId::named(made.id),
+                id: made.id,
                 email: made.email,
                 name: made.name,
                 token: Token { jti: String::new(), issued_at: 0, expires_at: jiff::Timestamp::MAX },

@@ -3,7 +3,7 @@
 mod servers;
 mod usage;
 
-use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, UserId};
+use base::id::{InstanceId, ItemId, NewInstanceId, ProfessionId, ServerId};
 use base::{Result, Secret};
 use fleet::{App, instance, marketplace, profession, server};
 use people::admin_user::{self, Role};
@@ -100,7 +100,7 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<()> {
             icon: (*icon).into(),
             tagline: (*tagline).into(),
             description: String::new(),
-            role_pack_id: role_pack.map(str::to_owned),
+            role_pack_id: role_pack.map(ItemId::named),
             sort_order: i as i64,
             is_official: true,
             is_active: true,
@@ -115,7 +115,7 @@ pub async fn company(app: &App, fleet: &Fleet) -> Result<()> {
     let [_, jonas, wei, sofia, ..] = people.as_slice() else { return Ok(()) };
     claim::profession(app, &employee(wei), &trades[0]).await?;
     claim::instance(app, &employee(sofia), None).await?;
-    instance::assign(app, &by, &InstanceId::named("fra-2-a"), Some(&UserId::named(&jonas.id))).await?;
+    instance::assign(app, &by, &InstanceId::named("fra-2-a"), Some(&jonas.id)).await?;
     usage::month(app).await
 }
 
@@ -158,7 +158,7 @@ async fn add_server(app: &App, by: &By, fleet: &Fleet, id: &str, name: &str) -> 
 /// An employee who acts without a login.
 fn employee(user: &user::User) -> Employee {
     Employee {
-        id: UserId::named(&user.id),
+        id: user.id.clone(),
         email: user.email.clone(),
         name: user.name.clone(),
         token: Token { jti: String::new(), issued_at: 0, expires_at: jiff::Timestamp::MAX },

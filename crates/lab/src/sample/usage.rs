@@ -24,7 +24,7 @@ pub async fn month(app: &App) -> Result<()> {
     let mut tx = app.db.begin().await?;
     for (place, listed) in assigned.into_iter().enumerate() {
         let instance = listed.instance;
-        binding::set_begin(&mut tx, &instance.id(), begin).await?;
+        binding::set_begin(&mut tx, &instance.id, begin).await?;
         for back in 0..DAYS {
             let date = today.saturating_sub(Span::new().days(back));
             let mut seed = (place as u64 + 1) * 7919 + back as u64 * 104_729;
@@ -43,7 +43,7 @@ pub async fn month(app: &App) -> Result<()> {
                 let tokens = |n: i64| if failed { 0 } else { n };
                 rows.push(NewRequest {
                     request_id: format!("sample-{place}-{back}-{}", some(u64::MAX)),
-                    token_name: instance.id.clone(),
+                    token_name: instance.id.to_string(),
                     provider: provider(&instance.model).to_owned(),
                     kind: if failed { request_log::ERROR } else { request_log::SUCCESS },
                     is_stream: some(3) > 0,

@@ -17,7 +17,7 @@ use crate::App;
 /// Makes the gateway agree with our record of a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplyKey {
-    pub key_id: String,
+    pub key_id: KeyId,
 }
 
 impl Payload for ApplyKey {
@@ -41,7 +41,7 @@ impl<A: AsRef<App> + AsRef<queue::App> + Send + Sync> Run<A> for ApplyKey {
         if app.upstream.embedded {
             return Ok(AGREES.into());
         }
-        let done = agree(app, &KeyId::named(&self.key_id)).await?;
+        let done = agree(app, &self.key_id).await?;
         context.log(&done).await?;
         Ok(done)
     }
@@ -96,7 +96,7 @@ async fn bring(app: &App, turn: &Turn, key: &GatewayKey) -> Result<String> {
         gateway.set_enabled(&gateway_id, key.enabled()).await?;
     }
     let mut tx = app.db.begin().await?;
-    let Some(mut now) = gateway_key::lock(&mut tx, &KeyId::named(&key.id)).await? else {
+    let Some(mut now) = gateway_key::lock(&mut tx, &key.id).await? else {
         return Ok(GONE.into());
     };
     if let Some(value) = value {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::id::KeyId;
 use base::{Clock, Kind as ErrorKind, Result, Secret};
 use futures_util::future::BoxFuture;
 use remote::llm::{Balance, Gateway, Health, KeyState, KeyStatus, Kind, NewKey, RemoteKey, Settings};
@@ -54,7 +55,7 @@ impl Embedded {
             remain_quota: key.quota.map(|quota| (quota - used).max(0)),
             quota: key.quota,
             used_quota: used,
-            gateway_id: key.id,
+            gateway_id: key.id.into(),
             name: key.name,
         })
     }
@@ -78,7 +79,7 @@ impl Embedded {
         let (id, value) = (base::id::KeyId::fresh(), fresh_value()?);
         let now = self.clock.now();
         let key = GatewayKey {
-            id: id.as_str().to_owned(),
+            id: id.clone(),
             instance_id: None,
             name: new.name.clone(),
             gateway_id: String::new(),
@@ -181,7 +182,7 @@ impl Gateway for Embedded {
     fn delete_key<'a>(&'a self, gateway_id: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let mut tx = self.db.begin().await?;
-            gateway_key::delete(&mut tx, gateway_id, self.clock.now()).await?;
+            gateway_key::delete(&mut tx, &KeyId::named(gateway_id), self.clock.now()).await?;
             tx.notify(store::notice::Notice::new(store::notice::Topic::Key, gateway_id)).await?;
             Ok(tx.commit().await?)
         })

@@ -124,10 +124,10 @@ async fn follow(app: &App, tx: &mut Tx, key: &GatewayKey, priority: Priority, so
 }
 
 /// Enqueues writing an instance's key to it, if the instance is on a server.
-async fn enqueue_sync_key(app: &App, tx: &mut Tx, instance: &str, source: &str) -> Result<()> {
-    let found = instance::find(&mut *tx, &InstanceId::named(instance)).await?;
+async fn enqueue_sync_key(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str) -> Result<()> {
+    let found = instance::find(&mut *tx, instance).await?;
     if found.is_some_and(|instance| instance.is_on_server()) {
-        let payload = SyncKeyToInstance { instance_id: instance.to_owned() };
+        let payload = SyncKeyToInstance { instance_id: instance.clone() };
         task::enqueue(app, tx, &payload, source, None).await?;
     }
     Ok(())
@@ -168,7 +168,7 @@ pub async fn rotate(app: &App, tx: &mut Tx, instance: &InstanceId, source: &str)
         let secret = fresh_value()?;
         let sealed = app.sealer.seal(gateway_key::place(&key.id), &secret)?;
         gateway_key::set_secret(tx, &key.id, &sealed, &app.sealer.hash(&secret), now).await?;
-        enqueue_sync_key(app, tx, instance.as_str(), source).await?;
+        enqueue_sync_key(app, tx, instance, source).await?;
     } else {
         (key.rotate, key.dirty) = (true, true);
     }
@@ -206,7 +206,7 @@ mod tests {
     async fn the_platforms_key_is_made_once_however_many_need_it() {
         let (app, _database) = app().await;
         let all = futures_util::future::join_all((0..5).map(|_| platform(&app))).await;
-        let ids: std::collections::HashSet<String> = all.into_iter().map(|key| key.unwrap().id).collect();
+        let ids: std::collections::HashSet<KeyId> = all.into_iter().map(|key| key.unwrap().id).collect();
         assert_eq!(ids.len(), 1);
     }
 
@@ -230,7 +230,7 @@ mod tests {
     async fn a_deleted_key_is_gone_and_its_name_is_free() {
         let (app, _database) = app().await;
         let made = create(&app, &By::system(), named("reports")).await.unwrap().key;
-        let id = KeyId::named(&made.id);
+        let id = made.id.clone();
         delete(&app, &By::system(), &id).await.unwrap();
         assert_eq!(find(&app, &id).await.err().unwrap().kind, Kind::NotFound);
         create(&app, &By::system(), named("reports")).await.expect("its name is free");

@@ -52,8 +52,8 @@ pub(super) async fn make(
     };
     let id = base::id::KeyId::fresh();
     let key = GatewayKey {
-        id: id.as_str().to_owned(),
-        instance_id: instance.map(|i| i.as_str().to_owned()),
+        id: id.clone(),
+        instance_id: instance.cloned(),
         name: name.to_owned(),
         gateway_id,
         secret: app.sealer.seal(gateway_key::place(id.as_str()), &value)?,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use base::Result;
-use base::id::{InstanceId, KeyId, UserId};
+use base::id::{KeyId, UserId};
 use queue::task::{Payload as _, Priority};
 use store::gateway_key::{self, GatewayKey};
 use store::{Tx, binding};
@@ -54,7 +54,7 @@ const REMINDERS: i64 = 200;
 /// Enqueues a task for every change that has not reached the gateway, however long the gateway was down. Returns the
 /// number of tasks.
 pub async fn remind(app: &App) -> Result<usize> {
-    let payload = super::ApplyKey { key_id: "?".into() };
+    let payload = super::ApplyKey { key_id: KeyId::named("?") };
     let payload = serde_json::to_string(&payload).map_err(base::Error::internal)?;
     let around = payload.split_once('?').unwrap_or_default();
     let now = app.clock.now();
@@ -76,7 +76,7 @@ pub async fn look(app: &App) -> Result<usize> {
     }
     app.feed.pull().await;
     let midnight = app.zone.midnight(app.clock.now());
-    let mut spent_up: HashMap<String, bool> = HashMap::new();
+    let mut spent_up: HashMap<UserId, bool> = HashMap::new();
     let mut switched = 0;
     for day in gateway_key::spent_days(&app.db, &app.zone.date(midnight).to_string(), midnight).await? {
         let over = match spent_up.get(&day.user_id) {
@@ -85,7 +85,7 @@ pub async fn look(app: &App) -> Result<usize> {
                 let limit = day.quota_daily;
                 let mut over = limit > 0 && day.at_most >= limit;
                 if over && day.is_partial {
-                    over = spent(app, &UserId::named(&day.user_id), midnight).await? >= limit;
+                    over = spent(app, &day.user_id, midnight).await? >= limit;
                 }
                 spent_up.insert(day.user_id.clone(), over);
                 over
@@ -95,7 +95,7 @@ pub async fn look(app: &App) -> Result<usize> {
             continue;
         }
         let mut tx = app.db.begin().await?;
-        let Some(mut key) = gateway_key::lock(&mut tx, &KeyId::named(&day.key_id)).await? else { continue };
+        let Some(mut key) = gateway_key::lock(&mut tx, &day.key_id).await? else { continue };
         if key.quota_spent == over || !is_held_by(&mut tx, &key, &day.user_id).await? {
             continue;
         }
@@ -109,8 +109,8 @@ pub async fn look(app: &App) -> Result<usize> {
 }
 
 /// Whether this user still holds the key's instance. Another holder has a quota of their own.
-async fn is_held_by(tx: &mut Tx, key: &GatewayKey, user: &str) -> Result<bool> {
+async fn is_held_by(tx: &mut Tx, key: &GatewayKey, user: &UserId) -> Result<bool> {
     let Some(instance) = &key.instance_id else { return Ok(false) };
-    let binding = binding::live(tx, &InstanceId::named(instance)).await?;
-    Ok(binding.is_some_and(|binding| binding.user_id == user))
+    let binding = binding::live(tx, instance).await?;
+    Ok(binding.is_some_and(|binding| binding.user_id == *user))
 }

@@ -49,7 +49,7 @@ impl Own {
     pub async fn of(app: &App, user: &UserId, instance: Option<&InstanceId>) -> Result<Own> {
         let mut usage_periods = binding::usage_periods(&app.db, Of::User(user)).await?;
         if let Some(instance) = instance {
-            usage_periods.retain(|t| t.instance_id == instance.as_str());
+            usage_periods.retain(|t| t.instance_id == *instance);
             if usage_periods.is_empty() {
                 return Err(Kind::NotFound.into());
             }
@@ -133,7 +133,7 @@ impl Own {
     }
 
     /// The id, the name and the sums since `first` of each instance.
-    pub async fn instances(&self, app: &App, first: Date) -> Result<Vec<(String, String, Sums)>> {
+    pub async fn instances(&self, app: &App, first: Date) -> Result<Vec<(InstanceId, String, Sums)>> {
         let groups = self.groups(app, Some(first), None).await?;
         let total = |groups: Vec<Group>| {
             let mut sums = Sums::default();
@@ -155,7 +155,7 @@ impl Own {
         let each = Page { offset: 0, limit: page.offset.saturating_add(page.limit) };
         let (mut rows, mut total) = (vec![], 0);
         for period in &self.usage_periods {
-            let id = InstanceId::named(&period.instance_id);
+            let id = period.instance_id.clone();
             let each = if self.usage_periods.len() == 1 { page } else { each };
             let span = period.span(Some(kept));
             rows.extend(request_log::of_instance(&app.db, &id, span, succeeded, each).await?);

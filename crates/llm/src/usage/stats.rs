@@ -44,7 +44,7 @@ pub async fn stats(app: &App, grouping: Grouping, first: Date) -> Result<Vec<Sta
     if grouping == Grouping::Instance {
         let ids: Vec<String> = keyed.iter().map(|k| k.key.clone()).collect();
         for some in ids.chunks(500) {
-            names.extend(instance::names(&app.db, some).await?.into_iter().map(|n| (n.id, n.name)));
+            names.extend(instance::names(&app.db, some).await?.into_iter().map(|n| (n.id.into(), n.name)));
         }
     }
     let stat = |Keyed { key, sums }| Stat { name: names.get(&key).unwrap_or(&key).clone(), key, sums };
@@ -68,7 +68,7 @@ async fn by_holder(app: &App, first: Date, name: impl Fn(&binding::UsagePeriod) 
     let start = app.zone.start(first);
     let mut groups: BTreeMap<String, Sums> = BTreeMap::new();
     for period in binding::usage_periods(&app.db, Of::All).await? {
-        let Some(all) = rest.get_mut(&period.instance_id) else { continue };
+        let Some(all) = rest.get_mut(period.instance_id.as_str()) else { continue };
         let theirs = match period.since {
             Some(since) if since > start => {
                 let mut sums = Sums::default();

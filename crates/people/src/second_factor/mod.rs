@@ -106,7 +106,7 @@ impl From<&User> for Account {
     fn from(user: &User) -> Account {
         Account {
             side: Audience::Employee,
-            id: user.id.clone(),
+            id: user.id.to_string(),
             email: user.email.clone(),
             role: EMPLOYEE,
             password_hash: user.password_hash.clone(),
@@ -120,7 +120,7 @@ impl From<&AdminUser> for Account {
     fn from(admin: &AdminUser) -> Account {
         Account {
             side: Audience::Admin,
-            id: admin.id.clone(),
+            id: admin.id.to_string(),
             email: admin.email.clone(),
             role: admin.role.as_str(),
             password_hash: admin.has_password().then(|| admin.password_hash.clone()),

@@ -1,6 +1,6 @@
 //! Delivers an alert to its rule's webhook. It is a task, so that it is retried and survives the process.
 
-use base::id::{InstanceId, TaskId};
+use base::id::{AlertId, InstanceId};
 use base::{Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(super) const RESOLVED: &str = "resolved";
 /// Delivers one event of an alert to the webhook of the alert's rule.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeliverAlert {
-    pub alert_id: String,
+    pub alert_id: AlertId,
     /// `raised` or `resolved`.
     pub event: String,
 }
@@ -39,7 +39,7 @@ impl Payload for DeliverAlert {
 /// manual retry of that delivery also reports the end, in `resolved_at`.
 async fn was_given_up(app: &App, task: &Task) -> Result<bool> {
     let Some(first) = &task.after_id else { return Ok(false) };
-    let first = task::find(&app.db, &TaskId::named(first)).await?;
+    let first = task::find(&app.db, first).await?;
     Ok(first.is_some_and(|first| first.status == Status::Dead))
 }
 

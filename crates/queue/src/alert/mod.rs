@@ -4,6 +4,7 @@ mod deliver;
 
 use std::collections::HashSet;
 
+use base::id::AlertId;
 use base::{Error, Kind, Listing, Page, Result, Secret, Sort};
 use store::alert::AlertRule;
 pub use store::alert::{Alert, AlertFilter, SORTABLE};
@@ -159,7 +160,7 @@ pub async fn raise(app: &App, tx: &mut Tx, rule: Rule, subject: &str, message: &
         return Ok(false);
     }
     let alert = Alert {
-        id: base::id::fresh(),
+        id: AlertId::fresh(),
         rule: rule.as_str().to_owned(),
         subject: subject.to_owned(),
         message: message.chars().take(1000).collect(),
@@ -255,7 +256,7 @@ pub async fn list(app: &App, filter: AlertFilter<'_>, sort: Sort, page: Page) ->
 }
 
 /// Acknowledges an alert. A second time changes nothing.
-pub async fn ack(app: &App, by: &By, id: &str) -> Result<Alert> {
+pub async fn ack(app: &App, by: &By, id: &AlertId) -> Result<Alert> {
     let mut tx = app.db.begin().await?;
     let alert = stored::find(&mut tx, id).await?.ok_or(Kind::NotFound)?;
     if stored::ack(&mut tx, id, &by.operator, app.clock.now()).await? {

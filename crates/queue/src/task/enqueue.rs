@@ -60,7 +60,7 @@ pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: As
     let id = TaskId::fresh();
     let now = app.clock.now();
     let record = Task {
-        id: id.as_str().to_owned(),
+        id: id.clone(),
         r#type: name.to_owned(),
         payload,
         status: Status::Pending,
@@ -71,12 +71,12 @@ pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: As
         result: String::new(),
         source: asked.source.to_owned(),
         operator: asked.operator.to_owned(),
-        instance_id: instance.map(|i| i.as_str().to_owned()),
-        server_id: server.map(|s| s.as_str().to_owned()),
+        instance_id: instance,
+        server_id: server,
         priority,
         coalesce_key,
         after_id: None,
-        user_id: asked.on_behalf_of.map(|u| u.as_str().to_owned()),
+        user_id: asked.on_behalf_of.cloned(),
         worker: None,
         lease_until: None,
         next_attempt_at: now,
@@ -87,7 +87,7 @@ pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: As
         if let Some(key) = &record.coalesce_key
             && let Some(waiting) = task::lock_waiting(tx, key).await?
         {
-            let id = TaskId::named(waiting.id);
+            let id = waiting.id;
             if record.priority < waiting.priority {
                 task::set_priority(tx, &id, record.priority).await?;
                 tx.notify(Notice::new(Topic::Task, id.as_str())).await?;
@@ -136,7 +136,7 @@ mod tests {
     #[tokio::test]
     async fn a_waiting_task_serves_whoever_asks_for_the_same_again() {
         let (app, _database) = app().await;
-        let of = |id: &str| Sync { instance_id: id.into() };
+        let of = |id: &str| Sync { instance_id: InstanceId::named(id) };
         let first = asked(&app, &of("a")).await;
         assert_eq!(asked(&app, &of("a")).await, first);
         assert_ne!(asked(&app, &of("b")).await, first, "another instance's");
@@ -145,14 +145,14 @@ mod tests {
     #[tokio::test]
     async fn a_type_that_does_not_coalesce_is_enqueued_each_time() {
         let (app, _database) = app().await;
-        let again = Restart { instance_id: "a".into() };
+        let again = Restart { instance_id: InstanceId::named("a") };
         assert_ne!(asked(&app, &again).await, asked(&app, &again).await);
     }
 
     #[tokio::test]
     async fn a_waiting_task_becomes_as_urgent_as_whoever_joins_it() {
         let (app, _database) = app().await;
-        let payload = Sync { instance_id: "a".into() };
+        let payload = Sync { instance_id: InstanceId::named("a") };
         let id = asked(&app, &payload).await;
         let mut tx = app.db.begin().await.unwrap();
         assert_eq!(enqueue_at(&app, &mut tx, Priority::Security, &payload, "a test").await.unwrap(), id);
@@ -165,16 +165,17 @@ mod tests {
     async fn a_task_is_not_there_when_its_transaction_is_not() {
         let (app, _database) = app().await;
         let mut tx = app.db.begin().await.unwrap();
-        let id = enqueue(&app, &mut tx, &Restart { instance_id: "a".into() }, "a test", None).await.unwrap();
+        let id =
+            enqueue(&app, &mut tx, &Restart { instance_id: InstanceId::named("a") }, "a test", None).await.unwrap();
         drop(tx);
         assert!(task::find(&app.db, &id).await.unwrap().is_none());
     }
 
     #[test]
     fn a_payload_of_an_instance_is_about_it() {
-        let payload = Restart { instance_id: "a".into() };
+        let payload = Restart { instance_id: InstanceId::named("a") };
         assert_eq!((Restart::TYPE, Restart::COALESCES, Sync::COALESCES), ("restart", false, true));
         assert_eq!(serde_json::to_value(&payload).unwrap(), serde_json::json!({"instance_id": "a"}));
-        assert_eq!(InstanceId::named(&payload.instance_id), InstanceId::named("a"));
+        assert_eq!(payload.instance_id.clone(), InstanceId::named("a"));
     }
 }

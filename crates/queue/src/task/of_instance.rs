@@ -1,15 +1,15 @@
 //! Task types about one instance: their payload has an `instance_id`, and some have more fields.
 
-/// Declares payloads: `Name = "type_name" { other, fields } for Permission at Priority, coalesces`. The last part is
+/// Declares payloads: `Name = "type_name" { other: Type } for Permission at Priority, coalesces`. The last part is
 /// optional.
 #[macro_export]
 macro_rules! of_instance {
-    ($($(#[$meta:meta])* $name:ident = $type:literal { $($field:ident),* } for $permission:ident at $priority:ident$(, $coalesces:ident)?;)*) => {$(
+    ($($(#[$meta:meta])* $name:ident = $type:literal { $($field:ident: $of:ty),* } for $permission:ident at $priority:ident$(, $coalesces:ident)?;)*) => {$(
         $(#[$meta])*
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub struct $name {
-            pub instance_id: String,
-            $(pub $field: String,)*
+            pub instance_id: base::id::InstanceId,
+            $(pub $field: $of,)*
         }
 
         impl $crate::task::Payload for $name {
@@ -18,7 +18,7 @@ macro_rules! of_instance {
             $(const COALESCES: bool = stringify!($coalesces).len() > 0;)?
 
             async fn instance(&self, _: &mut store::Tx) -> base::Result<Option<base::id::InstanceId>> {
-                Ok(Some(base::id::InstanceId::named(&self.instance_id)))
+                Ok(Some(self.instance_id.clone()))
             }
 
             fn permission(&self) -> $crate::permission::Permission {

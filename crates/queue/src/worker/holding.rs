@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use base::id::TaskId;
 use store::task::Held;
 use tokio::task::AbortHandle;
 
 #[derive(Default)]
-pub(super) struct Holding(HashMap<String, (Held, AbortHandle)>);
+pub(super) struct Holding(HashMap<TaskId, (Held, AbortHandle)>);
 
 impl Holding {
     /// Adds an attempt. If an older attempt of the same task still runs here, its lease was lost unnoticed: abort it.

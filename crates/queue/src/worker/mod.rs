@@ -189,7 +189,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         }
         for hold in held.all() {
             if let Err(error) = self.give_back(hold).await {
-                tracing::warn!(%error, task = hold.id, "not given back; its lease will run out");
+                tracing::warn!(%error, task = %hold.id, "not given back; its lease will run out");
             }
         }
     }
@@ -254,7 +254,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         }
         let mut claimed = vec![];
         for task in due {
-            if room.take(task.priority, task.server_id.as_deref()) {
+            if room.take(task.priority, task.server_id.as_ref()) {
                 let term = Term::of(&self.engine().clock, signed(self.timing.lease));
                 let hold = task::begin(&mut tx, &task, &self.name, now, term).await?;
                 claimed.push((task, hold));
@@ -328,7 +328,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
         match task::renew(&self.engine().db, &self.name, held.all(), term).await {
             Ok(lost) => {
                 for lost in &lost {
-                    tracing::warn!(task = lost.id, attempt = lost.attempt, "abandoned: another worker has it by now");
+                    tracing::warn!(task = %lost.id, attempt = lost.attempt, "abandoned: another worker has it by now");
                     held.abandon(lost);
                 }
                 renewed.send_replace(asked);
@@ -354,7 +354,7 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
             match self.write(std::slice::from_ref(&one)).await {
                 Ok(()) => held.release(&one.0),
                 Err(error) => {
-                    tracing::error!(%error, task = one.0.id, "its outcome could not be written yet");
+                    tracing::error!(%error, task = %one.0.id, "its outcome could not be written yet");
                     unwritten.push(one);
                 }
             }
@@ -372,13 +372,13 @@ impl<A: AsRef<App> + Send + Sync> Worker<A> {
                     }
                 }
                 Outcome::Ran(Err(error)) => {
-                    let id = base::id::TaskId::named(&hold.id);
+                    let id = hold.id.clone();
                     if let Some(task) = task::lock(&mut tx, &id).await? {
                         let failure = Failure { error: &error.to_string(), client_message: &error.client };
                         self.record_failure(&mut tx, &task, hold, &failure).await?;
                     }
                 }
-                Outcome::LeaseLost => tracing::warn!(task = hold.id, "abandoned: its lease could not be renewed"),
+                Outcome::LeaseLost => tracing::warn!(task = %hold.id, "abandoned: its lease could not be renewed"),
             }
         }
         Ok(tx.commit().await?)

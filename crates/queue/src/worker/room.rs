@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
+use base::id::ServerId;
 use store::task::{Load, Priority};
 
 /// Slots that only security tasks use, in addition to all others.
@@ -18,7 +19,7 @@ pub(super) struct Room {
     slots: usize,
     held: [usize; Priority::ALL.len()],
     /// Running tasks of each server, over all processes.
-    servers: HashMap<String, usize>,
+    servers: HashMap<ServerId, usize>,
     per_server: usize,
 }
 
@@ -85,18 +86,18 @@ impl Room {
     }
 
     /// The servers that are at their limit.
-    pub fn full_servers(&self) -> Vec<String> {
+    pub fn full_servers(&self) -> Vec<ServerId> {
         let full = self.servers.iter().filter(|(_, running)| **running >= self.per_server);
         full.map(|(server, _)| server.clone()).collect()
     }
 
     /// Takes a slot for one more task. False if there is none.
-    pub fn take(&mut self, priority: Priority, server: Option<&str>) -> bool {
+    pub fn take(&mut self, priority: Priority, server: Option<&ServerId>) -> bool {
         if self.open().is_none_or(|open| !open.contains(&priority)) {
             return false;
         }
         if let Some(server) = server {
-            let running = self.servers.entry(server.to_owned()).or_default();
+            let running = self.servers.entry(server.clone()).or_default();
             // Security tasks ignore the limit of a server.
             if *running >= self.per_server && priority != Priority::Security {
                 return false;
@@ -145,13 +146,19 @@ mod tests {
         let share = |slots, servers| {
             let mut room = Room::new(slots);
             room.share(servers, vec![]);
-            (0..100).filter(|_| room.take(Priority::People, Some("sick"))).count()
+            (0..100).filter(|_| room.take(Priority::People, Some(&ServerId::named("sick")))).count()
         };
         assert_eq!([share(16, 1), share(16, 2), share(16, 3), share(16, 100)], [12, 8, 6, 4]);
         assert_eq!([share(1, 1), share(1, 9), share(2, 9), share(3, 2)], [1, 1, 1, 2]);
         let mut room = Room::new(16);
-        room.share(4, vec![Load { server_id: "sick".into(), n: 4 }, Load { server_id: "well".into(), n: 1 }]);
+        room.share(
+            4,
+            vec![Load { server_id: ServerId::named("sick"), n: 4 }, Load { server_id: ServerId::named("well"), n: 1 }],
+        );
         assert_eq!(room.full_servers(), ["sick"]);
-        assert!(!room.take(Priority::People, Some("sick")) && room.take(Priority::People, Some("well")));
+        assert!(
+            !room.take(Priority::People, Some(&ServerId::named("sick")))
+                && room.take(Priority::People, Some(&ServerId::named("well")))
+        );
     }
 }

@@ -236,7 +236,7 @@ on_both! {
         let mut tx = app.db.begin().await.unwrap();
         let run = job_run::New { job_name: "log_scan", slot: None, status: job_run::Status::Running, message: "", holder: "h", lease: store::lease::Term::until(began), created_at: began };
         let run = job_run::begin(&mut tx, &run).await.unwrap().unwrap();
-        let repair_one = repair::New { rule: "exit_loop", instance_id: &id, status: repair::Status::Running, before: "b", action: "a", after: "", created_at: began };
+        let repair_one = repair::New { rule: "exit_loop", instance_id: &base::id::InstanceId::named(&id), status: repair::Status::Running, before: "b", action: "a", after: "", created_at: began };
         let repair_one = repair::insert(&mut tx, &repair_one).await.unwrap().unwrap();
         tx.commit().await.unwrap();
         site.wait(Duration::from_secs(60));

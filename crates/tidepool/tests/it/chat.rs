@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base::id::{InstanceId, MessageId, UserId};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use store::chat_message::{self, ChatMessage, Role, Unconfirmed};
@@ -164,9 +165,13 @@ impl Chat {
     }
 
     async fn messages(&self) -> Vec<(Role, String, i64)> {
-        let messages: Vec<ChatMessage> =
-            chat_message::newest(&self.site.app.db, "a0", 10).await.unwrap().into_iter().rev().collect();
-        assert!(messages.iter().all(|m| m.user_id == self.user && m.unconfirmed == Unconfirmed::Stored));
+        let messages: Vec<ChatMessage> = chat_message::newest(&self.site.app.db, &InstanceId::named("a0"), 10)
+            .await
+            .unwrap()
+            .into_iter()
+            .rev()
+            .collect();
+        assert!(messages.iter().all(|m| m.user_id.as_str() == self.user && m.unconfirmed == Unconfirmed::Stored));
         messages.into_iter().map(|m| (m.role, m.content, m.tokens)).collect()
     }
 }
@@ -228,7 +233,7 @@ async fn what_the_client_saved_first_is_stored_once() {
         chat.site.employee.post("/me/chat/save", body).token(&chat.token)
     };
     let ask = |words: &str| chat.ask(json!({"instance_id": "a0", "message": words}));
-    let stored = async || chat_message::newest(&chat.site.app.db, "a0", 100).await.unwrap();
+    let stored = async || chat_message::newest(&chat.site.app.db, &InstanceId::named("a0"), 100).await.unwrap();
     save("user", "Hello there").ok().await;
     ask("Hello there").ok().await;
     save("assistant", "Hello to you").ok().await;
@@ -414,7 +419,7 @@ async fn a_refusal_of_the_gateway_is_told_in_our_words() {
                 assert_eq!(reply.header("retry-after"), "7");
             }
             asked += 1;
-            let stored = chat_message::newest(&chat.site.app.db, "a0", 100).await.unwrap();
+            let stored = chat_message::newest(&chat.site.app.db, &InstanceId::named("a0"), 100).await.unwrap();
             assert_eq!(stored.len(), asked, "{status}: each question is stored");
             assert!(stored.iter().all(|message| message.role == Role::User), "{status}: nothing else is: {stored:?}");
         }
@@ -445,9 +450,9 @@ async fn an_instance_keeps_its_newest_five_thousand_messages() {
     let mut tx = app.db.begin().await.unwrap();
     for i in 0..chat_message::KEPT {
         let message = ChatMessage {
-            id: base::id::fresh(),
-            user_id: chat.user.clone(),
-            instance_id: "a0".into(),
+            id: MessageId::fresh(),
+            user_id: UserId::named(&chat.user),
+            instance_id: InstanceId::named("a0"),
             role: Role::User,
             content: format!("old {i}"),
             tokens: 0,
@@ -461,7 +466,7 @@ async fn an_instance_keeps_its_newest_five_thousand_messages() {
     tx.commit().await.unwrap();
     chat.site.wait(Duration::from_secs(1));
     chat.ask(json!({"instance_id": "a0", "message": "question"})).ok().await;
-    let all = chat_message::newest(&app.db, "a0", 10_000).await.unwrap();
+    let all = chat_message::newest(&app.db, &InstanceId::named("a0"), 10_000).await.unwrap();
     assert_eq!(all.len() as i64, chat_message::KEPT);
     let words: Vec<&str> = all.iter().map(|m| m.content.as_str()).collect();
     assert_eq!(words[..2], ["new", "question"]);

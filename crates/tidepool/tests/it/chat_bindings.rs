@@ -82,7 +82,7 @@ on_both! {
         let instance = store::instance::find(&site.app.db, &base::id::InstanceId::named(ids[0].as_str())).await.unwrap().unwrap();
         assert_eq!(instance.token(&sealer).unwrap().expose(), before.as_str().unwrap());
         assert!(instance.token(&site.app.sealer).is_err(), "the old key opens nothing any more");
-        let bots = store::chat_binding::of_instance(&site.app.db, &instance.id()).await.unwrap();
+        let bots = store::chat_binding::of_instance(&site.app.db, &instance.id).await.unwrap();
         assert_eq!(bots[0].token(&sealer).unwrap().expose(), "a-bot-that-is-moved");
         let hashes: Vec<Hash> = site.app.db.all("SELECT bot_token_hash FROM chat_binding", vec![]).await.unwrap();
         assert_eq!(hashes[0].bot_token_hash, sealer.hash(&base::Secret::new("a-bot-that-is-moved")));

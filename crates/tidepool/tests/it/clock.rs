@@ -88,7 +88,7 @@ on_both! {
         site.app.db.run("UPDATE lease SET holder = 'x', until = ? WHERE name = 'scheduler'", args![far]).await.unwrap();
         let mut tx = site.app.db.begin().await.unwrap();
         for key in ["k1", "k2"] {
-            let payload = llm::key::ApplyKey { key_id: key.into() };
+            let payload = llm::key::ApplyKey { key_id: base::id::KeyId::named(key) };
             queue::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
         }
         tx.run("UPDATE task SET status = 'failed', attempts = 1 WHERE payload LIKE '%k1%'", vec![]).await.unwrap();

@@ -1,5 +1,6 @@
 //! The guardian's ten dimensions, each with something wrong on a real host, and its two endpoints.
 
+use base::id::InstanceId;
 use serde_json::{Value, json};
 
 use crate::kit::hosts::Ground;
@@ -90,7 +91,7 @@ async fn every_dimension_of_instances_finds_what_is_wrong() {
     let (inode, size) = at.trim().split_once(' ').unwrap();
     let (inode, size) = (inode.parse().unwrap(), size.parse().unwrap());
     let read_at = jiff::Timestamp::now().as_millisecond();
-    store::instance_health::set_mark(&site.app.db, &id, inode, size, read_at).await.unwrap();
+    store::instance_health::set_mark(&site.app.db, &InstanceId::named(&id), inode, size, read_at).await.unwrap();
     // A gateway that is nobody's.
     let stray = format!("stray-{id}");
     // Next to its instance's ports, in the block that is this case's.

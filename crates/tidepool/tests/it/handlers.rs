@@ -212,7 +212,7 @@ async fn an_upgrade_is_accepted_after_a_chat_and_taken_back_without() {
     assert_eq!(boots(&ground).await, format!("{OLDER}\n{OLDER}\n"), "the state of before, and one more start");
     let pid = ground.main_pid(&id).await;
     ground.site.wait(std::time::Duration::from_secs(60));
-    let again = ground.failed_times(&base::id::TaskId::named(&failed.id), 2).await;
+    let again = ground.failed_times(&failed.id, 2).await;
     assert!(again.client_message.contains("taken back"), "{}", again.client_message);
     assert_eq!(ground.main_pid(&id).await, pid, "it is left alone");
 

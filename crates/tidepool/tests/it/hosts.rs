@@ -102,7 +102,7 @@ for n in range(1, 21):
         ground.sh("systemctl stop \"openclaw-$1\"; (OPENCLAW_STATE_DIR=$2/.openclaw OPENCLAW_CONFIG_PATH=$2/.openclaw/openclaw.json setsid /opt/tidepool/openclaw/2026.9.6/openclaw gateway run --port \"$3\" >/dev/null 2>&1 &)", &[&id, &home, &port]).await;
         ground.listens(&port).await;
         let task = ground.run("restart_instance", of(&id)).await;
-        let log = ground.log(&base::id::TaskId::named(&task.id)).await;
+        let log = ground.log(&task.id).await;
         assert!(log.iter().any(|line| line.contains("freed of a gateway of this instance")), "{log:?}");
     }
 
@@ -157,7 +157,7 @@ for n in range(1, 21):
         let id = ground.provisioned(json!({})).await;
         ground.wrong(&id, json!({"delay": 4})).await;
         let task = ground.run("restart_instance", of(&id)).await;
-        let log = ground.log(&base::id::TaskId::named(&task.id)).await;
+        let log = ground.log(&task.id).await;
         let took = log.iter().find_map(|line| line.strip_prefix("ready after ")?.strip_suffix(" s")?.parse::<f32>().ok());
         assert!(took.unwrap() >= 4.0, "{log:?}");
         ground.wrong(&id, json!({"delay": 60})).await;
@@ -199,7 +199,7 @@ for n in range(1, 21):
         // Another key in its place: nothing is done, and it is written down.
         let mut tx = ground.site.app.db.begin().await.unwrap();
         let mut record = store::server::lock(&mut tx, &base::id::ServerId::named(&server)).await.unwrap().unwrap();
-        record.host_key = ground.fleet.machine("h2").host_key.clone();
+        record.host_key = base::NonEmpty::new(&ground.fleet.machine("h2").host_key);
         store::server::update(&mut tx, &record).await.unwrap();
         tx.commit().await.unwrap();
         let failed = ground.fails("restart_instance", of(&id)).await;
@@ -336,7 +336,7 @@ for n in range(1, 21):
         ground.sh(link, &[&home, &secret, &owner]).await;
         let look = async || {
             let posts = sweep::fleet(&ground.site.app).await.unwrap();
-            let post = posts.into_iter().find(|post| post.server.id == ground.server).unwrap();
+            let post = posts.into_iter().find(|post| post.server.id.as_str() == ground.server).unwrap();
             let looked = sweep::look(&ground.site.app, &post, &Limits::default(), Since::End).await.unwrap();
             looked.of(0).unwrap().clone()
         };

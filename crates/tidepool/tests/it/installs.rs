@@ -229,7 +229,7 @@ on_both! {
         let listed = &installs(site, &token).await[0];
         assert_eq!((text(listed, "state"), text(listed, "error")), ("failed", "the server could not be reached"));
         let mut tx = site.app.db.begin().await.unwrap();
-        let held = store::task::Held { id: text(&asked, "task_id").into(), worker: "worker".into(), attempt: 1, priority: store::task::Priority::People };
+        let held = store::task::Held { id: base::id::TaskId::named(text(&asked, "task_id")), worker: "worker".into(), attempt: 1, priority: store::task::Priority::People };
         assert!(store::task::give_back(&mut tx, &held, site.app.clock.now()).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(remove(&second).await.ok()["removed"], true);

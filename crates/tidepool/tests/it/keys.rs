@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Secret;
+use base::id::InstanceId;
 use fleet::App;
 use fleet::registry::TYPES;
 use llm::task::SyncKeyToInstance;
@@ -122,7 +123,7 @@ on_both! {
         work(site, &["sync_models_to_instance"]).await;
         site.admin.delete("/assistant-instances/a0").token(&site.root).ok().await;
         let mut tx = site.app.db.begin().await.unwrap();
-        let payload = SyncKeyToInstance { instance_id: "a0".into() };
+        let payload = SyncKeyToInstance { instance_id: InstanceId::named("a0") };
         queue::task::enqueue(&site.app, &mut tx, &payload, "test", None).await.unwrap();
         tx.commit().await.unwrap();
         work(site, &["sync_key_to_instance"]).await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::id::{InstanceId, MessageId, UserId};
 use serde_json::{Value, json};
 use store::chat_message::{self, ChatMessage, Role, Unconfirmed};
 
@@ -81,7 +82,7 @@ on_both! {
     async fn what_the_platform_stored_itself_is_recognised_once(site: Site) {
         let (user, ada) = ada(site).await;
         let stored = |role, content: &str| ChatMessage {
-            id: base::id::fresh(), user_id: user.clone(), instance_id: "a0".into(), role, content: content.into(), tokens: 4,
+            id: MessageId::fresh(), user_id: UserId::named(&user), instance_id: InstanceId::named("a0"), role, content: content.into(), tokens: 4,
             session_key: String::new(), client_id: None, unconfirmed: Unconfirmed::Stored, created_at: site.app.clock.now(),
         };
         let mut tx = site.app.db.begin().await.unwrap();
@@ -178,7 +179,7 @@ on_both! {
         let mut tx = site.app.db.begin().await.unwrap();
         for i in 0..chat_message::KEPT {
             let message = ChatMessage {
-                id: base::id::fresh(), user_id: user.clone(), instance_id: "a0".into(), role: Role::User, content: format!("old {i}"), tokens: 0,
+                id: MessageId::fresh(), user_id: UserId::named(&user), instance_id: InstanceId::named("a0"), role: Role::User, content: format!("old {i}"), tokens: 0,
                 session_key: String::new(), client_id: None, unconfirmed: Unconfirmed::No, created_at: site.app.clock.now(),
             };
             chat_message::insert_unchecked(&mut tx, &message).await.unwrap();

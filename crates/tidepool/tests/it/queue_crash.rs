@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use base::id::fresh;
+use base::id::{InstanceId, TaskId};
 use base::secret::random_bytes;
 use store::task::Status;
 use store::{Db, migrate};
@@ -37,7 +37,7 @@ async fn fill(db: &Db) {
     for i in 0..TASKS {
         let now = jiff::Timestamp::now();
         let task = store::task::Task {
-            id: fresh(),
+            id: TaskId::fresh(),
             r#type: "crash_probe".into(),
             // One in fifty always fails, and ends dead.
             payload: format!("{{\"instance_id\":\"x{}\",\"fails\":{}}}", i % 40, i % 50 == 7),
@@ -49,7 +49,7 @@ async fn fill(db: &Db) {
             result: String::new(),
             source: "test".into(),
             operator: "test".into(),
-            instance_id: Some(format!("x{}", i % 40)),
+            instance_id: Some(InstanceId::named(format!("x{}", i % 40))),
             server_id: None,
             priority: store::task::Priority::Fleet,
             coalesce_key: None,

@@ -38,7 +38,7 @@ macro_rules! gated {
             const COALESCES: bool = $coalesces;
 
             async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
-                Ok(self.instance_id.as_ref().map(InstanceId::named))
+                Ok(self.instance_id.clone().map(InstanceId::named))
             }
 
             fn permission(&self) -> Permission {
@@ -291,7 +291,7 @@ async fn upgraded(database: Database) {
         let task = store::task::find(&db, &TaskId::named(id)).await.unwrap().unwrap();
         (task.priority, task.server_id)
     };
-    let s = Some("s".to_owned());
+    let s = Some(base::id::ServerId::named("s"));
     assert_eq!(found("1").await, (Priority::Security, None));
     assert_eq!(found("2").await, (Priority::Background, s.clone()));
     assert_eq!(found("3").await, (Priority::People, s.clone()));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::id::InstanceId;
 use serde_json::{Value, json};
 use testkit::until_ok;
 
@@ -281,7 +282,7 @@ on_both! {
         let (_, bob) = site.quick_employee("bob@example.com").await;
         let note = async |rule: &str| {
             let new = store::repair::New {
-                rule, instance_id: "a0", status: store::repair::Status::Success, before: "/srv/assistants/7: gone", action: "restarted it",
+                rule, instance_id: &InstanceId::named("a0"), status: store::repair::Status::Success, before: "/srv/assistants/7: gone", action: "restarted it",
                 after: "it is ready", created_at: site.app.clock.now(),
             };
             let mut tx = site.app.db.begin().await.unwrap();

@@ -1,6 +1,6 @@
 //! What ended long ago is deleted, but for what somebody still asks for.
 
-use base::id::TaskId;
+use base::id::{InstanceId, TaskId};
 use fleet::task::RestartInstance;
 use jiff::SignedDuration;
 use people::task::CleanInstance;
@@ -15,14 +15,14 @@ async fn ended(site: &Site, payload: &impl task::Payload, status: &str) -> TaskI
     let mut tx = site.app.db.begin().await.unwrap();
     let id = task::enqueue(&site.app, &mut tx, payload, "test", None).await.unwrap();
     tx.run("UPDATE task SET status = ? WHERE id = ?", args![status, id.as_str()]).await.unwrap();
-    task_log::write(&mut tx, id.as_str(), 1, "a line", site.app.clock.now()).await.unwrap();
+    task_log::write(&mut tx, &id, 1, "a line", site.app.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
     id
 }
 
 async fn is_there(site: &Site, id: &TaskId) -> bool {
     let found = store::task::find(&site.app.db, id).await.unwrap().is_some();
-    let lines = task_log::lines(&site.app.db, id.as_str()).await.unwrap().len();
+    let lines = task_log::lines(&site.app.db, id).await.unwrap().len();
     assert_eq!(lines, usize::from(found), "the log goes with its task");
     found
 }
@@ -30,8 +30,8 @@ async fn is_there(site: &Site, id: &TaskId) -> bool {
 on_both! {
     async fn tasks_that_are_done_are_kept_for_thirty_days(site: Site) {
         let ids = site.instances("a", 1).await;
-        let restart = RestartInstance { instance_id: ids[0].clone() };
-        let clean = CleanInstance { instance_id: ids[0].clone() };
+        let restart = RestartInstance { instance_id: InstanceId::named(&ids[0]) };
+        let clean = CleanInstance { instance_id: InstanceId::named(&ids[0]) };
         let mut old = vec![];
         // More than are deleted in one transaction.
         for _ in 0..501 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
+use base::id::{InstanceId, KeyId, NewInstanceId, ServerId, UserId};
 use base::{Clock, Page, Secret, Zone};
 use fleet::App;
 use gateway::Gateway;
@@ -146,11 +146,11 @@ impl Site {
     pub async fn key(&self, name: &str, instance: Option<&str>, quota: Option<i64>) -> String {
         let secret = Secret::new(format!("sk-test{}", base::id::fresh().replace('-', "")));
         trace::used_secret(secret.expose());
-        let (id, now) = (base::id::fresh(), self.app.clock.now());
+        let (id, now) = (KeyId::fresh(), self.app.clock.now());
         let key = GatewayKey {
             secret: self.app.sealer.seal(gateway_key::place(&id), &secret).unwrap(),
             id,
-            instance_id: instance.map(str::to_owned),
+            instance_id: instance.map(InstanceId::named),
             name: name.to_owned(),
             gateway_id: String::new(),
             status: Status::Active,

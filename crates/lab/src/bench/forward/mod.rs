@@ -7,7 +7,7 @@ mod upstream;
 
 use std::net::SocketAddr;
 
-use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
+use base::id::{KeyId, NewInstanceId, ServerId, UserId};
 use base::{Error, Result, Secret};
 use fleet::{App, instance, server};
 use people::user;
@@ -119,15 +119,15 @@ async fn people(app: &App) -> Result<Secret> {
         container_id: String::new(),
         provision: false,
     };
-    let id = InstanceId::named(instance::create(app, &by, new).await?.instance.id);
+    let id = instance::create(app, &by, new).await?.instance.id;
     instance::assign(app, &by, &id, Some(&user)).await?;
     let secret = Secret::new(format!("sk-{}", base::secret::random_token()?.expose()));
-    let (key_id, now) = (base::id::fresh(), app.clock.now());
+    let (key_id, now) = (KeyId::fresh(), app.clock.now());
     let key = GatewayKey {
         secret: app.sealer.seal(gateway_key::place(&key_id), &secret)?,
         id: key_id,
-        instance_id: Some(id.as_str().to_owned()),
-        name: id.as_str().to_owned(),
+        instance_id: Some(id.clone()),
+        name: id.to_string(),
         gateway_id: String::new(),
         status: Status::Active,
         user_revoked: false,

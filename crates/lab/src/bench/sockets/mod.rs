@@ -7,7 +7,7 @@ mod client;
 
 use std::time::{Duration, Instant};
 
-use base::id::{InstanceId, ServerId, UserId};
+use base::id::{InstanceId, UserId};
 use base::{Error, Result};
 use fleet::{instance, tenant};
 use futures_util::future::join_all;
@@ -43,7 +43,7 @@ pub async fn run(values: &Values) -> Result<()> {
     let seats = seats(&site, hosts.port).await?;
 
     let one = instance::show(site.app(), &InstanceId::named(sweep::instance(0, 0))).await?.instance;
-    let server = fleet::server::find(site.app(), &ServerId::named(&one.server_id)).await?;
+    let server = fleet::server::find(site.app(), &one.server_id).await?;
     let host = fleet::host::reach(site.app(), &server).await?;
     proof::run("a simulated server", &host, sweep::port(0), &tenant::tenant(&one)?).await?;
     site.app().hosts.close().await;

@@ -10,12 +10,13 @@ mod stages;
 
 use std::time::{Duration, Instant};
 
-use base::id::InstanceId;
-use base::{Error, Result, Secret};
+use base::id::{InstanceId, ServerId};
+use base::{Error, GatewayPort, NonEmpty, Result, Secret};
 use fleet::health;
 use jiff::Timestamp;
 use store::instance as record;
 use store::instance::{Health, Instance, Isolation};
+use store::instance_health::Layer;
 use store::server::{self, Server};
 use tidepool::config::Values;
 use tidepool::serve::allow_many_files;
@@ -54,7 +55,9 @@ async fn of(values: &Values, servers: usize) -> Result<()> {
         let healthy = reports.iter().filter(|report| report.status == Health::Healthy).count();
         if healthy != servers * INSTANCES {
             let ill = reports.iter().find(|report| report.status != Health::Healthy);
-            let why = ill.map_or_else(String::new, |report| format!("{}: {}", report.layer, report.detail));
+            let why = ill.map_or_else(String::new, |report| {
+                format!("{}: {}", report.layer.map_or("", Layer::as_str), report.detail)
+            });
             return Err(Error::internal(format_args!("{healthy} of {} are healthy; {why}", servers * INSTANCES)));
         }
         report(
@@ -90,7 +93,7 @@ pub(super) async fn fill(site: &Site, servers: usize, port: u16) -> Result<()> {
             for place in 0..INSTANCES {
                 let name = instance(number, place);
                 let sealed = app.sealer.seal(record::token_place(&name), &token)?;
-                record::insert(&mut tx, &instance_record(number, place, &name, sealed, now)).await?;
+                record::insert(&mut tx, &instance_record(number, place, &name, sealed, now)?).await?;
             }
         }
         tx.commit().await?;
@@ -98,8 +101,8 @@ pub(super) async fn fill(site: &Site, servers: usize, port: u16) -> Result<()> {
     Ok(())
 }
 
-fn id(server: usize) -> String {
-    format!("bench-{server}")
+fn id(server: usize) -> ServerId {
+    ServerId::named(format!("bench-{server}"))
 }
 
 fn server_record(number: usize, port: u16, ssh_key: String, now: Timestamp) -> Server {
@@ -111,10 +114,10 @@ fn server_record(number: usize, port: u16, ssh_key: String, now: Timestamp) -> S
         ssh_user: simulated::user(number),
         ssh_key_path: String::new(),
         ssh_key: Some(ssh_key),
-        expected_host_key: String::new(),
-        host_key: String::new(),
+        expected_host_key: None,
+        host_key: None,
         base_dir: fleet::server::BASE_DIR.into(),
-        openclaw_version: String::new(),
+        openclaw_version: None,
         openclaw_pinned: false,
         prepared_at: None,
         status: "active".into(),
@@ -124,16 +127,16 @@ fn server_record(number: usize, port: u16, ssh_key: String, now: Timestamp) -> S
     }
 }
 
-fn instance_record(server: usize, place: usize, name: &str, gateway_token: String, now: Timestamp) -> Instance {
+fn instance_record(server: usize, place: usize, name: &str, gateway_token: String, now: Timestamp) -> Result<Instance> {
     let port = simulated::port(place);
-    Instance {
-        id: InstanceId::named(name).as_str().to_owned(),
+    Ok(Instance {
+        id: InstanceId::named(name),
         container_id: String::new(),
         server_id: id(server),
         assigned_user_id: None,
         pooled: false,
         name: name.to_owned(),
-        gateway_port: i64::from(port),
+        gateway_port: GatewayPort::try_from(i64::from(port)).map_err(Error::internal)?,
         gateway_url: format!("http://127.0.0.1:{port}"),
         gateway_token,
         model: "claude-sonnet-4-6".into(),
@@ -147,15 +150,15 @@ fn instance_record(server: usize, place: usize, name: &str, gateway_token: Strin
         is_main: false,
         isolation: Isolation::Own,
         runs_as: String::new(),
-        home: simulated::home(place),
-        unit: String::new(),
-        openclaw_version: String::new(),
+        home: NonEmpty::new(simulated::home(place)),
+        unit: None,
+        openclaw_version: None,
         config_hash: String::new(),
         traces_of: None,
         embed_enabled: true,
         created_at: now,
         updated_at: now,
-    }
+    })
 }
 
 fn millis_each(sum: Duration, count: usize) -> String {

@@ -63,7 +63,7 @@ pub async fn run(site: &Site) -> Result<()> {
         let began = Instant::now();
         let mut tx = app.db.begin().await?;
         for (member, seen) in post.instances.iter().zip(&seen) {
-            if let Some(instance) = instance::lock(&mut tx, &member.instance.id()).await? {
+            if let Some(instance) = instance::lock(&mut tx, &member.instance.id).await? {
                 health::write(app, &mut tx, &instance, seen, app.clock.now()).await?;
             }
         }
@@ -85,11 +85,11 @@ pub async fn run(site: &Site) -> Result<()> {
 }
 
 fn target(member: &sweep::Member) -> Result<Target> {
-    let home = &member.instance.home;
+    let home = member.instance.home.as_deref().unwrap_or_default();
     Ok(Target {
         unit: tenant::unit(&member.instance)?,
-        port: fleet::assistant::settings::port(&member.instance)?,
-        home: home.clone(),
+        port: member.instance.gateway_port,
+        home: home.to_owned(),
         config_path: format!("{home}/.openclaw/openclaw.json"),
         state_dir: format!("{home}/.openclaw"),
         log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),

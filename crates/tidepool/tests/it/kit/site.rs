@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::state::Api;
 use api::{PublicUrl, server};
+use base::id::{InstanceId, KeyId};
 use base::{Clock, Secret, Zone};
 use fleet::App;
 use fleet::bot::Bots;
@@ -335,18 +336,18 @@ impl Site {
         };
         let user = people::user::create(&self.app, &by, new).await.unwrap();
         let token = people::session::open_employee(&self.app, user.clone(), self.app.clock.now()).unwrap().token;
-        (user.id, token.expose().to_owned())
+        (user.id.into(), token.expose().to_owned())
     }
 
     /// Makes a sub key of the LLM gateway; answers it.
     pub async fn key(&self, name: &str, instance: Option<&str>, quota: Option<i64>) -> String {
         let secret = Secret::new(format!("sk-test{}", base::id::fresh().replace('-', "")));
         trace::used_secret(secret.expose());
-        let (id, now) = (base::id::fresh(), self.app.clock.now());
+        let (id, now) = (KeyId::fresh(), self.app.clock.now());
         let key = GatewayKey {
             secret: self.app.sealer.seal(gateway_key::place(&id), &secret).unwrap(),
             id,
-            instance_id: instance.map(str::to_owned),
+            instance_id: instance.map(InstanceId::named),
             name: name.to_owned(),
             gateway_id: String::new(),
             status: gateway_key::Status::Active,

@@ -112,7 +112,7 @@ on_both! {
         assert_eq!(store::task::renew(db, "w", [&held], Term::until(later)).await.unwrap(), []);
         assert_eq!(task_admin::show(&site.app, &id).await.unwrap().lease_until, Some(later));
         // What is not its own any more is said to be lost: another attempt, another worker, a task that ended.
-        let (older, elsewhere) = (store::task::Held { attempt: 0, ..held.clone() }, store::task::Held { id: "nowhere".into(), ..held.clone() });
+        let (older, elsewhere) = (store::task::Held { attempt: 0, ..held.clone() }, store::task::Held { id: base::id::TaskId::named("nowhere"), ..held.clone() });
         let lost = store::task::renew(db, "w", [&older, &elsewhere], Term::until(later)).await.unwrap();
         assert_eq!(lost, [older, elsewhere]);
         assert_eq!(store::task::renew(db, "v", [&held], Term::until(later)).await.unwrap(), [held]);

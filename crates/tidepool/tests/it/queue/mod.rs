@@ -68,7 +68,7 @@ impl Payload for Probe {
     const PRIORITY: Priority = Priority::People;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
-        Ok(self.instance_id.as_ref().map(InstanceId::named))
+        Ok(self.instance_id.clone().map(InstanceId::named))
     }
 
     fn permission(&self) -> Permission {
@@ -383,7 +383,7 @@ on_both! {
         let set = async |id: &TaskId, status: &str| {
             site.app.db.run("UPDATE task SET status = ? WHERE id = ?", store::args![status, id.as_str()]).await.unwrap();
         };
-        let (somebody, nobody) = ((vec!["x".to_owned()], true), (vec![], false));
+        let (somebody, nobody) = ((vec![InstanceId::named("x")], true), (vec![], false));
         assert_eq!(busy().await, nobody);
         let clean = enqueue(site, &Clean { instance_id: "x".into(), gate: None }).await;
         assert_eq!(busy().await, somebody, "a cleaning waits for its turn");

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use base::id::InstanceId;
 use fleet::assistant::Defaults;
 use openclaw::log::Line;
 use openclaw::rule::{Confidence, Detail, Evidence, Expected, RULES};
@@ -172,7 +173,7 @@ impl Real {
         let path = format!("{}/.openclaw/logs/openclaw.jsonl", self.ground.home(&of.id).await);
         let text = self.ground.sh("tail -n 200 -- \"$1\"", &[&path]).await;
         let lines: Vec<Line> = text.lines().filter_map(|line| Line::from_file(line.as_bytes())).collect();
-        let unit = openclaw::unit::Name::of_instance(&base::id::InstanceId::named(&of.id)).unwrap();
+        let unit = openclaw::unit::Name::of_instance(&InstanceId::named(&of.id)).unwrap();
         let expected = Expected { unit, bind: openclaw::config::Bind::Loopback, bot: false };
         let now = jiff::Timestamp::now();
         let evidence = Evidence { now, lines: &lines, document: None, state: None, expected: &expected };

@@ -44,8 +44,8 @@ async fn url_of(site: &Site, token: &str, instance: &str) -> String {
 async fn another(talk: &Talk, id: &str) -> Assistant {
     let site = &talk.site;
     let listed = site.admin.get("/instances").token(&site.root).ok().await;
-    let taken: Vec<i64> =
-        listed["list"].as_array().unwrap().iter().map(|one| one["gateway_port"].as_i64().unwrap()).collect();
+    let number = |one: &Value| base::GatewayPort::try_from(one["gateway_port"].as_i64().unwrap()).unwrap();
+    let taken: Vec<_> = listed["list"].as_array().unwrap().iter().map(number).collect();
     let assistant = loop {
         let assistant = Assistant::start(Assistance::new(&talk.gateway_token)).await.unwrap();
         // The kernel may give out a port beside the last one; instances of one server are at least ten apart.
