@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use base::id::{InstallId, InstanceId, ItemId, ProfessionId, TaskId, UserId};
+use base::id::{InstallId, InstanceId, ItemId, TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
 use people::holder;
 use people::session::Employee;
@@ -324,11 +324,11 @@ async fn require_profession(tx: &mut Tx, item: &Item, instance: &InstanceId) -> 
     }
     let live = binding::live(&mut *tx, instance).await?;
     let of = match live.and_then(|b| b.profession_id) {
-        Some(id) => profession::find(&mut *tx, &ProfessionId::named(id)).await?,
+        Some(id) => profession::find(&mut *tx, &id).await?,
         None => None,
     };
     match of {
-        Some(p) if p.role_pack_id.as_deref() == Some(item.id.as_str()) => Ok(()),
+        Some(p) if p.role_pack_id.as_ref() == Some(&item.id) => Ok(()),
         _ => Err(Error::conflict("a role pack goes onto instances of its own profession only")),
     }
 }

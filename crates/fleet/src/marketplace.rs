@@ -192,8 +192,8 @@ pub async fn delete(app: &App, by: &By, id: &ItemId) -> Result<()> {
 }
 
 /// Checks that the item is a role pack. Locks it, so that it cannot be deleted until the transaction ends.
-pub(crate) async fn require_role_pack(tx: &mut Tx, id: &str) -> Result<()> {
-    match marketplace::lock(tx, &ItemId::named(id)).await? {
+pub(crate) async fn require_role_pack(tx: &mut Tx, id: &ItemId) -> Result<()> {
+    match marketplace::lock(tx, id).await? {
         Some(item) if item.kind == Kind::RolePack => Ok(()),
         Some(_) => Err(Error::field("role_pack_id", "is no item of type role_pack")),
         None => Err(Error::field("role_pack_id", "there is no such marketplace item")),

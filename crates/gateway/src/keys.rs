@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use base::id::{KeyId, UserId};
+use base::id::UserId;
 use base::{Clock, Secret, Zone};
 use jiff::Timestamp;
 use llm::quota::Subject;
@@ -82,17 +82,12 @@ impl Caller {
             Status::Active if holder.quota_spent => Some(Refused::QuotaSpent),
             Status::Active => None,
         };
-        let key = KeyId::named(&holder.key_id);
         Caller {
             name: holder.name.into(),
             instance_id: holder.instance_id.map(Into::into),
             refused,
-            quota: holder.quota.map(|limit| Subject::Key { id: key, limit }),
-            user: holder
-                .user_id
-                .zip(holder.quota_daily)
-                .filter(|(_, limit)| *limit > 0)
-                .map(|(id, n)| (UserId::named(id), n)),
+            quota: holder.quota.map(|limit| Subject::Key { id: holder.key_id.clone(), limit }),
+            user: holder.user_id.zip(holder.quota_daily).filter(|(_, limit)| *limit > 0),
             key_id: holder.key_id.into(),
             today: Mutex::new(None),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use llm::input;
-use store::request_log::{ERROR, SUCCESS};
+use store::request_log::RequestType;
 
 use crate::Gateway;
 use crate::keys::Caller;
@@ -228,7 +228,7 @@ impl Ticket {
             token: (&*self.caller.name).into(),
             model: self.by.as_ref().map_or(NO_MODEL, |by| &by.model.id).into(),
             provider: self.by.as_ref().map_or("", |by| &by.provider).into(),
-            kind: if succeeded { SUCCESS } else { ERROR },
+            kind: if succeeded { RequestType::SUCCESS.number() } else { RequestType::ERROR.number() },
             stream: self.stream,
             prompt_tokens: usage.prompt,
             completion_tokens: usage.completion,

@@ -159,9 +159,9 @@ async fn end(app: &App, tx: &mut Tx, binding: &ChatBinding, clear: bool, source:
 /// Clears webhooks again, after a task that removed a bot from the instance's configuration: a gateway that started
 /// after the first clearing may have set them again. It covers the bindings that ended when the task was enqueued, or
 /// later.
-pub async fn clear_again(app: &App, made: &task::Task, instance: &str) -> Result<()> {
+pub async fn clear_again(app: &App, made: &task::Task, instance: &InstanceId) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    for binding in chat_binding::ended_since(&mut tx, &InstanceId::named(instance), made.created_at - TOGETHER).await? {
+    for binding in chat_binding::ended_since(&mut tx, instance, made.created_at - TOGETHER).await? {
         let payload = ClearWebhook { binding_id: binding.id };
         task::enqueue(app, &mut tx, &payload, &made.r#type, None).await?;
     }

@@ -55,7 +55,7 @@ pub async fn add(
     let detail = format!("{} added to the pool of {}", entry.instance_id, profession.name);
     audit::record(app, &mut tx, by, AuditEvent::info(Action::ConfigChange, &entry.id, &detail)).await?;
     tx.commit().await?;
-    show(app, &EntryId::named(entry.id)).await
+    show(app, &entry.id).await
 }
 
 /// What an administrator's change of status means.
@@ -77,7 +77,7 @@ fn movement(from: Status, to: Status) -> Result<Move> {
 pub async fn set_status(app: &App, by: &By, id: &EntryId, to: Status) -> Result<Listed> {
     let mut tx = app.db.begin().await?;
     let instance = pool::find(&mut tx, id).await?.ok_or(Kind::NotFound)?.instance_id;
-    let LockedInstance { holder, entry, instance } = binding::lock(&mut tx, &InstanceId::named(instance)).await?;
+    let LockedInstance { holder, entry, instance } = binding::lock(&mut tx, &instance).await?;
     let mut entry = entry.filter(|entry| entry.id == *id).ok_or(Kind::NotFound)?;
     match movement(entry.status, to)? {
         Move::Reclaim => {

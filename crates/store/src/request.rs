@@ -2,12 +2,41 @@
 
 use jiff::Timestamp;
 
-/// The type of a successful request. All other types but `REFUND` are errors.
-pub const SUCCESS: i64 = 2;
-/// The type that the embedded gateway and POST /me/chat give to a failed request.
-pub const ERROR: i64 = 5;
-/// A refund of a foreign gateway, which is subtracted from the sums.
-pub const REFUND: i64 = 6;
+use crate::Result;
+use crate::db::{Column, Row, Value};
+
+/// The type of a row of the log, a number that foreign gateways choose. All types but `SUCCESS` and `REFUND` are
+/// errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestType(i64);
+
+impl RequestType {
+    pub const SUCCESS: RequestType = RequestType(2);
+    /// The type that the embedded gateway and POST /me/chat give to a failed request.
+    pub const ERROR: RequestType = RequestType(5);
+    /// A refund of a foreign gateway, which is subtracted from the sums.
+    pub const REFUND: RequestType = RequestType(6);
+
+    pub fn new(number: i64) -> RequestType {
+        RequestType(number)
+    }
+
+    pub fn number(self) -> i64 {
+        self.0
+    }
+}
+
+impl Column for RequestType {
+    fn read(row: &Row, name: &str) -> Result<RequestType> {
+        row.get(name).map(RequestType)
+    }
+}
+
+impl From<RequestType> for Value {
+    fn from(r#type: RequestType) -> Value {
+        r#type.0.into()
+    }
+}
 
 /// A request to be written to the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +45,7 @@ pub struct NewRequest {
     pub token_name: String,
     pub model: String,
     pub provider: String,
-    pub kind: i64,
+    pub kind: RequestType,
     pub is_stream: bool,
     pub prompt_tokens: i64,
     pub completion_tokens: i64,

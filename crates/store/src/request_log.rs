@@ -5,7 +5,7 @@ use base::{Page, Zone};
 use jiff::Timestamp;
 
 use crate::db::{Number, Value};
-pub use crate::request::{ERROR, NewRequest, REFUND, SUCCESS};
+pub use crate::request::{NewRequest, RequestType};
 use crate::search::{Depth, Found, Range};
 use crate::{Conn, Db, Result, Tx, args, binding, record, usage};
 
@@ -20,7 +20,7 @@ record! {
         pub token_name: String,
         pub model: String,
         pub provider: String,
-        pub r#type: i64,
+        pub r#type: RequestType,
         pub is_stream: bool,
         pub prompt_tokens: i64,
         pub completion_tokens: i64,
@@ -34,7 +34,7 @@ record! {
 
 impl Request {
     pub fn succeeded(&self) -> bool {
-        self.r#type == SUCCESS
+        self.r#type == RequestType::SUCCESS
     }
 }
 

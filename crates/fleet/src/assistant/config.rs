@@ -238,7 +238,9 @@ pub async fn validate(assistant: &Assistant, version: &Version, document: &Docum
     let command = Command::script(SCRIPT).arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
     let output = cell::run(assistant, command).await?;
     match output.status {
-        0 => Validation::parse(&output.text()).map(Some),
+        0 => Validation::parse(&output.text())
+            .map(Some)
+            .map_err(|error| error.with_operator(format_args!("it printed: {}", output.complaint()))),
         3 => Ok(None),
         _ => Err(output.ok("openclaw config validate").map_or_else(Error::from, |_| Error::from(Kind::Internal))),
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use base::Result;
 use base::cell::Openings;
-use base::id::{EntryId, InstanceId, ServerId};
+use base::id::{InstanceId, ServerId};
 use people::holder;
 use queue::alert::{self, Rule};
 use queue::audit::{self, Action, AuditEvent, By};
@@ -156,7 +156,7 @@ async fn write(app: &App, id: &InstanceId, isolation: Isolation, runs_as: &str, 
 /// The instance's pool entry, held before the instance is: the order in which everybody holds them.
 async fn held_entry(tx: &mut Tx, id: &InstanceId) -> Result<Option<Entry>> {
     match pool::of_instance(&mut *tx, id).await? {
-        Some(entry) => Ok(pool::lock(tx, &EntryId::named(entry.id)).await?),
+        Some(entry) => Ok(pool::lock(tx, &entry.id).await?),
         None => Ok(None),
     }
 }

@@ -217,7 +217,7 @@ impl Turn {
                 token_name: self.instance.as_str().to_owned(),
                 model: self.model.clone(),
                 provider: String::new(),
-                kind: request_log::ERROR,
+                kind: request_log::RequestType::ERROR,
                 is_stream: self.is_stream,
                 prompt_tokens: 0,
                 completion_tokens: 0,

@@ -3,7 +3,6 @@
 //! That its last owner's traces are gone is the queue's to see to: nothing of an instance runs before its cleaning.
 
 use base::Result;
-use base::id::ItemId;
 use people::task::BootstrapProfessionInstance;
 use queue::task::Run;
 use store::{marketplace, pool, profession};
@@ -16,12 +15,11 @@ impl Run<App> for BootstrapProfessionInstance {
     async fn run(self, context: Context) -> Result<String> {
         let app = &context.app;
         let entry = pool::show(&app.db, &self.entry_id).await?;
-        let theirs = entry.filter(|e| e.entry.allocated_user_id.as_deref() == Some(self.user_id.as_str()));
+        let theirs = entry.filter(|e| e.entry.allocated_user_id.as_ref() == Some(&self.user_id));
         let Some(entry) = theirs else { return Ok("the entry is not theirs any more: nothing was done".into()) };
         let profession = profession::find(&app.db, &entry.entry.profession_id).await?;
         let files = match profession.and_then(|p| p.role_pack_id) {
             Some(pack) => {
-                let pack = ItemId::named(pack);
                 // A pack that was deleted meanwhile is not handed out any more.
                 match marketplace::find(&app.db, &pack).await? {
                     Some(item) => {

@@ -21,14 +21,19 @@ impl Run<App> for InitInstance {
 }
 
 /// Makes the instance the user's, with the files of a role pack where there is one.
-pub(super) async fn init(context: &Context, instance_id: &str, user_id: &str, pack: &[File]) -> Result<String> {
+pub(super) async fn init(
+    context: &Context,
+    instance_id: &InstanceId,
+    user_id: &UserId,
+    pack: &[File],
+) -> Result<String> {
     let app = &context.app;
     let began = Instant::now();
-    let mut assistant = Assistant::open(app, &InstanceId::named(instance_id)).await?;
-    if assistant.instance.assigned_user_id.as_deref() != Some(user_id) {
+    let mut assistant = Assistant::open(app, instance_id).await?;
+    if assistant.instance.assigned_user_id.as_ref() != Some(user_id) {
         return Ok("the instance is not theirs any more: nothing was done".into());
     }
-    let user = user::find(&app.db, &UserId::named(user_id)).await?.ok_or(Kind::NotFound)?;
+    let user = user::find(&app.db, user_id).await?.ok_or(Kind::NotFound)?;
     service::state(&assistant).await?;
     let version = install::of_instance(app, &assistant).await?;
     if unix_user::make(app, &mut assistant).await? {

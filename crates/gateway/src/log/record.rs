@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use store::request_log::NewRequest;
+use store::request_log::{NewRequest, RequestType};
 
 /// Bytes before the JSON: the checksum and the space.
 const HEAD: usize = 9;
@@ -86,7 +86,7 @@ impl Record<'_> {
             token_name: self.token.to_string(),
             model: self.model.to_string(),
             provider: self.provider.to_string(),
-            kind: self.kind,
+            kind: RequestType::new(self.kind),
             is_stream: self.stream,
             prompt_tokens: self.prompt_tokens,
             completion_tokens: self.completion_tokens,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use store::request_log::{ERROR, SUCCESS};
+use store::request_log::RequestType;
 use testkit::{until, until_ok};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -44,7 +44,7 @@ async fn an_answer_passes_byte_for_byte_and_is_written_down() {
     assert_eq!(rows.len(), 1);
     assert_eq!(Some(row.request_id.clone()), reply.header("x-request-id"));
     assert_eq!((row.token_name.as_str(), row.model.as_str(), row.provider.as_str()), ("free", "gpt-4o", "openai"));
-    assert_eq!((row.r#type, row.is_stream, row.estimated), (SUCCESS, false, false));
+    assert_eq!((row.r#type, row.is_stream, row.estimated), (RequestType::SUCCESS, false, false));
     // 42 tokens at 0.0025 dollars a thousand, 500,000 units a dollar, rounded up.
     assert_eq!((row.prompt_tokens, row.completion_tokens, row.quota), (12, 30, 53));
     assert_eq!(row.error_message, "");
@@ -137,7 +137,7 @@ async fn paths_methods_and_bodies_are_refused_by_name() {
     for row in &rows[..8] {
         assert_eq!(
             (row.r#type, row.model.as_str(), row.provider.as_str(), row.quota),
-            (ERROR, "unknown", "", 0),
+            (RequestType::ERROR, "unknown", "", 0),
             "{row:?}"
         );
         assert!(!row.error_message.is_empty(), "{row:?}");
@@ -154,7 +154,10 @@ async fn a_providers_refusal_is_passed_on_as_it_is() {
     assert_eq!((reply.status, reply.text().as_str()), (400, body));
     assert_eq!(reply.header("x-thing").as_deref(), Some("y"));
     let row = &site.rows().await[0];
-    assert_eq!((row.r#type, row.provider.as_str(), row.model.as_str(), row.quota), (ERROR, "openai", "gpt-4o", 0));
+    assert_eq!(
+        (row.r#type, row.provider.as_str(), row.model.as_str(), row.quota),
+        (RequestType::ERROR, "openai", "gpt-4o", 0)
+    );
     assert!(row.error_message.contains("400") && row.error_message.contains("max_tokens is too large"), "{row:?}");
     site.end().await;
 }
@@ -187,7 +190,7 @@ async fn without_usage_an_estimate_stands_in_and_says_so() {
     let reply = client.chat(&question).await;
     assert_eq!((reply.text().as_str(), reply.header("content-encoding").as_deref()), ("\u{1}\u{2}", Some("gzip")));
     let rows = site.rows().await;
-    assert!(rows.iter().all(|row| row.estimated && row.r#type == SUCCESS), "{rows:?}");
+    assert!(rows.iter().all(|row| row.estimated && row.r#type == RequestType::SUCCESS), "{rows:?}");
     assert!(rows.iter().all(|row| row.prompt_tokens == (bytes + 1) / 2), "{rows:?}");
     assert_eq!(rows.iter().map(|row| row.completion_tokens).collect::<Vec<_>>(), [5, 0, 0]);
     site.end().await;
@@ -202,7 +205,7 @@ async fn an_answer_that_breaks_off_is_a_failure_and_nobody_else_is_asked() {
     assert!(refusal.contains("broke off"), "{refusal}");
     assert_eq!((anthropic.count(), openai.count()), (1, 0), "an answer had begun");
     let row = &site.rows().await[0];
-    assert_eq!((row.r#type, row.provider.as_str()), (ERROR, "anthropic"));
+    assert_eq!((row.r#type, row.provider.as_str()), (RequestType::ERROR, "anthropic"));
     site.end().await;
 }
 
@@ -216,7 +219,11 @@ async fn a_client_that_leaves_before_the_answer_is_waited_for_no_longer_than_agr
     openai.left(1).await;
     let row = &site.rows_until(1).await[0];
     let prompt = (question.to_string().len() as i64 + 1) / 2;
-    assert_eq!((row.r#type, row.prompt_tokens, row.completion_tokens), (SUCCESS, prompt, 4096), "what was reserved");
+    assert_eq!(
+        (row.r#type, row.prompt_tokens, row.completion_tokens),
+        (RequestType::SUCCESS, prompt, 4096),
+        "what was reserved"
+    );
     assert!(row.estimated && row.quota > 0 && row.error_message.contains("client left"), "{row:?}");
     site.end().await;
 }

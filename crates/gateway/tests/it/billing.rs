@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use store::request_log::{ERROR, Request, SUCCESS};
+use store::request_log::{Request, RequestType};
 use tokio::sync::Semaphore;
 
 use crate::kit::{Act, Biller, Client, Database, Manner, Options, Provider, Site, answer, ask};
@@ -28,7 +28,7 @@ async fn with(database: Database, manner: Manner, change: fn(&mut Options)) -> (
 /// What the log counts. Every row must be one that counts.
 fn counted(rows: &[Request]) -> i64 {
     for row in rows {
-        assert_eq!(row.r#type, SUCCESS, "{row:?}");
+        assert_eq!(row.r#type, RequestType::SUCCESS, "{row:?}");
         assert!(row.quota > 0, "{row:?}");
     }
     rows.iter().map(|row| row.prompt_tokens + row.completion_tokens).sum()
@@ -311,7 +311,7 @@ async fn what_a_provider_refuses_costs_nothing_and_nobody_else_is_asked_for_one_
         tokio::time::sleep(Duration::from_millis(200)).await;
         gate.add_permits(1);
         let row = site.rows_until(asked).await[asked - 1].clone();
-        assert_eq!((row.r#type, row.quota, row.prompt_tokens), (ERROR, 0, 0), "{row:?}");
+        assert_eq!((row.r#type, row.quota, row.prompt_tokens), (RequestType::ERROR, 0, 0), "{row:?}");
     }
     assert_eq!((anthropic.count(), openai.count()), (2, 0));
     site.end().await;

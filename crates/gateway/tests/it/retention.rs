@@ -2,7 +2,7 @@
 
 use base::{Clock, Page};
 use jiff::{SignedDuration, Timestamp};
-use store::request_log::{self, NewRequest, SUCCESS};
+use store::request_log::{self, NewRequest, RequestType};
 
 use crate::kit::{Options, Site};
 use crate::on_both;
@@ -13,7 +13,7 @@ fn request(n: usize, at: Timestamp) -> NewRequest {
         token_name: "free".into(),
         model: "gpt-4o".into(),
         provider: "openai".into(),
-        kind: SUCCESS,
+        kind: RequestType::SUCCESS,
         is_stream: false,
         prompt_tokens: 10,
         completion_tokens: 5,

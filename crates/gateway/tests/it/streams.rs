@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use store::request_log::{ERROR, SUCCESS};
+use store::request_log::RequestType;
 use tokio::sync::Semaphore;
 
 use crate::kit::{Act, Client, Database, Options, Provider, Site, answer, ask, stream_of};
@@ -55,7 +55,7 @@ async fn a_stream_passes_byte_for_byte_and_only_our_own_wish_is_left_out() {
     for row in rows {
         assert_eq!(
             (row.r#type, row.is_stream, row.estimated, row.prompt_tokens, row.completion_tokens),
-            (SUCCESS, true, false, 9, 4)
+            (RequestType::SUCCESS, true, false, 9, 4)
         );
     }
     site.end().await;
@@ -127,7 +127,7 @@ async fn a_client_that_leaves_cancels_the_provider_and_pays_for_what_it_got() {
     drop(stream);
     openai.left(1).await;
     let row = &site.rows_until(1).await[0];
-    assert_eq!((row.r#type, row.estimated), (SUCCESS, true));
+    assert_eq!((row.r#type, row.estimated), (RequestType::SUCCESS, true));
     let written: usize = words.iter().map(|w| w.len()).sum();
     let prompt = (question.to_string().len() as i64 + 1) / 2;
     // And what the provider may have written until it noticed.
@@ -147,12 +147,12 @@ async fn a_stream_that_breaks_off_says_so_and_costs_nothing() {
     let last = crate::kit::event(text.split_inclusive("\n\n").last().unwrap());
     assert_eq!(last["error"]["code"], "provider_error");
     let row = &site.rows().await[0];
-    assert_eq!((row.r#type, row.quota, row.estimated), (ERROR, 0, true));
+    assert_eq!((row.r#type, row.quota, row.estimated), (RequestType::ERROR, 0, true));
     assert!(row.error_message.contains("broke off"), "{row:?}");
     // So does one that tells an error in place of an answer.
     openai.then([Act::Stream(vec![b"data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_vec()], Duration::ZERO)]);
     assert!(client.chat(&streamed("gpt-4o")).await.text().contains("overloaded"));
-    assert_eq!(site.rows().await[1].r#type, ERROR);
+    assert_eq!(site.rows().await[1].r#type, RequestType::ERROR);
     site.end().await;
 }
 
@@ -163,7 +163,7 @@ async fn a_stream_that_falls_silent_says_so() {
     let text = client.chat(&streamed("gpt-4o")).await.text();
     assert!(text.contains("one") && text.contains("\"error\""), "{text}");
     let row = &site.rows().await[0];
-    assert_eq!((row.r#type, row.quota, row.estimated), (ERROR, 0, true));
+    assert_eq!((row.r#type, row.quota, row.estimated), (RequestType::ERROR, 0, true));
     assert!(row.error_message.contains("silent"), "{row:?}");
     openai.left(1).await;
     site.end().await;
@@ -179,7 +179,10 @@ async fn a_stream_without_end_is_ended_and_counts() {
     assert!(last["error"]["message"].as_str().unwrap().contains("longer than any"), "{text}");
     openai.left(1).await;
     let row = &site.rows_until(1).await[0];
-    assert!((row.r#type, row.estimated) == (SUCCESS, true) && row.quota > 0, "what was passed on counts: {row:?}");
+    assert!(
+        (row.r#type, row.estimated) == (RequestType::SUCCESS, true) && row.quota > 0,
+        "what was passed on counts: {row:?}"
+    );
     site.end().await;
 }
 
@@ -189,7 +192,7 @@ async fn a_stream_without_usage_is_estimated() {
         with_openai(Act::Stream(stream_of(&["123", "456", "789"], None), Duration::ZERO)).await;
     assert_eq!(client.chat(&streamed("gpt-4o")).await.body, stream_of(&["123", "456", "789"], None).concat());
     let row = &site.rows().await[0];
-    assert_eq!((row.r#type, row.estimated, row.completion_tokens), (SUCCESS, true, 5));
+    assert_eq!((row.r#type, row.estimated, row.completion_tokens), (RequestType::SUCCESS, true, 5));
     site.end().await;
 }
 
@@ -202,7 +205,7 @@ async fn a_client_that_does_not_read_is_given_up() {
     let stuck = client.post_only(&streamed("gpt-4o")).await;
     let row = &site.rows_until(1).await[0];
     assert!(row.error_message.contains("client left"), "{row:?}");
-    assert_eq!(row.r#type, SUCCESS, "what it was sent is paid for");
+    assert_eq!(row.r#type, RequestType::SUCCESS, "what it was sent is paid for");
     drop(stuck);
     // Whoever else comes is served.
     openai.then([answer("ok", 1, 1)]);

@@ -137,7 +137,11 @@ fn row(n: u64) -> NewRequest {
         token_name: format!("bench-0-{instance}"),
         model: MODELS[(mixed / 3 % 3) as usize].to_owned(),
         provider: "bench".to_owned(),
-        kind: if mixed.is_multiple_of(50) { request_log::ERROR } else { request_log::SUCCESS },
+        kind: if mixed.is_multiple_of(50) {
+            request_log::RequestType::ERROR
+        } else {
+            request_log::RequestType::SUCCESS
+        },
         is_stream: mixed.is_multiple_of(2),
         prompt_tokens: (mixed % 4_000) as i64,
         completion_tokens: (mixed % 900) as i64,

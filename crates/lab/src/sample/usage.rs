@@ -45,7 +45,7 @@ pub async fn month(app: &App) -> Result<()> {
                     request_id: format!("sample-{place}-{back}-{}", some(u64::MAX)),
                     token_name: instance.id.to_string(),
                     provider: provider(&instance.model).to_owned(),
-                    kind: if failed { request_log::ERROR } else { request_log::SUCCESS },
+                    kind: if failed { request_log::RequestType::ERROR } else { request_log::RequestType::SUCCESS },
                     is_stream: some(3) > 0,
                     prompt_tokens: tokens(prompt),
                     completion_tokens: tokens(completion),

@@ -176,6 +176,6 @@ mod tests {
         let payload = Restart { instance_id: InstanceId::named("a") };
         assert_eq!((Restart::TYPE, Restart::COALESCES, Sync::COALESCES), ("restart", false, true));
         assert_eq!(serde_json::to_value(&payload).unwrap(), serde_json::json!({"instance_id": "a"}));
-        assert_eq!(payload.instance_id.clone(), InstanceId::named("a"));
+        assert_eq!(payload.instance_id, InstanceId::named("a"));
     }
 }

@@ -33,7 +33,7 @@ impl Output {
     }
 
     /// The end of a failed command's output, short and printable.
-    pub(super) fn complaint(&self) -> String {
+    pub fn complaint(&self) -> String {
         const LONG: usize = 300;
         let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
         let text = String::from_utf8_lossy(said);

@@ -4,6 +4,7 @@ use base::Secret;
 use jiff::{SignedDuration, Timestamp};
 use sim::with;
 use store::foreign::{ForeignLog, LogKind, Position, Sums, Token};
+use store::request_log::RequestType;
 
 use crate::bench::{Bench, Server, Setup, fault, setup};
 use crate::on_every_log;
@@ -38,7 +39,7 @@ on_every_log! {
 
         let rows = bench.rows().await;
         assert_eq!(rows.len(), 7);
-        assert!(rows.iter().all(|row| row.kind == 2 && row.error_message.is_empty()));
+        assert!(rows.iter().all(|row| row.kind == RequestType::SUCCESS && row.error_message.is_empty()));
         let first = rows.iter().find(|row| row.token_name == "inst-a").unwrap();
         assert_eq!((first.model.as_str(), first.is_stream), ("gpt-4o-mini", false));
         assert_eq!((first.prompt_tokens, first.completion_tokens), (3, 3));
@@ -101,7 +102,7 @@ on_every_log! {
         assert_eq!(rows.len(), 1);
         // An old litellm has no column that says so.
         let message = !(bench.is("litellm") && bench.setup.schema == Schema::Old);
-        assert_eq!(rows[0].kind, if message { 5 } else { 2 });
+        assert_eq!(rows[0].kind, if message { RequestType::ERROR } else { RequestType::SUCCESS });
         assert_eq!(!rows[0].error_message.is_empty(), message, "{:?}", rows[0]);
         assert_eq!((rows[0].quota, rows[0].prompt_tokens), (0, 0));
         assert_eq!(sums(bench).await.len(), usize::from(!message));
@@ -122,7 +123,7 @@ on_every_log! {
         let rows = bench.rows().await;
         assert_eq!(ids(&rows), [100, 102, 103]);
         assert_eq!(rows[0].provider, "ch-7");
-        assert_eq!((rows[1].kind, rows[1].quota, rows[1].duration_ms, rows[1].is_stream), (0, 0, 0, false));
+        assert_eq!((rows[1].kind.number(), rows[1].quota, rows[1].duration_ms, rows[1].is_stream), (0, 0, 0, false));
         assert_eq!((rows[1].token_name.as_str(), rows[1].model.as_str(), rows[1].provider.as_str()), ("", "", ""));
         assert_eq!(rows[1].created_at, Timestamp::UNIX_EPOCH);
 
@@ -151,7 +152,7 @@ on_every_log! {
         };
         assert_eq!(sums(bench).await, [sum]);
         let rows = bench.rows().await;
-        assert_eq!(rows[4].kind, 6);
+        assert_eq!(rows[4].kind, RequestType::REFUND);
         assert_eq!(rows[5].error_message, if bench.is("new-api") { content } else { "" });
     }
 
@@ -222,8 +223,8 @@ on_every_log! {
             .iter()
             .map(|(name, ..)| {
                 let of = || rows.iter().filter(|row| row.token_name == *name);
-                let success = || of().filter(|row| row.kind == 2);
-                let refunds = of().filter(|row| row.kind == 6 && bench.is("new-api")).map(|r| r.quota).sum::<i64>();
+                let success = || of().filter(|row| row.kind == RequestType::SUCCESS);
+                let refunds = of().filter(|row| row.kind == RequestType::REFUND && bench.is("new-api")).map(|r| r.quota).sum::<i64>();
                 let quota = success().map(|row| row.quota).sum::<i64>() - refunds;
                 (name.clone(), success().count() as i64, success().map(|row| row.prompt_tokens).sum::<i64>(), quota)
             })
@@ -255,7 +256,7 @@ async fn litellm_rows(bench: &Bench) {
     let ids: Vec<_> = rows.iter().map(|r| r.request_id.as_str()).collect();
     assert_eq!(ids, ["n", "z", "a", "b", "c"], "by time, then by request");
     assert_eq!((rows[0].token_name.as_str(), rows[0].model.as_str(), rows[0].quota), ("", "", 0));
-    assert_eq!((rows[1].quota, rows[1].duration_ms, rows[1].kind), (5, 250, 2));
+    assert_eq!((rows[1].quota, rows[1].duration_ms, rows[1].kind), (5, 250, RequestType::SUCCESS));
     assert_eq!(rows[1].created_at, at + SignedDuration::from_millis(251));
     assert_eq!(rows[1].position, Position::Time { at: at + SignedDuration::from_millis(1), request_id: "z".into() });
     // A row that began before what was read already: found by going back a little.

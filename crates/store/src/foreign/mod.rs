@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use base::Secret;
 use jiff::Timestamp;
 
+use crate::request::RequestType;
 use crate::row::Value;
 use crate::{Error, Result, args};
 
@@ -78,7 +79,7 @@ pub struct ForeignRow {
     /// `ch-<channel>`, or the provider's name; empty if the log has neither.
     pub provider: String,
     /// 2 is a success, 6 (new-api) a refund, 5 (new-api, litellm) a failure. Other rows are not requests.
-    pub kind: i64,
+    pub kind: RequestType,
     pub is_stream: bool,
     pub prompt_tokens: i64,
     pub completion_tokens: i64,

@@ -13,6 +13,7 @@ use sqlx::{AssertSqlSafe, ColumnIndex, Decode, Executor as _, SqlSafeStr as _, S
 
 use super::{ForeignRow, Position, Sums, TokenUse};
 use crate::db::sqlite_path;
+use crate::request::RequestType;
 use crate::row::Value;
 use crate::{Dialect, Error, Result, args};
 
@@ -245,7 +246,7 @@ fn read_row<'r, R: Readable<'r>>(row: &'r R) -> Result<ForeignRow> {
         token_name: row.text(3)?,
         model: row.text(4)?,
         provider: if channel > 0 { format!("ch-{channel}") } else { provider },
-        kind: row.int(7)?,
+        kind: RequestType::new(row.int(7)?),
         is_stream: row.int(8)? != 0,
         prompt_tokens: row.int(9)?,
         completion_tokens: row.int(10)?,

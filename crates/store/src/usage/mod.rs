@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::db::{Record, Row, Value};
-use crate::request::{NewRequest, REFUND, SUCCESS};
+use crate::request::{NewRequest, RequestType};
 use crate::row::storable;
 use crate::{Conn, Db, Result, Tx, args, record};
 pub use days::{Rebuild, begin_rebuild, make_days, rebuild_some, zone_of_days};
@@ -40,14 +40,14 @@ impl Sums {
     /// What one row adds to the sums.
     pub fn of(request: &NewRequest) -> Sums {
         match request.kind {
-            SUCCESS => Sums {
+            RequestType::SUCCESS => Sums {
                 requests: 1,
                 errors: 0,
                 prompt_tokens: request.prompt_tokens,
                 completion_tokens: request.completion_tokens,
                 quota: request.quota,
             },
-            REFUND => Sums { errors: 1, quota: -request.quota, ..Sums::default() },
+            RequestType::REFUND => Sums { errors: 1, quota: -request.quota, ..Sums::default() },
             _ => Sums { errors: 1, ..Sums::default() },
         }
     }

@@ -203,7 +203,7 @@ on_both! {
             token_name: "some-key".into(),
             model: "gpt-4o".into(),
             provider: "openai".into(),
-            kind: 2,
+            kind: store::request_log::RequestType::SUCCESS,
             is_stream: false,
             prompt_tokens: 10,
             completion_tokens: 5,

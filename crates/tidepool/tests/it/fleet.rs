@@ -261,7 +261,7 @@ on_both! {
         };
         let asked = async |tokens: i64| {
             let row = NewRequest {
-                request_id: base::id::fresh(), token_name: ids[0].clone(), model: "gpt-4o".into(), provider: "ch-1".into(), kind: 2,
+                request_id: base::id::fresh(), token_name: ids[0].clone(), model: "gpt-4o".into(), provider: "ch-1".into(), kind: store::request_log::RequestType::SUCCESS,
                 is_stream: false, prompt_tokens: tokens, completion_tokens: 0, quota: 1, duration_ms: 1, error_message: String::new(),
                 estimated: false, created_at: site.app.clock.now(),
             };

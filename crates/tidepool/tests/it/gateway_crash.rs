@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::id::UserId;
 use serde_json::json;
-use store::request_log::{self, SUCCESS};
+use store::request_log::{self, RequestType};
 
 use crate::kit::{Database, Process, Site};
 
@@ -116,14 +116,18 @@ async fn survive(database: Database) {
     assert!(rows.len() <= begun, "{} rows of {begun} requests", rows.len());
     for Answered { id, words } in &answered {
         let row = by_id.get(id.as_str()).unwrap_or_else(|| panic!("{id} was answered and is not in the log"));
-        assert_eq!((row.r#type, row.prompt_tokens, row.completion_tokens), (SUCCESS, *words, *words), "{row:?}");
+        assert_eq!(
+            (row.r#type, row.prompt_tokens, row.completion_tokens),
+            (RequestType::SUCCESS, *words, *words),
+            "{row:?}"
+        );
     }
     let ids: HashSet<&str> = answered.iter().map(|a| a.id.as_str()).collect();
     let unanswered = rows.iter().filter(|row| !ids.contains(row.request_id.as_str())).count();
     assert!(unanswered <= KILLS * AT_ONCE, "{unanswered} rows of requests that nobody got an answer to");
     assert!(answered.len() > KILLS * FIRST_KILL, "hardly anything was answered: {}", answered.len());
 
-    let counted = rows.iter().filter(|row| row.r#type == SUCCESS);
+    let counted = rows.iter().filter(|row| row.r#type == RequestType::SUCCESS);
     let tokens: i64 = counted.clone().map(|row| row.prompt_tokens + row.completion_tokens).sum();
     let quota: i64 = counted.map(|row| row.quota).sum();
     let user = UserId::named(user);

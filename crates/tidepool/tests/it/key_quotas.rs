@@ -20,7 +20,7 @@ async fn spend(site: &Site, token: &str, quota: i64) {
         token_name: token.into(),
         model: "gpt-4o".into(),
         provider: "ch-1".into(),
-        kind: 2,
+        kind: store::request_log::RequestType::SUCCESS,
         is_stream: false,
         prompt_tokens: 1,
         completion_tokens: 1,

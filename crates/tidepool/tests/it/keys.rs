@@ -406,7 +406,7 @@ async fn a_spent_day_switches_the_key_off_until_midnight() {
         token_name: "a0".into(),
         model: "gpt-4o".into(),
         provider: "ch-1".into(),
-        kind: 2,
+        kind: store::request_log::RequestType::SUCCESS,
         is_stream: false,
         prompt_tokens: 60,
         completion_tokens: 40,

@@ -252,7 +252,7 @@ pub async fn add(site: &Site, id: &str, tokens: i64) {
         token_name: "a0".into(),
         model: "gpt-4o".into(),
         provider: "ch-1".into(),
-        kind: 2,
+        kind: store::request_log::RequestType::SUCCESS,
         is_stream: false,
         prompt_tokens: tokens,
         completion_tokens: 0,

@@ -115,7 +115,7 @@ on_both! {
         let db = &site.app.db;
         let (berlin, tokyo) = (Zone::named("Europe/Berlin").unwrap(), Zone::named("Asia/Tokyo").unwrap());
         let request = store::request_log::NewRequest {
-            request_id: base::id::fresh(), token_name: "t".into(), model: "m".into(), provider: "p".into(), kind: 2, is_stream: false,
+            request_id: base::id::fresh(), token_name: "t".into(), model: "m".into(), provider: "p".into(), kind: store::request_log::RequestType::SUCCESS, is_stream: false,
             prompt_tokens: 1, completion_tokens: 1, quota: 1, duration_ms: 1, error_message: String::new(), estimated: false,
             created_at: site.app.clock.now(),
         };

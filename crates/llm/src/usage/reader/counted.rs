@@ -174,7 +174,7 @@ mod tests {
             token_name: String::new(),
             model: String::new(),
             provider: String::new(),
-            kind: 2,
+            kind: store::request_log::RequestType::SUCCESS,
             is_stream: false,
             prompt_tokens: 0,
             completion_tokens: 0,

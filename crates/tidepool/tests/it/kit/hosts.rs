@@ -292,7 +292,12 @@ impl Ground {
     /// Tells the stand-in what to do wrong.
     pub async fn wrong(&self, id: &str, what: Value) {
         let path = format!("{}/.openclaw/standin.json", self.home(id).await);
-        self.sh("printf %s \"$2\" >\"$1\" && chmod 644 \"$1\"", &[&path, &what.to_string()]).await;
+        // Renamed into place, so that the stand-in never reads half of it.
+        self.sh(
+            "printf %s \"$2\" >\"$1.new\" && chmod 644 \"$1.new\" && mv -f \"$1.new\" \"$1\"",
+            &[&path, &what.to_string()],
+        )
+        .await;
     }
 
     pub async fn main_pid(&self, id: &str) -> String {

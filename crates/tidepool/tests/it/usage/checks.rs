@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 use store::request_log::NewRequest;
+use store::request_log::RequestType;
 
 use super::{Bound, World};
 
@@ -22,13 +23,13 @@ impl Sum {
         let mut sum = Sum::default();
         for row in rows {
             match row.kind {
-                2 => {
+                RequestType::SUCCESS => {
                     sum.requests += 1;
                     sum.prompt += row.prompt_tokens;
                     sum.completion += row.completion_tokens;
                     sum.quota += row.quota;
                 }
-                6 => sum.quota -= row.quota,
+                RequestType::REFUND => sum.quota -= row.quota,
                 _ => {}
             }
         }
@@ -144,7 +145,7 @@ impl World<'_> {
                     r.token_name,
                     r.quota as f64 * 2.0 / 1e6,
                     r.duration_ms,
-                    r.kind == 2
+                    r.kind == RequestType::SUCCESS
                 ])
             })
             .collect();
@@ -258,11 +259,11 @@ impl World<'_> {
             (String::new(), Box::new(|_| true)),
             ("instance=i1".into(), Box::new(|r| r.token_name == "i1")),
             ("instance=Assistant%20i0".into(), Box::new(|r| r.token_name == "i0")),
-            ("model=gpt-4o&status=success".into(), Box::new(|r| r.model == "gpt-4o" && r.kind == 2)),
-            ("status=error".into(), Box::new(|r| r.kind != 2)),
+            ("model=gpt-4o&status=success".into(), Box::new(|r| r.model == "gpt-4o" && r.kind == RequestType::SUCCESS)),
+            ("status=error".into(), Box::new(|r| r.kind != RequestType::SUCCESS)),
             (format!("start={from}&end={today}"), Box::new(|r| (from..=today).contains(&self.day(r)))),
             ("q=USER1%40".into(), Box::new(|r| email(r) == "user1@example.com")),
-            ("q=said+NO".into(), Box::new(|r| r.kind == 5)),
+            ("q=said+NO".into(), Box::new(|r| r.kind == RequestType::ERROR)),
             ("q=strange".into(), Box::new(|r| r.token_name == "stranger")),
             ("q=admin+tok".into(), Box::new(|r| r.token_name == "admin-token")),
         ];
