@@ -160,7 +160,7 @@ pub async fn look(app: &App, post: &Post, limits: &Limits, since: Since) -> Resu
         }
     }
     let script = sweep::script(&targets, &[&post.server.base_dir], limits, home::SHELL)?;
-    let command = Command::new("sh").arg("-s").stdin(script).keep(limits.output_bytes(targets.len())).limit(SERVER);
+    let command = Command::long_script("sweep", script).keep(limits.output_bytes(targets.len())).limit(SERVER);
     let output = host.run(&command).await?;
     Ok(Looked { sweep: sweep::parse(&output.stdout, &targets), host, places })
 }

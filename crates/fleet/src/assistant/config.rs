@@ -235,7 +235,8 @@ pub async fn validate(assistant: &Assistant, version: &Version, document: &Docum
         HOME=$dir OPENCLAW_STATE_DIR=$dir OPENCLAW_CONFIG_PATH=$dir/openclaw.json "$1" config validate --json </dev/null
         [ $? -le 1 ] || exit 5
     "#;
-    let command = Command::script(SCRIPT).arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
+    let script = Command::script("validate-config", &[SCRIPT]);
+    let command = script.arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
     let output = cell::run(assistant, command).await?;
     match output.status {
         0 => Validation::parse(&output.text())

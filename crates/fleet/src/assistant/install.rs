@@ -100,7 +100,8 @@ pub async fn installed(host: &Host, version: &Version) -> Result<Option<Installe
         if [ -e "${1%/*}/pinned.json" ]; then echo pinned; else echo not pinned; fi
         exec "$1" --version
     "#;
-    let command = Command::script(script).arg(program(version)).limit(ASK).by(Actor::nobody());
+    let command =
+        Command::script("find-installed-version", &[script]).arg(program(version)).limit(ASK).by(Actor::nobody());
     let output = host.run(&command).await?;
     if output.status == 3 {
         return Ok(None);
@@ -150,7 +151,7 @@ async fn install(app: &App, host: &Host, version: &Version) -> Result<()> {
     };
     let (node_sums, npm_sums) = (sums(&NODE_SUMS)?, sums(&NPM_SUMS)?);
     let version_text = version.to_string();
-    let command = Command::script(&format!("{}{SCRIPT}", home::SHELL))
+    let command = Command::script("install-openclaw", &[home::SHELL, SCRIPT])
         .args([FOLDER, registry, NODE, NPM, &version_text, &node_sums, &npm_sums, BUILDER])
         .stdin(lock::of(version).unwrap_or_default())
         .limit(INSTALL);

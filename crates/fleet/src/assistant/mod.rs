@@ -179,6 +179,7 @@ mod tests {
             let text = text.split("#[cfg(test)]").next().unwrap();
             for (word, allowed) in [
                 ("Command::script(", BUILDERS.contains(&name)),
+                ("Command::long_script(", BUILDERS.contains(&name)),
                 ("Command::new(", BUILDERS.contains(&name)),
                 ("Actor::User", false),
                 ("host.read(", name == "assistant/unit.rs"),

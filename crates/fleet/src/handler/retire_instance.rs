@@ -38,8 +38,8 @@ impl RetireInstance {
                 Some(text) if unit::is_ours(&text) => {
                     service::stop_for_good(context, &assistant).await?;
                     systemd::disable(host, name).await?;
-                    let remove = Command::script(r#"rm -f -- "$1" "$1".tidepool-[0-9]*"#).arg(name.path());
-                    host.succeed(&remove.by(Actor::Root)).await?;
+                    let remove = Command::script("remove-unit-file", &[r#"rm -f -- "$1" "$1".tidepool-[0-9]*"#]);
+                    host.succeed(&remove.arg(name.path()).by(Actor::Root)).await?;
                     systemd::daemon_reload(host).await?;
                     context.log(&format!("unit {name} removed")).await?;
                 }

@@ -129,7 +129,7 @@ pub struct Part {
 pub async fn ability(host: &Host, parts: &[Part]) -> Result<Ability> {
     // A unit file doubles percent signs; systemd-run takes them as they are.
     let args = parts.iter().flat_map(|part| [part.key.clone(), part.lines.join("\n").replace("%%", "%")]);
-    let output = host.succeed(&Command::script(ABILITY).args(args).limit(TRY)).await?;
+    let output = host.succeed(&Command::script("try-cell", &[ABILITY]).args(args).limit(TRY)).await?;
     parse(&output.text())
 }
 

@@ -72,9 +72,19 @@ impl Command {
         }
     }
 
-    /// A script in POSIX sh, whose `$1`, `$2`… are the arguments that follow.
-    pub fn script(text: &str) -> Command {
-        Command::new("sh").args(["-c", text, "sh"])
+    /// A script in POSIX sh, given in one or more parts. Its name is `$0`, so the shell's own messages begin with it;
+    /// `$1`, `$2`… are the arguments that follow.
+    ///
+    /// Each script of the product has a name of its own, in kebab-case and with the verb first, written as a literal:
+    /// simulated servers (`sim::host`) recognise a script by its name, and a test there looks for all names.
+    pub fn script(name: &str, parts: &[&str]) -> Command {
+        Command::new("sh").arg("-c").arg(parts.concat()).arg(name)
+    }
+
+    /// A script whose text may be longer than an argument, so the shell reads it from standard input. Its name is `$1`,
+    /// because `sh -s` has no place for a `$0`.
+    pub fn long_script(name: &str, text: impl Into<Vec<u8>>) -> Command {
+        Command::new("sh").args(["-s", name]).stdin(text)
     }
 
     pub fn arg(mut self, arg: impl Into<String>) -> Command {
@@ -325,8 +335,13 @@ mod tests {
             line(Actor::Inside(inside.clone()), "ops"),
             format!("exec env 'LC_ALL=C' sudo -n -- {cell} {command}")
         );
-        let script = Command::script("echo \"${1%/*}\"").by(Actor::Inside(inside)).line(&login("root")).unwrap();
-        assert!(script.ends_with("sh -c 'echo \"$${1%/*}\"' sh"), "{script}");
+        let script = Command::script("show-folder", &["echo ", "\"${1%/*}\""]).arg("/a/b");
+        let script = |actor: Actor| script.clone().by(actor).line(&login("root")).unwrap();
+        let (confined, theirs) = (script(Actor::Inside(inside)), script(Actor::User("i1".into())));
+        assert!(confined.ends_with("sh -c 'echo \"$${1%/*}\"' show-folder /a/b"), "{confined}");
+        assert!(theirs.ends_with("runuser -u i1 -- env sh -c 'echo \"${1%/*}\"' show-folder /a/b"), "{theirs}");
+        let long = Command::long_script("sweep", "echo").line(&login("root")).unwrap();
+        assert!(long.ends_with(" sh -s sweep"), "{long}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub async fn act(host: &Host, container: &str, action: Action) -> Result<()> {
 
 /// The last lines of its log, with standard output and standard error interleaved.
 pub async fn logs(host: &Host, container: &str) -> Result<String> {
-    let script = Command::script(r#"exec docker logs --tail "$1" -- "$2" 2>&1"#);
+    let script = Command::script("read-container-log", &[r#"exec docker logs --tail "$1" -- "$2" 2>&1"#]);
     let command = script.args([LOG_LINES, named(container)?]).limit(SLOW).keep(LOG_KEPT);
     let mut output = host.run(&command).await?;
     if !output.succeeded() {

@@ -225,7 +225,7 @@ printf 'kept %s.tidepool-%s' "$shown" "$stamp"
 impl Host {
     /// A file's content; `None` if there is no such file. A file larger than `limit` is an error.
     pub async fn read(&self, path: &str, limit: usize, actor: Actor) -> Result<Option<Vec<u8>>> {
-        let command = Command::script(READ).args([absolute(path)?, &limit.to_string()]);
+        let command = Command::script("read-file", &[READ]).args([absolute(path)?, &limit.to_string()]);
         self.take(command, path, limit, actor).await
     }
 
@@ -234,8 +234,8 @@ impl Host {
         if !stamp.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.') {
             return Ok(None);
         }
-        let script = format!("{FIND_KEPT}{READ}");
-        let command = Command::script(&script).args([absolute(path)?, &limit.to_string(), stamp]);
+        let script = Command::script("read-kept-version", &[FIND_KEPT, READ]);
+        let command = script.args([absolute(path)?, &limit.to_string(), stamp]);
         self.take(command, path, limit, actor).await
     }
 
@@ -249,7 +249,10 @@ impl Host {
 
     /// The last bytes of a file, however large it is; `None` if there is no such file.
     pub async fn tail(&self, path: &str, limit: usize, actor: Actor) -> Result<Option<Tail>> {
-        let command = Command::script(TAIL).args([absolute(path)?, &limit.to_string()]).keep(limit + 32).by(actor);
+        let command = Command::script("read-file-end", &[TAIL])
+            .args([absolute(path)?, &limit.to_string()])
+            .keep(limit + 32)
+            .by(actor);
         let output = self.run(&command).await?;
         if is_missing(&output) {
             return Ok(None);
@@ -263,7 +266,7 @@ impl Host {
 
     /// The older versions that are kept beside a file, newest first; empty if there is no such file.
     pub async fn kept(&self, path: &str, actor: Actor) -> Result<Vec<Kept>> {
-        let output = self.run(&Command::script(KEPT).arg(absolute(path)?).by(actor)).await?;
+        let output = self.run(&Command::script("list-kept-versions", &[KEPT]).arg(absolute(path)?).by(actor)).await?;
         if is_missing(&output) {
             return Ok(vec![]);
         }
@@ -285,7 +288,7 @@ impl Host {
         };
         let (mode, versions) = (format!("{:o}", write.mode & 0o7777), VERSIONS.to_string());
         let owner = write.owner.as_deref().unwrap_or_default();
-        let command = Command::script(WRITE)
+        let command = Command::script("write-file", &[WRITE])
             .args([path, expect, want.as_str(), &mode, owner, &versions, &LARGEST.to_string()])
             .arg(write.home.as_deref().unwrap_or_default())
             .stdin(write.bytes.clone())

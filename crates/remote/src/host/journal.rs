@@ -59,7 +59,7 @@ pub async fn last(host: &Host, unit: &Unit, entries: usize) -> Result<Vec<Entry>
 pub async fn after(host: &Host, unit: &Unit, cursor: &Cursor, most: usize) -> Result<Vec<Entry>> {
     const SCRIPT: &str = r#"most=$1; shift; "$@" | head -n "$most""#;
     let place = format!("--after-cursor={}", cursor.0);
-    let command = Command::script(SCRIPT).arg(most.to_string()).args(read_words(unit, &[&place]));
+    let command = Command::script("read-journal", &[SCRIPT]).arg(most.to_string()).args(read_words(unit, &[&place]));
     entries_of(host, &command, most).await
 }
 
@@ -70,7 +70,8 @@ pub async fn follow(host: &Host, unit: &Unit, from: Option<&Cursor>, limit: Dura
         r#"exec 3<&0; { cat <&3 >/dev/null 2>&1; kill $$; } >/dev/null 2>&1 & exec "$@" </dev/null 3<&-"#;
     // `--lines=0` would lose the first entry of a unit that has none yet.
     let place = from.map_or_else(|| "--since=now".to_owned(), |cursor| format!("--after-cursor={}", cursor.0));
-    let command = Command::script(SCRIPT).args(read_words(unit, &["-f", "--no-tail", &place])).limit(limit);
+    let command =
+        Command::script("follow-journal", &[SCRIPT]).args(read_words(unit, &["-f", "--no-tail", &place])).limit(limit);
     Ok(Follow(host.lines(&command).await?))
 }
 

@@ -151,7 +151,8 @@ impl Host {
             return Ok(());
         }
         let others = users.difference(&own).map(u32::to_string);
-        let command = Command::script(SETTLE).args([home, unit.as_str()]).args(others).limit(LIMIT);
+        let command =
+            Command::script("find-unit-user", &[SETTLE]).args([home, unit.as_str()]).args(others).limit(LIMIT);
         let settled = match self.beside(&command).await {
             Ok(output) => Settled::parse(&output.ok("systemctl")?.text(), home),
             // Without sudo, the owner of the home is still known.
@@ -212,7 +213,7 @@ async fn look_once(host: &Host, batch: &[Asked]) -> Result<Arc<Look>> {
     let ports: BTreeSet<u16> = batch.iter().map(|asked| asked.port).collect();
     let homes: BTreeSet<&str> = batch.iter().map(|asked| asked.home.as_str()).filter(|home| !home.is_empty()).collect();
     let words: String = ports.iter().map(|port| format!(" {port:04X} ")).collect();
-    let command = Command::script(LOOK).arg(words).args(homes).limit(LIMIT).by(Actor::Login);
+    let command = Command::script("list-sockets", &[LOOK]).arg(words).args(homes).limit(LIMIT).by(Actor::Login);
     let output = host.beside(&command).await?.ok("a look at ports")?;
     if output.truncated {
         return Err(Error::odd("a look at ports", "more sockets than can be read"));

@@ -16,7 +16,7 @@ pub struct Metrics {
 }
 
 /// Prints the input of `parse`. CPU use is computed from two readings.
-pub const SCRIPT: &str = r#"
+const SCRIPT: &str = r#"
 head -n 1 /proc/stat
 echo "load $(cat /proc/loadavg)"
 grep -E '^(MemTotal|MemAvailable):' /proc/meminfo
@@ -26,7 +26,7 @@ head -n 1 /proc/stat
 "#;
 
 pub async fn collect(host: &Host) -> Result<Metrics> {
-    let output = host.succeed(&Command::script(SCRIPT).by(Actor::Login)).await?;
+    let output = host.succeed(&Command::script("read-metrics", &[SCRIPT]).by(Actor::Login)).await?;
     parse(&output.text())
 }
 

@@ -115,7 +115,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 // A command line or a path may contain anything, line breaks included, so everything but numbers is sent as base64.
 /// Defines the shell function `look PORT`, which prints what `parse` reads.
-pub const LOOK: &str = r#"
+const LOOK: &str = r#"
 look() {
 PATH=$PATH:/usr/sbin:/sbin
 found=$(ss -Hltnp "sport = :$1") || return
@@ -149,7 +149,7 @@ while [ -n "$left" ] && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); 
 "#;
 
 pub async fn look(host: &Host, port: u16) -> Result<Listening> {
-    let command = Command::script(&format!("{LOOK}\nlook \"$1\"")).arg(port.to_string());
+    let command = Command::script("list-port-owners", &[LOOK, r#"look "$1""#]).arg(port.to_string());
     for _ in 0..LOOKS {
         let listening = parse(&host.succeed(&command).await?.text(), port)?;
         if listening.is_free() || !listening.owners.is_empty() {
@@ -172,7 +172,7 @@ pub async fn free(host: &Host, port: u16, instance: &Instance<'_>) -> Result<Fre
     }
     let tries = (PATIENCE.as_millis() / 100).to_string();
     let pairs = owners.iter().map(|owner| format!("{}:{}", owner.pid, owner.started));
-    host.succeed(&Command::script(END).arg(tries).args(pairs)).await?;
+    host.succeed(&Command::script("end-processes", &[END]).arg(tries).args(pairs)).await?;
     match may_free(look(host, port).await?, instance) {
         Ok(left) if left.is_empty() => Ok(Freed::Ended(owners)),
         Ok(left) => Err(Error::odd("a port", format_args!("{} came back", left[0].describe()))),

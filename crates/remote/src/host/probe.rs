@@ -261,7 +261,7 @@ fn enough(available: u64, total: u64) -> Result<String> {
 /// Any HTTP status counts: the gateway refuses a request without a key, but then it is reachable.
 async fn reachable(host: &Host, url: &str) -> Result<String> {
     let script = r#"exec curl -sS -o /dev/null -w '%{http_code}' --max-time 8 --url "$1""#;
-    let output = host.run(&Command::script(script).arg(url).by(Actor::Login).limit(LIMIT)).await?;
+    let output = host.run(&Command::script("reach-url", &[script]).arg(url).by(Actor::Login).limit(LIMIT)).await?;
     match output.status {
         0 => Ok(format!("answers {}", line(&output))),
         127 => Err(unfit("curl is not installed, so it was not tried")),

@@ -112,7 +112,7 @@ impl State {
 // After a refused start, `Result` still describes the end of the process before. Only the journal shows that systemd
 // refused; `_PID=1` makes sure that systemd itself wrote the entry.
 /// Defines the shell function `show UNIT…`, which prints what `parse` reads.
-pub const SHOW: &str = r#"
+const SHOW: &str = r#"
 show() {
   systemctl show --timestamp=unix -p Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,ExecMainCode,ExecMainStatus,Result,NRestarts,StateChangeTimestamp,MemoryCurrent,User -- "$@" || return
   echo
@@ -122,8 +122,42 @@ show() {
 }
 "#;
 
-fn show_after(event: &str) -> Command {
-    Command::script(&format!("{SHOW}\n{event}\nstatus=$?\nshow \"$@\"\nexit $status"))
+// Prints the units after what was done to the first of them, and ends with the status of that.
+const SHOW_AFTER: &str = r#"
+status=$?
+show "$@"
+exit $status
+"#;
+
+/// What can be done to a unit.
+#[derive(Clone, Copy)]
+enum Verb {
+    Start,
+    Stop,
+    Restart,
+    ResetFailed,
+    Enable,
+    Disable,
+}
+
+impl Verb {
+    /// The script that does it, and prints the unit's state afterwards.
+    fn script(self) -> Command {
+        match self {
+            Verb::Start => Command::script("start-unit", &[SHOW, r#"systemctl start -- "$1""#, SHOW_AFTER]),
+            Verb::Stop => Command::script("stop-unit", &[SHOW, r#"systemctl stop -- "$1""#, SHOW_AFTER]),
+            Verb::Restart => Command::script("restart-unit", &[SHOW, r#"systemctl restart -- "$1""#, SHOW_AFTER]),
+            Verb::ResetFailed => {
+                Command::script("reset-failed-unit", &[SHOW, r#"systemctl reset-failed -- "$1""#, SHOW_AFTER])
+            }
+            Verb::Enable => Command::script("enable-unit", &[SHOW, r#"systemctl enable -- "$1""#, SHOW_AFTER]),
+            Verb::Disable => Command::script("disable-unit", &[SHOW, r#"systemctl disable -- "$1""#, SHOW_AFTER]),
+        }
+    }
+}
+
+fn show() -> Command {
+    Command::script("show-units", &[SHOW, "true", SHOW_AFTER])
 }
 
 /// The states of several units, in one round trip.
@@ -131,39 +165,39 @@ pub async fn states(host: &Host, units: &[Unit]) -> Result<Vec<State>> {
     if units.is_empty() {
         return Ok(vec![]);
     }
-    let output = host.succeed(&show_after("true").args(units.iter().map(Unit::as_str))).await?;
+    let output = host.succeed(&show().args(units.iter().map(Unit::as_str))).await?;
     let states = parse(&output.text())?;
     if states.len() == units.len() { Ok(states) } else { Err(Error::odd("systemctl show", "units are missing")) }
 }
 
 pub async fn state(host: &Host, unit: &Unit) -> Result<State> {
-    one(&host.succeed(&show_after("true").arg(unit.as_str())).await?)
+    one(&host.succeed(&show().arg(unit.as_str())).await?)
 }
 
 pub async fn start(host: &Host, unit: &Unit) -> Result<State> {
-    act(host, unit, "start", QUICK).await
+    act(host, unit, Verb::Start, QUICK).await
 }
 
 /// Waits until it has stopped, however long that takes.
 pub async fn stop(host: &Host, unit: &Unit) -> Result<State> {
-    act(host, unit, "stop", STOP).await
+    act(host, unit, Verb::Stop, STOP).await
 }
 
 pub async fn restart(host: &Host, unit: &Unit) -> Result<State> {
-    act(host, unit, "restart", STOP + QUICK).await
+    act(host, unit, Verb::Restart, STOP + QUICK).await
 }
 
 /// Allows a unit to be started again after systemd gave it up, and clears its failed state.
 pub async fn reset_failed(host: &Host, unit: &Unit) -> Result<State> {
-    act(host, unit, "reset-failed", QUICK).await
+    act(host, unit, Verb::ResetFailed, QUICK).await
 }
 
 pub async fn enable(host: &Host, unit: &Unit) -> Result<State> {
-    act(host, unit, "enable", QUICK).await
+    act(host, unit, Verb::Enable, QUICK).await
 }
 
 pub async fn disable(host: &Host, unit: &Unit) -> Result<State> {
-    act(host, unit, "disable", QUICK).await
+    act(host, unit, Verb::Disable, QUICK).await
 }
 
 pub async fn daemon_reload(host: &Host) -> Result<()> {
@@ -179,16 +213,15 @@ pub async fn write_unit(host: &Host, unit: &Unit, text: &str, expect: Expect) ->
     Ok(written)
 }
 
-async fn act(host: &Host, unit: &Unit, verb: &str, limit: Duration) -> Result<State> {
-    let command = show_after(&format!("systemctl {verb} -- \"$1\"")).arg(unit.as_str()).limit(limit);
-    let output = host.run(&command).await?;
+async fn act(host: &Host, unit: &Unit, verb: Verb, limit: Duration) -> Result<State> {
+    let output = host.run(&verb.script().arg(unit.as_str()).limit(limit)).await?;
     let state = one(&output).map_err(|_| Error::failed("systemctl", &output))?;
     let unit = unit.to_string();
     match output.status {
         0 => Ok(state),
         _ if !state.is_loaded => Err(Error::UnitMissing { unit }),
         _ if state.hit_start_limit => Err(Error::StartLimit { unit }),
-        _ if matches!(verb, "start" | "restart") => Err(Error::NotStarted { unit, why: state.describe() }),
+        _ if matches!(verb, Verb::Start | Verb::Restart) => Err(Error::NotStarted { unit, why: state.describe() }),
         _ => Err(Error::failed("systemctl", &output)),
     }
 }

@@ -63,8 +63,8 @@ chown -h -- "$user:$user" "$home"
 pub async fn make(host: &Host, new: &New<'_>) -> Result<Made> {
     let (uid, before) = (new.uid.to_string(), if new.used_before { "yes" } else { "no" });
     let limit = if new.used_before { SEARCH } else { VACATE };
-    let script = format!("{}{MARK}{MAKE}", home::SHELL);
-    let output = host.run(&Command::script(&script).args([new.home, new.name, &uid, before]).limit(limit)).await?;
+    let script = Command::script("make-user", &[home::SHELL, MARK, MAKE]);
+    let output = host.run(&script.args([new.home, new.name, &uid, before]).limit(limit)).await?;
     match output.status {
         0 => Ok(Made::Yes),
         79 => Ok(Made::NumberTaken),
@@ -120,12 +120,12 @@ const CLOSED: &str = r#"
 /// Closes a user's account, ends all of its processes, and removes its jobs of cron and at. The caller stops or starts
 /// what must go on running.
 pub async fn close(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
-    ended(host, &format!("{CLOSE}{CLOSED}"), name, uid).await
+    ended(host, Command::script("close-user", &[CLOSE, CLOSED]), name, uid).await
 }
 
-async fn ended(host: &Host, script: &str, name: &str, uid: Option<u32>) -> Result<()> {
+async fn ended(host: &Host, script: Command, name: &str, uid: Option<u32>) -> Result<()> {
     let uid = uid.map_or_else(String::new, |uid| uid.to_string());
-    let output = host.run(&Command::script(script).args([name, &uid]).limit(VACATE)).await?;
+    let output = host.run(&script.args([name, &uid]).limit(VACATE)).await?;
     match output.status {
         0 => Ok(()),
         75 => Err(Error::NotVacated { why: first_line(&output) }),
@@ -162,7 +162,7 @@ done
 /// manager, files in folders that all users may write to, IPC objects. The account is closed first, so nothing can come
 /// back. The home is not touched.
 pub async fn vacate(host: &Host, name: &str, uid: Option<u32>) -> Result<()> {
-    ended(host, &format!("{CLOSE}{VACATE_SCRIPT}{CLOSED}"), name, uid).await
+    ended(host, Command::script("vacate-user", &[CLOSE, VACATE_SCRIPT, CLOSED]), name, uid).await
 }
 
 // The project id for quotas is the user's uid. `mark` marks a folder, and everything created in it later inherits the
@@ -210,8 +210,8 @@ fn inodes(kib: i64) -> i64 {
 pub async fn limit_disk(host: &Host, home: &str, mib: i64) -> Result<bool> {
     let kib = mib.saturating_mul(1024);
     let (kib, inodes) = (kib.to_string(), inodes(kib).to_string());
-    let script = format!("{}{MARK}{LIMIT_DISK}", home::SHELL);
-    let output = host.run(&Command::script(&script).args([home, &kib, &inodes]).limit(VACATE)).await?;
+    let script = Command::script("limit-disk", &[home::SHELL, MARK, LIMIT_DISK]);
+    let output = host.run(&script.args([home, &kib, &inodes]).limit(VACATE)).await?;
     match output.status {
         3 => Ok(false),
         _ => home::checked(output, home).map(|_| true),
@@ -252,7 +252,7 @@ pub async fn prepare_for_cell(host: &Host, name: &str, account: Account) -> Resu
         Account::Open => "open",
         Account::Foreign => "foreign",
     };
-    host.succeed(&Command::script(PREPARE).args([name, account]).limit(VACATE)).await.map(drop)
+    host.succeed(&Command::script("prepare-user", &[PREPARE]).args([name, account]).limit(VACATE)).await.map(drop)
 }
 
 const REMOVE: &str = r#"
@@ -269,5 +269,5 @@ exit 0
 
 /// Removes a user after `vacate`. Its home stays.
 pub async fn remove(host: &Host, name: &str) -> Result<()> {
-    host.succeed(&Command::script(REMOVE).arg(name)).await.map(drop)
+    host.succeed(&Command::script("remove-user", &[REMOVE]).arg(name)).await.map(drop)
 }

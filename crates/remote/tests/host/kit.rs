@@ -153,7 +153,7 @@ pub async fn said(host: &Host, command: Command) -> String {
 }
 
 pub fn sh(script: &str) -> Command {
-    Command::script(script)
+    Command::script("test", &[script])
 }
 
 /// A new empty folder on a host, root's.

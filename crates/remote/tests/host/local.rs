@@ -8,7 +8,7 @@ use remote::host::{Actor, Command, Error, Host, metrics};
 use testkit::{until, until_ok};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::kit::NEVER;
+use crate::kit::{NEVER, sh};
 
 fn own(command: Command) -> Command {
     command.by(Actor::Login)
@@ -20,12 +20,22 @@ async fn commands_run_with_their_words_input_and_status() {
     let words = ["$(id)", "a'b", "\\", "", "x\ny"];
     let output = host.run(&own(Command::new("printf").arg(r"%s\0").args(words))).await.unwrap();
     assert_eq!(output.stdout, words.map(|word| format!("{word}\0")).concat().as_bytes());
-    let output = host.run(&own(Command::script("cat; echo oops >&2; exit 3").stdin("in"))).await.unwrap();
+    let output = host.run(&own(sh("cat; echo oops >&2; exit 3").stdin("in"))).await.unwrap();
     assert_eq!((output.status, output.text().as_str(), output.stderr.as_slice()), (3, "in", b"oops\n".as_slice()));
-    let output = host.run(&own(Command::script("yes").limit(Duration::from_secs(1)).keep(100))).await;
+    let output = host.run(&own(sh("yes").limit(Duration::from_secs(1)).keep(100))).await;
     assert!(matches!(output, Err(Error::CommandTimedOut { .. })), "{output:?}");
     let output = host.run(&own(Command::new("true").stdin(vec![0; 4 << 20]))).await.unwrap();
     assert!(output.succeeded());
+}
+
+#[tokio::test]
+async fn a_shells_own_message_begins_with_the_scripts_name() {
+    let script = Command::script("look-around", &["a=b\n", "no-such-program \"$a\""]);
+    let output = Host::local().run(&own(script)).await.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status == 127 && said.starts_with("look-around: "), "{said}");
+    let long = Command::long_script("look-around", "echo $#");
+    assert_eq!(Host::local().run(&own(long)).await.unwrap().text(), "1\n");
 }
 
 #[tokio::test]
@@ -34,7 +44,7 @@ async fn what_nobody_waits_for_ends() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("pid");
     // It does not end by itself.
-    let command = own(Command::script(r#"echo $$ >"$1"; exec sleep 1000"#).arg(mark.to_str().unwrap())).limit(NEVER);
+    let command = own(sh(r#"echo $$ >"$1"; exec sleep 1000"#).arg(mark.to_str().unwrap())).limit(NEVER);
     let begun = until_ok("it has said who it is", async || {
         let said = std::fs::read_to_string(&mark).unwrap_or_default();
         if said.ends_with('\n') { Ok(said.trim().to_owned()) } else { Err(said) }
@@ -48,7 +58,7 @@ async fn what_nobody_waits_for_ends() {
 
 #[tokio::test]
 async fn a_command_that_leaves_something_running_is_not_waited_for() {
-    let output = Host::local().run(&own(Command::script("sleep 1000 & echo $!"))).await.unwrap();
+    let output = Host::local().run(&own(sh("sleep 1000 & echo $!"))).await.unwrap();
     let pid = output.text().trim().to_owned();
     assert!(std::path::Path::new("/proc").join(&pid).exists(), "{pid}");
     Host::local().succeed(&own(Command::new("kill").arg(&pid))).await.unwrap();
@@ -91,10 +101,10 @@ async fn sockets_lines_and_metrics_are_to_be_had() {
     socket.write_u8(1).await.unwrap();
     assert_eq!(socket.read_u8().await.unwrap(), 2);
 
-    let mut lines = host.lines(&own(Command::script("echo a; echo b; exec cat >/dev/null"))).await.unwrap();
+    let mut lines = host.lines(&own(sh("echo a; echo b; exec cat >/dev/null"))).await.unwrap();
     assert_eq!(lines.next().await.unwrap().unwrap(), b"a");
     assert_eq!(lines.next().await.unwrap().unwrap(), b"b");
-    let mut failed = host.lines(&own(Command::script("exit 4"))).await.unwrap();
+    let mut failed = host.lines(&own(sh("exit 4"))).await.unwrap();
     assert!(matches!(failed.next().await, Err(Error::Failed { status: 4, .. })));
 
     assert!(metrics::collect(&host).await.unwrap().memory_total > 0);

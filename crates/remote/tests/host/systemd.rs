@@ -18,7 +18,7 @@ pub async fn unit(host: &Host, service: &str) -> Unit {
 
 pub async fn remove(host: &Host, unit: &Unit) {
     let script = r#"systemctl disable --now -q "$1"; rm "/etc/systemd/system/$1"; systemctl reset-failed "$1"; systemctl daemon-reload"#;
-    host.run(&Command::script(script).arg(unit.as_str())).await.unwrap();
+    host.run(&Command::script("test", &[script]).arg(unit.as_str())).await.unwrap();
 }
 
 on_hosts! {

@@ -1,5 +1,4 @@
-//! Runs a command on a simulated machine: programs by their name, scripts by a phrase in them (`script`), and the sweep
-//! (`sweep`).
+//! Runs a command on a simulated machine: programs and scripts (`script`) by their name, and the sweep (`sweep`).
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use serde_json::Value;
 
 use super::machine::Machine;
 use super::state::{PROGRAMS, State, Unit};
+use super::sweep::SWEEP;
 use super::words::Invocation;
 use super::{journal, script, sweep};
 
@@ -39,8 +39,8 @@ impl Answer {
 pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: &[u8]) -> Answer {
     let words: Vec<&str> = invocation.argv.iter().map(String::as_str).collect();
     let answer = match words.as_slice() {
-        ["sh", "-s"] => sweep::answer(machine, &String::from_utf8_lossy(stdin)),
-        ["sh", "-c", text, "sh", args @ ..] => script::run(machine, invocation, text, args, stdin).await,
+        ["sh", "-s", SWEEP] => Some(sweep::answer(machine, &String::from_utf8_lossy(stdin))),
+        ["sh", "-c", _, name, args @ ..] => script::run(machine, invocation, name, args, stdin).await,
         ["journalctl", ..] => Some(journal_of(machine, &words)),
         ["printenv", "HOME"] => {
             let home = machine.lock().users.get(&invocation.user).cloned();
@@ -65,10 +65,13 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
         _ => None,
     };
     answer.unwrap_or_else(|| {
-        // The first lines are enough to identify a script.
-        let text: String = words.join(" ").chars().take(200).collect();
-        let why = format!("sh: {}: not found", words.first().copied().unwrap_or_default());
-        machine.lock().unknown.push(text);
+        let (text, why) = match words.as_slice() {
+            ["sh", "-c", _, name, ..] | ["sh", "-s", name] => {
+                (format!("script {name}"), format!("{name}: not simulated"))
+            }
+            words => (words.join(" "), format!("sh: {}: not found", words.first().copied().unwrap_or_default())),
+        };
+        machine.lock().unknown.push(text.chars().take(200).collect());
         Answer::failed(127, &why)
     })
 }
@@ -114,21 +117,27 @@ fn journal_of(machine: &Machine, words: &[&str]) -> Answer {
     Answer::said(entries.map(|entry| entry.to_json(unit) + "\n").collect::<String>())
 }
 
-/// If the command is `journalctl -f`: the unit, and the number of the entry to start after.
+/// The script whose output has no end: see `ssh`.
+pub(super) const FOLLOW_JOURNAL: &str = "follow-journal";
+
+/// If the command follows a journal: the unit, and the number of the entry to start after.
 pub(super) fn followed(invocation: &Invocation) -> Option<(String, Option<u64>)> {
-    let words = &invocation.argv;
-    if !words.iter().any(|word| word == "journalctl") || !words.iter().any(|word| word == "-f") {
-        return None;
-    }
-    let unit = words.iter().position(|word| word == "-u").and_then(|at| words.get(at + 1))?;
+    let words: Vec<&str> = invocation.argv.iter().map(String::as_str).collect();
+    let ["sh", "-c", _, FOLLOW_JOURNAL, args @ ..] = words.as_slice() else { return None };
+    let (unit, cursor) = journal_place(args);
+    Some((unit?.to_owned(), cursor))
+}
+
+/// The unit and the number of an entry that the words of `journalctl` name.
+pub(super) fn journal_place<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<u64>) {
+    let unit = words.iter().position(|word| *word == "-u").and_then(|at| words.get(at + 1)).copied();
     let cursor = words.iter().find_map(|word| word.strip_prefix("--after-cursor="));
-    Some((unit.clone(), cursor.and_then(journal::number)))
+    (unit, cursor.and_then(journal::number))
 }
 
 /// The entries of a journal after a number, and the number of the last one. Without a number: no entries, and the last
 /// number.
-pub(super) fn entries_after(machine: &Machine, unit: &str, from: Option<u64>) -> (String, u64) {
-    let state = machine.lock();
+pub(super) fn entries_after(state: &State, unit: &str, from: Option<u64>) -> (String, u64) {
     let Some(there) = state.units.get(unit) else { return (String::new(), from.unwrap_or(0)) };
     let end = there.journal.last(1).next().map_or(0, |entry| entry.number);
     let from = from.unwrap_or(end);

@@ -27,7 +27,7 @@ pub enum Power {
     Down,
 }
 
-/// Prevents commands that contain certain words from being executed.
+/// Prevents commands that contain a word from being executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
     None,
@@ -218,11 +218,11 @@ impl Machine {
         self.power.send_replace(power);
     }
 
-    /// Commands that contain `words` hang until `go_on` and are never executed. So a test can interrupt the caller
-    /// there.
-    pub fn hold(&self, words: &str) {
+    /// Commands that contain `word`, which is the name of a script or an argument, hang until `go_on` and are never
+    /// executed. So a test can interrupt the caller there.
+    pub fn hold(&self, word: &str) {
         self.held.store(0, Ordering::SeqCst);
-        self.obstacle.send_replace(Obstacle::Held(words.to_owned()));
+        self.obstacle.send_replace(Obstacle::Held(word.to_owned()));
     }
 
     /// How many commands were held since `hold`.
@@ -230,9 +230,10 @@ impl Machine {
         self.held.load(Ordering::SeqCst)
     }
 
-    /// Commands that contain `words` fail with the message `why`, until `go_on`.
-    pub fn refuse(&self, words: &str, why: &str) {
-        self.obstacle.send_replace(Obstacle::Refused(words.to_owned(), why.to_owned()));
+    /// Commands that contain `word`, which is the name of a script or an argument, fail with the message `why`, until
+    /// `go_on`.
+    pub fn refuse(&self, word: &str, why: &str) {
+        self.obstacle.send_replace(Obstacle::Refused(word.to_owned(), why.to_owned()));
     }
 
     pub fn go_on(&self) {
@@ -243,11 +244,11 @@ impl Machine {
     pub(super) async fn obstacle(&self, argv: &[String]) -> Obstacle {
         let mut obstacle = self.obstacle.subscribe();
         let found = obstacle.borrow().clone();
-        let words = match &found {
-            Obstacle::Held(words) | Obstacle::Refused(words, _) => words,
+        let word = match &found {
+            Obstacle::Held(word) | Obstacle::Refused(word, _) => word,
             Obstacle::None => return Obstacle::None,
         };
-        if !argv.iter().any(|word| word.contains(words)) {
+        if !argv.contains(word) {
             return Obstacle::None;
         }
         if matches!(found, Obstacle::Held(_)) {

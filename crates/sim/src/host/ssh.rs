@@ -155,7 +155,7 @@ async fn follow(
         loop {
             let mut news = std::pin::pin!(machine.news.notified());
             news.as_mut().enable();
-            let (lines, last) = command::entries_after(machine, &unit, from);
+            let (lines, last) = command::entries_after(&machine.lock(), &unit, from);
             from = Some(last);
             if !lines.is_empty() && write.data_bytes(lines.into_bytes()).await.is_err() {
                 return;

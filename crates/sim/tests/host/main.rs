@@ -65,7 +65,7 @@ async fn a_sweep_says_what_the_machine_is() {
     machine.run_out_of_memory("openclaw-a3.service");
     let targets: Vec<Asked> = (1..=4).map(asked).collect();
     let script = script(&targets, &["/srv"], &Limits::default(), home::SHELL).unwrap();
-    let output = host.run(&Command::new("sh").arg("-s").stdin(script)).await.unwrap();
+    let output = host.run(&Command::long_script("sweep", script)).await.unwrap();
     let sweep = parse(&output.stdout, &targets);
     assert!(sweep.complete);
     let of = |number: usize| sweep.instances[number - 1].as_ref().unwrap();
@@ -175,8 +175,12 @@ async fn what_is_not_understood_is_said_and_remembered() {
         (output.status, String::from_utf8_lossy(&output.stderr).into_owned()),
         (127, "sh: cowsay: not found\n".into())
     );
-    assert_eq!(host.run(&Command::script("echo moo")).await.unwrap().status, 127);
-    assert_eq!(machine.unknown().len(), 2);
+    // The text of a script is not looked at.
+    let output = host.run(&Command::script("say-moo", &["exec printenv HOME"])).await.unwrap();
+    assert_eq!((output.status, output.text().as_str()), (127, ""));
+    let output = host.run(&Command::long_script("say-moo", "echo \"sweep 1\"")).await.unwrap();
+    assert_eq!((output.status, output.text().as_str()), (127, ""));
+    assert_eq!(machine.unknown(), ["cowsay moo", "script say-moo", "script say-moo"]);
 }
 
 #[tokio::test]

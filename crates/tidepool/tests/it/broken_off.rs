@@ -43,7 +43,7 @@ async fn a_changed_port_is_where_it_listens() {
 async fn an_upgrade_whose_snapshot_fails_leaves_it_running() {
     let ground = Simulated::new().await;
     let unit = ground.provisioned("a").await;
-    ground.machine.refuse("pack \"$entry/state.tar\" whole", "the disk is gone");
+    ground.machine.refuse("make-snapshot", "the disk is gone");
     let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
     let working = ground.work();
     let task = ground.ended(&asked).await;
@@ -53,8 +53,8 @@ async fn an_upgrade_whose_snapshot_fails_leaves_it_running() {
     ground.site.check().await;
 }
 
-/// The phrase of what writes a unit or a configuration on a server.
-const WRITE: &str = ".tidepool-new.";
+/// The script that writes a unit or a configuration on a server.
+const WRITE: &str = "write-file";
 
 fn unit_of(ground: &Simulated, unit: &str) -> String {
     String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap()
@@ -98,7 +98,7 @@ async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     let before = unit_of(&ground, &unit);
     let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
     let snapshot = format!("{HOME}.archive/upgrade-{}", asked.as_str());
-    ground.broken_off("systemctl start", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
+    ground.broken_off("start-unit", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
     ground.broken_off(WRITE, async || ground.machine.read(&format!("{snapshot}/used")).is_some()).await;
     ground.machine.restart(&unit);
     store::debt::set(&ground.site.app.db, &InstanceId::named("a"), &Debt::NONE).await.unwrap();
@@ -137,7 +137,7 @@ async fn an_upgrade_brings_nobodys_traces_back() {
     let diary = format!("{HOME}/.openclaw/workspace/diary.md");
     ground.machine.write(&diary, "mine alone");
     let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
-    ground.broken_off("systemctl start", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
+    ground.broken_off("start-unit", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
     let (next, _) = site.quick_employee("bob@example.com").await;
     for user in [Value::Null, json!(next)] {
         site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;
@@ -190,7 +190,7 @@ async fn a_configuration_takes_hold_although_its_worker_went_away() {
 
     // Stopped, and not started again.
     let task = wish(&ground, json!({"gateway": {"controlUi": {"basePath": "/stopped"}}})).await;
-    ground.broken_off("systemctl start", async || !machine.is_well(&unit)).await;
+    ground.broken_off("start-unit", async || !machine.is_well(&unit)).await;
     assert!(!machine.is_well(&unit));
     let working = ground.work();
     let done = ground.done(&task).await;
@@ -201,7 +201,7 @@ async fn a_configuration_takes_hold_although_its_worker_went_away() {
     // Written, and not taken over: it goes on with the old one.
     let starts = machine.starts(&unit);
     let task = wish(&ground, json!({"gateway": {"controlUi": {"basePath": "/written"}}})).await;
-    ground.broken_off("systemctl stop", async || path(&ground.config(HOME)) == "/written").await;
+    ground.broken_off("stop-unit", async || path(&ground.config(HOME)) == "/written").await;
     assert_eq!(machine.starts(&unit), starts);
     let working = ground.work();
     ground.done(&task).await;
@@ -244,7 +244,7 @@ async fn an_item_is_there_and_so_is_the_assistant() {
     let item = item(site, "tides").await;
     let path = format!("/marketplace/items/{item}/install");
     let asked = site.employee.post(&path, json!({"instance_id": "a"})).token(&token).ok().await;
-    ground.broken_off("systemctl start", async || !ground.machine.is_well(&unit)).await;
+    ground.broken_off("start-unit", async || !ground.machine.is_well(&unit)).await;
     ground.settle().await;
     let task = TaskId::named(asked["task_id"].as_str().unwrap());
     ground.done(&task).await;
@@ -270,7 +270,7 @@ async fn a_repair_that_was_broken_off_leaves_nothing_stopped() {
     let scanned = fleet::repair::scan(&ground.site.app).await.unwrap();
     assert_eq!(scanned.begun, ["a exit_loop"], "{scanned:?}");
     let task = ground.latest("repair_instance").await;
-    ground.broken_off("systemctl start", async || has_stopped(&ground, &task).await).await;
+    ground.broken_off("start-unit", async || has_stopped(&ground, &task).await).await;
     ground.settle().await;
     ground.done(&task).await;
     assert!(ground.machine.is_well(&unit), "{} {:#?}", ledger(&ground).await, ground.log(&task).await);
@@ -319,7 +319,7 @@ async fn a_repair_of_one_that_is_down_starts_it_although_its_worker_went_away() 
     assert_eq!(fleet::repair::scan(&ground.site.app).await.unwrap().begun, ["a auth_profiles"]);
     let task = ground.latest("repair_instance").await;
     ground.machine.stop(&unit);
-    ground.broken_off("systemctl start", async || ground.config(HOME)["auth"].is_null()).await;
+    ground.broken_off("start-unit", async || ground.config(HOME)["auth"].is_null()).await;
     assert!(!ground.machine.is_well(&unit));
     ground.settle().await;
     ground.done(&task).await;
@@ -354,7 +354,7 @@ async fn a_recovery_that_was_broken_off_leaves_nothing_stopped() {
     ground.site.wait(Duration::from_secs(600));
     assert_eq!(fleet::recovery::recover(app).await.unwrap().0, ["a"]);
     let task = ground.latest("repair_instance").await;
-    ground.broken_off("systemctl start", async || has_stopped(&ground, &task).await).await;
+    ground.broken_off("start-unit", async || has_stopped(&ground, &task).await).await;
     ground.settle().await;
     ground.done(&task).await;
     assert!(ground.machine.is_well(&unit), "{} {:#?}", ledger(&ground).await, ground.log(&task).await);

@@ -283,7 +283,7 @@ curl -fs -o /dev/null "http://127.0.0.1:$port/" || { echo "the registry does not
 
 /// Such a registry, and the settings to install from it.
 async fn registry(host: &remote::host::Host, versions: &str, unit: &str) -> fleet::assistant::Defaults {
-    let script = remote::host::Command::script(REGISTRY).args([versions, unit]).limit(2 * testkit::LIMIT);
+    let script = remote::host::Command::script("test", &[REGISTRY]).args([versions, unit]).limit(2 * testkit::LIMIT);
     let said = host.succeed(&script).await.unwrap().text();
     let mut lines = said.lines().map(str::to_owned);
     let port = lines.next().unwrap();
@@ -363,7 +363,7 @@ async fn a_server_is_prepared_from_the_registry() {
         );
         ground.end().await;
     }
-    host.succeed(&remote::host::Command::script("systemctl stop 'registry-*'; rm -rf /opt/tidepool/node"))
+    host.succeed(&remote::host::Command::script("test", &["systemctl stop 'registry-*'; rm -rf /opt/tidepool/node"]))
         .await
         .unwrap();
 }

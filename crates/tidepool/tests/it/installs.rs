@@ -348,7 +348,7 @@ async fn what_failed_half_way_is_taken_off_the_instance() {
     ground.settle().await;
     let id = item(site, "tides").await;
     // Its files are written; then the assistant does not come up.
-    ground.machine.refuse("systemctl start", "it does not");
+    ground.machine.refuse("start-unit", "it does not");
     let asked = ask(site, &token, &id, "a").await;
     let queued = TaskId::named(text(&asked, "task_id"));
     let working = ground.work();

@@ -50,7 +50,7 @@ pub async fn real(_: &Values, folder: &Path) -> Result<()> {
     let own = std::process::id();
     let look = async |script: &str| {
         let keep = Limits::default().output_bytes(targets.len());
-        let command = Command::new("sh").arg("-s").stdin(script.to_owned()).keep(keep).limit(Duration::from_secs(120));
+        let command = Command::long_script("sweep", script).keep(keep).limit(Duration::from_secs(120));
         let outputs = try_join_all(hosts.iter().map(|host| host.run(&command))).await?;
         outputs.iter().try_for_each(|output| whole(&output.stdout, &targets))
     };

@@ -41,7 +41,7 @@ pub async fn run(site: &Site) -> Result<()> {
         let targets: Result<Vec<Target>> = post.instances.iter().map(target).collect();
         let targets = targets?;
         let script = openclaw::sweep::script(&targets, &[&post.server.base_dir], &limits, remote::host::home::SHELL)?;
-        let command = Command::new("sh").arg("-s").stdin(script).keep(limits.output_bytes(targets.len()));
+        let command = Command::long_script("sweep", script).keep(limits.output_bytes(targets.len()));
         let output = host.run(&command).await?;
         spent.command += began.elapsed();
 

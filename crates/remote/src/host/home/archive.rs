@@ -24,12 +24,13 @@ const NO_SNAPSHOT: i32 = 3;
 const TOO_LARGE: i32 = 94;
 const NO_STATE: i32 = 95;
 
-// Every script gets the home, a name and a number of days. `find -mtime` counts from when an entry was put there. `rm`
-// opens each folder from the one above it and follows no link; only root can reach the folder where it begins.
+// Every script that begins with this gets the home, a name, a number of days, and the limits of a copy in bytes and in
+// seconds. `find -mtime` counts from when an entry was put there. `rm` opens each folder from the one above it and
+// follows no link; only root can reach the folder where it begins.
 const OPEN: &str = r#"
 set -eu
 umask 077
-home=$1 name=$2 archive=$1.archive
+home=$1 name=$2 archive=$1.archive most_bytes=$4 seconds=$5
 protected "$home" || exit 96
 if [ ! -e "$archive" ] && [ ! -L "$archive" ]; then mkdir -m 700 -- "$archive"; fi
 if [ ! -d "$archive" ] || [ -L "$archive" ] || mountpoint -q -- "$archive"; then echo "$archive is no plain folder" >&2; exit 98; fi
@@ -95,13 +96,11 @@ impl<'a> Archive<'a> {
         Archive { most, ..self }
     }
 
-    /// A script that works on one entry; `name` may be empty if it works on the whole archive.
-    fn script(&self, event: &str, name: &str, limit: Duration) -> Result<Command> {
-        let name = entry(name)?;
-        let seconds = limit.as_secs();
-        let script = format!("{SHELL}{OPEN}most_bytes={} seconds={seconds}\n{PACK}{event}", self.most);
-        let days = self.days.saturating_sub(1).to_string();
-        Ok(Command::script(&script).args([self.home, name, &days]).limit(limit))
+    /// Adds the arguments that `OPEN` reads. `name` may be empty if the script works on the whole archive.
+    fn on_entry(&self, script: Command, name: &str, limit: Duration) -> Result<Command> {
+        let (days, bytes, seconds) = (self.days.saturating_sub(1), self.most, limit.as_secs());
+        let numbers = [days.to_string(), bytes.to_string(), seconds.to_string()];
+        Ok(script.args([self.home, entry(name)?]).args(numbers).limit(limit))
     }
 
     async fn succeed(&self, command: &Command) -> Result<Output> {
@@ -116,7 +115,7 @@ impl<'a> Archive<'a> {
 
     /// Moves the whole home away. Afterwards neither an upgrade nor a change of the cell can roll back to its state.
     pub async fn put_home_away(&self, name: &str) -> Result<()> {
-        const DEED: &str = r#"
+        const SCRIPT: &str = r#"
 rm -f -- "$archive"/upgrade-*/complete "$archive"/cell-*/complete
 if [ ! -e "$entry" ] && [ -e "$home" ]; then
   if [ ! -d "$home" ] || [ -L "$home" ]; then exit 98; fi
@@ -124,29 +123,31 @@ if [ ! -e "$entry" ] && [ -e "$home" ]; then
   touch -h -- "$entry"
 fi
 "#;
-        self.succeed(&self.script(DEED, name, REMOVE)?).await.map(drop)
+        let script = Command::script("archive-home", &[SHELL, OPEN, PACK, SCRIPT]);
+        self.succeed(&self.on_entry(script, name, REMOVE)?).await.map(drop)
     }
 
     /// Copies the state of a stopped instance for a rollback, with its version and unit. `next` is a line about the
     /// unit that the instance gets now.
     pub async fn snapshot(&self, name: &str, version: &str, unit: &str, next: &str) -> Result<()> {
-        const DEED: &str = r#"
+        const SCRIPT: &str = r#"
 rm -rf -- "$entry"
 mkdir -m 700 -- "$entry"
-printf '%s\n' "$4" >"$entry/version"
-printf '%s\n' "$5" >"$entry/next"
+printf '%s\n' "$6" >"$entry/version"
+printf '%s\n' "$7" >"$entry/next"
 cat >"$entry/unit"
 pack "$entry/state.tar" whole --exclude=.openclaw/tmp --exclude=.openclaw/cache
 sync -f -- "$entry"
 : >"$entry/complete"
 "#;
-        self.succeed(&self.script(DEED, name, COPY)?.args([version, next]).stdin(unit)).await.map(drop)
+        let script = Command::script("make-snapshot", &[SHELL, OPEN, PACK, SCRIPT]);
+        self.succeed(&self.on_entry(script, name, COPY)?.args([version, next]).stdin(unit)).await.map(drop)
     }
 
     /// Deletes a snapshot that must not be restored. This does not wait for a copy that still runs because its
     /// connection was cut: that copy finds its folder missing and ends without becoming complete.
     pub async fn discard(&self, name: &str) -> Result<()> {
-        const DEED: &str = r#"
+        const SCRIPT: &str = r#"
 set -eu
 protected "$1" || exit 96
 if [ ! -d "$1.archive" ] || [ -L "$1.archive" ]; then exit 0; fi
@@ -154,13 +155,14 @@ if [ ! -d "$1.archive" ] || [ -L "$1.archive" ]; then exit 0; fi
 mv -T -- "$1.archive/$2" "$1.archive/gone.$$"
 rm -rf --one-file-system -- "$1.archive/gone.$$"
 "#;
-        let command = Command::script(&format!("{SHELL}{DEED}")).args([self.home, entry(name)?]).limit(REMOVE);
+        let command =
+            Command::script("discard-snapshot", &[SHELL, SCRIPT]).args([self.home, entry(name)?]).limit(REMOVE);
         self.succeed(&command).await.map(drop)
     }
 
     /// A complete snapshot; `None` if there is none.
     pub async fn find(&self, name: &str) -> Result<Option<Snapshot>> {
-        const DEED: &str = r#"
+        const SCRIPT: &str = r#"
 protected "$1" || exit 96
 if [ ! -d "$1.archive" ] || [ -L "$1.archive" ]; then exit 3; fi
 cd -- "$1.archive/$2" 2>/dev/null && [ -e complete ] || exit 3
@@ -168,7 +170,7 @@ if [ -e used ]; then echo used; else echo fresh; fi
 cat next 2>/dev/null || echo
 cat version unit
 "#;
-        let command = Command::script(&format!("{SHELL}{DEED}")).args([self.home, entry(name)?]);
+        let command = Command::script("find-snapshot", &[SHELL, SCRIPT]).args([self.home, entry(name)?]);
         let output = self.host.run(&command).await?;
         if output.status == NO_SNAPSHOT {
             return Ok(None);
@@ -184,7 +186,7 @@ cat version unit
     pub async fn restore(&self, name: &str) -> Result<()> {
         // Releases before 0.2 kept a folder instead of a packed file. Root owns the folder above it, and its links are
         // packed as links.
-        const DEED: &str = r#"
+        const SCRIPT: &str = r#"
 [ -e "$entry/complete" ]
 unpack() {
   as_owner "$seconds" "$home" sh -c '
@@ -207,7 +209,8 @@ else
 fi
 : >"$entry/used"
 "#;
-        self.succeed(&self.script(DEED, name, COPY)?).await.map(drop)
+        let script = Command::script("restore-snapshot", &[SHELL, OPEN, PACK, SCRIPT]);
+        self.succeed(&self.on_entry(script, name, COPY)?).await.map(drop)
     }
 }
 
@@ -228,9 +231,10 @@ mod tests {
     fn an_entry_has_a_plain_name() {
         let host = Host::local();
         let archive = Archive::of(&host, "/srv/assistants/1", 7);
-        assert!(archive.script("", "upgrade-0193-a", COPY).is_ok());
+        let on_entry = |name| archive.on_entry(Command::new("true"), name, COPY);
+        assert!(on_entry("upgrade-0193-a").is_ok());
         for bad in ["../x", "a/b", ".hidden", "a b", "a\n"] {
-            assert!(archive.script("", bad, COPY).is_err() && entry(bad).is_err(), "{bad}");
+            assert!(on_entry(bad).is_err() && entry(bad).is_err(), "{bad}");
         }
     }
 }

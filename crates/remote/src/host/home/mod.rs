@@ -44,7 +44,7 @@ printf '%s\n' "${found#* }"
 /// The owner of a home; `None` if the home does not exist. Only the folder itself is examined. A home that root owns
 /// and others can replace is refused: we would use whatever they put there as root.
 pub async fn owner(host: &Host, path: &str) -> Result<Option<String>> {
-    let output = host.run(&Command::script(&format!("{SHELL}{OWNER}")).arg(path)).await?;
+    let output = host.run(&Command::script("find-home-owner", &[SHELL, OWNER]).arg(path)).await?;
     if output.status == MISSING {
         return Ok(None);
     }
@@ -133,14 +133,15 @@ impl<'a> Home<'a> {
         for path in paths {
             self.inside(path)?;
         }
-        let command = Command::script(MAKE_FOLDERS).args(paths.iter().map(String::as_str)).by(self.actor());
+        let command =
+            Command::script("make-folders", &[MAKE_FOLDERS]).args(paths.iter().map(String::as_str)).by(self.actor());
         self.host.succeed(&command).await.map(drop)
     }
 
     /// Deletes a file below a folder, its older versions, and the folders between that are then empty.
     pub async fn remove(&self, folder: &str, path: &str) -> Result<()> {
         self.inside(&format!("{folder}/{path}"))?;
-        let command = Command::script(REMOVE).args([folder, path]).by(self.actor());
+        let command = Command::script("remove-file", &[REMOVE]).args([folder, path]).by(self.actor());
         self.host.succeed(&command).await.map(drop)
     }
 
@@ -151,7 +152,7 @@ impl<'a> Home<'a> {
 
     /// A file's size; 0 where there is none.
     pub async fn size(&self, path: &str) -> Result<u64> {
-        let command = Command::script(SIZE).arg(self.inside(path)?).by(self.actor());
+        let command = Command::script("read-file-size", &[SIZE]).arg(self.inside(path)?).by(self.actor());
         let text = self.host.succeed(&command).await?.text();
         Ok(text.trim().parse().unwrap_or(0))
     }
@@ -167,7 +168,7 @@ impl<'a> Home<'a> {
     ) -> Result<Option<String>> {
         let tries = (limit.as_millis() / 200).to_string();
         let words = [self.inside(log)?.to_owned(), from.to_string(), tries];
-        let command = Command::script(FIND_IN_LOG).args(words).args(phrases.iter().copied());
+        let command = Command::script("await-in-log", &[FIND_IN_LOG]).args(words).args(phrases.iter().copied());
         let output = self.host.succeed(&command.limit(limit * 3).by(self.actor())).await?;
         let text = output.text();
         Ok(phrases.iter().find(|phrase| text.trim() == **phrase).map(|phrase| (*phrase).to_owned()))

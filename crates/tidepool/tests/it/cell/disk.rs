@@ -86,7 +86,7 @@ async fn a_tenant_hides_nothing_from_the_count() {
     // What it writes to its own /tmp lies on the server's disk too.
     let assistant = Assistant::open(&ground.site.app, &InstanceId::named(&id)).await.unwrap();
     let script = "head -c 30000000 /dev/zero >/var/tmp/big; sync /var/tmp/big; chmod 000 /var/tmp/big";
-    on_server::run(&assistant, remote::host::Command::script(script)).await.unwrap();
+    on_server::run(&assistant, remote::host::Command::script("test", &[script])).await.unwrap();
     counted(home + 29_000_000).await;
     ground.end().await;
 }

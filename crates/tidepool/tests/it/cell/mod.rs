@@ -345,7 +345,7 @@ async fn a_new_assistant_is_confined_and_its_limits_change_without_a_restart() {
     // What the platform runs for it runs in the very same cell.
     let assistant = Assistant::open(&ground.site.app, &InstanceId::named(&id)).await.unwrap();
     let script = "sed -n 's/^NoNewPrivs:.//p' /proc/self/status; ls \"${HOME%/*}\"; ls /proc | grep -c '^[0-9]'; touch /etc/x 2>&1";
-    let output = on_server::run(&assistant, remote::host::Command::script(script)).await.unwrap();
+    let output = on_server::run(&assistant, remote::host::Command::script("test", &[script])).await.unwrap();
     let said = output.text();
     let lines: Vec<&str> = said.lines().collect();
     let number = ground.home(&id).await.rsplit('/').next().unwrap().to_owned();

@@ -22,8 +22,8 @@ pub async fn model_server(host: &Host) -> String {
         for i in $(seq 600); do curl -fs -o /dev/null "http://127.0.0.1:$1/" && exit 0; sleep 0.1; done
         echo "the model server does not answer: $(systemctl status "model-$1")" >&2
         exit 1"#;
-    let command =
-        Command::script(script).args([port.to_string(), include_str!("model.py").to_owned()]).limit(2 * testkit::LIMIT);
+    let args = [port.to_string(), include_str!("model.py").to_owned()];
+    let command = Command::script("test", &[script]).args(args).limit(2 * testkit::LIMIT);
     host.succeed(&command).await.unwrap();
     format!("http://127.0.0.1:{port}")
 }

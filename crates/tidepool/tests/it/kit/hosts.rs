@@ -262,7 +262,7 @@ impl Ground {
 
     /// What a script on the server prints.
     pub async fn sh(&self, script: &str, args: &[&str]) -> String {
-        let command = Command::script(script).args(args.iter().copied()).limit(PATIENCE);
+        let command = Command::script("test", &[script]).args(args.iter().copied()).limit(PATIENCE);
         self.host.succeed(&command).await.unwrap().text().trim_end_matches('\n').to_owned()
     }
 

@@ -145,13 +145,13 @@ impl Simulated {
         working.stop().await;
     }
 
-    /// A worker begins what waits, and goes away in the middle: where commands with these words are sent, once this is so.
+    /// A worker begins what waits, and goes away in the middle: where commands with this word are sent, once this is so.
     /// Then the server answers again.
-    pub async fn broken_off(&self, words: &str, is_so: impl AsyncFn() -> bool) {
-        self.machine.hold(words);
+    pub async fn broken_off(&self, word: &str, is_so: impl AsyncFn() -> bool) {
+        self.machine.hold(word);
         let working = self.work();
-        until(&format!("what comes before {words}"), async || is_so().await).await;
-        until(words, async || self.machine.held() > 0).await;
+        until(&format!("what comes before {word}"), async || is_so().await).await;
+        until(word, async || self.machine.held() > 0).await;
         working.stop().await;
         self.machine.go_on();
     }

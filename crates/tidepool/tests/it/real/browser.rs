@@ -77,6 +77,6 @@ async fn the_real_one_answers_in_a_browser() {
         systemctl stop 'model-*' || true
         getent passwd | grep -F ":$2/" | cut -d: -f1 | while read -r user; do userdel "$user" 2>/dev/null; done
         rm -rf -- "$2""#;
-    host.succeed(&Command::script(script).args([id, base_dir])).await.unwrap();
+    host.succeed(&Command::script("test", &[script]).args([id, base_dir])).await.unwrap();
     assert!(shown.status.success(), "{message}");
 }

@@ -22,7 +22,7 @@ async fn is_refused_in_its_own_shell_tool() {
     let write = r#"install -d -m 700 -o "$1" -g "$1" "$2" && cat >"$2/$3" && chown "$1:" "$2/$3""#;
     let put = async |name: &str, text: String| {
         let args = [env["OWN_USER"].as_str(), env["SCRATCH"].as_str(), name];
-        ground.host.succeed(&remote::host::Command::script(write).args(args).stdin(text)).await.unwrap();
+        ground.host.succeed(&remote::host::Command::script("test", &[write]).args(args).stdin(text)).await.unwrap();
     };
     put("variables", env.iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect()).await;
     let port = u16::try_from(shown["gateway_port"].as_i64().unwrap()).unwrap();

@@ -79,7 +79,7 @@ async fn leads_root_nowhere_by_links() {
     let attack = attacks().into_iter().find(|attack| attack.name == "links_in_a_loop").unwrap();
     let exports: String = env.iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect();
     let write = r#"install -d -m 700 -o "$1" -g "$1" "$2" && cat >"$2/attack" && chown "$1:" "$2/attack""#;
-    let put = remote::host::Command::script(write).args([env["OWN_USER"].as_str(), env["SCRATCH"].as_str()]);
+    let put = remote::host::Command::script("test", &[write]).args([env["OWN_USER"].as_str(), env["SCRATCH"].as_str()]);
     ground.host.succeed(&put.stdin(format!("{exports}{}", attack.script))).await.unwrap();
     // It begins when the answer is out: the assistant itself stumbles over the links.
     let run = format!(
