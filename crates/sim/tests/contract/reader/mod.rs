@@ -1,9 +1,11 @@
-//! The reader that follows a foreign log into ours: every row once, late, odd, after a crash and by two at a time; and
-//! what it says when it cannot.
+//! The reader that follows a foreign log into ours: every row once, late, by two at a time, after a crash (`crash`); and
+//! what it says when it cannot (`trouble`).
+
+mod crash;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use base::{Clock, Secret, Zone};
@@ -16,9 +18,8 @@ use store::foreign::LogKind;
 use store::{Db, args, record, usage_source};
 use tempfile::TempDir;
 use testkit::until_ok;
-use tokio::io::AsyncReadExt as _;
 
-use crate::bench::{Bench, Server, Setup, open, setup};
+use crate::bench::{Bench, Server, setup};
 use crate::on_every_log;
 
 /// Our own database, on a server of its own kind.
@@ -236,189 +237,6 @@ async fn late_by_time(bench: &Bench, ours: &Ours) {
     assert_eq!(ours.sums().await["inst-x"], (5, 15, 50));
 }
 
-/// Processes that read at the same time and die at any moment, over rows that become visible in any order and are
-/// deleted again once they were read.
-async fn crashes(setup: Setup, name: &str) {
-    let Some(bench) = Bench::start(setup, name).await else { return };
-    let ours = Arc::new(Ours::new(setup.server).await);
-    let mut seed =
-        base::id::fresh().bytes().fold(0x9e37_79b9_u64, |seed, byte| seed.wrapping_mul(31) ^ u64::from(byte));
-    println!("seed {seed}");
-    let mut random = move |below: u64| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed % below
-    };
-    let over = Arc::new(AtomicBool::new(false));
-    let deaths = Arc::new(AtomicUsize::new(0));
-    let processes: Vec<_> = (0..2)
-        .map(|number| {
-            let (over, deaths, url, kind) = (over.clone(), deaths.clone(), ours.url.clone(), bench.setup.kind);
-            let (gateway_url, admin, log) =
-                (bench.sim().url.clone(), bench.sim().admin_token.clone(), bench.sim().log_url.clone());
-            std::thread::spawn(move || {
-                let mut life = 3 + number * 2;
-                while !over.load(Ordering::SeqCst) {
-                    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-                    let runtime = runtime.unwrap();
-                    let (url, log) = (url.clone(), log.clone());
-                    let gateway = open(kind, &gateway_url, &admin);
-                    runtime.spawn(async move {
-                        let Ok(db) = Db::open(&url).await else { return };
-                        let zone = Zone::named("UTC").unwrap();
-                        let log_kind = LogKind::find(kind).unwrap();
-                        let reader = Reader::new(db, Clock::default(), zone, gateway, log_kind, log);
-                        follow(&reader, &base::Heartbeats::default()).await;
-                    });
-                    // A life of another length each time: everything that it was doing ends wherever it stands, and its
-                    // connections with it.
-                    std::thread::sleep(Duration::from_millis(life));
-                    runtime.shutdown_background();
-                    deaths.fetch_add(1, Ordering::SeqCst);
-                    life = (life * 7 + 3) % 160 + 2;
-                }
-            })
-        })
-        .collect();
-    let mut expected = Totals::new();
-    let mut waiting: Vec<i64> = vec![];
-    let count = 300;
-    for next in 1..=count + 25 {
-        if next <= count {
-            waiting.push(next);
-        }
-        if waiting.len() < 20 && next <= count {
-            continue;
-        }
-        let Some(place) = (!waiting.is_empty()).then(|| random(waiting.len() as u64) as usize) else { break };
-        let id = waiting.swap_remove(place);
-        let (name, quota) = (format!("inst-{}", random(3)), random(1000) as i64);
-        let sums = expected.entry(name.clone()).or_default();
-        *sums = (sums.0 + 1, sums.1 + 3, sums.2 + if bench.family() { quota } else { 10 });
-        if bench.family() {
-            numbered(&bench, id, Timestamp::now(), 2, &name, quota).await;
-        } else {
-            let began = Timestamp::now() - SignedDuration::from_millis(random(30_000) as i64);
-            spend(&bench, &format!("request {id}"), &name, began).await;
-        }
-        if next % 10 == 0 {
-            // Rows come at any moment of a reader's life.
-            tokio::time::sleep(Duration::from_millis(random(80))).await;
-        }
-    }
-    while let Some(id) = waiting.pop() {
-        let sums = expected.entry("inst-last".into()).or_default();
-        *sums = (sums.0 + 1, sums.1 + 3, sums.2 + if bench.family() { 5 } else { 10 });
-        match bench.family() {
-            true => numbered(&bench, id, Timestamp::now(), 2, "inst-last", 5).await,
-            false => spend(&bench, &format!("request {id}"), "inst-last", Timestamp::now()).await,
-        }
-    }
-    // The last rows are read by processes that die, too.
-    let enough = deaths.load(Ordering::SeqCst) + 10;
-    until_ok("the readers die ten times more", async || match deaths.load(Ordering::SeqCst) {
-        deaths if deaths >= enough => Ok(()),
-        deaths => Err(deaths),
-    })
-    .await;
-    over.store(true, Ordering::SeqCst);
-    tokio::task::spawn_blocking(|| processes.into_iter().for_each(|p| p.join().unwrap())).await.unwrap();
-    ours.read(&bench).await;
-    assert_eq!(theirs(&bench).await, expected);
-    assert_eq!(ours.sums().await, expected);
-    assert_eq!(ours.rows().await, count);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn crashes_of_two_readers_lose_and_repeat_nothing_one_api_sqlite() {
-    let name = "reader::crashes_of_two_readers_lose_and_repeat_nothing_one_api_sqlite";
-    crashes(setup("one-api", Server::Sqlite), name).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn crashes_of_two_readers_lose_and_repeat_nothing_one_api_postgres() {
-    let name = "reader::crashes_of_two_readers_lose_and_repeat_nothing_one_api_postgres";
-    crashes(setup("one-api", Server::Postgres), name).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn crashes_of_two_readers_lose_and_repeat_nothing_new_api_mariadb() {
-    let name = "reader::crashes_of_two_readers_lose_and_repeat_nothing_new_api_mariadb";
-    crashes(setup("new-api", Server::Mariadb), name).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn crashes_of_two_readers_lose_and_repeat_nothing_litellm_postgres() {
-    let name = "reader::crashes_of_two_readers_lose_and_repeat_nothing_litellm_postgres";
-    crashes(setup("litellm", Server::Postgres), name).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_away_leaves_the_last_known_numbers() {
-    let bench = Bench::start(setup("one-api", Server::Sqlite), "").await.unwrap();
-    let ours = Ours::new(Server::Sqlite).await;
-    let key = bench.create("inst-a", None).await;
-    bench.say(&key, "hello").await;
-    bench.written().await;
-    let known = ours.read(&bench).await;
-    // A server that takes connections and says nothing until it is told to close them.
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = Secret::new(format!("postgres://reader:test-password-of-nobody@{}/away", silent.local_addr().unwrap()));
-    let (connected, reached) = tokio::sync::oneshot::channel();
-    let (close, closing) = tokio::sync::oneshot::channel::<()>();
-    tokio::spawn(async move {
-        let (mut client, _) = silent.accept().await.unwrap();
-        client.read_u8().await.unwrap();
-        connected.send(()).unwrap();
-        closing.await.unwrap();
-    });
-    let reader = ours.reader_of(&bench, bench.gateway.clone(), &url).with_patience(Duration::from_millis(50));
-    let as_of = reader.pull().await;
-    assert!(as_of.stale);
-    assert_eq!(reader.trouble(), None, "it was not waited for until the pull had failed");
-    reached.await.unwrap();
-    let as_of = reader.pull().await;
-    assert!(as_of.stale);
-    assert!((as_of.at - known.at).get_milliseconds().abs() <= 2, "known until the last step: {as_of:?} {known:?}");
-    assert_eq!(ours.rows().await, 1, "and never zero");
-    close.send(()).unwrap();
-    let trouble = until_ok("the pull fails", async || reader.trouble().ok_or("no trouble")).await;
-    assert!(trouble.contains("reached") && !trouble.contains("test-password"), "{trouble}");
-    assert!(reader.pull().await.stale);
-
-    // A file that is not there yet, then is: nothing has to be started anew.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("later.db");
-    let url = Secret::new(format!("sqlite:{}", file.display()));
-    let reader = ours.reader_of(&bench, bench.gateway.clone(), &url);
-    assert!(reader.pull().await.stale);
-    std::fs::copy(bench.sim().log_url.expose().strip_prefix("sqlite:").unwrap(), &file).unwrap();
-    ours.clock.advance(EVERY);
-    let as_of = reader.pull().await;
-    assert!(!as_of.stale && reader.trouble().is_none(), "{:?}", reader.trouble());
-    assert_eq!(ours.rows().await, 1, "the same row is the same row");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn units_are_scaled_or_waited_for() {
-    let setup = Setup { quota_per_unit: 100_000.0, ..setup("new-api", Server::Sqlite) };
-    let bench = Bench::start(setup, "").await.unwrap();
-    numbered(&bench, 1, Timestamp::now(), 2, "inst-a", 7).await;
-    let ours = Ours::new(Server::Sqlite).await;
-    // A gateway that does not answer does not say what its units are worth, and nothing is guessed.
-    let dead = open("new-api", "http://127.0.0.1:1", &bench.sim().admin_token);
-    let reader = ours.reader_of(&bench, dead, &bench.sim().log_url);
-    assert!(reader.pull().await.stale);
-    assert!(reader.trouble().unwrap().contains("worth"), "{:?}", reader.trouble());
-    bench.sim().switches.set(|s| &s.throttled, true);
-    assert!(ours.reader(&bench).pull().await.stale, "throttled is no answer either");
-    assert_eq!(ours.rows().await, 0);
-    bench.sim().switches.set(|s| &s.throttled, false);
-    ours.read(&bench).await;
-    assert_eq!(ours.sums().await["inst-a"], (1, 3, 35));
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pull_begins_once_a_second() {
     let bench = Bench::start(setup("one-api", Server::Sqlite), "").await.unwrap();
@@ -463,23 +281,6 @@ async fn alone_a_row_is_there_within_two_seconds() {
     following.abort();
     following.await.ok();
     assert_eq!(ours.rows().await, 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_counts_anew_is_told() {
-    let bench = Bench::start(setup("one-api", Server::Sqlite), "").await.unwrap();
-    let ours = Ours::new(Server::Sqlite).await;
-    let old = Timestamp::now() - SignedDuration::from_hours(3);
-    for id in [5, 1000] {
-        numbered(&bench, id, old, 2, "inst-a", 1).await;
-    }
-    ours.read(&bench).await;
-    bench.sim().log.run("DELETE FROM logs WHERE id = 1000", vec![]).await.unwrap();
-    ours.read(&bench).await;
-    numbered(&bench, 6, Timestamp::now(), 2, "inst-a", 1).await;
-    let reader = ours.reader(&bench);
-    assert!(reader.pull().await.stale);
-    assert!(reader.trouble().unwrap().contains("counts anew"), "{:?}", reader.trouble());
 }
 
 #[tokio::test(flavor = "multi_thread")]
