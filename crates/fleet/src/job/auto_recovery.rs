@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use base::Result;
+use base::{Result, When};
 
+use super::Job;
 use crate::{App, recovery};
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+pub(super) const JOB: Job = Job::new("auto_recovery", "Auto recovery", When::minutes(10), |app, _| Box::pin(run(app)));
+
+async fn run(app: Arc<App>) -> Result<String> {
     let (begun, left) = recovery::recover(&app).await?;
     let mut summary = format!("{} restarts begun", begun.len());
     if !begun.is_empty() {

@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
-use base::{Page, Result, Sort};
+use base::{Page, Result, Sort, When};
 use queue::alert::{self, Rule};
 use store::gateway_key;
 
+use super::Job;
 use crate::App;
+
+pub(super) const JOB: Job =
+    Job { paused: true, ..Job::new("key_balance_alert", "Key balance", When::hourly(0), |app, _| Box::pin(run(app))) };
 
 const PER_USD: f64 = 500_000.0;
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+async fn run(app: Arc<App>) -> Result<String> {
     let Some(least) = alert::threshold(&app, Rule::KeyBalanceLow).await? else { return Ok("the rule is off".into()) };
     let mut low = vec![];
     let balance = app.upstream.gateway.balance().await?;

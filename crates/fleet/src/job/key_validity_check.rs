@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use base::Result;
+use base::{Result, When};
 
+use super::Job;
 use crate::{App, key_check};
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+pub(super) const JOB: Job =
+    Job::new("key_validity_check", "Key validity", When::minutes(30), |app, _| Box::pin(run(app)));
+
+async fn run(app: Arc<App>) -> Result<String> {
     let checked = key_check::ask_all(&app).await?;
     for one in &checked {
         key_check::note(&app, one).await?;

@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
-use base::Result;
+use base::{Result, When};
 use queue::alert::{self, Rule};
 
+use super::Job;
 use crate::{App, key_check, repair};
+
+pub(super) const JOB: Job = Job::new("llm_self_heal", "LLM self-heal", When::minutes(5), |app, _| Box::pin(run(app)));
 
 /// The alert's subject. The rule's other subject is the gateway itself.
 const SUBJECT: &str = "keys";
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+async fn run(app: Arc<App>) -> Result<String> {
     let checked = key_check::ask_all(&app).await?;
     let open = repair::open_alerts(&app).await?;
     let failing = checked.iter().filter(|one| one.fails()).count();

@@ -1,14 +1,35 @@
-//! What the scheduler runs, one file for each job: `registry` says when each is due.
+//! What the scheduler runs, one file for each job: it says when the job is due, and does it. To add one, write its file and
+//! add its two lines here.
 
-pub(crate) mod auto_recovery;
-pub(crate) mod health_check;
-pub(crate) mod key_balance_alert;
-pub(crate) mod key_validity_check;
-pub(crate) mod llm_self_heal;
-pub(crate) mod log_scan;
-pub(crate) mod queue_worker;
-pub(crate) mod retention;
-pub(crate) mod server_metrics;
-pub(crate) mod spend_comparison;
-pub(crate) mod sync_llm_spend;
-pub(crate) mod token_usage_sync;
+mod auto_recovery;
+mod health_check;
+mod key_balance_alert;
+mod key_validity_check;
+mod llm_self_heal;
+mod log_scan;
+mod queue_worker;
+mod retention;
+mod server_metrics;
+mod spend_comparison;
+mod sync_llm_spend;
+mod token_usage_sync;
+
+use crate::App;
+
+pub type Job = queue::job::Job<App>;
+
+/// Every job but the guardian's dimensions, which are jobs too: `registry::JOBS` has all.
+pub(crate) const JOBS: &[Job] = &[
+    queue_worker::JOB,
+    health_check::JOB,
+    auto_recovery::JOB,
+    log_scan::JOB,
+    server_metrics::JOB,
+    token_usage_sync::JOB,
+    key_validity_check::JOB,
+    key_balance_alert::JOB,
+    llm_self_heal::JOB,
+    sync_llm_spend::JOB,
+    spend_comparison::JOB,
+    retention::JOB,
+];

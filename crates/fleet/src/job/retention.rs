@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use base::Result;
+use base::{Result, When};
 use jiff::SignedDuration;
 use llm::usage;
 use queue::audit;
 use store::task::{self, Status};
 use store::{alert, guardian, heartbeat, job_run, repair, server_metric};
 
+use super::Job;
 use crate::App;
+
+pub(super) const JOB: Job =
+    Job::new("audit_cleanup", "Audit cleanup", When::Daily { hour: 0, minute: 10 }, |app, _| Box::pin(run(app)));
 
 const DAY: i64 = 24;
 /// Retention in days: of the queue's job runs, of all other runs and guardian events, of server metrics, of repairs and
@@ -23,7 +27,7 @@ const BEATS: i64 = 1;
 const TASKS: i64 = 30;
 const DEAD_TASKS: i64 = 365;
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+async fn run(app: Arc<App>) -> Result<String> {
     let before = |days: i64| app.clock.now() - SignedDuration::from_hours(days * DAY);
     let entries = audit::clean(&app).await?;
     let requests = usage::forget_old(&app).await?;

@@ -3,19 +3,22 @@
 
 use std::sync::Arc;
 
-use base::{Page, Result, Sort};
+use base::{Page, Result, Sort, When};
 use futures_util::{StreamExt as _, stream};
 use remote::host::metrics;
 use store::notice::{Notice, Topic};
 use store::server::{self, Server};
 use store::server_metric::{self, Metric};
 
+use super::Job;
 use crate::{App, host};
+
+pub(super) const JOB: Job = Job::new("server_metrics", "Server metrics", When::minutes(5), |app, _| Box::pin(run(app)));
 
 /// How many servers are measured at the same time.
 const AT_ONCE: usize = 64;
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+async fn run(app: Arc<App>) -> Result<String> {
     let sort = Sort { column: "id", descending: false };
     let servers = server::list(&app.db, None, Some("active"), sort, Page::ALL).await?.list;
     let all = servers.len();

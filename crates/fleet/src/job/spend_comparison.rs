@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
-use base::Result;
+use base::{Result, When};
 use jiff::ToSpan as _;
 use queue::audit::{self, Action, AuditEvent, By};
 use store::spend_day::{self, SpendDay};
 use store::{gateway_key, usage};
 
+use super::Job;
 use crate::App;
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+pub(super) const JOB: Job =
+    Job::new("spend_comparison", "Spend comparison", When::Daily { hour: 3, minute: 20 }, |app, _| Box::pin(run(app)));
+
+async fn run(app: Arc<App>) -> Result<String> {
     if app.db.days_pending() {
         return Ok("not compared: the days are being rebuilt for another time zone".into());
     }

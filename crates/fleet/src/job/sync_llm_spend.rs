@@ -4,16 +4,19 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use base::{Page, Result, Sort};
+use base::{Page, Result, Sort, When};
 use llm::usage;
 use queue::alert::{self, Rule};
 use queue::audit::{self, Action, AuditEvent, By};
 use store::gateway_key;
 use store::user::{self, Status};
 
+use super::Job;
 use crate::App;
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+pub(super) const JOB: Job = Job::new("sync_llm_spend", "LLM spend", When::minutes(10), |app, _| Box::pin(run(app)));
+
+async fn run(app: Arc<App>) -> Result<String> {
     app.feed.pull().await;
     let now = app.clock.now();
     let today = app.zone.date(now);

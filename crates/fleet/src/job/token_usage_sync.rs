@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use base::Result;
+use base::{Result, When};
 
+use super::Job;
 use crate::App;
 
-pub async fn run(app: Arc<App>) -> Result<String> {
+pub(super) const JOB: Job = Job::new("token_usage_sync", "Token usage", When::minutes(15), |app, _| Box::pin(run(app)));
+
+async fn run(app: Arc<App>) -> Result<String> {
     let as_of = app.feed.pull().await;
     let copied = store::usage::copy_totals(&app.db).await?;
     let stale =
