@@ -1,6 +1,7 @@
 //! The task queue: states, attempts, leases, exclusion per instance, and waking up.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
@@ -429,29 +430,37 @@ on_both! {
 /// A type that is defined and not listed would be enqueued and never run.
 #[test]
 fn every_type_of_task_is_listed() {
-    let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut defined = vec![];
-    for file in [
-        "queue/src/alert/deliver.rs",
-        "llm/src/key/apply.rs",
-        "llm/src/task.rs",
-        "people/src/task.rs",
-        "fleet/src/task.rs",
-    ] {
-        let text = std::fs::read_to_string(format!("{crates}/{file}")).unwrap();
-        for line in text.lines().map(str::trim) {
-            let single = line.strip_prefix("const TYPE: &'static str = \"");
-            // A line of `of_instance!`: Name = "type" { fields }
-            let listed = line.split_once(" = \"").filter(|(_, rest)| rest.contains("\" {")).map(|(_, rest)| rest);
-            if let Some(rest) = single.or(listed) {
-                defined.push(rest.split('"').next().unwrap().to_owned());
-            }
-        }
+    for krate in ["queue", "llm", "people", "fleet"] {
+        for_each_source(Path::new(&format!("{}/../{krate}/src", env!("CARGO_MANIFEST_DIR"))), &mut |text| {
+            defined.extend(text.lines().filter_map(|line| defined_type(line.trim())).map(str::to_owned));
+        });
     }
     assert!(defined.len() >= 17, "the types were not found: {defined:?}");
     for name in defined {
         assert!(registry::TYPES.iter().any(|t| t.name == name), "{name} is not in TYPES");
     }
+}
+
+fn for_each_source(folder: &Path, each: &mut impl FnMut(&str)) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            for_each_source(&path, each);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            each(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+/// The name of the type that a line defines: `const TYPE`, or a line of `of_instance!`, which is Name = "type" { fields }.
+fn defined_type(line: &str) -> Option<&str> {
+    let of_instance = || {
+        let (name, rest) = line.split_once(" = \"")?;
+        let is_one = name.chars().all(char::is_alphanumeric) && rest.contains("\" {");
+        is_one.then_some(rest)
+    };
+    line.strip_prefix("const TYPE: &'static str = \"").or_else(of_instance)?.split('"').next()
 }
 
 on_both! {
