@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use base::id::ItemId;
 use base::{Error, FilePath, Listing, Page, Result, Sort, hidden};
+use openclaw::layout::{CONFIG_DOCUMENT, STATE_FOLDERS};
 use queue::audit::{self, Action, AuditEvent, By, Changes};
 use scanner::Finding;
 use serde_json::Value;
@@ -341,25 +342,6 @@ fn check_now(files: Vec<Upload>) -> Result<Checked> {
 fn is_binary(content: &str) -> bool {
     content.bytes().any(|b| matches!(b, 0..=8 | 0x0e..=0x1a | 0x1c..=0x1f))
 }
-
-/// The configuration document. A file of this name is merged into it and never replaces it.
-pub const CONFIG_DOCUMENT: &str = "openclaw.json";
-
-/// State folders that only the assistant itself may write. Files for `workspace` have a scope of their own.
-const STATE_FOLDERS: &[&str] = &[
-    "agents",
-    "cache",
-    "credentials",
-    "devices",
-    "identity",
-    "logs",
-    "media",
-    "plugin-skills",
-    "state",
-    "tasks",
-    "tmp",
-    "workspace",
-];
 
 /// Keys of the configuration document that the platform writes itself.
 const PLATFORM_KEYS: &[&str] = &["gateway", "meta", "models", "logging", "update"];

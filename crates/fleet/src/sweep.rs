@@ -9,6 +9,7 @@ use base::id::{InstanceId, ServerId};
 use base::{Page, Result, Sort};
 use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
+use openclaw::Layout;
 use openclaw::sweep::{self, Limits, Mark, Sweep, Target};
 use remote::host::{Command, Host, home};
 use store::cell::{self, Cell};
@@ -173,9 +174,9 @@ fn target(member: &Member, own_home: Option<&str>, since: Since, now: Timestamp)
         unit: tenant::unit(instance)?,
         port: instance.gateway_port,
         home: home.to_owned(),
-        config_path: format!("{home}/.openclaw/openclaw.json"),
-        state_dir: format!("{home}/.openclaw"),
-        log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),
+        config_path: Layout::of(home).config_path(),
+        state_dir: Layout::of(home).state_dir(),
+        log_file: Layout::of(home).log_file(),
         mark: match since {
             Since::Scan => member.mark(),
             Since::End => Mark::default(),

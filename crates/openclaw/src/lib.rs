@@ -5,8 +5,10 @@
 pub mod config;
 pub mod document;
 pub mod frame;
+pub mod layout;
 pub mod lock;
 pub mod log;
+pub mod program;
 pub mod rule;
 pub mod shell;
 pub mod sweep;
@@ -14,4 +16,5 @@ pub mod unit;
 pub mod version;
 
 pub use document::Document;
+pub use layout::Layout;
 pub use version::Version;

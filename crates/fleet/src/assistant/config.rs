@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use openclaw::Version;
 use openclaw::config::{self, Validation};
 use openclaw::document::{Change, Document, MAX_BYTES, describe};
+use openclaw::program;
 use queue::audit::{self, Action, AuditEvent};
 use remote::host::Command;
 use remote::host::file::{self, Expect, Hash, Write};
@@ -225,17 +226,7 @@ pub async fn confirm(app: &App, assistant: &Assistant, version: &Version, change
 
 /// Has OpenClaw itself look at a configuration, aside, so that nothing of the instance is touched. `None` where its program is not ours.
 pub async fn validate(assistant: &Assistant, version: &Version, document: &Document) -> Result<Option<Validation>> {
-    const SCRIPT: &str = r#"
-        [ -x "$1" ] || exit 3
-        umask 077
-        dir=$(mktemp -d) || exit 4
-        trap 'rm -rf -- "$dir"' EXIT
-        trap 'exit 143' HUP INT TERM PIPE
-        cat >"$dir/openclaw.json" || exit 4
-        HOME=$dir OPENCLAW_STATE_DIR=$dir OPENCLAW_CONFIG_PATH=$dir/openclaw.json "$1" config validate --json </dev/null
-        [ $? -le 1 ] || exit 5
-    "#;
-    let script = Command::script("validate-config", &[SCRIPT]);
+    let script = Command::script("validate-config", &[program::VALIDATE]);
     let command = script.arg(install::program(version)).stdin(document.text()).limit(VALIDATE);
     let output = cell::run(assistant, command).await?;
     match output.status {

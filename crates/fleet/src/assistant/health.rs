@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::{Error, Kind, Result};
 use openclaw::Version;
+use openclaw::program;
 use remote::host::Command;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -68,7 +69,7 @@ pub enum Stage {
 const CHANNELS: &[&str] = &["telegram", "discord", "slack", "whatsapp", "signal", "matrix"];
 
 pub async fn stage(assistant: &Assistant) -> Result<Stage> {
-    let alive = get(assistant, "/healthz").await?.is_some_and(|a| a.status == 200 && a.body["ok"] == json!(true));
+    let alive = get(assistant, program::HEALTH).await?.is_some_and(|a| a.status == 200 && a.body["ok"] == json!(true));
     if !alive {
         return Ok(Stage::Silent);
     }
@@ -126,9 +127,9 @@ async fn replies(assistant: &Assistant, version: &Version) -> Result<usize> {
 async fn call(assistant: &Assistant, version: &Version, method: &str, params: &Value) -> Result<Value> {
     let place = &assistant.place;
     let command = Command::new(install::program(version))
-        .args(["gateway", "call", method, "--params", &params.to_string(), "--json"])
-        .env("OPENCLAW_STATE_DIR", place.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", place.config_path())
+        .args(program::call(method, params))
+        .env(program::STATE_DIR, place.state_dir())
+        .env(program::CONFIG_PATH, place.config_path())
         .limit(CALL);
     let said = cell::run(assistant, command).await?.ok("openclaw")?.text();
     let from = said.find('{').unwrap_or(0);

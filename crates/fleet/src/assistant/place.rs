@@ -2,6 +2,7 @@
 //! instance lives in the login user's.
 
 use base::{Error, Kind, NonEmpty, Result};
+use openclaw::Layout;
 use openclaw::unit::Name;
 use remote::host::systemd::Unit;
 use remote::host::{Host, home};
@@ -33,19 +34,19 @@ impl Place {
     }
 
     pub fn state_dir(&self) -> String {
-        format!("{}/.openclaw", self.home)
+        Layout::of(&self.home).state_dir()
     }
 
     pub fn config_path(&self) -> String {
-        format!("{}/.openclaw/openclaw.json", self.home)
+        Layout::of(&self.home).config_path()
     }
 
     pub fn workspace(&self) -> String {
-        format!("{}/.openclaw/workspace", self.home)
+        Layout::of(&self.home).workspace()
     }
 
     pub fn log_file(&self) -> String {
-        format!("{}/.openclaw/logs/openclaw.jsonl", self.home)
+        Layout::of(&self.home).log_file()
     }
 
     /// Beside the home, so that what is moved there stays on the same disk.

@@ -3,6 +3,7 @@
 
 use base::cell::{Opening, Openings};
 use base::{Error, Kind, Result};
+use openclaw::Layout;
 use remote::host::users::{self, Account, Made, New};
 use store::server;
 use store::unix_user::{self, UnixUser};
@@ -23,7 +24,8 @@ pub async fn make(app: &App, assistant: &mut Assistant) -> Result<bool> {
         }
         assistant.place.owner = Some(make_user(app, assistant).await?);
     }
-    let folders = ["workspace", "logs"].map(|folder| format!("{}/{folder}", assistant.place.state_dir()));
+    let layout = Layout::of(&assistant.place.home);
+    let folders = [layout.workspace(), layout.logs()];
     assistant.home()?.make_folders(&folders).await?;
     Ok(is_new)
 }

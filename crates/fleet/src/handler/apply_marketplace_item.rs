@@ -3,6 +3,7 @@
 use base::id::InstallId;
 use base::{Error, Result};
 use openclaw::Version;
+use openclaw::layout::CONFIG_DOCUMENT;
 use queue::task::Run;
 use queue::worker::MOST_ATTEMPTS;
 use serde_json::Value;
@@ -11,7 +12,6 @@ use store::marketplace::{File, Scope};
 use crate::App;
 use crate::assistant::{Assistant, config, debt, files, install as program, service, settings};
 use crate::install::{self, Place, Wish};
-use crate::marketplace::CONFIG_DOCUMENT;
 use crate::task::{ApplyMarketplaceItem, Context, instance_of};
 
 impl Run<App> for ApplyMarketplaceItem {

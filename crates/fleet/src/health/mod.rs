@@ -18,6 +18,7 @@ use http_body_util::Full;
 use jiff::{SignedDuration, Timestamp};
 use openclaw::config::Bind;
 use openclaw::frame::{Request, Scope};
+use openclaw::program;
 use openclaw::sweep::{Answer, Limits, Server};
 use openclaw::unit::Active;
 use remote::assistant::{Road, send, straight};
@@ -294,7 +295,7 @@ async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>>
         }
         Bind::Loopback => return Ok(None),
     };
-    let request = http::Request::get("/healthz").body(Full::new(Bytes::new())).map_err(Error::internal)?;
+    let request = http::Request::get(program::HEALTH).body(Full::new(Bytes::new())).map_err(Error::internal)?;
     Ok(Some(send(road, request).await?.status().as_u16()))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use base::{Error, Result};
 use openclaw::Document;
 use openclaw::config::remove_unknown;
+use openclaw::program;
 use openclaw::rule::{Finding, Rule};
 use remote::host::Command;
 use remote::host::ports::{self, Instance, Verdict};
@@ -74,9 +75,9 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     service::stop(context, assistant).await?;
     let place = &assistant.place;
     let command = Command::new(install::program(case.version))
-        .args(["doctor", "--fix", "--yes", "--non-interactive"])
-        .env("OPENCLAW_STATE_DIR", place.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", place.config_path())
+        .args(program::DOCTOR.iter().copied())
+        .env(program::STATE_DIR, place.state_dir())
+        .env(program::CONFIG_PATH, place.config_path())
         .limit(DOCTOR);
     let output = cell::run(assistant, command).await?;
     context.log(&format!("doctor --fix ended with {}", output.status)).await?;

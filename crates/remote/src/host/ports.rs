@@ -12,6 +12,7 @@ use super::Host;
 use super::command::Command;
 use super::error::{Error, Result};
 use super::systemd::Unit;
+use openclaw::{Layout, program};
 
 /// A process that listens on the port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub enum Verdict {
 
 impl Owner {
     pub fn judge(&self, instance: &Instance<'_>) -> Verdict {
-        if !self.is_gateway() {
+        if !program::is_gateway(&self.command) {
             return Verdict::Stranger;
         }
         let own = match &self.unit {
@@ -72,15 +73,6 @@ impl Owner {
             }
         };
         if own { Verdict::Own } else { Verdict::OtherGateway }
-    }
-
-    /// A running gateway sets its title to `openclaw-gateway`, or to `openclaw` in releases up to 2026.5. Until then
-    /// its command line is node with OpenClaw's script.
-    fn is_gateway(&self) -> bool {
-        let Some(program) = self.command.first() else { return false };
-        let titled = program.split(' ').next() == Some("openclaw-gateway") || self.command == ["openclaw"];
-        let script = |word: &String| matches!(word.rsplit('/').next(), Some("openclaw" | "openclaw.mjs"));
-        titled || self.command.iter().take(3).any(script) && self.command.iter().any(|word| word == "gateway")
     }
 
     /// A description for people.
@@ -114,9 +106,10 @@ const AGAIN: Duration = Duration::from_millis(150);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 // A command line or a path may contain anything, line breaks included, so everything but numbers is sent as base64.
-/// Defines the shell function `look PORT`, which prints what `parse` reads.
+/// Defines the shell function `look PORT VARIABLE`, which prints what `parse` reads.
 const LOOK: &str = r#"
 look() {
+variable=$2
 PATH=$PATH:/usr/sbin:/sbin
 found=$(ss -Hltnp "sport = :$1") || return
 printf '%s\n' "$found" | sed 's/^/L /'
@@ -126,7 +119,7 @@ for pid in $(printf '%s\n' "$found" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort 
   uid=$(sed -n 's/^Uid:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
   user=$(id -nu "$uid" 2>/dev/null || echo "$uid")
   coded() { base64 -w0 2>/dev/null; }
-  echo "P $pid ${20} $user =$(coded <"/proc/$pid/cmdline") =$(coded <"/proc/$pid/cgroup") =$(tr '\0' '\n' <"/proc/$pid/environ" | grep -E '^(HOME|OPENCLAW_STATE_DIR)=' | coded)"
+  echo "P $pid ${20} $user =$(coded <"/proc/$pid/cmdline") =$(coded <"/proc/$pid/cgroup") =$(tr '\0' '\n' <"/proc/$pid/environ" | grep -E "^(HOME|$variable)=" | coded)"
 done 2>/dev/null
 }
 "#;
@@ -149,7 +142,8 @@ while [ -n "$left" ] && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); 
 "#;
 
 pub async fn look(host: &Host, port: u16) -> Result<Listening> {
-    let command = Command::script("list-port-owners", &[LOOK, r#"look "$1""#]).arg(port.to_string());
+    let command =
+        Command::script("list-port-owners", &[LOOK, r#"look "$1" "$2""#]).args([&port.to_string(), program::STATE_DIR]);
     for _ in 0..LOOKS {
         let listening = parse(&host.succeed(&command).await?.text(), port)?;
         if listening.is_free() || !listening.owners.is_empty() {
@@ -215,9 +209,9 @@ fn owner(line: &str) -> Option<Owner> {
     let (command, cgroup, environment) = (coded()?, coded()?, coded()?);
     let command = command.trim_end_matches('\0').split('\0').map(str::to_owned).collect();
     let variable = |name: &str| environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    let state_dir = variable("OPENCLAW_STATE_DIR").map(str::to_owned);
+    let state_dir = variable(program::STATE_DIR).map(str::to_owned);
     let state_dir =
-        state_dir.or_else(|| variable("HOME").map(|home| format!("{}/.openclaw", home.trim_end_matches('/'))));
+        state_dir.or_else(|| variable("HOME").map(|home| Layout::of(home.trim_end_matches('/')).state_dir()));
     Some(Owner { pid, started, user, command, unit: unit_of(&cgroup), state_dir })
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use base::{Error, Result};
 use fleet::sweep::{self, Since};
 use fleet::{health, host, tenant};
+use openclaw::Layout;
 use openclaw::sweep::{Limits, Mark, Target};
 use remote::host::Command;
 use store::instance;
@@ -90,9 +91,9 @@ fn target(member: &sweep::Member) -> Result<Target> {
         unit: tenant::unit(&member.instance)?,
         port: member.instance.gateway_port,
         home: home.to_owned(),
-        config_path: format!("{home}/.openclaw/openclaw.json"),
-        state_dir: format!("{home}/.openclaw"),
-        log_file: format!("{home}/.openclaw/logs/openclaw.jsonl"),
+        config_path: Layout::of(home).config_path(),
+        state_dir: Layout::of(home).state_dir(),
+        log_file: Layout::of(home).log_file(),
         mark: Mark::default(),
         measure: false,
     })

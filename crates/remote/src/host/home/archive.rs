@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use openclaw::{Layout, layout};
+
 use super::{SHELL, checked};
 use crate::host::command::Command;
 use crate::host::error::{Error, Result};
@@ -24,13 +26,13 @@ const NO_SNAPSHOT: i32 = 3;
 const TOO_LARGE: i32 = 94;
 const NO_STATE: i32 = 95;
 
-// Every script that begins with this gets the home, a name, a number of days, and the limits of a copy in bytes and in
-// seconds. `find -mtime` counts from when an entry was put there. `rm` opens each folder from the one above it and
+// Every script that begins with this gets the home, a name, a number of days, the limits of a copy in bytes and in
+// seconds, and the name of the state folder. `find -mtime` counts from when an entry was put there. `rm` opens each folder from the one above it and
 // follows no link; only root can reach the folder where it begins.
 const OPEN: &str = r#"
 set -eu
 umask 077
-home=$1 name=$2 archive=$1.archive most_bytes=$4 seconds=$5
+home=$1 name=$2 archive=$1.archive most_bytes=$4 seconds=$5 state=$6
 protected "$home" || exit 96
 if [ ! -e "$archive" ] && [ ! -L "$archive" ]; then mkdir -m 700 -- "$archive"; fi
 if [ ! -d "$archive" ] || [ -L "$archive" ] || mountpoint -q -- "$archive"; then echo "$archive is no plain folder" >&2; exit 98; fi
@@ -53,9 +55,10 @@ pack() {
     status=0
     as_owner "$seconds" "$home" sh -c '
       cd -- "$1" || exit 2
-      if [ "$2" = whole ]; then [ -d .openclaw ] && [ ! -L .openclaw ] || exit 95; fi
-      shift 2
-      exec tar -cSf - --anchored "$@" .openclaw' sh "$home" "$@" </dev/null || status=$?
+      state=$2
+      if [ "$3" = whole ]; then [ -d "$state" ] && [ ! -L "$state" ] || exit 95; fi
+      shift 3
+      exec tar -cSf - --anchored "$@" "$state"' sh "$home" "$state" "$@" </dev/null || status=$?
     echo "$status" >"$packed.status"
   } | head -c "$((most + 1))" >"$packed"
   status=$(cat -- "$packed.status")
@@ -100,7 +103,7 @@ impl<'a> Archive<'a> {
     fn on_entry(&self, script: Command, name: &str, limit: Duration) -> Result<Command> {
         let (days, bytes, seconds) = (self.days.saturating_sub(1), self.most, limit.as_secs());
         let numbers = [days.to_string(), bytes.to_string(), seconds.to_string()];
-        Ok(script.args([self.home, entry(name)?]).args(numbers).limit(limit))
+        Ok(script.args([self.home, entry(name)?]).args(numbers).arg(layout::STATE).limit(limit))
     }
 
     async fn succeed(&self, command: &Command) -> Result<Output> {
@@ -108,7 +111,7 @@ impl<'a> Archive<'a> {
         let path = self.home.to_owned();
         match output.status {
             TOO_LARGE => Err(Error::TooLarge { path, limit: usize::try_from(self.most).unwrap_or(usize::MAX) }),
-            NO_STATE => Err(Error::NoState { path: format!("{path}/.openclaw") }),
+            NO_STATE => Err(Error::NoState { path: Layout::of(&path).state_dir() }),
             _ => checked(output, self.home),
         }
     }
@@ -133,10 +136,10 @@ fi
         const SCRIPT: &str = r#"
 rm -rf -- "$entry"
 mkdir -m 700 -- "$entry"
-printf '%s\n' "$6" >"$entry/version"
-printf '%s\n' "$7" >"$entry/next"
+printf '%s\n' "$7" >"$entry/version"
+printf '%s\n' "$8" >"$entry/next"
 cat >"$entry/unit"
-pack "$entry/state.tar" whole --exclude=.openclaw/tmp --exclude=.openclaw/cache
+pack "$entry/state.tar" whole "--exclude=$state/tmp" "--exclude=$state/cache"
 sync -f -- "$entry"
 : >"$entry/complete"
 "#;
@@ -182,7 +185,8 @@ cat version unit
         Ok(Some(Snapshot { version, unit, next, used }))
     }
 
-    /// Restores the whole state of a snapshot. The state before it is kept as `.openclaw.failed`.
+    /// Restores the whole state of a snapshot. The state before it is kept beside it, with `.failed`
+    /// after its name.
     pub async fn restore(&self, name: &str) -> Result<()> {
         // Releases before 0.2 kept a folder instead of a packed file. Root owns the folder above it, and its links are
         // packed as links.
@@ -193,17 +197,18 @@ unpack() {
     umask 077
     cd -- "$1" || exit 1
     discard() { [ -L "$1" ] || [ ! -d "$1" ] || chmod -R u+rwX -- "$1" 2>/dev/null; rm -rf -- "$1"; }
-    discard .openclaw.back && mkdir .openclaw.back || exit 1
-    tar -xpf - -C .openclaw.back || exit 1
-    [ -d .openclaw.back/.openclaw ] || exit 1
-    if [ -e .openclaw ] || [ -L .openclaw ]; then discard .openclaw.failed && mv -T -- .openclaw .openclaw.failed || exit 1; fi
-    mv -T -- .openclaw.back/.openclaw .openclaw && rmdir .openclaw.back' sh "$home"
+    state=$2
+    discard "$state.back" && mkdir "$state.back" || exit 1
+    tar -xpf - -C "$state.back" || exit 1
+    [ -d "$state.back/$state" ] || exit 1
+    if [ -e "$state" ] || [ -L "$state" ]; then discard "$state.failed" && mv -T -- "$state" "$state.failed" || exit 1; fi
+    mv -T -- "$state.back/$state" "$state" && rmdir "$state.back"' sh "$home" "$state"
 }
 if [ -f "$entry/state.tar" ]; then
   unpack <"$entry/state.tar"
 else
   if [ ! -d "$entry/state" ] || [ -L "$entry/state" ]; then exit 95; fi
-  tar -C "$entry" --transform='s,^state,.openclaw,S' -cf "$entry/state.new" state
+  tar -C "$entry" "--transform=s,^state,$state,S" -cf "$entry/state.new" state
   mv -T -- "$entry/state.new" "$entry/state.tar"
   unpack <"$entry/state.tar"
 fi

@@ -84,15 +84,15 @@ pub fn archive(state: &mut State, call: &Call<'_>) -> Answer {
     Answer::nothing()
 }
 
-/// The sixth argument is the version, the seventh a line about the next unit.
+/// The seventh argument is the version, the eighth a line about the next unit.
 pub fn make_snapshot(state: &mut State, call: &Call<'_>) -> Answer {
     let entry = Entry::of(call);
     state.files.folder(&entry.archive, "root");
     state.files.remove(&entry.place);
     state.files.folder(&entry.place, "root");
     state.files.copy(&entry.state_dir, &entry.file("state"));
-    state.files.write(&entry.file("version"), format!("{}\n", call.arg(6)), "root");
-    state.files.write(&entry.file("next"), format!("{}\n", call.arg(7)), "root");
+    state.files.write(&entry.file("version"), format!("{}\n", call.arg(7)), "root");
+    state.files.write(&entry.file("next"), format!("{}\n", call.arg(8)), "root");
     state.files.write(&entry.file("unit"), call.stdin, "root");
     state.files.write(&entry.file("complete"), "", "root");
     Answer::nothing()
