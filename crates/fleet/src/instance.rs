@@ -163,7 +163,9 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     show(app, &id).await
 }
 
-pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result<Listed> {
+/// Changes an instance. If that changes what our records want of it on its server, a task brings it there; returns
+/// that task.
+pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result<Option<TaskId>> {
     if patch.config_json.is_some() {
         by.require(Permission::SeeSecrets)?;
     }
@@ -203,14 +205,19 @@ pub async fn update(app: &App, by: &By, id: &InstanceId, patch: Patch) -> Result
         .field("notes", &old.notes, &new.notes)
         .field("embed_enabled", &old.embed_enabled.to_string(), &new.embed_enabled.to_string());
     instance::update(&mut tx, &new).await?;
-    // All connections now go to the new port, and the old one may be given to another instance.
-    if new.gateway_port != old.gateway_port {
-        enqueue_write_config(app, &mut tx, &new, &by.operator).await?;
-    }
+    let is_wanted_changed = new.gateway_port != old.gateway_port
+        || new.gateway_url != old.gateway_url
+        || new.model != old.model
+        || new.config_json != old.config_json
+        || patch.gateway_token.is_some();
+    let task = match is_wanted_changed {
+        true => enqueue_write_config(app, &mut tx, &new, &by.operator).await?,
+        false => None,
+    };
     audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, &new.id, &changes.text())).await?;
     tx.notify(Notice::new(Topic::Instance, &new.id)).await?;
     tx.commit().await?;
-    show(app, id).await
+    Ok(task)
 }
 
 /// Stores the desired configuration, and enqueues a task that writes it if the instance is on its server.

@@ -20,6 +20,7 @@ pub mod listener;
 pub mod marketplace;
 pub mod profession;
 pub mod progress;
+pub mod reconcile;
 pub mod recovery;
 pub mod registry;
 pub mod relay;

@@ -17,6 +17,7 @@ use store::repair::{self, Repair};
 use crate::assistant::debt::{self, Owed};
 use crate::assistant::{config, health as pages, service};
 use crate::health::judge::{Found, MOST_FAILURES};
+use crate::reconcile;
 use crate::repair::{AUTO_RECOVERY, Begun, begin, open, subject};
 use crate::sweep::{self, Member, Post, Since};
 use crate::task::Context;
@@ -93,7 +94,7 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     let was_restarted = known.and_then(|known| known.restarted_at).is_some_and(|at| at >= of.created_at);
     let restarted = if was_restarted && debt::of(app, &assistant).await?.owed.is_start() {
         // The earlier worker stopped in the middle of the restart.
-        service::take_over(context, &assistant, false).await.map(drop)
+        reconcile::finish(context, &assistant).await.map(drop)
     } else if was_restarted || seen.found == Found::Starting {
         Ok(())
     } else {

@@ -262,7 +262,7 @@ async fn set_config(
 ) -> Answer<ConfigSet> {
     let task = instance::set_config(&api.app, &who.by, &id, body.config_json.into_text()).await?;
     let Data(instance) = detail(&api, &who.by, &id, Secrets::Masked).await?;
-    Ok(Data(ConfigSet { instance, task_id: task.map(|task| task.as_str().to_owned()) }))
+    Ok(Data(ConfigSet { instance, task_id: task.map(Into::into) }))
 }
 
 /// Has the instance restarted (beyond the spec): enqueues restart_instance.

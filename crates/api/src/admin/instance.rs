@@ -294,14 +294,24 @@ pub struct InstancePatch {
     embed_enabled: Option<bool>,
 }
 
-/// Changes an instance.
-#[utoipa::path(patch, path = "/assistant-instances/{id}", tag = "instances", params(("id" = String, Path)), request_body = InstancePatch, responses((status = 200, body = InstanceDetail)))]
+/// An instance after a change.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChangedInstance)]
+pub struct Changed {
+    #[serde(flatten)]
+    pub instance: InstanceDetail,
+    /// The task that brings the change to the server; null if nothing of it concerns the server, or the instance is on none.
+    pub task_id: Option<String>,
+}
+
+/// Changes an instance. A change of its model, port, address, token or configuration is brought to its server by a task.
+#[utoipa::path(patch, path = "/assistant-instances/{id}", tag = "instances", params(("id" = String, Path)), request_body = InstancePatch, responses((status = 200, body = Changed)))]
 async fn update(
     who: Admin,
     api: State,
     Path(id): Path<InstanceId>,
     Body(body): Body<InstancePatch>,
-) -> Answer<InstanceDetail> {
+) -> Answer<Changed> {
     let patch = Patch {
         name: body.name.map(Into::into),
         model: body.model.map(Into::into),
@@ -312,8 +322,9 @@ async fn update(
         notes: body.notes.map(Into::into),
         embed_enabled: body.embed_enabled,
     };
-    instance::update(&api.app, &who.by, &id, patch).await?;
-    detail(&api, &who.by, &id, Secrets::Masked).await
+    let task = instance::update(&api.app, &who.by, &id, patch).await?;
+    let Data(instance) = detail(&api, &who.by, &id, Secrets::Masked).await?;
+    Ok(Data(Changed { instance, task_id: task.map(Into::into) }))
 }
 
 /// Deletes an instance (soft): its binding and pool entry end, its port is free, its host is told.

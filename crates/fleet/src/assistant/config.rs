@@ -14,7 +14,8 @@ use remote::host::Command;
 use remote::host::file::{self, Expect, Hash, Write};
 use store::instance;
 
-use super::{Assistant, cell, debt, install, service, settings};
+use super::desired::Desired;
+use super::{Assistant, cell, debt, install};
 use crate::App;
 use crate::progress::Progress;
 
@@ -55,12 +56,7 @@ pub struct Look {
 pub async fn look(app: &App, assistant: &Assistant) -> Result<Look> {
     let version = install::of_instance(app, assistant).await?;
     let found = read(assistant).await?.ok_or_else(|| Error::conflict("there is no configuration on the server"))?;
-    let (all, wishes) = (settings::known(app, assistant).await?, settings::wishes(&assistant.instance)?);
-    let mut should = found.document.clone();
-    let drift = config::edit(&mut should, &version, |document| {
-        settings::merge(document, &wishes)?;
-        all.apply(document, &version).map(drop)
-    })?;
+    let drift = Desired::known(app, assistant, &version).await?.changes(&found.document)?;
     let hash = found.document.hash();
     let untouched = hash == assistant.instance.config_hash;
     Ok(Look { version, masked: found.document.masked(), hash, untouched, drift })
@@ -177,8 +173,8 @@ pub async fn change(
     Ok(edited)
 }
 
-/// What was written, in the audit log: from then on that is not owed any more.
-async fn record(progress: &impl Progress, assistant: &Assistant, summary: &str) -> Result<()> {
+/// Records in the audit log what was written.
+pub async fn record(progress: &impl Progress, assistant: &Assistant, summary: &str) -> Result<()> {
     let by = progress.by();
     let mut tx = progress.app().db.begin().await?;
     let event = AuditEvent::info(Action::InstanceUpdate, &assistant.instance.id, summary);
@@ -187,28 +183,9 @@ async fn record(progress: &impl Progress, assistant: &Assistant, summary: &str) 
     Ok(tx.commit().await?)
 }
 
-/// Edits the configuration, lets it take hold, and looks whether it did. Answers whether there was anything to do.
-pub async fn bring(
-    progress: &impl Progress,
-    assistant: &Assistant,
-    version: &Version,
-    editing: Editing<'_>,
-) -> Result<bool> {
-    let edited = change(progress, assistant, version, editing).await?;
-    let taken = service::take_over(progress, assistant, edited.written).await?;
-    if taken {
-        confirm(progress.app(), assistant, version, editing).await?;
-    }
-    Ok(taken)
-}
-
-/// Finishes what a worker before this one began and did not come to the end of; answers whether there was anything.
-pub async fn settle(progress: &impl Progress, assistant: &Assistant) -> Result<bool> {
-    let summary = debt::of(progress.app(), assistant).await?.told;
-    if !summary.is_empty() {
-        record(progress, assistant, &summary).await?;
-    }
-    service::take_over(progress, assistant, false).await
+/// What a task before this one wrote, and did not record in the audit log.
+pub async fn unrecorded(app: &App, assistant: &Assistant) -> Result<Option<String>> {
+    Ok(Some(debt::of(app, assistant).await?.told).filter(|summary| !summary.is_empty()))
 }
 
 /// Whether the edit is still there after OpenClaw had the file: it may have put an older one in its place.

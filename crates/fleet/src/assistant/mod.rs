@@ -1,5 +1,5 @@
 //! An instance on its server: where it lives (`place`), as whom it runs (`unix_user`, `isolation`), what confines it (`cell`),
-//! what it is told (`settings`, `config`), how it is started and watched (`service`, `health`), what it runs (`install`), its files
+//! what is wanted of it (`desired`, `settings`) and written (`config`), how it is started and watched (`service`, `health`), what it runs (`install`), its files
 //! (`files`), what is kept of it (`archive`), how a change is tried and taken back (`trial`), and what is still owed to it (`debt`).
 //!
 //! Nothing here decides when something is done: the tasks do.
@@ -8,6 +8,7 @@ pub mod archive;
 pub mod cell;
 pub mod config;
 pub mod debt;
+pub mod desired;
 pub mod files;
 pub mod health;
 pub mod install;

@@ -174,38 +174,25 @@ pub async fn log_size(assistant: &Assistant) -> Result<u64> {
     Ok(assistant.home()?.size(&assistant.place.log_file()).await?)
 }
 
-/// Lets what was written take hold: a running gateway takes most over by itself; for the rest, or when it says nothing, it is
-/// restarted. One that is not running reads it when it starts, and one that a worker before this one had stopped is started.
-/// Answers whether there was anything to do.
-pub async fn take_over(progress: &impl Progress, assistant: &Assistant, written: bool) -> Result<bool> {
+/// Waits until the running gateway has taken over what was written, and restarts it if it does not. A gateway that is
+/// down reads it when it starts.
+pub async fn reload(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
     let app = progress.app();
-    let debt = debt::of(app, assistant).await?;
-    if debt.owed == Owed::Nothing && !written {
-        return Ok(false);
+    if !state(assistant).await?.is_running() {
+        progress.log("it is not running, and reads its configuration when it starts").await?;
+        return debt::owe(app, assistant, Owed::Nothing).await;
     }
-    let runs = state(assistant).await?.is_running();
-    match debt.owed {
-        Owed::Restart => restart(progress, assistant).await?,
-        Owed::Start => start(progress, assistant).await?,
-        Owed::Reload if runs => match reloaded(assistant, debt.log_size).await? {
-            Reload::Applied => {
-                progress.log("taken over without a restart").await?;
-                debt::owe(app, assistant, Owed::Nothing).await?;
-            }
-            Reload::Skipped => {
-                return Err(Error::conflict("OpenClaw did not take the new configuration over: it is not valid"));
-            }
-            Reload::No => {
-                progress.log("the running assistant did not take it over: it is restarted").await?;
-                restart(progress, assistant).await?;
-            }
-        },
-        Owed::Reload | Owed::Nothing => {
-            progress.log("it is not running, and reads its configuration when it starts").await?;
-            debt::owe(app, assistant, Owed::Nothing).await?;
+    match reloaded(assistant, debt::of(app, assistant).await?.log_size).await? {
+        Reload::Applied => {
+            progress.log("taken over without a restart").await?;
+            debt::owe(app, assistant, Owed::Nothing).await
+        }
+        Reload::Skipped => Err(Error::conflict("OpenClaw did not take the new configuration over: it is not valid")),
+        Reload::No => {
+            progress.log("the running assistant did not take it over: it is restarted").await?;
+            restart(progress, assistant).await
         }
     }
-    Ok(true)
 }
 
 /// What a running gateway says of a new configuration, behind a place in its log.

@@ -8,19 +8,17 @@ use openclaw::config::{Found, Problem};
 use openclaw::sweep::{Answer, ConfigFile};
 use store::gateway_key;
 
-use super::{Dimension, Finding, brief, document, each_instance, read};
+use super::{Dimension, Drift, Finding, brief, document, each_instance, follow_drift, read};
 use crate::App;
 use crate::sweep::Member;
 
-pub(super) const DIMENSION: Dimension = Dimension {
-    name: "guardian_inst_auth",
-    label: "Instance keys",
-    when: When::minutes(5),
-    check: |app| Box::pin(check(app)),
-};
+const NAME: &str = "guardian_inst_auth";
 
-/// For this long after a change of the key, the configuration is read even if it is what we wrote last. (The job
-/// key_validity_check reads all configurations.)
+pub(super) const DIMENSION: Dimension =
+    Dimension { name: NAME, label: "Instance keys", when: When::minutes(5), check: |app| Box::pin(check(app)) };
+
+/// For this long after a change of the key or of the instance's record, the configuration is read even if it is what we
+/// wrote last. (The job key_validity_check reads all configurations.)
 const RECENT: SignedDuration = SignedDuration::from_hours(1);
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
@@ -40,7 +38,8 @@ async fn look(app: &App, member: &Member, answer: &Answer) -> Vec<Finding> {
     }
     let stored = gateway_key::of_instance(&app.db, &member.instance.id).await.ok().flatten();
     // What we wrote last may have the old key.
-    let changed = stored.as_ref().is_some_and(|key| app.clock.now().duration_since(key.updated_at) < RECENT);
+    let recent = |at| app.clock.now().duration_since(at) < RECENT;
+    let changed = stored.as_ref().is_some_and(|key| recent(key.updated_at)) || recent(member.instance.updated_at);
     let document = if changed { read(app, member).await } else { document(app, member, answer).await };
     match document {
         Ok(None) => {}
@@ -53,6 +52,15 @@ async fn look(app: &App, member: &Member, answer: &Answer) -> Vec<Finding> {
                 && is.key.is_none_or(|is| is.expose() != key.expose())
             {
                 found.push(Finding::new(id, "its key is not the stored one"));
+            }
+            match follow_drift(app, member, &document, NAME).await {
+                Ok(Drift { differs, done }) => {
+                    if !differs.is_empty() && found.is_empty() {
+                        found.push(Finding::new(id, format!("it is not what our records want: {differs}")));
+                    }
+                    found.iter_mut().for_each(|finding| finding.repaired.clone_from(&done));
+                }
+                Err(error) => found.push(Finding::new(id, error.client)),
             }
         }
         Err(error) => found.push(Finding::new(id, error.client)),

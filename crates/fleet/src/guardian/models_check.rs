@@ -5,15 +5,13 @@ use std::sync::Arc;
 use base::{Result, When};
 use openclaw::config::{Found, Problem};
 
-use super::{Dimension, Finding, brief, each_instance, read};
+use super::{Dimension, Finding, brief, each_instance, follow_drift, read};
 use crate::App;
 
-pub(super) const DIMENSION: Dimension = Dimension {
-    name: "guardian_models_check",
-    label: "Models",
-    when: When::hourly(15),
-    check: |app| Box::pin(check(app)),
-};
+const NAME: &str = "guardian_models_check";
+
+pub(super) const DIMENSION: Dimension =
+    Dimension { name: NAME, label: "Models", when: When::hourly(15), check: |app| Box::pin(check(app)) };
 
 async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     each_instance(&app, brief(), |app, _, member, _| async move {
@@ -31,12 +29,15 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
             // guardian_inst_auth reports these.
             Problem::NoKey | Problem::ForeignPrimary => None,
         };
-        Found::read(&document)
-            .problems()
-            .into_iter()
-            .filter_map(describe)
-            .map(|problem| Finding::new(id, problem))
-            .collect()
+        let problems = Found::read(&document).problems().into_iter().filter_map(describe);
+        let mut found: Vec<Finding> = problems.map(|problem| Finding::new(id, problem)).collect();
+        if !found.is_empty() {
+            match follow_drift(&app, &member, &document, NAME).await {
+                Ok(drift) => found.iter_mut().for_each(|finding| finding.repaired.clone_from(&drift.done)),
+                Err(error) => found.push(Finding::new(id, error.client)),
+            }
+        }
+        found
     })
     .await
 }

@@ -3,7 +3,6 @@
 
 use base::id::InstanceId;
 use base::{Kind, Result};
-use openclaw::config::Bot;
 use people::task::CleanInstance;
 use people::{chat_binding, holder};
 use queue::task::Run;
@@ -11,8 +10,9 @@ use remote::host::systemd;
 use store::instance;
 
 use crate::App;
+use crate::assistant::desired::Desired;
 use crate::assistant::isolation::{self, Seen};
-use crate::assistant::{Assistant, archive, config, install, service, settings, unit, unix_user};
+use crate::assistant::{Assistant, archive, config, install, service, unit, unix_user};
 use crate::task::Context;
 
 impl Run<App> for CleanInstance {
@@ -64,13 +64,8 @@ async fn clean(context: &Context, id: &InstanceId) -> Result<String> {
     };
     isolation::record(app, &assistant.instance, &seen).await?;
 
-    let mut all = settings::of(app, &assistant).await?;
-    all.bot = all.bot.or(Some(Bot::Off));
-    let wishes = settings::wishes(&assistant.instance)?;
-    let edit = |document: &mut openclaw::Document| {
-        settings::merge(document, &wishes)?;
-        all.apply(document, &version).map(drop)
-    };
+    let desired = Desired::of(app, &assistant, &version).await?.without_foreign_bot();
+    let edit = |document: &mut openclaw::Document| desired.apply(document);
     config::change(context, &assistant, &version, &edit).await?;
     if has_unit {
         service::start(context, &assistant).await?;

@@ -10,7 +10,8 @@ use queue::task::Run;
 
 use crate::App;
 use crate::assistant::unit::{self, Confine};
-use crate::assistant::{Assistant, config, install, service, trial, unix_user};
+use crate::assistant::{Assistant, install, service, trial, unix_user};
+use crate::reconcile;
 use crate::task::{ConfineInstance, Context};
 
 impl Run<App> for ConfineInstance {
@@ -41,7 +42,7 @@ impl Run<App> for ConfineInstance {
             tell(&context, &assistant, Level::Info, "the limits of its cell were changed").await?;
             return Ok("its limits were changed, without a restart".into());
         }
-        if let Err(down) = config::settle(&context, &assistant).await {
+        if let Err(down) = reconcile::finish(&context, &assistant).await {
             context.log(&format!("it does not start as it is: {}", down.client)).await?;
         }
         trial::begin(&context, &assistant, &name, &version, &there, &draft.text).await?;

@@ -11,7 +11,8 @@ use store::user;
 
 use super::apply_marketplace_item::bring_files;
 use crate::App;
-use crate::assistant::{Assistant, config, files, install, service, settings, unit, unix_user};
+use crate::assistant::desired::Desired;
+use crate::assistant::{Assistant, config, files, install, service, unit, unix_user};
 use crate::task::Context;
 
 impl Run<App> for InitInstance {
@@ -41,11 +42,8 @@ pub(super) async fn init(
         unit::write(app, &assistant, &version).await?;
     }
 
-    let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
-    let edit = |document: &mut openclaw::Document| {
-        settings::merge(document, &wishes)?;
-        all.apply(document, &version).map(drop)
-    };
+    let desired = Desired::of(app, &assistant, &version).await?;
+    let edit = |document: &mut openclaw::Document| desired.apply(document);
     config::change(context, &assistant, &version, &edit).await?;
     files::write_guide(&assistant, &user).await?;
     context.log(&format!("{} written", files::GUIDE)).await?;

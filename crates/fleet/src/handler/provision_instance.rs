@@ -5,8 +5,9 @@ use queue::task::Run;
 use remote::host::{metrics, systemd};
 use store::instance::{self, Isolation};
 
+use crate::assistant::desired::Desired;
 use crate::assistant::isolation::{self, Seen};
-use crate::assistant::{Assistant, config, install, place, service, settings, unit, unix_user};
+use crate::assistant::{Assistant, config, install, place, service, unit, unix_user};
 use crate::task::{Context, NOT_MAIN, ProvisionInstance};
 use crate::{App, host};
 
@@ -51,11 +52,8 @@ impl Run<App> for ProvisionInstance {
             return Err(Error::conflict(message).with_operator(format_args!("{} of {runs_as}", assistant.place.home)));
         }
 
-        let (all, wishes) = (settings::of(app, &assistant).await?, settings::wishes(&assistant.instance)?);
-        let edit = |document: &mut openclaw::Document| {
-            settings::merge(document, &wishes)?;
-            all.apply(document, &version).map(drop)
-        };
+        let desired = Desired::of(app, &assistant, &version).await?;
+        let edit = |document: &mut openclaw::Document| desired.apply(document);
         config::change(&context, &assistant, &version, &edit).await?;
         instance::set_version(&app.db, &id, &version.to_string()).await?;
 

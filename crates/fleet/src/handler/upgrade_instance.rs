@@ -9,6 +9,7 @@ use store::instance;
 use crate::App;
 use crate::assistant::unit::{self, Confine};
 use crate::assistant::{Assistant, archive, config, install, service, trial};
+use crate::reconcile;
 use crate::task::{Context, UpgradeInstance, parse_version};
 
 impl Run<App> for UpgradeInstance {
@@ -34,7 +35,7 @@ impl Run<App> for UpgradeInstance {
         // One that was taken back is not made again: it would only be down again.
         trial::settle_earlier(&context, &assistant, &name, "this upgrade").await?;
         // What an attempt or a task before this had stopped runs, whatever becomes of this one; unless it is the cure.
-        if let Err(down) = config::settle(&context, &assistant).await {
+        if let Err(down) = reconcile::finish(&context, &assistant).await {
             context.log(&format!("it does not start as it is: {}", down.client)).await?;
         }
         let said = install::ensure(app, &assistant.server, &assistant.host, &target).await?;

@@ -5,7 +5,8 @@ use openclaw::Document;
 use openclaw::rule::{Finding, Rule, remove_auth_profiles};
 
 use super::{Case, Handler, Proof};
-use crate::assistant::{config, debt, settings};
+use crate::assistant::{debt, settings};
+use crate::reconcile;
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -33,6 +34,6 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
         remove_auth_profiles(document).map(drop)
     };
     debt::owe_start(case.app, case.assistant).await?;
-    config::bring(context, case.assistant, case.version, &edit).await?;
+    reconcile::edit(context, case.assistant, case.version, &edit).await?;
     Ok("deleted auth.profiles and auth.order".into())
 }

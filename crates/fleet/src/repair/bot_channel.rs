@@ -5,7 +5,8 @@ use openclaw::Document;
 use openclaw::rule::{Channel, Detail, Finding, Rule};
 
 use super::{Case, Handler, Proof};
-use crate::assistant::{config, settings};
+use crate::assistant::settings;
+use crate::reconcile;
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -35,6 +36,6 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let all = settings::known(case.app, case.assistant).await?;
     let bot = all.bot.ok_or_else(|| Error::conflict("no chat-bot is bound to it any more"))?;
     let edit = |document: &mut Document| bot.apply(document);
-    config::bring(context, case.assistant, case.version, &edit).await?;
+    reconcile::edit(context, case.assistant, case.version, &edit).await?;
     Ok("restored the chat-bot's channel from the stored binding".into())
 }

@@ -5,6 +5,7 @@ use store::repair::Repair;
 
 use super::{Case, Proof, handler, open};
 use crate::assistant::{Assistant, config, health};
+use crate::reconcile;
 use crate::task::Context;
 
 /// What was done, and how it is now.
@@ -19,7 +20,7 @@ pub async fn carry_out(context: &Context, found: &Repair) -> Result<(String, Str
     // It may have waited in the queue: what is not so any more is left alone.
     match (handler.confirm)(&case, None).await? {
         // A worker before this one began it, and went away in the middle.
-        Proof::Refuted if config::settle(context, &assistant).await? => {
+        Proof::Refuted if reconcile::finish(context, &assistant).await? => {
             return Ok((format!("{}, in two attempts", found.action), now(&assistant).await?));
         }
         Proof::Refuted => return Ok(("nothing".into(), "it was over before anything was done".into())),

@@ -13,8 +13,9 @@ use remote::host::ports::{self, Instance, Verdict};
 use remote::host::systemd::{Active, State};
 
 use super::{Case, Handler, Proof};
+use crate::assistant::desired::Desired;
 use crate::assistant::health::{self, Stage};
-use crate::assistant::{Assistant, cell, config, install, service, settings};
+use crate::assistant::{Assistant, cell, config, install, service};
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -98,11 +99,8 @@ async fn restore(context: &Context, case: &Case<'_>) -> Result<&'static str> {
     if changed {
         context.log("the doctor changed the configuration").await?;
     }
-    let (all, wishes) = (settings::known(case.app, assistant).await?, settings::wishes(&assistant.instance)?);
-    let edit = |document: &mut Document| {
-        settings::merge(document, &wishes)?;
-        all.apply(document, case.version).map(drop)
-    };
+    let desired = Desired::known(case.app, assistant, case.version).await?;
+    let edit = |document: &mut Document| desired.apply(document);
     let edited = config::change(context, assistant, case.version, &edit).await?;
     Ok(match (changed, edited.written) {
         (true, true) => ", which changed the configuration, brought our settings back",

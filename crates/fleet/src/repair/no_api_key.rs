@@ -6,7 +6,8 @@ use openclaw::rule::{Detail, Finding, Rule};
 use store::gateway_key;
 
 use super::{Case, Handler, Proof};
-use crate::assistant::{config, debt, settings};
+use crate::assistant::{debt, settings};
+use crate::reconcile;
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
@@ -50,6 +51,6 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
         .ok_or_else(|| Error::conflict("no model is enabled"))?;
     let edit = |document: &mut openclaw::Document| access.apply(document, case.version);
     debt::owe_start(case.app, case.assistant).await?;
-    config::bring(context, case.assistant, case.version, &edit).await?;
+    reconcile::edit(context, case.assistant, case.version, &edit).await?;
     Ok("wrote the stored key into the configuration".into())
 }

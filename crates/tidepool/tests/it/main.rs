@@ -51,6 +51,7 @@ mod queue_crash;
 mod queue_priority;
 mod reads;
 mod real;
+mod reconcile;
 mod repairs;
 mod replicas;
 mod retention;
