@@ -21,8 +21,10 @@ for (const api of ['employee', 'admin']) {
 
 const registry = JSON.parse(await readFile(path.join(source, 'registry.json'), 'utf8'));
 const lists = Object.entries(registry).map(([name, words]) => {
+  const list = `export const ${name.toUpperCase()} = ${JSON.stringify(words)} as const;\n`;
+  if (!Array.isArray(words)) return list;
   const type = name.replace(/s$/, '').replace(/(^|_)(.)/g, (_, __, letter) => letter.toUpperCase());
-  return `export const ${name.toUpperCase()} = ${JSON.stringify(words)} as const;\nexport type ${type} = (typeof ${name.toUpperCase()})[number];\n`;
+  return `${list}export type ${type} = (typeof ${name.toUpperCase()})[number];\n`;
 });
 await writeFile(
   path.join(target, 'registry.gen.ts'),

@@ -53,13 +53,10 @@ pub struct ApplyMarketplaceItem {
 impl Payload for ApplyMarketplaceItem {
     const TYPE: &'static str = "apply_marketplace_item";
     const PRIORITY: Priority = Priority::People;
+    const PERMISSION: Permission = Permission::ManageMarketplace;
 
     async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(instance_of(tx, &self.install_id).await?))
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageMarketplace
     }
 }
 
@@ -74,13 +71,14 @@ pub struct ConfineInstance {
 impl Payload for ConfineInstance {
     const TYPE: &'static str = "confine_instance";
     const PRIORITY: Priority = Priority::Fleet;
+    const PERMISSION: Permission = Permission::ManageInstances;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(self.instance_id.clone()))
     }
 
     fn permission(&self) -> Permission {
-        if self.confined == Some(false) { Permission::OpenCells } else { Permission::ManageInstances }
+        if self.confined == Some(false) { Permission::OpenCells } else { Self::PERMISSION }
     }
 }
 
@@ -92,6 +90,7 @@ pub struct PrepareServer {
 impl Payload for PrepareServer {
     const TYPE: &'static str = "prepare_server";
     const PRIORITY: Priority = Priority::Fleet;
+    const PERMISSION: Permission = Permission::ManageServers;
 
     async fn instance(&self, tx: &mut Tx) -> Result<Option<InstanceId>> {
         let found = server::find(&mut *tx, &self.server_id).await?;
@@ -101,10 +100,6 @@ impl Payload for PrepareServer {
 
     fn server(&self) -> Option<ServerId> {
         Some(self.server_id.clone())
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageServers
     }
 }
 
@@ -119,16 +114,13 @@ pub struct UpgradeInstance {
 impl Payload for UpgradeInstance {
     const TYPE: &'static str = "upgrade_instance";
     const PRIORITY: Priority = Priority::Fleet;
+    const PERMISSION: Permission = Permission::ManageInstances;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         if let Some(version) = &self.version {
             parse_version(version)?;
         }
         Ok(Some(self.instance_id.clone()))
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageInstances
     }
 }
 
@@ -150,13 +142,10 @@ pub struct RepairInstance {
 impl Payload for RepairInstance {
     const TYPE: &'static str = "repair_instance";
     const PRIORITY: Priority = Priority::Fleet;
+    const PERMISSION: Permission = Permission::ManageInstances;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(self.instance_id.clone()))
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageInstances
     }
 }
 

@@ -38,13 +38,10 @@ pub struct BootstrapProfessionInstance {
 impl Payload for BootstrapProfessionInstance {
     const TYPE: &'static str = "bootstrap_profession_instance";
     const PRIORITY: Priority = Priority::People;
+    const PERMISSION: Permission = Permission::ManagePools;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(self.instance_id.clone()))
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManagePools
     }
 }
 
@@ -56,13 +53,10 @@ pub struct ClearWebhook {
 impl Payload for ClearWebhook {
     const TYPE: &'static str = "clear_webhook";
     const PRIORITY: Priority = Priority::Security;
+    const PERMISSION: Permission = Permission::ManagePeople;
 
     /// It concerns only the chat platform, so it need not wait for other tasks of the instance.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManagePeople
     }
 }

@@ -31,13 +31,10 @@ struct CrashProbe {
 impl Payload for CrashProbe {
     const TYPE: &'static str = "crash_probe";
     const PRIORITY: Priority = Priority::Fleet;
+    const PERMISSION: Permission = Permission::ManageTasks;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(self.instance_id.clone()))
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageTasks
     }
 }
 

@@ -70,7 +70,7 @@ pub async fn log_of(app: &App, id: &TaskId) -> Result<Vec<Line>> {
 /// manage tasks is enough.
 fn require_permission<A>(types: &[TaskType<A>], by: &By, task: &Task) -> Result<()> {
     let payload = serde_json::from_str(&task.payload).unwrap_or_default();
-    let found = types.iter().find(|t| t.is_named(&task.r#type)).and_then(|t| (t.permission)(payload).ok());
+    let found = types.iter().find(|t| t.is_named(&task.r#type)).and_then(|t| (t.permission_of)(payload).ok());
     found.map_or(Ok(()), |permission| by.require(permission))
 }
 

@@ -2,6 +2,7 @@
 // What the console's forms send: a number that cannot be read is refused at its field and nothing is sent, no limit is a
 // choice, and a change leaves out everything that was not changed, secrets above all.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { PERMISSIONS } from '@tidepool/shared/api/registry.gen';
 import { I18nProvider, type Loaded } from '@tidepool/shared/i18n/i18n';
 import { act, type ReactNode } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
@@ -16,7 +17,6 @@ import { ItemPanel } from './market/panel';
 import { dictionaries } from './messages';
 import { en } from './messages/en';
 import { zh } from './messages/zh';
-import { PERMISSIONS } from './permission';
 import { ProfessionForm } from './profession/table';
 import type { Admin, InstanceDetail, LimitValues, Profession, Server, User } from './records';
 import { ServerForm } from './server/form';

@@ -1,9 +1,9 @@
 // The signed-in administrator and what their role may do, shared by the frame and the pages through the query cache.
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import type { Permission } from '@tidepool/shared/api/registry.gen';
 import { api } from './api';
 import { useText } from './messages';
-import type { Permission } from './permission';
 import { oneOf, ROLES } from './records';
 
 /** Most components ask for it, so that a dialog that opens does not ask the server again. `live.tsx` does, now and then. */

@@ -1,5 +1,6 @@
 // The console's pages, in the order and groups of the side bar, and the permission that each needs; the command palette
 // offers the same.
+import type { Permission } from '@tidepool/shared/api/registry.gen';
 import type { NavItem } from '@tidepool/shared/shell/nav';
 import {
   Activity,
@@ -21,7 +22,6 @@ import {
 import { useMemo } from 'react';
 import { useRights } from './me';
 import { useText } from './messages';
-import type { Permission } from './permission';
 
 export interface PageItem extends NavItem {
   /** Who lacks it cannot read the page. Every role reads the others, or parts of them. */

@@ -2,9 +2,15 @@
 // What each role meets in the console: the permissions are those of the server's table, a page asks for nothing that its reader
 // would be refused, and offers nothing that they may not do.
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { TASK_TYPES } from '@tidepool/shared/api/registry.gen';
+import {
+  PERMISSION_ROLES,
+  PERMISSIONS,
+  TASK_PERMISSIONS,
+  TASK_TYPES,
+  type Permission,
+} from '@tidepool/shared/api/registry.gen';
 import { I18nProvider } from '@tidepool/shared/i18n/i18n';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { act, type ComponentType, type ReactNode } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
@@ -18,7 +24,6 @@ import { en } from './messages/en';
 import { useNavigation } from './navigation';
 import { ReadablePage } from './parts/allowed';
 import { useMayTask } from './parts/task-permission';
-import { PERMISSIONS, type Permission } from './permission';
 import { ROLES, type Role } from './records';
 
 const { asked, stored } = vi.hoisted(() => ({
@@ -38,25 +43,24 @@ vi.mock('./api', () => {
 });
 vi.mock('@tidepool/shared/account/use-options', () => ({ useOptions: () => ({ data: undefined }) }));
 
-const CRATES = path.join(import.meta.dirname, '../../../crates');
-const table = readFileSync(path.join(CRATES, 'queue/src/permission.rs'), 'utf8');
-const snake = (name: string) => name.replace(/\B[A-Z]/g, '_$&').toLowerCase();
-const sets = new Map(
-  [...table.matchAll(/^const (\w+): &\[Role\] = &\[(.+)\];/gm)].map(([, name, roles]) => [name, roles]),
+const { paths } = JSON.parse(
+  readFileSync(path.join(import.meta.dirname, '../../../openapi/admin.json'), 'utf8'),
+) as { paths: Record<string, Record<string, { 'x-permission'?: Permission; 'x-roles'?: Role[] }>> };
+/** What the document says of each operation that needs a permission. */
+const operations = new Map<string, { permission: Permission; roles?: Role[] }>(
+  Object.entries(paths).flatMap(([place, methods]) =>
+    Object.entries(methods).flatMap(([method, { 'x-permission': permission, 'x-roles': roles }]) =>
+      permission === undefined ? [] : [[`${method.toUpperCase()} ${place}`, { permission, roles }] as const],
+    ),
+  ),
 );
-/** The rows of the server's table. */
-const rows = [...table.matchAll(/^ {4}(\w+) = "(.+)" for (.+) => \[([^\]]*)\]/gm)].map(
-  ([, name = '', word = '', roles = '', operations = '']) => ({
-    name,
-    permission: word as Permission,
-    roles: [...(sets.get(roles) ?? roles).matchAll(/\w+/g)].map(([role]) => snake(role) as Role),
-    operations: [...operations.matchAll(/"(.+?)"/g)].map(([, operation]) => operation),
-  }),
-);
-const permissionsOf = (role: Role) =>
-  rows.filter(({ roles }) => roles.includes(role)).map(({ permission }) => permission);
-const mayAsk = (role: Role, operation: string) =>
-  rows.some((row) => row.roles.includes(role) && row.operations.includes(operation));
+const has = (role: Role, permission: Permission) =>
+  (PERMISSION_ROLES[permission] as readonly Role[]).includes(role);
+const permissionsOf = (role: Role) => PERMISSIONS.filter((permission) => has(role, permission));
+const mayAsk = (role: Role, operation: string) => {
+  const needed = operations.get(operation)?.permission;
+  return needed !== undefined && has(role, needed);
+};
 
 let root: Root;
 
@@ -132,28 +136,15 @@ const buttons = () =>
   [...document.querySelectorAll('button')].map((one) => one.getAttribute('aria-label') ?? one.textContent);
 
 describe('the table of permissions', () => {
-  it('has the server’s names and roles', () => {
-    expect(rows.map(({ permission }) => permission)).toEqual([...PERMISSIONS]);
-    expect(new Set(rows.flatMap(({ roles }) => roles))).toEqual(new Set(ROLES));
-    expect(permissionsOf('super_admin')).toEqual([...PERMISSIONS]);
-    expect(rows.flatMap(({ operations }) => operations).length).toBeGreaterThan(100);
+  it('is what the document says of each operation', () => {
+    expect(operations.size).toBeGreaterThan(100);
+    for (const [operation, { permission, roles }] of operations)
+      expect(roles, operation).toEqual(PERMISSION_ROLES[permission]);
+    expect(new Set(Object.values(PERMISSION_ROLES).flat())).toEqual(new Set(ROLES));
+    expect(permissionsOf('super_admin')).toEqual(PERMISSIONS);
   });
 
   it('has what each task needs', async () => {
-    const sources = ['queue', 'llm', 'people', 'fleet'].flatMap((name) => {
-      const source = path.join(CRATES, name, 'src');
-      return readdirSync(source, { recursive: true, encoding: 'utf8' })
-        .filter((file) => file.endsWith('.rs'))
-        .map((file) => readFileSync(path.join(source, file), 'utf8'));
-    });
-    const needed = new Map<string, string>();
-    for (const source of sources) {
-      for (const [, type = '', name = ''] of source.matchAll(/= "(\w+)" \{[\w, ]*\} for (\w+)/g))
-        needed.set(type, name);
-      const own =
-        /const TYPE: &'static str = "(\w+)";[^]*?fn permission\(&self\) -> Permission \{\n.*Permission::(\w+)/g;
-      for (const [, type = '', name = ''] of source.matchAll(own)) needed.set(type, name);
-    }
     const found = new Map<string, boolean>();
     function Probe() {
       const mayTask = useMayTask();
@@ -163,11 +154,10 @@ describe('the table of permissions', () => {
     }
     for (const role of ROLES) {
       await draw(<Probe />, role);
-      for (const type of TASK_TYPES) {
-        const row = rows.find(({ name }) => name === needed.get(type));
-        expect(row, type).toBeDefined();
-        expect(found.get(type), `${role} ${type}`).toBe(role !== 'auditor' && row?.roles.includes(role));
-      }
+      for (const type of TASK_TYPES)
+        expect(found.get(type), `${role} ${type}`).toBe(
+          role !== 'auditor' && has(role, TASK_PERMISSIONS[type]),
+        );
       expect(found.get('leave'), role).toBe(role === 'super_admin');
     }
   });
@@ -189,10 +179,10 @@ describe('useMay', () => {
   it.each(ROLES)('says of %s what the server says', async (role) => {
     answers = [];
     await draw(
-      rows.map(({ permission }) => <Probe key={permission} permission={permission} />),
+      PERMISSIONS.map((permission) => <Probe key={permission} permission={permission} />),
       role,
     );
-    expect(answers).toEqual(rows.map(({ roles }) => roles.includes(role)));
+    expect(answers).toEqual(PERMISSIONS.map((permission) => has(role, permission)));
   });
 
   it('follows the answer of the server', async () => {

@@ -28,13 +28,10 @@ static BEGAN: Mutex<Option<Instant>> = Mutex::new(None);
 impl Payload for Nothing {
     const TYPE: &'static str = "bench_nothing";
     const PRIORITY: Priority = Priority::People;
+    const PERMISSION: Permission = Permission::ManageTasks;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageTasks
     }
 }
 

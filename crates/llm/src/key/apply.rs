@@ -23,15 +23,12 @@ pub struct ApplyKey {
 impl Payload for ApplyKey {
     const TYPE: &'static str = "apply_key";
     const PRIORITY: Priority = Priority::Security;
+    const PERMISSION: Permission = Permission::ManageKeys;
     const COALESCES: bool = true;
 
     /// `None`: nothing happens on the instance, so it need not wait for other tasks of the instance.
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageKeys
     }
 }
 

@@ -25,13 +25,10 @@ pub struct DeliverAlert {
 impl Payload for DeliverAlert {
     const TYPE: &'static str = "deliver_alert";
     const PRIORITY: Priority = Priority::People;
+    const PERMISSION: Permission = Permission::SetAlertRules;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(None)
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::SetAlertRules
     }
 }
 

@@ -24,6 +24,9 @@ pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The priority of every task of this type, unless it is enqueued by `enqueue_at`.
     const PRIORITY: Priority;
 
+    /// What an administrator needs to create a task of this type by name, unless its payload says otherwise.
+    const PERMISSION: Permission;
+
     /// Whether a waiting task also serves later requests with the same payload. The handler must then read what to do
     /// when it starts.
     const COALESCES: bool = false;
@@ -36,8 +39,10 @@ pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
-    /// The permission that an administrator needs to create it by name.
-    fn permission(&self) -> Permission;
+    /// The permission that this payload needs.
+    fn permission(&self) -> Permission {
+        Self::PERMISSION
+    }
 }
 
 /// A payload with its handler. `A` is the `App` of the crate that runs it.
@@ -102,16 +107,24 @@ impl NewTask {
 pub struct TaskType<A: 'static> {
     pub name: &'static str,
     pub other_name: Option<&'static str>,
+    pub permission: Permission,
     /// Parses a payload that an administrator sent.
     pub(crate) check: for<'a> fn(Value, &'a mut Tx) -> Eventually<'a, Checked>,
     /// The permission that a stored payload needs.
-    pub(crate) permission: fn(Value) -> Result<Permission>,
+    pub(crate) permission_of: fn(Value) -> Result<Permission>,
     pub(crate) run: fn(Value, Context<A>) -> Eventually<'static, String>,
 }
 
 impl<A: Send + Sync> TaskType<A> {
     pub const fn run_by<R: Run<A>>() -> TaskType<A> {
-        TaskType { name: R::TYPE, other_name: None, check: check::<R>, permission: permission::<R>, run: run::<A, R> }
+        TaskType {
+            name: R::TYPE,
+            other_name: None,
+            permission: R::PERMISSION,
+            check: check::<R>,
+            permission_of: permission_of::<R>,
+            run: run::<A, R>,
+        }
     }
 
     pub const fn also_named(self, other: &'static str) -> TaskType<A> {
@@ -140,7 +153,7 @@ fn check<P: Payload>(payload: Value, tx: &mut Tx) -> Eventually<'_, Checked> {
     })
 }
 
-fn permission<P: Payload>(payload: Value) -> Result<Permission> {
+fn permission_of<P: Payload>(payload: Value) -> Result<Permission> {
     let payload: P = serde_json::from_value(payload).map_err(Error::internal)?;
     Ok(payload.permission())
 }

@@ -15,14 +15,11 @@ macro_rules! of_instance {
         impl $crate::task::Payload for $name {
             const TYPE: &'static str = $type;
             const PRIORITY: $crate::task::Priority = $crate::task::Priority::$priority;
+            const PERMISSION: $crate::permission::Permission = $crate::permission::Permission::$permission;
             $(const COALESCES: bool = stringify!($coalesces).len() > 0;)?
 
             async fn instance(&self, _: &mut store::Tx) -> base::Result<Option<base::id::InstanceId>> {
                 Ok(Some(self.instance_id.clone()))
-            }
-
-            fn permission(&self) -> $crate::permission::Permission {
-                $crate::permission::Permission::$permission
             }
         }
     )*};

@@ -35,14 +35,11 @@ macro_rules! gated {
         impl Payload for $name {
             const TYPE: &'static str = $type;
             const PRIORITY: Priority = Priority::$priority;
+            const PERMISSION: Permission = Permission::ManageTasks;
             const COALESCES: bool = $coalesces;
 
             async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
                 Ok(self.instance_id.clone().map(InstanceId::named))
-            }
-
-            fn permission(&self) -> Permission {
-                Permission::ManageTasks
             }
         }
 

@@ -1,6 +1,7 @@
 // The actions on many instances at once: assign, restart, sync models, upgrade, bring into cells. Each shows first what it will touch.
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import type { Permission } from '@tidepool/shared/api/registry.gen';
 import { Button } from '@tidepool/shared/ui/button';
 import { Field } from '@tidepool/shared/ui/field';
 import { TextArea } from '@tidepool/shared/ui/text-area';
@@ -8,7 +9,6 @@ import { useState } from 'react';
 import { api } from '../api';
 import { useMay, useRights } from '../me';
 import { useText } from '../messages';
-import type { Permission } from '../permission';
 import { Batch, type BatchItem } from '../parts/batch';
 import { whyNoEntry } from '../parts/cell';
 import { isOffered, runsAsText } from '../parts/runs-as';

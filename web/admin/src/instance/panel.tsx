@@ -1,5 +1,6 @@
 // One instance over the list it was opened from: everything known of it, in tabs that the address remembers.
 import { useQuery } from '@tanstack/react-query';
+import type { Permission } from '@tidepool/shared/api/registry.gen';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { SidePanel } from '@tidepool/shared/ui/dialog';
 import { ErrorBoundary } from '@tidepool/shared/ui/error-boundary';
@@ -14,7 +15,6 @@ import { Allowed } from '../parts/allowed';
 import { CellBadge } from '../parts/cell';
 import { HealthStatus } from '../parts/health';
 import { RunsAs } from '../parts/runs-as';
-import type { Permission } from '../permission';
 import { oneOf, type InstanceDetail } from '../records';
 import { readDetail } from './actions';
 import { AuditTab } from './audit-tab';

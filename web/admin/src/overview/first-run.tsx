@@ -1,5 +1,6 @@
 // The way from an empty installation to the first assistant that answers: each line turns green by itself. It has its place
 // from the beginning, so that nothing jumps when the answers come, and leaves for good when all is done.
+import type { Permission } from '@tidepool/shared/api/registry.gen';
 import { readStored, writeStored } from '@tidepool/shared/storage';
 import { buttonClass } from '@tidepool/shared/ui/button';
 import { Card } from '@tidepool/shared/ui/panel';
@@ -8,7 +9,6 @@ import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { useRights } from '../me';
 import { useText, type Key } from '../messages';
-import type { Permission } from '../permission';
 import { useEmployeeCounts, useHealthCounts, useReady, useServerList } from './queries';
 
 /** What was open at the last visit, so that the page has its shape before the answers come. */

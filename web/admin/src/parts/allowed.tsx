@@ -1,4 +1,5 @@
 // What only some roles may read: the others are told so instead of being shown a failed request.
+import type { Permission } from '@tidepool/shared/api/registry.gen';
 import { Page } from '@tidepool/shared/shell/page';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { ErrorState, Skeleton } from '@tidepool/shared/ui/states';
@@ -7,7 +8,6 @@ import { useLocation } from 'wouter';
 import { useMe, useRights, useRoleName } from '../me';
 import { useText } from '../messages';
 import { usePages } from '../navigation';
-import type { Permission } from '../permission';
 
 interface AllowedProps {
   /** Whoever has this permission sees the children. */

@@ -67,13 +67,10 @@ async fn pass(gate: Option<&String>) {
 impl Payload for Probe {
     const TYPE: &'static str = "probe";
     const PRIORITY: Priority = Priority::People;
+    const PERMISSION: Permission = Permission::ManageTasks;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(self.instance_id.clone().map(InstanceId::named))
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageTasks
     }
 }
 
@@ -129,13 +126,10 @@ struct Clean {
 impl Payload for Clean {
     const TYPE: &'static str = CleanInstance::TYPE;
     const PRIORITY: Priority = Priority::People;
+    const PERMISSION: Permission = Permission::ManageTasks;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(InstanceId::named(&self.instance_id)))
-    }
-
-    fn permission(&self) -> Permission {
-        Permission::ManageTasks
     }
 }
 
