@@ -1,22 +1,13 @@
 // An alert in words: its title, its message, and where to look. A repair that needs somebody is named by what was found.
-import type { AlertRule } from '@tidepool/shared/api/registry.gen';
+import { ALERT_RULES, type AlertRule } from '@tidepool/shared/api/registry.gen';
 import type { Key } from '../messages';
 import type { Alert } from '../records';
 import { ruleText } from './rule-text';
 
-const RULES: Readonly<Record<AlertRule, Key>> = {
-  key_balance_low: 'alerts.key_balance_low',
-  budget_near_limit: 'alerts.budget_near_limit',
-  instances_unhealthy: 'alerts.instances_unhealthy',
-  task_dead: 'alerts.task_dead',
-  gateway_down: 'alerts.gateway_down',
-  instance_not_isolated: 'alerts.instance_not_isolated',
-  disk_over_limit: 'alerts.disk_over_limit',
-};
-
 /** A rule that this version does not know is shown as the server names it. */
 export function alertRuleText(rule: string, t: (key: Key) => string): string {
-  return Object.hasOwn(RULES, rule) ? t(RULES[rule as AlertRule]) : rule;
+  const known: readonly string[] = ALERT_RULES;
+  return known.includes(rule) ? t(`alerts.${rule as AlertRule}`) : rule;
 }
 
 export interface AlertText {

@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
+import { DIMENSIONS, JOBS, type Dimension, type Job as JobName } from '@tidepool/shared/api/registry.gen';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
@@ -14,8 +15,7 @@ import { Pause, Play, Power } from 'lucide-react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useMay } from '../me';
-import { useText, type Key } from '../messages';
-import { en } from '../messages/en';
+import { useText } from '../messages';
 import type { Job, JobRun } from '../records';
 import { scheduleText } from '../schedule-text';
 
@@ -47,9 +47,11 @@ function streaks(runs: readonly JobRun[]): Streak[] {
 /** Our words for a job we know, else the server's. */
 function useJobName() {
   const { t } = useText();
+  const jobs: readonly string[] = JOBS;
+  const dimensions: readonly string[] = DIMENSIONS;
   return ({ name, label }: Pick<Job, 'name' | 'label'>) => {
-    const key = [`job.${name}`, `guardian.${name}`].find((one) => one in en);
-    return key === undefined ? label : t(key as Key);
+    if (jobs.includes(name)) return t(`job.${name as JobName}`);
+    return dimensions.includes(name) ? t(`guardian.${name as Dimension}`) : label;
   };
 }
 

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { components } from '@tidepool/shared/api/employee.gen';
 import { unwrap } from '@tidepool/shared/api/envelope';
-import type { RepairRule } from '@tidepool/shared/api/registry.gen';
+import { REPAIR_RULES, type RepairRule } from '@tidepool/shared/api/registry.gen';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Badge, type Tone } from '@tidepool/shared/ui/badge';
 import { Panel } from '@tidepool/shared/ui/panel';
@@ -22,21 +22,11 @@ const TONES: Record<Repair['status'], Tone> = {
   alert: 'warn',
 };
 
-const RULES: Readonly<Record<RepairRule, Key>> = {
-  no_api_key: 'repairs.no_api_key',
-  exit_loop: 'repairs.exit_loop',
-  out_of_memory: 'repairs.out_of_memory',
-  unknown_key: 'repairs.unknown_key',
-  auth_profiles: 'repairs.auth_profiles',
-  port_taken: 'repairs.port_taken',
-  not_listening: 'repairs.not_listening',
-  rate_limited: 'repairs.rate_limited',
-  bot_channel: 'repairs.bot_channel',
-  auto_recovery: 'repairs.auto_recovery',
-  llm_self_heal: 'repairs.llm_self_heal',
-  foreign_listener: 'repairs.foreign_listener',
-  stuck_session: 'repairs.stuck_session',
-};
+/** A rule that a newer server has is better named by its id than not at all. */
+function ruleText(rule: string, t: (key: Key) => string): string {
+  const known: readonly string[] = REPAIR_RULES;
+  return known.includes(rule) ? t(`repairs.${rule as RepairRule}`) : rule;
+}
 
 export function Repairs({ instance }: { instance: string }) {
   const { t } = useText();
@@ -73,10 +63,7 @@ function RepairItem({ repair }: { repair: Repair }) {
   return (
     <li className="py-2.5 text-sm first:pt-0 last:pb-0">
       <p className="flex flex-wrap items-center justify-between gap-x-3">
-        {/* A rule that a newer server has is better named by its id than not at all. */}
-        <span className="font-medium">
-          {Object.hasOwn(RULES, repair.rule) ? t(RULES[repair.rule as RepairRule]) : repair.rule}
-        </span>
+        <span className="font-medium">{ruleText(repair.rule, t)}</span>
         <span className="text-muted">
           <RelativeTime at={repair.created_at} />
         </span>

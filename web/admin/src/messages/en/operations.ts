@@ -209,6 +209,8 @@ export const operations = {
   'rule.bot_channel': 'Bot lost its connection',
   'rule.foreign_listener': 'Another user answers on its port',
   'rule.stuck_session': 'Stuck session',
+  'rule.auto_recovery': 'Automatic recovery',
+  'rule.llm_self_heal': 'Self-heal',
   'repairs.status.running': 'Under way',
   'repairs.status.success': 'Repaired',
   'repairs.status.failed': 'Failed',

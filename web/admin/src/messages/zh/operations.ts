@@ -209,6 +209,8 @@ export const operations = {
   'rule.bot_channel': '机器人失去连接',
   'rule.foreign_listener': '其他用户占用了它的端口',
   'rule.stuck_session': '会话卡住',
+  'rule.auto_recovery': '自动恢复',
+  'rule.llm_self_heal': '自愈',
   'repairs.status.running': '进行中',
   'repairs.status.success': '已修复',
   'repairs.status.failed': '失败',
