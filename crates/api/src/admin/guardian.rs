@@ -60,7 +60,7 @@ pub struct GuardianStats {
     job_runs: Vec<LatestRun>,
 }
 
-/// How the ten dimensions are, and the latest run of every job.
+/// How the dimensions are, and the latest run of every job.
 #[utoipa::path(get, path = "/guardian/stats", tag = "guardian", responses((status = 200, body = GuardianStats)))]
 async fn stats(_: Admin, api: State) -> Answer<GuardianStats> {
     let stats = guardian::stats(&api.app, &JOBS).await?;

@@ -20,7 +20,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
 #[derive(Serialize, ToSchema)]
 pub struct RepairItem {
     id: i64,
-    /// One of the nine rules, or auto_recovery.
+    /// A repair rule, or auto_recovery.
     #[schema(example = "no_api_key")]
     rule: String,
     instance_id: String,

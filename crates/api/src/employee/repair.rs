@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
 #[derive(Serialize, ToSchema)]
 pub struct OwnRepair {
     id: i64,
-    /// One of the nine rules, or auto_recovery.
+    /// A repair rule, or auto_recovery.
     #[schema(example = "no_api_key")]
     rule: String,
     /// What was done, or is being done.

@@ -1,4 +1,4 @@
-//! log_scan: checks the new log lines of all instances against the nine rules.
+//! log_scan: checks the new log lines of all instances against the rules.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Self-repair: logs and configurations are scanned for the nine rules (`scan`), what is found is proved a second time,
+//! Self-repair: logs and configurations are scanned for the rules (`scan`), what is found is proved a second time,
 //! and a task (`RepairInstance`) does what the rule says, before and after in the ledger. One file per rule.
 //!
 //! The same repair of the same instance is done three times an hour at most; then it stops, and somebody is told.

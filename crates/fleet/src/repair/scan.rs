@@ -1,4 +1,4 @@
-//! The scan: what is new in the logs of all instances, and how their ports and configurations are, held against the nine rules.
+//! The scan: what is new in the logs of all instances, and how their ports and configurations are, held against the rules.
 //!
 //! How far a log was read is written together with what was found in it, and only if nobody else has read on since: no line
 //! counts twice, and none is passed over.

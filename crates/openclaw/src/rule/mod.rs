@@ -1,4 +1,4 @@
-//! The nine repair rules: how each is recognised in logs, in the configuration and in a sweep. What is done about a
+//! The repair rules: how each is recognised in logs, in the configuration and in a sweep. What is done about a
 //! finding is decided elsewhere, and only after a second check: see `Confidence`.
 //!
 //! One file per rule. Their examples from real logs are in `samples/rules`.

@@ -1,4 +1,4 @@
-// The guardian's ten dimensions as tiles, and the events of the chosen one.
+// The guardian's dimensions as tiles, and the events of the chosen one.
 import { useQuery } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { DIMENSIONS, type Dimension } from '@tidepool/shared/api/registry.gen';

@@ -1,4 +1,4 @@
-// The guardian: ten dimensions and their events, the repairs that were made, and the alerts that were raised.
+// The guardian: its dimensions and their events, the repairs that were made, and the alerts that were raised.
 import { Page } from '@tidepool/shared/shell/page';
 import { useAddressValue } from '@tidepool/shared/table/table-state';
 import { Tabs } from '@tidepool/shared/ui/tabs';

@@ -160,7 +160,7 @@ export const operations = {
   'jobStatus.success': 'Success',
   'jobStatus.failed': 'Failed',
   'jobStatus.skipped': 'Skipped',
-  'guardian.lead': 'Ten checks that records, servers and the gateway agree.',
+  'guardian.lead': 'Checks that records, servers and the gateway agree.',
   'guardian.tab.dimensions': 'Dimensions',
   'guardian.tab.repairs': 'Repairs',
   'guardian.tab.alerts': 'Alerts',

@@ -160,7 +160,7 @@ export const operations = {
   'jobStatus.success': '成功',
   'jobStatus.failed': '失败',
   'jobStatus.skipped': '已跳过',
-  'guardian.lead': '十项检查，确保记录、服务器与网关一致。',
+  'guardian.lead': '检查记录、服务器与网关是否一致。',
   'guardian.tab.dimensions': '检查维度',
   'guardian.tab.repairs': '修复',
   'guardian.tab.alerts': '告警',
