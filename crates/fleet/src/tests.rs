@@ -2,13 +2,14 @@
 
 use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
 use base::{Clock, Kind};
+use openclaw::rule::{RULES, Rule};
 use people::session::{self, Employee};
 use people::{claim, holder, user};
 use queue::audit::By;
 use store::instance::Isolation;
 use testkit::Database;
 
-use crate::repair::{self, BUDGET, Begun};
+use crate::repair::{self, BUDGET, Begun, HANDLERS};
 use crate::{App, instance, server};
 
 struct Site {
@@ -163,4 +164,11 @@ async fn a_repair_has_a_budget_of_an_hour() {
     assert_eq!(begin().await, Begun::Spent);
     site.app.clock.advance(jiff::SignedDuration::from_mins(41));
     assert_eq!(begin().await, Begun::Yes, "the first is over an hour ago");
+}
+
+#[test]
+fn every_rule_has_a_handler() {
+    let found: Vec<Rule> = RULES.iter().map(|(rule, _)| *rule).collect();
+    let handled: Vec<Rule> = HANDLERS.iter().map(|handler| handler.rule).collect();
+    assert_eq!(handled, found);
 }

@@ -25,62 +25,42 @@ use crate::log::{Line, Origin};
 use crate::sweep::{Answer, Process, Server};
 use crate::unit::Name;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rule {
-    NoApiKey,
-    ExitLoop,
-    OutOfMemory,
-    UnknownKey,
-    AuthProfiles,
-    PortTaken,
-    NotListening,
-    RateLimited,
-    BotChannel,
-}
-
 /// Looks for one rule's case. It decides nothing and changes nothing.
 pub type Detect = fn(&Evidence<'_>) -> Option<Finding>;
 
-/// All rules, in the order of their numbers.
-pub const RULES: &[(Rule, Detect)] = &[
-    (Rule::NoApiKey, no_api_key::detect),
-    (Rule::ExitLoop, exit_loop::detect),
-    (Rule::OutOfMemory, out_of_memory::detect),
-    (Rule::UnknownKey, unknown_key::detect),
-    (Rule::AuthProfiles, auth_profiles::detect),
-    (Rule::PortTaken, port_taken::detect),
-    (Rule::NotListening, not_listening::detect),
-    (Rule::RateLimited, rate_limited::detect),
-    (Rule::BotChannel, bot_channel::detect),
-];
+macro_rules! rules {
+    ($($name:ident = $module:ident,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Rule { $($name),* }
+
+        /// All rules, in the order of their numbers.
+        pub const RULES: &[(Rule, Detect)] = &[$((Rule::$name, $module::detect)),*];
+
+        impl Rule {
+            /// Its name in the ledger, which is that of its module.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Rule::$name => stringify!($module)),* }
+            }
+        }
+    };
+}
+
+// The ledger shows the numbers too, so a new rule goes to the end.
+rules! {
+    NoApiKey = no_api_key,
+    ExitLoop = exit_loop,
+    OutOfMemory = out_of_memory,
+    UnknownKey = unknown_key,
+    AuthProfiles = auth_profiles,
+    PortTaken = port_taken,
+    NotListening = not_listening,
+    RateLimited = rate_limited,
+    BotChannel = bot_channel,
+}
 
 impl Rule {
     pub fn number(self) -> u8 {
-        match self {
-            Rule::NoApiKey => 1,
-            Rule::ExitLoop => 2,
-            Rule::OutOfMemory => 3,
-            Rule::UnknownKey => 4,
-            Rule::AuthProfiles => 5,
-            Rule::PortTaken => 6,
-            Rule::NotListening => 7,
-            Rule::RateLimited => 8,
-            Rule::BotChannel => 9,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Rule::NoApiKey => "no_api_key",
-            Rule::ExitLoop => "exit_loop",
-            Rule::OutOfMemory => "out_of_memory",
-            Rule::UnknownKey => "unknown_key",
-            Rule::AuthProfiles => "auth_profiles",
-            Rule::PortTaken => "port_taken",
-            Rule::NotListening => "not_listening",
-            Rule::RateLimited => "rate_limited",
-            Rule::BotChannel => "bot_channel",
-        }
+        self as u8 + 1
     }
 }
 
