@@ -167,7 +167,12 @@ impl Bench {
 
     /// Whether rows are counted (and tokens are rows of a table called so).
     pub fn family(&self) -> bool {
-        self.is("one-api") || self.is("new-api")
+        self.foreign.as_ref().is_some_and(|(_, log)| log.counts())
+    }
+
+    /// Whether its log can have rows of requests that failed.
+    pub fn logs_failures(&self) -> bool {
+        self.is("new-api") || self.is("litellm")
     }
 
     pub async fn create(&self, name: &str, quota: Option<i64>) -> RemoteKey {
@@ -275,31 +280,31 @@ pub fn fault<T: std::fmt::Debug>(result: base::Result<T>) -> (Fault, String) {
 #[macro_export]
 macro_rules! on_every_kind {
     ($($(#[$meta:meta])* async fn $name:ident($bench:ident: Bench) $body:block)*) => {$(
-        $crate::cases! {
+        $crate::on_gateways! {
+            {
+                embedded_sqlite = setup("embedded", Server::Sqlite);
+                embedded_postgres = setup("embedded", Server::Postgres);
+            }
             $(#[$meta])* $name($bench) $body
-            embedded_sqlite = setup("embedded", Server::Sqlite);
-            embedded_postgres = setup("embedded", Server::Postgres);
-            one_api_sqlite = setup("one-api", Server::Sqlite);
-            one_api_mariadb = setup("one-api", Server::Mariadb);
-            one_api_postgres = setup("one-api", Server::Postgres);
-            new_api_sqlite = setup("new-api", Server::Sqlite);
-            new_api_mariadb = setup("new-api", Server::Mariadb);
-            new_api_postgres = setup("new-api", Server::Postgres);
-            new_api_rc22_postgres = Setup { version: (1, 0, 22), ..setup("new-api", Server::Postgres) };
-            new_api_v011_sqlite = Setup { version: (0, 11, 0), ..setup("new-api", Server::Sqlite) };
-            new_api_v010_mariadb = Setup { version: (0, 10, 0), ..setup("new-api", Server::Mariadb) };
-            new_api_v08_sqlite = Setup { version: (0, 8, 0), ..setup("new-api", Server::Sqlite) };
-            litellm_postgres = setup("litellm", Server::Postgres);
         }
     )*};
 }
 
-/// Runs each case against every kind and release of foreign gateway, on every database that each can use.
+/// The same for foreign gateways only.
 #[macro_export]
 macro_rules! on_every_gateway {
     ($($(#[$meta:meta])* async fn $name:ident($bench:ident: Bench) $body:block)*) => {$(
+        $crate::on_gateways! { {} $(#[$meta])* $name($bench) $body }
+    )*};
+}
+
+/// Every kind and release of foreign gateway, on every database that each can use, after those that the caller names.
+#[macro_export]
+macro_rules! on_gateways {
+    ({ $($others:tt)* } $($case:tt)*) => {
         $crate::cases! {
-            $(#[$meta])* $name($bench) $body
+            $($case)*
+            $($others)*
             one_api_sqlite = setup("one-api", Server::Sqlite);
             one_api_mariadb = setup("one-api", Server::Mariadb);
             one_api_postgres = setup("one-api", Server::Postgres);
@@ -312,7 +317,7 @@ macro_rules! on_every_gateway {
             new_api_v08_sqlite = Setup { version: (0, 8, 0), ..setup("new-api", Server::Sqlite) };
             litellm_postgres = setup("litellm", Server::Postgres);
         }
-    )*};
+    };
 }
 
 /// Runs each case against every kind of log, with the tables of today and with those of an old installation.
@@ -360,4 +365,15 @@ macro_rules! cases {
             )*
         }
     };
+}
+
+#[test]
+fn every_kind_is_in_both_lists() {
+    let (gateways, logs) = include_str!("bench.rs").split_once("macro_rules! on_every_log").unwrap();
+    for kind in remote::llm::KINDS {
+        let case = format!("setup(\"{}\", ", kind.name);
+        assert!(gateways.contains(&case), "{kind:?} is not in on_gateways!");
+        assert!(logs.contains(&case), "{kind:?} is not in on_every_log!");
+        assert!(LogKind::find(kind.name).is_some(), "nobody reads the log of {kind:?}");
+    }
 }

@@ -10,7 +10,7 @@ use super::{Values, setting};
 
 #[derive(Debug)]
 pub struct GatewayConfig {
-    /// embedded, one-api, new-api or litellm.
+    /// `embedded`, or the name of one of `remote::llm::KINDS`.
     pub kind: String,
     /// Where the embedded gateway listens.
     pub listen: SocketAddr,

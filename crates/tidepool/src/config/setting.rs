@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 
+use remote::llm::KINDS;
+
 use super::kind::Kind;
 
 pub struct Setting {
@@ -30,6 +32,17 @@ impl Setting {
     }
 }
 
+/// The embedded gateway, and every kind that is reached over the network.
+const GATEWAY_KINDS: &[&str] = &{
+    let mut names = ["embedded"; KINDS.len() + 1];
+    let mut at = 0;
+    while at < KINDS.len() {
+        names[at + 1] = KINDS[at].name;
+        at += 1;
+    }
+    names
+};
+
 macro_rules! settings {
     ($($name:literal $env:literal $kind:expr, $default:literal, $example:literal, $about:literal;)*) => {
         pub const SETTINGS: &[Setting] = &[$(Setting {
@@ -51,7 +64,7 @@ settings! {
     "admin_token_hours" "TIDEPOOL_ADMIN_TOKEN_HOURS" Kind::Number(1, 8760), "8", "8", "how long an administrator's token is good";
     "bootstrap_admin_email" "TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL" Kind::Email, "admin@tidepool.local", "admin@example.com", "the first super_admin, made when there is no administrator";
     "bootstrap_admin_password" "TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD" Kind::Password, "generated and printed once", "a password of 8 or more characters", "the first super_admin's password";
-    "gateway_kind" "TIDEPOOL_GATEWAY_KIND" Kind::OneOf(&["embedded", "one-api", "new-api", "litellm"]), "embedded", "litellm", "which LLM gateway is used";
+    "gateway_kind" "TIDEPOOL_GATEWAY_KIND" Kind::OneOf(GATEWAY_KINDS), "embedded", "litellm", "which LLM gateway is used";
     "gateway_listen" "TIDEPOOL_GATEWAY_LISTEN" Kind::Address, "127.0.0.1:8082", "0.0.0.0:8082", "where the embedded gateway listens";
     "gateway_url" "TIDEPOOL_GATEWAY_URL" Kind::HttpUrl, "the embedded gateway", "https://llm.example.com", "base URL of the LLM gateway";
     "gateway_public_url" "TIDEPOOL_GATEWAY_PUBLIC_URL" Kind::HttpUrl, "= gateway_url", "https://llm.example.com", "the gateway's address as assistants see it";
