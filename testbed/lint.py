@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """lint.py     checks that no other linter makes: scripts parse, no path of one machine, no open end without an issue, images and
 ports of packaging/ are what they should be, no two schemas of an API share a name, modules import each other in no circle, names are
-the glossary's, commit subjects are short.
+the glossary's, paths in documents lead somewhere, commit subjects are short.
 
 Files of more than 500 lines are listed as a warning. Looks at what git knows or would add. Python 3.11, no packages.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # no __pycache__ in the clone
 
-from suite import circles, glossary
+from suite import circles, doc_paths, glossary
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 500
@@ -108,7 +108,7 @@ def long_subjects() -> Iterator[str]:
 
 
 def main() -> int:
-    errors = [*bad_packaging(), *shared_schemas(), *circles.problems(ROOT), *glossary.problems(ROOT), *long_subjects()]
+    errors = [*bad_packaging(), *shared_schemas(), *circles.problems(ROOT), *glossary.problems(ROOT), *doc_paths.problems(ROOT), *long_subjects()]
     long = []
     for path in files():
         try:

@@ -11,7 +11,7 @@ import unittest
 from contextlib import ExitStack
 from pathlib import Path
 
-from . import counting, invariants
+from . import counting, doc_paths, invariants
 from .fuzz import left_out
 from .load import Load
 from .machine import ROOT
@@ -129,6 +129,21 @@ class LeavingOut(unittest.TestCase):
         stream = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
         document = {"paths": {"/api/v1/auth/logout": {"post": {}}, "/events": {"get": stream}, "/me": {"get": {}, "patch": {}}}}
         self.assertEqual(set(left_out(document)), {("POST", "/api/v1/auth/logout"), ("GET", "/events")})
+
+
+class Documents(unittest.TestCase):
+    KNOWN = {"crates", "crates/queue", "crates/queue/src", "crates/queue/src/task.rs", "docs", "docs/api.md", "testbed", "testbed/run.py"}
+
+    def test_paths_that_lead_nowhere_are_named(self) -> None:
+        text = "`docs/api.md`, `docs/old.md`\n`queue/src/task.rs` `task.rs` `job.rs`\n`queue/src/<noun>.rs` `queue/<folder>/task.py` `queue/tests`\n"
+        self.assertEqual(list(doc_paths.missing(text, self.KNOWN)), [(1, "docs/old.md"), (2, "job.rs"), (3, "queue/<folder>/task.py"), (3, "queue/tests")])
+
+    def test_a_part_of_a_name_is_no_path(self) -> None:
+        self.assertEqual(list(doc_paths.missing("`ask.rs` `c/task.rs`", self.KNOWN)), [(1, "ask.rs"), (1, "c/task.rs")])
+
+    def test_other_machines_and_commands_are_left_alone(self) -> None:
+        text = "`/etc/tidepool/x.rs` `<data>/queue/x` `make docs/old.md` `text/html` `task::run`\n```\ncat `docs/old.md`\n```\n"
+        self.assertEqual(list(doc_paths.missing(text, self.KNOWN)), [])
 
 
 class Running(unittest.TestCase):
