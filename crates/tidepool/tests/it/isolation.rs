@@ -204,7 +204,8 @@ async fn the_next_holder_finds_nothing_of_the_last_and_gets_another_user() {
     "#;
     ground.sh(left, &[&user]).await;
     let there = r#"
-        grep -lsE "^Uid:.*[[:space:]]$2([[:space:]]|\$)" /proc/[0-9]*/status | wc -l
+        # One that has ended and is not reaped yet is none.
+        grep -lsE "^Uid:.*[[:space:]]$2([[:space:]]|\$)" /proc/[0-9]*/status | xargs -r grep -LsE '^State:.[ZX]' | wc -l
         find /tmp /var/tmp /dev/shm /var/spool/cron /var/lib/systemd/linger /run/user -xdev -uid "$2" 2>/dev/null | wc -l
         ls /var/lib/systemd/linger 2>/dev/null | grep -cx "$1"
         awk -v u="$2" '$5 == u || $8 == u' /proc/sysvipc/shm /proc/sysvipc/sem /proc/sysvipc/msg | wc -l
