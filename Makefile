@@ -67,11 +67,12 @@ package: release ## the Debian package in $(TARGET)/debian, made by cargo-deb, w
 test-real: ## the tests that need the real OpenClaw, which it installs from npm (needs: Rust, Node; 650 MB)
 	@testbed/run.py real
 
-openapi: ## write the OpenAPI documents that the code describes into openapi/, the snapshots that a test compares (needs: Rust)
+openapi: ## write what the code describes, which tests compare: the OpenAPI documents and the registry in openapi/, and docs/roles.md (needs: Rust)
 	cargo build --locked -p tidepool
 	$(TARGET)/debug/tidepool openapi employee > openapi/employee.json
 	$(TARGET)/debug/tidepool openapi admin > openapi/admin.json
 	$(TARGET)/debug/tidepool registry > openapi/registry.json
+	$(TARGET)/debug/tidepool roles > docs/roles.md
 
 bench: release ## measure this machine: start, claims, tasks, pages, usage, forward, sockets, sweep, each beside its floor; the web apps (web), real hosts (hosts), what a cell costs (cell), a foreign log (copy); PART="tasks" for some (needs: Rust, Node; PostgreSQL too for its numbers)
 	cargo build --locked --release -p lab
