@@ -52,6 +52,7 @@ pub(super) struct Login {
 
 #[derive(Clone)]
 pub struct Command {
+    name: String,
     argv: Vec<String>,
     env: Vec<(String, String)>,
     pub(super) stdin: Bytes,
@@ -62,8 +63,10 @@ pub struct Command {
 
 impl Command {
     pub fn new(program: impl Into<String>) -> Command {
+        let program = program.into();
         Command {
-            argv: vec![program.into()],
+            name: program.clone(),
+            argv: vec![program],
             env: vec![],
             stdin: Bytes::new(),
             limit: LIMIT,
@@ -78,13 +81,13 @@ impl Command {
     /// Each script of the product has a name of its own, in kebab-case and with the verb first, written as a literal:
     /// simulated servers (`sim::host`) recognise a script by its name, and a test there looks for all names.
     pub fn script(name: &str, parts: &[&str]) -> Command {
-        Command::new("sh").arg("-c").arg(parts.concat()).arg(name)
+        Command { name: name.to_owned(), ..Command::new("sh").arg("-c").arg(parts.concat()).arg(name) }
     }
 
     /// A script whose text may be longer than an argument, so the shell reads it from standard input. Its name is `$1`,
     /// because `sh -s` has no place for a `$0`.
     pub fn long_script(name: &str, text: impl Into<Vec<u8>>) -> Command {
-        Command::new("sh").args(["-s", name]).stdin(text)
+        Command { name: name.to_owned(), ..Command::new("sh").args(["-s", name]).stdin(text) }
     }
 
     pub fn arg(mut self, arg: impl Into<String>) -> Command {
@@ -126,9 +129,9 @@ impl Command {
         self
     }
 
-    /// The command's name in errors and logs: never with its arguments.
+    /// The name in errors and logs, which is that of the program or of the script: never with arguments.
     pub(super) fn name(&self) -> &str {
-        self.argv.first().map_or("", String::as_str)
+        &self.name
     }
 
     /// The line for the login shell.
@@ -222,10 +225,10 @@ impl Command {
     }
 }
 
-/// Arguments may be confidential, so only the program is shown.
+/// Arguments may be confidential, so only the name is shown.
 impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Command").field("program", &self.name()).field("actor", &self.actor).finish_non_exhaustive()
+        f.debug_struct("Command").field("name", &self.name()).field("actor", &self.actor).finish_non_exhaustive()
     }
 }
 
@@ -360,13 +363,16 @@ mod tests {
     fn arguments_are_not_shown() {
         let shown = format!("{:?}", Command::new("curl").arg("a-token-of-nobody").env("KEY", "another-one"));
         assert!(shown.contains("curl") && !shown.contains("token") && !shown.contains("another"), "{shown}");
+        let shown = format!("{:?}", Command::script("read-it", &["cat"]).arg("a-token-of-nobody"));
+        assert!(shown.contains("read-it") && !shown.contains("token"), "{shown}");
     }
 
     #[test]
     fn a_status_of_124_before_the_time_is_the_commands_own() {
-        let command = Command::new("x").limit(Duration::from_secs(1));
+        let command = Command::script("wait-long", &["x"]).limit(Duration::from_secs(1));
         let output = |status, took| Output { status, took: Duration::from_millis(took), ..Output::default() };
-        assert!(command.timed_out(&output(124, 1005)).is_some());
+        let late = command.timed_out(&output(124, 1005)).map(|error| error.to_string());
+        assert_eq!(late.as_deref(), Some("wait-long did not end within 1 s"));
         assert!(command.timed_out(&output(137, 3005)).is_some());
         assert!(command.timed_out(&output(124, 20)).is_none());
         assert!(command.timed_out(&output(1, 1005)).is_none());
