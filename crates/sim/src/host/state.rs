@@ -299,11 +299,12 @@ impl State {
             None => "config hot reload applied (changed)".to_owned(),
             Some((path, message)) => format!("config reload skipped (invalid config): {path}: {message}"),
         };
-        // New connections get a gateway with the new model and its key.
+        // New connections get a gateway with the new token, and with the new model and its key.
         if let Some(unit) = self.units.get_mut(&name).filter(|_| wrong.is_empty())
             && let Life::Running(process) = &mut unit.life
         {
             process.model = Model::of(&document);
+            process.token = document["gateway"]["auth"]["token"].as_str().unwrap_or_default().to_owned();
             unit.gateway = WeakGateway::default();
         }
         self.log(&name, "gateway/reload", &said);

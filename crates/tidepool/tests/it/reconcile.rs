@@ -39,7 +39,7 @@ async fn what_is_patched_arrives() {
 
     for (body, pointer, expected) in [
         (json!({"config_json": {"messages": {"responsePrefix": "hi"}}}), "/messages/responsePrefix", json!("hi")),
-        (json!({"gateway_url": "ws://0.0.0.0:18789"}), "/gateway/bind", json!("lan")),
+        (json!({"gateway_url": "ws://192.0.2.7:18789"}), "/gateway/bind", json!("lan")),
     ] {
         let changed = patch(&ground, body.clone()).await;
         let task = changed["task_id"].as_str().unwrap_or_else(|| panic!("{body} names no task: {changed}"));
