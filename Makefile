@@ -28,8 +28,8 @@ torture: build ## kills, restarts, full disks, clock jumps, host crashes and pul
 	testbed/torture.py $(TARGET)/debug/tidepool --minutes $(or $(MINUTES),10)
 	TIDEPOOL_TEST_FLEET=$(or $(FLEET),2000x24) cargo nextest run --cargo-profile torture --workspace --locked --test it --profile torture -E 'test(/^day::/)'
 
-fuzz: ## the property tests of what reads other programs' files, logs and frames, with CASES=20000 each instead of 256 (needs: Rust)
-	PROPTEST_CASES=$(or $(CASES),20000) cargo nextest run --locked -p openclaw --profile fuzz -E 'test(/::fuzz_/)'
+fuzz: ## the property tests of what reads other programs' files, logs and frames, and of the planner, with CASES=20000 each instead of 256 (needs: Rust)
+	PROPTEST_CASES=$(or $(CASES),20000) cargo nextest run --locked -p openclaw -p fleet --profile fuzz -E 'test(/::fuzz_/)'
 
 lint: ## rustfmt, clippy with warnings as errors, the web and image linters, licences, script and repository checks (needs: Rust, Node, Python)
 	cargo fmt --all --check
