@@ -127,11 +127,11 @@ pub enum ServerStatus {
     Disabled,
 }
 
-impl ServerStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ServerStatus::Active => "active",
-            ServerStatus::Disabled => "disabled",
+impl From<ServerStatus> for store::server::Status {
+    fn from(status: ServerStatus) -> store::server::Status {
+        match status {
+            ServerStatus::Active => store::server::Status::Active,
+            ServerStatus::Disabled => store::server::Status::Disabled,
         }
     }
 }

@@ -8,7 +8,7 @@ use queue::audit::{self, Action, AuditEvent, By, Changes, Level};
 use queue::task;
 use remote::host::ExpectedKey;
 use remote::host::probe::{self, Probe, Wants};
-pub use store::server::Server;
+pub use store::server::{Server, Status};
 pub use store::server_metric::Metric;
 use store::{Tx, instance, server, server_metric};
 
@@ -51,11 +51,17 @@ pub struct Patch {
     pub base_dir: Option<String>,
     /// Forgets the pinned host key; the next contact pins the current one. For a key that was replaced on purpose.
     pub forget_host_key: bool,
-    pub status: Option<String>,
+    pub status: Option<Status>,
     pub notes: Option<String>,
 }
 
-pub async fn list(app: &App, q: Option<&str>, status: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Server>> {
+pub async fn list(
+    app: &App,
+    q: Option<&str>,
+    status: Option<Status>,
+    sort: Sort,
+    page: Page,
+) -> Result<Listing<Server>> {
     Ok(server::list(&app.db, q, status, sort, page).await?)
 }
 
@@ -80,7 +86,7 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Server> {
         ssh_port: new.ssh_port,
         ssh_user: new.ssh_user,
         ssh_key_path: new.ssh_key_path,
-        status: "active".into(),
+        status: Status::Active,
         notes: new.notes,
         created_at: now,
         updated_at: now,
@@ -180,10 +186,10 @@ pub async fn update(app: &App, by: &By, id: &ServerId, patch: Patch) -> Result<S
         .field("expected_host_key", &name_of(expected_before.as_ref()), &name_of(expected.as_ref()))
         .hidden("host_key", old.host_key != new.host_key)
         .field("base_dir", &old.base_dir, &new.base_dir)
-        .field("status", &old.status, &new.status)
+        .field("status", old.status.as_str(), new.status.as_str())
         .field("notes", &old.notes, &new.notes);
     server::update(&mut tx, &new).await?;
-    if new.status != "active" {
+    if new.status != Status::Active {
         // An inactive server is not checked, so no check would resolve its alerts.
         let subject = subject(id.as_str());
         queue::alert::resolve_where(app, &mut tx, |alert| alert.subject == subject).await?;

@@ -61,7 +61,7 @@ impl Member {
 /// Every active server with its instances.
 pub async fn fleet(app: &App) -> Result<Vec<Post>> {
     let sort = Sort { column: "id", descending: false };
-    let servers = server::list(&app.db, None, Some("active"), sort, Page::ALL).await?.list;
+    let servers = server::list(&app.db, None, Some(server::Status::Active), sort, Page::ALL).await?.list;
     let mut known: HashMap<InstanceId, InstanceHealth> =
         instance_health::all(&app.db).await?.into_iter().map(|h| (h.instance_id.clone(), h)).collect();
     let mut cells: HashMap<InstanceId, Cell> =

@@ -7,7 +7,15 @@ use jiff::Timestamp;
 use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
 use crate::seal::{Place, Sealer};
-use crate::{Conn, Db, Result, Tx, args, record};
+use crate::{Conn, Db, Result, Tx, args, record, word};
+
+word! {
+    pub enum Status {
+        Active = "active",
+        /// It is not checked, and its instances are left alone.
+        Disabled = "disabled",
+    }
+}
 
 record! {
     #[derive(Clone, Debug)]
@@ -30,7 +38,7 @@ record! {
         /// Whether each package of this OpenClaw was checked against a lockfile.
         pub openclaw_pinned: bool,
         pub prepared_at: Option<Timestamp>,
-        pub status: String,
+        pub status: Status,
         pub notes: String,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -63,7 +71,7 @@ pub async fn insert(tx: &mut Tx, server: &Server) -> Result<()> {
         server.ssh_key.as_ref(),
         &server.expected_host_key,
         &server.base_dir,
-        &server.status,
+        server.status,
         &server.notes,
         server.created_at,
         server.updated_at
@@ -104,7 +112,7 @@ pub async fn update(tx: &mut Tx, server: &Server) -> Result<()> {
         &server.openclaw_version,
         server.openclaw_pinned,
         server.prepared_at,
-        &server.status,
+        server.status,
         &server.notes,
         server.updated_at,
         &server.id
@@ -152,7 +160,7 @@ pub async fn live_instances(conn: impl Into<Conn<'_>>, id: &ServerId) -> Result<
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["id", "name", "host", "status", "created_at", "updated_at"];
 
-pub async fn list(db: &Db, q: Option<&str>, status: Option<&str>, sort: Sort, page: Page) -> Result<Listing<Server>> {
+pub async fn list(db: &Db, q: Option<&str>, status: Option<Status>, sort: Sort, page: Page) -> Result<Listing<Server>> {
     let conditions = Conditions::of(db.dialect())
         .must("deleted_at IS NULL")
         .when("status = ?", status)

@@ -113,7 +113,7 @@ fn item(api: &Api, server: Server) -> Result<ServerItem, Error> {
         openclaw_version: server.openclaw_version.map(Into::into).unwrap_or_default(),
         openclaw_pinned: server.openclaw_pinned,
         prepared_at: server.prepared_at.map(|at| api.zone().show(at)),
-        status: server.status,
+        status: server.status.as_str().to_owned(),
         notes: server.notes,
         created_at: api.zone().show(server.created_at),
         updated_at: api.zone().show(server.updated_at),
@@ -135,7 +135,7 @@ pub struct ServerQuery {
 async fn list(_: Admin, api: State, Query(query): Query<ServerQuery>, paging: Paging) -> Answer<Listing<ServerItem>> {
     let default = Sort { column: "created_at", descending: false };
     let sort = Sort::asked(query.sort.as_deref(), store::server::SORTABLE, default)?;
-    let status = query.status.map(ServerStatus::as_str);
+    let status = query.status.map(Into::into);
     let found = server::list(&api.app, query.q.as_deref(), status, sort, paging.page(50)?).await?;
     let Listing { list, total } = found;
     let list = list.into_iter().map(|server| item(&api, server)).collect::<Result<_, _>>()?;
@@ -245,7 +245,7 @@ async fn update(who: Admin, api: State, Path(id): Path<ServerId>, Body(body): Bo
             .transpose()?,
         base_dir: body.base_dir.map(|dir| folder("base_dir", dir.as_str())).transpose()?,
         forget_host_key: body.forget_host_key,
-        status: body.status.map(|status| status.as_str().to_owned()),
+        status: body.status.map(Into::into),
         notes: body.notes.map(Into::into),
     };
     let updated = server::update(&api.app, &who.by, &id, patch).await?;

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 64;
 
 async fn run(app: Arc<App>) -> Result<String> {
     let sort = Sort { column: "id", descending: false };
-    let servers = server::list(&app.db, None, Some("active"), sort, Page::ALL).await?.list;
+    let servers = server::list(&app.db, None, Some(server::Status::Active), sort, Page::ALL).await?.list;
     let all = servers.len();
     let measured = stream::iter(servers)
         .map(|server| {

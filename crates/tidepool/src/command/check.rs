@@ -259,7 +259,7 @@ async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) 
         return Ok(());
     }
     let (sort, page) = (Sort { column: "name", descending: false }, Page::ALL);
-    let all = server::list(db, None, Some("active"), sort, page).await.map_err(operator)?.list;
+    let all = server::list(db, None, Some(server::Status::Active), sort, page).await.map_err(operator)?.list;
     if all.is_empty() {
         table.warn(part, "none yet: add one in the administration console");
     }

@@ -120,7 +120,7 @@ fn server_record(number: usize, port: u16, ssh_key: String, now: Timestamp) -> S
         openclaw_version: None,
         openclaw_pinned: false,
         prepared_at: None,
-        status: "active".into(),
+        status: server::Status::Active,
         notes: String::new(),
         created_at: now,
         updated_at: now,
