@@ -194,7 +194,7 @@ impl Probe {
         self.note(Step::FreeMemory, found, began);
         let began = Instant::now();
         let found = match &wants.gateway_url {
-            Some(url) => reachable(host, url).await,
+            Some(url) => reach_gateway(host, url).await,
             None => Err(unfit("no address of the gateway is set")),
         };
         self.note(Step::Gateway, found, began);
@@ -258,8 +258,9 @@ fn enough(available: u64, total: u64) -> Result<String> {
     }
 }
 
-/// Any HTTP status counts: the gateway refuses a request without a key, but then it is reachable.
-async fn reachable(host: &Host, url: &str) -> Result<String> {
+/// Requests the LLM gateway's address from the server. Any HTTP status counts: the gateway refuses a request without a
+/// key, but then it is reachable.
+pub async fn reach_gateway(host: &Host, url: &str) -> Result<String> {
     let script = r#"exec curl -sS -o /dev/null -w '%{http_code}' --max-time 8 --url "$1""#;
     let output = host.run(&Command::script("reach-url", &[script]).arg(url).by(Actor::Login).limit(LIMIT)).await?;
     match output.status {

@@ -1,20 +1,25 @@
 //! `tidepool check`: tests every part that the configuration names and prints a table. It changes nothing: what the
 //! first start would create is only named.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use base::{Clock, Error, Page, Result, Sort};
+use base::{Clock, Error, Kind, Page, Result, Sort};
 use fleet::embed::Origins;
 use fleet::host;
 use futures_util::{StreamExt as _, stream};
 use gateway::provider;
-use remote::host::Host;
+use remote::host::{Host, probe};
 use remote::jwks::Jwks;
-use remote::llm::{Kind, Settings};
+use remote::llm::{self, Settings};
 use remote::sso::{self, Provider};
 use store::foreign::{ForeignLog, LogKind};
 use store::seal::Sealer;
-use store::{Db, Dialect, admin_user, key_check, migrate, server};
+use store::server::{self, Server};
+use store::{Db, Dialect, admin_user, key_check, migrate};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::config::{Config, Role};
 use crate::fault::{self, operator};
@@ -23,6 +28,10 @@ use crate::restore;
 
 /// How many servers are contacted at the same time.
 const AT_ONCE: usize = 32;
+/// The time limit for one server: logging in takes at most 30 s, the request to the LLM gateway 15 s.
+const SERVER_LIMIT: Duration = Duration::from_secs(60);
+/// The time limit for a connection to a listener on this machine.
+const LISTENER_LIMIT: Duration = Duration::from_secs(2);
 
 enum State {
     Good,
@@ -226,7 +235,8 @@ async fn database(config: &Config, table: &mut Table) -> Result<()> {
             if fit {
                 table.good("keys", "the ones this database was made with");
                 let sealer = Sealer::new(&keys.master.key).map_err(operator)?;
-                servers(&db, &sealer, version.is_some_and(|version| version >= known), table).await?;
+                let is_current = version.is_some_and(|version| version >= known);
+                servers(config, &db, &sealer, is_current, table).await?;
             }
         }
         None => table.bad("keys", "the database is there, and some of its keys are not"),
@@ -251,8 +261,9 @@ async fn clock(db: &Db, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Logs in to every active server, concurrently; no host key is pinned and nothing is stored.
-async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) -> Result<()> {
+/// Logs in to every active server and requests the LLM gateway from there, concurrently; no host key is pinned and
+/// nothing is stored.
+async fn servers(config: &Config, db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) -> Result<()> {
     let part = "servers";
     if !is_current {
         table.warn(part, "looked at once the schema is brought up to date");
@@ -262,25 +273,70 @@ async fn servers(db: &Db, sealer: &Sealer, is_current: bool, table: &mut Table) 
     let all = server::list(db, None, Some(server::Status::Active), sort, page).await.map_err(operator)?.list;
     if all.is_empty() {
         table.warn(part, "none yet: add one in the administration console");
+        return Ok(());
     }
-    let contacts = all.iter().map(|server| async move {
-        let host = Host::new(host::target(sealer, server)?);
-        let contact = host.contact().await.map_err(Error::from);
-        host.close().await;
-        contact.map(drop)
-    });
-    let results: Vec<Result<()>> = stream::iter(contacts).buffered(AT_ONCE).collect().await;
-    let names = all.iter().map(|server| format!("{} ({})", server.name, server.host));
-    for (name, results) in names.zip(&results) {
-        if let Err(error) = results {
-            table.bad(part, format!("{name}: {}", fault::shown(error)));
+    let gateway = &config.gateway;
+    // Before tidepool is started no server can reach the embedded gateway, which says nothing about the servers.
+    let is_stopped = gateway.foreign.is_none() && config.runs(Role::Gateway) && !listens(gateway.local_address()).await;
+    let url = Some(gateway.public_url.as_str()).filter(|_| !is_stopped);
+    let tries = all.iter().map(|server| try_server(sealer, server, url));
+    let results: Vec<Result<Contact>> = stream::iter(tries).buffered(AT_ONCE).collect().await;
+    let mut reached = 0;
+    for (server, result) in all.iter().zip(&results) {
+        let name = format!("{} ({})", server.name, server.host);
+        reached += usize::from(result.is_ok());
+        match result {
+            Err(error) => table.bad(part, format!("{name}: {}", fault::shown(error))),
+            Ok(Contact { gateway: None }) => table.good(part, format!("{name}: it answers")),
+            Ok(Contact { gateway: Some(Ok(answer)) }) => {
+                table.good(part, format!("{name}: it answers, and from there the LLM gateway {answer}"));
+            }
+            Ok(Contact { gateway: Some(Err(error)) }) => {
+                let problem = format!("{name}: the LLM gateway cannot be reached from there: {}", fault::shown(error));
+                table.bad(part, problem);
+            }
         }
     }
-    match results.iter().filter(|results| results.is_ok()).count() {
-        0 => {}
-        good => table.good(part, format!("{good} of {} answer", all.len())),
+    if reached > 0 {
+        table.good(part, format!("{reached} of {} answer", all.len()));
+    }
+    if is_stopped {
+        let message = format!(
+            "the LLM gateway was not tried from the servers: nothing listens on {} before tidepool is started",
+            gateway.listen
+        );
+        table.warn(part, message);
     }
     Ok(())
+}
+
+/// What is known of a server that answers.
+struct Contact {
+    /// The answer of the LLM gateway to a request from the server, if it was tried.
+    gateway: Option<Result<String>>,
+}
+
+async fn try_server(sealer: &Sealer, server: &Server, gateway_url: Option<&str>) -> Result<Contact> {
+    let host = Host::new(host::target(sealer, server)?);
+    let contact = async {
+        host.contact().await?;
+        let gateway = match gateway_url {
+            Some(url) => Some(probe::reach_gateway(&host, url).await.map_err(Error::from)),
+            None => None,
+        };
+        Ok(Contact { gateway })
+    };
+    let tried = timeout(SERVER_LIMIT, async {
+        let contact = contact.await;
+        host.close().await;
+        contact
+    });
+    tried.await.unwrap_or_else(|_| Err(Error::new(Kind::TimedOut, "the server does not answer in time")))
+}
+
+/// Whether a program listens on an address of this machine.
+async fn listens(address: SocketAddr) -> bool {
+    matches!(timeout(LISTENER_LIMIT, TcpStream::connect(address)).await, Ok(Ok(_)))
 }
 
 /// Checks the providers of the embedded gateway.
@@ -309,7 +365,7 @@ async fn llm_gateway(config: &Config, table: &mut Table) -> Result<()> {
         }
         return Ok(());
     };
-    let Some(kind) = Kind::find(&gateway.kind) else { return Ok(()) };
+    let Some(kind) = llm::Kind::find(&gateway.kind) else { return Ok(()) };
     let settings = Settings { url: gateway.url.clone(), admin_token: foreign.admin_token.clone() };
     let adapter = (kind.open)(&settings)?;
     let health = adapter.health().await;

@@ -31,6 +31,13 @@ pub struct Foreign {
     pub log_url: Secret,
 }
 
+impl GatewayConfig {
+    /// The address at which programs on this machine reach the embedded gateway.
+    pub fn local_address(&self) -> SocketAddr {
+        reached(self.listen)
+    }
+}
+
 impl Values {
     pub(super) fn gateway(&self) -> Result<GatewayConfig> {
         let kind = self.text("gateway_kind").unwrap_or("embedded").to_owned();

@@ -3,14 +3,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::Output;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use sim::host::{Hosts, Machine, Power};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::kit::{PASSWORD, Process, run};
+use crate::kit::{PASSWORD, Process, run, used_secret};
 
 const ADMIN: &[(&str, &str)] =
     &[("TIDEPOOL_BOOTSTRAP_ADMIN_EMAIL", "root@example.com"), ("TIDEPOOL_BOOTSTRAP_ADMIN_PASSWORD", PASSWORD)];
@@ -226,6 +228,68 @@ async fn check_tries_every_server() {
     for message in ["1 of 2 answer", "Nowhere (127.0.0.1): "] {
         assert!(said(&output).contains(message), "{}", said(&output));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_tries_the_llm_gateway_from_every_active_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Process::serve(folder.path(), ADMIN);
+    server.ready().await;
+    let login = json!({"email": ADMIN[0].1, "password": ADMIN[1].1});
+    let root = server.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
+    let (near, far, off) = (Machine::new("near"), Machine::new("far"), Machine::new("off"));
+    off.set_power(Power::Down);
+    let machines = [near, far.clone(), off];
+    let lookup = move |user: &str| machines.iter().find(|machine| machine.name == user).cloned();
+    let hosts = Hosts::listen(Arc::new(lookup)).await.unwrap();
+    let key = sim::host::login_key().unwrap();
+    used_secret(&key);
+    for (name, status) in [("near", "active"), ("far", "active"), ("off", "disabled")] {
+        let body = json!({"id": name, "name": name, "host": "127.0.0.1", "ssh_port": hosts.address.port(), "ssh_user": name, "ssh_key": key});
+        server.admin.post("/servers", body).token(&root).ok().await;
+        server.admin.patch(&format!("/servers/{name}"), json!({"status": status})).token(&root).ok().await;
+    }
+    let gateway = server.gateway.clone();
+    let environment = [("TIDEPOOL_GATEWAY_LISTEN", gateway.as_str())];
+    let check = |environment: &[(&str, &str)]| {
+        let output = run(folder.path(), &["check"], environment);
+        let lines = said(&output).lines().filter(|line| line.starts_with("servers")).collect::<Vec<_>>().join("\n");
+        assert!(!said(&output).contains(key.lines().nth(1).unwrap()), "no secrets");
+        (output.status.success(), lines)
+    };
+    let (good, lines) = check(&environment);
+    assert!(good, "{lines}");
+    for name in ["near", "far"] {
+        let line = format!("ok    {name} (127.0.0.1): it answers, and from there the LLM gateway answers 401");
+        assert!(lines.contains(&line), "{lines}");
+    }
+    assert!(lines.contains("2 of 2 answer") && !lines.contains("off ("), "an inactive server is not tried: {lines}");
+
+    // The gateway is there, and one server does not get to it.
+    far.refuse("reach-url", "curl: (28) Connection timed out");
+    let (good, lines) = check(&environment);
+    assert!(!good, "{lines}");
+    for line in ["FAIL  far (127.0.0.1): the LLM gateway cannot be reached from there: ", "(28)", "2 of 2 answer"] {
+        assert!(lines.contains(line), "{line}: {lines}");
+    }
+    far.go_on();
+    far.set_power(Power::Down);
+    let (good, lines) = check(&environment);
+    assert!(!good && lines.contains("FAIL  far (127.0.0.1): ") && lines.contains("1 of 2 answer"), "{lines}");
+    assert!(lines.contains("ok    near (127.0.0.1): it answers, and"), "{lines}");
+
+    // The address that assistants are given counts, not the one that the platform uses itself.
+    let public = [environment[0], ("TIDEPOOL_GATEWAY_PUBLIC_URL", "http://192.0.2.1:8082")];
+    far.set_power(Power::Up);
+    let (good, lines) = check(&public);
+    assert!(!good && lines.matches("cannot be reached from there").count() == 2, "{lines}");
+
+    // Before tidepool is started nobody can reach the embedded gateway: that is no fault of the servers.
+    server.terminate();
+    assert!(server.end().0.success());
+    let (good, lines) = check(&environment);
+    assert!(good && lines.contains("was not tried from the servers"), "{lines}");
+    assert!(lines.contains("ok    near (127.0.0.1): it answers\n"), "{lines}");
 }
 
 #[test]
