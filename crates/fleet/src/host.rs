@@ -17,6 +17,12 @@ pub fn has_login(server: &Server) -> bool {
     server.host == LOCAL || server.ssh_key.is_some() || !server.ssh_key_path.is_empty()
 }
 
+/// Whether an instance may be dialled directly after this error of its server's connection. A server that shows a wrong
+/// host key is refused: a direct connection must not bypass that.
+pub fn allows_direct(server: &Server, error: &Error) -> bool {
+    !has_login(server) || matches!(error.kind, Kind::Unavailable | Kind::TimedOut)
+}
+
 /// The server's address, login and expected host key.
 pub fn target(sealer: &Sealer, server: &Server) -> Result<Target> {
     if server.host == LOCAL {

@@ -1,12 +1,13 @@
-//! RPC with an instance's gateway over its server's connection. An open port and a healthy /healthz do not prove that
-//! it works; a handshake and an answer do. The token is sent only to the instance's own gateway.
+//! RPC with an instance's gateway, as a rule over its server's connection. An open port and a healthy /healthz do not
+//! prove that it works; a handshake and an answer do. Over the server, the token is sent only to the instance's own
+//! gateway.
 
 use std::io::ErrorKind;
 use std::time::Duration;
 
 use base::{Error, Kind};
 use futures_util::{SinkExt as _, StreamExt as _};
-use openclaw::frame::{MAX_BEFORE_HELLO, Request, Said, Scope, accepted, connect, payload};
+use openclaw::frame::{MAX_BEFORE_HELLO, Refusal, Request, Said, Scope, accepted, connect, payload, refusal};
 use remote::assistant::{Message, Road, Socket, SocketError, Utf8Bytes, is_out_of_memory, upgrade};
 use remote::host::{Error as HostError, Forwarded, Host};
 use serde::de::DeserializeOwned;
@@ -58,8 +59,13 @@ impl Rpc {
     /// Connects and does the handshake, which may take five seconds from when the gateway is reached.
     pub async fn open(app: &App, host: &Host, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
         let port = instance.gateway_port.number();
-        let token = instance.token(&app.sealer).map_err(Error::from)?;
         let road = Road::new(Box::new(way(app, host, instance, port).await?), format!("127.0.0.1:{port}"));
+        Rpc::over(app, road, instance, scopes).await
+    }
+
+    /// The same over a connection that the caller has opened, and whose other end it trusts with the token.
+    pub async fn over(app: &App, road: Road, instance: &Instance, scopes: &[Scope]) -> Heard<Rpc> {
+        let token = instance.token(&app.sealer).map_err(Error::from)?;
         let opened = async {
             let road = road.at_first(MAX_BEFORE_HELLO);
             let mut rpc = Rpc { socket: upgrade(road, None, LONGEST).await.map_err(odd)?, next: 1 };
@@ -80,6 +86,14 @@ impl Rpc {
     /// Sends one request and checks only that it was accepted.
     pub async fn require(&mut self, make: impl FnOnce(String) -> Request) -> Heard<()> {
         Ok(accepted(&self.ask(make).await?)?)
+    }
+
+    /// The same, but a refusal because the connection lacks the scope counts as an answer too.
+    pub async fn require_answer(&mut self, make: impl FnOnce(String) -> Request) -> Heard<()> {
+        match refusal(&self.ask(make).await?)? {
+            Some(error) if error.refusal() != Refusal::MissingScope => Err(error.to_error().into()),
+            _ => Ok(()),
+        }
     }
 
     async fn ask(&mut self, make: impl FnOnce(String) -> Request) -> Heard<Utf8Bytes> {

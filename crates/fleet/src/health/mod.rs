@@ -1,8 +1,9 @@
 //! The health check: checks all instances of the fleet (`sweep`), layer by layer, and computes their state (`judge`).
 //!
 //! The layers are: the unit over SSH; /healthz over the server's loopback; a WebSocket handshake and one RPC; the key
-//! at the LLM gateway. If SSH fails, /healthz is requested at the instance's own address instead.
+//! at the LLM gateway. If SSH fails, the instance's own address is used instead (`fallback`).
 
+mod fallback;
 pub mod judge;
 mod record;
 
@@ -10,18 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::id::{InstanceId, ServerId};
-use base::{Error, Kind, Result};
-use bytes::Bytes;
+use base::{Kind, Result};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
-use http_body_util::Full;
 use jiff::{SignedDuration, Timestamp};
-use openclaw::config::Bind;
 use openclaw::frame::{Request, Scope};
-use openclaw::program;
 use openclaw::sweep::{Answer, Limits, Server};
 use openclaw::unit::Active;
-use remote::assistant::{Road, send, straight};
 use remote::host::Host;
 use remote::llm::KeyState;
 pub use store::heartbeat::Beat;
@@ -32,14 +28,12 @@ use store::{gateway_key, heartbeat};
 use crate::assistant::isolation;
 use crate::rpc::{self, Silence};
 use crate::sweep::{self, Looked, Member, Post, Since};
-use crate::{App, cell, tenant};
+use crate::{App, cell};
 use judge::Found;
 pub use record::{follow_up, write};
 
 /// A gateway takes up to 45 s to start and does not answer before.
 const STARTING: Duration = Duration::from_secs(90);
-/// Timeout of the fallback.
-const FALLBACK: Duration = Duration::from_secs(5);
 /// How many instances of one server are checked at the same time.
 const TALKS: usize = 16;
 
@@ -139,7 +133,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
     for (number, member) in post.instances.iter().enumerate() {
         asks.push(match &looked {
             Ok(looked) => Box::pin(look(app, looked, number, member)),
-            Err(error) => Box::pin(fall_back(app, post, member, error)),
+            Err(error) => Box::pin(fallback::check(app, &post.server, member, error)),
         });
     }
     let seen: Vec<Seen> = stream::iter(asks).buffered(TALKS).collect().await;
@@ -256,47 +250,6 @@ async fn key(app: &App, instance: &Instance) -> Seen {
             Seen::new(Found::KeyUnknown, Layer::Key, format!("the LLM gateway cannot be asked: {why}"))
         }
     }
-}
-
-/// The check when SSH fails: requests /healthz at the instance's own address, unless that is the server's loopback.
-async fn fall_back(app: &App, post: &Post, member: &Member, error: &Error) -> Seen {
-    let away = format!("the server cannot be reached: {}", error.client);
-    if !member.is_there() {
-        return Seen::new(Found::NotThere, Layer::None, "it was not brought to its server yet");
-    }
-    let local = post.server.host == crate::host::LOCAL;
-    let began = Instant::now();
-    let asked = tokio::time::timeout(FALLBACK, by_its_address(&member.instance, local)).await;
-    let detail = match asked {
-        Ok(Ok(None)) => away,
-        Ok(Ok(Some(200..300))) => {
-            let latency_ms = i64::try_from(began.elapsed().as_millis()).ok();
-            // If /healthz answers, the key is checked as usual.
-            let key = key(app, &member.instance).await;
-            let layer = if key.found == Found::Passed { Layer::Http } else { key.layer };
-            let detail = format!("{away}; /healthz answers; {}", key.detail);
-            return Seen { latency_ms, unreachable: true, ..Seen::new(key.found, layer, detail) };
-        }
-        Ok(Ok(Some(status))) => format!("{away}; /healthz answers {status}"),
-        Ok(Err(_)) | Err(_) => format!("{away}; /healthz does not answer"),
-    };
-    // Neither way works. The result is of the layer `ssh`, because the server cannot be reached.
-    Seen { unreachable: true, ..Seen::new(Found::Failed, Layer::Ssh, detail) }
-}
-
-/// The status of /healthz at the instance's own address; `None` if that is the loopback of another machine.
-async fn by_its_address(instance: &Instance, local: bool) -> Result<Option<u16>> {
-    let road = match Bind::for_url(&instance.gateway_url) {
-        Bind::Lan => straight(&instance.gateway_url).await?,
-        Bind::Loopback if local => {
-            let port = instance.gateway_port.number();
-            let socket = Host::local().forward(port, &tenant::tenant(instance)?).await?;
-            Road::new(Box::new(socket), format!("127.0.0.1:{port}"))
-        }
-        Bind::Loopback => return Ok(None),
-    };
-    let request = http::Request::get(program::HEALTH).body(Full::new(Bytes::new())).map_err(Error::internal)?;
-    Ok(Some(send(road, request).await?.status().as_u16()))
 }
 
 #[cfg(test)]

@@ -30,7 +30,9 @@ pub async fn reach(app: &App, instance: &Instance, port: Port) -> Result<Road> {
     let server = server::find(&app.db, &instance.server_id).await?.ok_or(Kind::NotFound)?;
     match over_server(app, &server, instance, port, number).await {
         Ok(way) => Ok(Road::new(way, format!("127.0.0.1:{number}"))),
-        Err(error) if port == Port::Gateway && tenant::is_direct(instance) && is_no_way(&server, &error) => {
+        Err(error)
+            if port == Port::Gateway && tenant::is_direct(instance) && crate::host::allows_direct(&server, &error) =>
+        {
             tracing::debug!(%error, instance = %instance.id, "not over its server: straight to its gateway_url");
             let road = straight(&instance.gateway_url).await?;
             require_no_foreigner(app, &server, instance).await?;
@@ -58,12 +60,6 @@ async fn require_no_foreigner(app: &App, server: &Server, instance: &Instance) -
             Err(error.into())
         }
     }
-}
-
-/// Whether the instance cannot be reached over its server. A server that shows a wrong host key is refused: a direct
-/// connection must not bypass that.
-fn is_no_way(server: &Server, error: &Error) -> bool {
-    !crate::host::has_login(server) || matches!(error.kind, Kind::Unavailable | Kind::TimedOut)
 }
 
 async fn connect(app: &App, server: &Server) -> Result<Host> {

@@ -20,7 +20,7 @@ pub use connect::{Challenge, Hello, PROTOCOL, Policy, Scope, connect};
 pub use device::{Devices, Pending};
 pub use refusal::{Close, ErrorBody, Refusal};
 pub use relay::{ALLOWED, Head, allowed, forbidden};
-pub use said::{MAX_BEFORE_HELLO, Said, accepted, payload};
+pub use said::{MAX_BEFORE_HELLO, Said, accepted, payload, refusal};
 
 /// The longest text that a gateway accepts or sends; a longer one ends the connection.
 pub const MAX_BYTES: usize = 26_214_400;

@@ -7,7 +7,7 @@ use base::{Error, Kind, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{Frame, MAX_BYTES, odd};
+use super::{ErrorBody, Frame, MAX_BYTES, odd};
 
 /// The longest text that is accepted before the hello. The hello itself has 15 KB.
 pub const MAX_BEFORE_HELLO: usize = 64 * 1024;
@@ -43,18 +43,23 @@ impl<'a> Said<'a> {
 
 /// Checks whether an answer is a success; returns the gateway's error if it is not.
 pub fn accepted(text: &str) -> Result<()> {
+    refusal(text)?.map_or(Ok(()), |refused| Err(refused.to_error()))
+}
+
+/// The gateway's error in an answer; `None` if the answer is a success.
+pub fn refusal(text: &str) -> Result<Option<ErrorBody>> {
     #[derive(Deserialize)]
     struct Outcome {
         ok: bool,
     }
     if read::<Outcome>(text)?.ok {
-        return Ok(());
+        return Ok(None);
     }
     if text.len() > MAX_BEFORE_HELLO {
         return Err(odd("a refusal of many words"));
     }
     match Frame::parse(text)? {
-        Frame::Response(response) => Err(response.outcome.err().map_or_else(|| odd("no refusal"), |e| e.to_error())),
+        Frame::Response(response) => response.outcome.err().map(Some).ok_or_else(|| odd("no refusal")),
         _ => Err(odd("no answer")),
     }
 }

@@ -232,10 +232,11 @@ async fn connect(
             return bye(socket, 1008, "pairing required: device is not approved yet").await;
         }
     }
-    // A backend that sends an Origin, or comes through a proxy, is accepted but gets no scopes.
+    // A backend that sends an Origin, comes through a proxy or from another machine is accepted but gets no scopes.
     let forwarded = headers.keys().any(|name| name.as_str().starts_with("x-forwarded") || name == "forwarded");
     let asked: Vec<String> = serde_json::from_value(params["scopes"].clone()).unwrap_or_default();
-    let scopes = if !is_page && (origin.is_some() || forwarded) { vec![] } else { asked };
+    let is_remote = origin.is_some() || forwarded || shared.grants_nothing;
+    let scopes = if !is_page && is_remote { vec![] } else { asked };
     let hello = json!({
         "type": "hello-ok", "protocol": 4,
         "server": {"version": shared.version, "bootId": "boot", "connId": "conn"},

@@ -131,6 +131,7 @@ pub(crate) struct Shared {
     origins: Vec<String>,
     policies: Vec<String>,
     devices: Option<std::sync::Mutex<devices::Devices>>,
+    grants_nothing: bool,
     pace: Duration,
     memory: Arc<Mutex<Memory>>,
     /// Events for every connection, without their sequence numbers.
@@ -168,6 +169,8 @@ pub struct Options {
     pub policies: Vec<String>,
     /// Whether a page's device must be approved, as for a page from another machine.
     pub pairing: bool,
+    /// Whether backends get no scopes, as those from another machine.
+    pub grants_nothing: bool,
     pub version: String,
     /// The model that is asked for answers; without one the gateway makes its own.
     pub model: Option<Model>,
@@ -188,6 +191,7 @@ impl Options {
             origins: vec![],
             policies: vec![page::POLICY.to_owned()],
             pairing: false,
+            grants_nothing: false,
             version: VERSION.to_owned(),
             model: None,
             conversations: Conversations::default(),
@@ -203,6 +207,7 @@ impl Shared {
             origins: options.origins,
             policies: options.policies,
             devices: options.pairing.then(std::sync::Mutex::default),
+            grants_nothing: options.grants_nothing,
             pace: options.pace,
             memory: options.conversations.0,
             events: broadcast::channel(options.backlog).0,

@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 use base::id::InstanceId;
 use serde_json::{Value, json};
+use sim::assistant::{Assistant, Options as Assistance};
+use sim::host::{Hosts, Machine};
 use testkit::{until_ok, until_ok_within};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::kit::hosts::Ground;
-use crate::kit::{Database, Site, free_port};
+use crate::kit::{Database, Site, free_port, used_secret};
 
 pub async fn check(ground: &Ground) -> Value {
     ground.site.admin.get("/instances/health-check").token(&ground.site.root).ok().await
@@ -33,19 +36,12 @@ async fn one_sweep_tells_how_everything_is() {
     let ssh_port = silent.local_addr().unwrap().port();
     let body = json!({"id": dead, "name": "Away", "host": "127.0.0.1", "ssh_port": ssh_port, "ssh_key_path": ground.fleet.key});
     ground.site.admin.post("/servers", body).token(&ground.site.root).ok().await;
-    let page = tokio::net::TcpListener::bind((own, 0)).await.unwrap();
-    let port = page.local_addr().unwrap().port();
-    tokio::spawn(async move {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        loop {
-            let (mut socket, _) = page.accept().await.unwrap();
-            let _asked = socket.read(&mut [0; 1024]).await.unwrap();
-            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").await.unwrap();
-        }
-    });
+    let token = format!("gateway-token-{}", base::id::fresh());
+    let assistant = Assistant::start(Assistance { address: own, ..Assistance::new(&token) }).await.unwrap();
     let gone = ground.instance(json!({"server_id": dead, "home": "/srv/x/1"})).await;
+    let url = format!("http://{own}:{}", assistant.port);
     let reached = ground
-        .instance(json!({"server_id": dead, "home": "/srv/x/2", "gateway_url": format!("http://{own}:{port}")}))
+        .instance(json!({"server_id": dead, "home": "/srv/x/2", "gateway_url": url, "gateway_token": token}))
         .await;
     let mute = ground
         .instance(
@@ -90,7 +86,7 @@ async fn one_sweep_tells_how_everything_is() {
     assert_eq!(state(&checked, &wedged), is("unknown", "websocket", 1), "alive, but no answer: counted");
     assert_eq!(state(&checked, &nowhere), is("unknown", "none", 0));
     assert_eq!(state(&checked, &gone), is("unknown", "ssh", 1));
-    assert_eq!(state(&checked, &reached), is("healthy", "http", 0), "{checked}");
+    assert_eq!(state(&checked, &reached), is("healthy", "websocket", 0), "{checked}");
     assert_eq!(state(&checked, &mute), is("unknown", "ssh", 1), "neither way gets there: {checked}");
     check(&ground).await;
     let checked = check(&ground).await;
@@ -133,6 +129,100 @@ async fn one_sweep_tells_how_everything_is() {
     let alerts = ground.site.admin.get("/alerts?open=true").token(&ground.site.root).ok().await;
     assert_eq!(alerts["total"], 1, "those two are over: {alerts}");
     ground.end().await;
+}
+
+/// Answers /healthz and nothing else: `then` says what becomes of the next connection.
+async fn only_live(own: std::net::Ipv4Addr, then: &'static [u8]) -> u16 {
+    let listener = tokio::net::TcpListener::bind((own, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut silent = vec![];
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = [0; 1024];
+            let read = socket.read(&mut head).await.unwrap_or_default();
+            let is_healthz = head[..read].starts_with(b"GET /healthz ");
+            let answer = if is_healthz { &b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"[..] } else { then };
+            socket.write_all(answer).await.ok();
+            if then.is_empty() {
+                silent.push(socket);
+            }
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_server_an_instance_is_healthy_only_if_it_answers_a_call() {
+    let name = "health::without_its_server_an_instance_is_healthy_only_if_it_answers_a_call";
+    let Some(own) = crate::kit::talk::own_address(name) else { return };
+    let site = Site::start(Database::sqlite()).await;
+    let key = sim::host::login_key().unwrap();
+    used_secret(&key);
+    let gone = json!({"id": "gone", "name": "Gone", "host": "127.0.0.1", "ssh_port": free_port(), "ssh_key": key});
+    site.admin.post("/servers", gone).token(&site.root).ok().await;
+    // This one answers, with another host key than the expected one.
+    let hosts = Hosts::of(Machine::new("other")).await.unwrap();
+    let expected = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPdU2gFyX0RrEgly4iUaJbkaPzYZUaHYuzbzkf85LRze";
+    let other = json!({"id": "other", "name": "Other", "host": "127.0.0.1", "ssh_port": hosts.address.port(), "ssh_key": key, "expected_host_key": expected});
+    site.admin.post("/servers", other).token(&site.root).ok().await;
+    let token = format!("gateway-token-{}", base::id::fresh());
+    used_secret(&token);
+    let start = async |change: fn(&mut Assistance)| {
+        let mut options = Assistance { address: own, ..Assistance::new(&token) };
+        change(&mut options);
+        Assistant::start(options).await.unwrap()
+    };
+    let well = start(|_| {}).await;
+    let limited = start(|options| options.grants_nothing = true).await;
+    let starting = start(|_| {}).await;
+    starting.set_starting(true);
+    let stranger = start(|options| options.token = "another".into()).await;
+    let impostor = start(|_| {}).await;
+    let refusing = only_live(own, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await;
+    let silent = only_live(own, b"").await;
+    for (id, server, port) in [
+        ("well", "gone", well.port),
+        ("limited", "gone", limited.port),
+        ("starting", "gone", starting.port),
+        ("stranger", "gone", stranger.port),
+        ("refusing", "gone", refusing),
+        ("silent", "gone", silent),
+        ("impostor", "other", impostor.port),
+    ] {
+        let body = json!({"id": id, "name": id, "server_id": server, "home": format!("/srv/{id}"), "gateway_token": token,
+            "gateway_url": format!("http://{own}:{port}")});
+        site.admin.post("/assistant-instances", body).token(&site.root).ok().await;
+    }
+    let check = async || site.admin.get("/instances/health-check").token(&site.root).ok().await;
+    let state = |checked: &Value, id: &str| {
+        let one = of(checked, id);
+        let text = |field: &str| one[field].as_str().unwrap().to_owned();
+        (text("health_status"), text("layer"), one["health_fail_count"].as_i64().unwrap())
+    };
+    let is = |status: &str, layer: &str, fails: i64| (status.to_owned(), layer.to_owned(), fails);
+    let checked = check().await;
+    for id in ["well", "limited"] {
+        assert_eq!(state(&checked, id), is("healthy", "websocket", 0), "{id}: {checked}");
+        assert!(of(&checked, id)["latency_ms"].is_number());
+    }
+    for id in ["starting", "stranger", "refusing", "silent"] {
+        assert_eq!(state(&checked, id), is("unknown", "websocket", 1), "{id}: {checked}");
+    }
+    assert!(of(&checked, "silent")["detail"].as_str().unwrap().contains("within 5 s"), "{checked}");
+    assert_eq!(state(&checked, "impostor"), is("unknown", "ssh", 1), "{checked}");
+    assert!(impostor.connects().is_empty(), "its token is not sent past a wrong host key");
+    check().await;
+    let checked = check().await;
+    for id in ["starting", "stranger", "refusing", "silent"] {
+        assert_eq!(state(&checked, id), is("unhealthy", "websocket", 3), "{id}: {checked}");
+    }
+    // Nobody can restart what is on a server that is away: the server is what somebody must look at.
+    let alerts = site.admin.get("/alerts?open=true").token(&site.root).ok().await;
+    let subjects: Vec<&str> =
+        alerts["list"].as_array().unwrap().iter().map(|a| a["subject"].as_str().unwrap()).collect();
+    assert!(subjects.contains(&"server:gone") && subjects.iter().all(|s| s.starts_with("server:")), "{subjects:?}");
+    site.check().await;
 }
 
 /// The ledger once nothing runs any more.
