@@ -40,6 +40,7 @@ use remote::host::Hosts;
 
 use bot::Bots;
 use embed::Embed;
+use guardian::Webchat;
 use relay::Sockets;
 
 /// The shared state that the functions of this crate get as their first argument.
@@ -55,11 +56,13 @@ pub struct App {
     /// Settings of the embedded windows, which show the instances' own pages.
     pub embed: Embed,
     pub bots: Bots,
+    /// Settings of guardian_webchat.
+    pub webchat: Webchat,
 }
 
 #[cfg(any(test, feature = "testing"))]
 impl App {
-    /// Without servers and windows, and with a bot platform that does not answer.
+    /// Without servers and windows, and with a bot platform and an employee side that do not answer.
     pub fn for_tests(people: people::App) -> base::Result<App> {
         Ok(App {
             people: Arc::new(people),
@@ -69,6 +72,7 @@ impl App {
             sockets: Sockets::default(),
             embed: Embed::disabled(),
             bots: Bots { platform: remote::bot::Platform::new("http://127.0.0.1:9")?, webhooks: None },
+            webchat: Webchat { employee_url: "http://127.0.0.1:9".into(), is_paid: false },
         })
     }
 }

@@ -5,6 +5,7 @@ pub mod gateway;
 pub mod input;
 pub mod key;
 pub mod model;
+pub mod own_request;
 pub mod quota;
 pub mod request_log;
 pub mod task;

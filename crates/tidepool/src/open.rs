@@ -135,6 +135,7 @@ async fn open_with(config: &Config, log_folder: Option<PathBuf>) -> Result<Opene
             platform: Platform::new(&config.bot_api_url)?,
             webhooks: Some(&config.employee.public_url).filter(|url| url.is_https()).map(|url| url.join("")),
         },
+        webchat: config.webchat.clone(),
     };
     Ok(Opened { app: Arc::new(app), applied, log, replica: None, _in_use: in_use })
 }

@@ -36,6 +36,7 @@ use crate::assistant::{Assistant, config, install};
 use crate::sweep::{self, Looked, Member, Post, Since};
 use crate::{App, repair};
 pub use session::STUCK_SESSION;
+pub use webchat::Webchat;
 
 /// One line of the list of dimensions.
 pub struct Dimension {
@@ -60,11 +61,12 @@ pub const DIMENSIONS: &[Dimension] = &[
     binding::DIMENSION,
 ];
 
-/// Something that is not as it should be.
+/// What a dimension saw: as a rule something that is not as it should be.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The id of the instance or server, or another name of what it is about.
     pub target: String,
+    /// Empty if it is as it should be, and only recorded.
     pub problem: String,
     /// The action that repaired it; empty if it was not repaired.
     pub repaired: String,
@@ -75,6 +77,11 @@ impl Finding {
     fn new(target: &str, problem: impl Into<String>) -> Finding {
         Finding { target: target.to_owned(), problem: problem.into(), repaired: String::new(), extra: json!({}) }
     }
+
+    /// Something that is as it should be, with its evidence.
+    fn passed(target: &str, extra: Value) -> Finding {
+        Finding { extra, ..Finding::new(target, "") }
+    }
 }
 
 /// How many findings of one run are stored.
@@ -83,7 +90,8 @@ const MOST: usize = 200;
 /// Runs the dimension of this name and stores its findings; returns a summary.
 pub async fn run(app: Arc<App>, name: &str) -> Result<String> {
     let dimension = DIMENSIONS.iter().find(|dimension| dimension.name == name).ok_or(Kind::NotFound)?;
-    let findings = (dimension.check)(app.clone()).await?;
+    let (passed, findings): (Vec<Finding>, Vec<Finding>) =
+        (dimension.check)(app.clone()).await?.into_iter().partition(|finding| finding.problem.is_empty());
     let now = app.clock.now();
     let event = |target: &str, status, problem: &str, action: &str, extra: &Value| Event {
         id: 0,
@@ -97,8 +105,11 @@ pub async fn run(app: Arc<App>, name: &str) -> Result<String> {
     };
     let left = findings.iter().filter(|finding| finding.repaired.is_empty()).count();
     let mut tx = app.db.begin().await?;
-    if findings.is_empty() {
+    if findings.is_empty() && passed.is_empty() {
         guardian::write(&mut tx, &event("all", Status::Success, "", "", &json!({}))).await?;
+    }
+    for finding in passed.iter().take(MOST) {
+        guardian::write(&mut tx, &event(&finding.target, Status::Success, "", "", &finding.extra)).await?;
     }
     for finding in findings.iter().take(MOST) {
         let mut extra = finding.extra.clone();

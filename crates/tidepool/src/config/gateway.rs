@@ -75,7 +75,7 @@ impl Values {
 }
 
 /// How a listener on all addresses is reached on this machine.
-fn reached(listen: SocketAddr) -> SocketAddr {
+pub(super) fn reached(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

@@ -17,6 +17,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 pub use embed::EmbedConfig;
 use fleet::assistant::Defaults;
+use fleet::guardian::Webchat;
 pub use gateway::{Foreign, GatewayConfig};
 use ipnet::IpNet;
 use people::Newcomers;
@@ -62,6 +63,7 @@ pub struct Config {
     pub assistants: Defaults,
     pub embed: EmbedConfig,
     pub bot_api_url: String,
+    pub webchat: Webchat,
 }
 
 /// The settings that both sides have.
@@ -185,6 +187,7 @@ impl Values {
         let employee = self.side("employee", "public_url", 12, true)?;
         let admin = self.side("admin", "admin_public_url", 8, false)?;
         let embed = self.embed(&[&employee.public_url, &admin.public_url])?;
+        let roles: Vec<Role> = kind::list(roles).iter().filter_map(|r| role(r)).collect();
         Ok(Config {
             admin,
             employee_jwt_secret: self.secret("employee_jwt_secret"),
@@ -198,7 +201,8 @@ impl Values {
             metrics_token: self.secret("metrics_token"),
             log: self.text("log").unwrap_or("info").to_owned(),
             log_format: self.text("log_format").map(str::to_owned),
-            roles: kind::list(roles).iter().filter_map(|r| role(r)).collect(),
+            webchat: self.webchat(&employee, roles.contains(&Role::Employee)),
+            roles,
             mfa: people::second_factor::Policy {
                 required: self.text("mfa_required").map(kind::list).unwrap_or_default(),
                 after_sso: self.text("mfa_after_sso") == Some("true"),
@@ -248,6 +252,15 @@ impl Values {
                 claim: named("oidc_claim").and_then(kind::claim),
             },
         })
+    }
+
+    /// A process that serves employees asks its own listener; another one asks as people do.
+    fn webchat(&self, employee: &SideConfig, is_here: bool) -> Webchat {
+        let employee_url = match is_here {
+            true => format!("http://{}", gateway::reached(employee.listen)),
+            false => employee.public_url.join("").trim_end_matches('/').to_owned(),
+        };
+        Webchat { employee_url, is_paid: self.text("guardian_webchat_paid") == Some("true") }
     }
 
     fn socket_memory(&self) -> usize {

@@ -113,6 +113,7 @@ settings! {
     "weak_cells" "TIDEPOOL_WEAK_CELLS" Kind::Bool, "false", "true", "assistants also on servers that cannot do what a cell needs, without it";
     "npm_checksums" "TIDEPOOL_NPM_CHECKSUMS" Kind::Text, "none", "sha512-…,sha512-…", "archives of Node and npm that are taken besides those that are known, by their checksums";
     "local_server" "TIDEPOOL_LOCAL_SERVER" Kind::Bool, "false", "true", "let the machine itself be added as a server (`host` is `local`): whoever manages servers becomes root on it";
+    "guardian_webchat_paid" "TIDEPOOL_GUARDIAN_WEBCHAT_PAID" Kind::Bool, "false", "true", "guardian_webchat sends a short chat with the platform's own key at every check, 288 a day, which is paid for";
     "roles" "TIDEPOOL_ROLES" Kind::SomeOf(&["employee", "admin", "gateway", "worker", "scheduler"]), "employee,admin,gateway,worker,scheduler", "employee,admin", "what this process runs; several processes share one PostgreSQL";
     "task_lease_seconds" "TIDEPOOL_TASK_LEASE_SECONDS" Kind::Number(3, 3600), "60", "60", "a task whose worker is silent this long is taken up again";
     "task_slots" "TIDEPOOL_TASK_SLOTS" Kind::Number(1, 1000), "16", "32", "tasks that this process runs at the same time";

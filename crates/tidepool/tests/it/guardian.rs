@@ -1,10 +1,14 @@
 //! The guardian's dimensions, each with something wrong on a real host, and its two endpoints.
 
+use axum::http::StatusCode;
+use base::Secret;
 use base::id::InstanceId;
+use gateway::provider::{Access, Settings};
 use serde_json::{Value, json};
+use testkit::until_ok;
 
 use crate::kit::hosts::Ground;
-use crate::kit::{Site, used_secret};
+use crate::kit::{Database, Gateway, Options, Site, used_secret};
 use crate::on_both;
 
 async fn run(site: &Site, name: &str) -> String {
@@ -56,6 +60,134 @@ on_both! {
         assert!(found.to_string().contains("no model is enabled"), "{found}");
         site.app.db.run("UPDATE model SET enabled = 1", store::args![]).await.unwrap();
     }
+}
+
+/// A server whose every path answers this; answers its address.
+async fn answering(status: u16, kind: &'static str, body: &'static str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let status = StatusCode::from_u16(status).unwrap();
+    let router = axum::Router::new().fallback(async move || (status, [("content-type", kind)], body));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    url
+}
+
+fn echoing() -> Gateway {
+    Gateway::Served(Settings { echo: true, ..Settings::default() })
+}
+
+/// What guardian_webchat says of a site: the problems of its latest run.
+async fn problems_of_webchat(site: &Site) -> Vec<String> {
+    site.wait(std::time::Duration::from_secs(300));
+    run(site, "guardian_webchat").await;
+    let list = events(site, "dimension=guardian_webchat&page_size=50").await["list"].as_array().unwrap().clone();
+    let latest = list[0]["created_at"].clone();
+    let failed = list.iter().filter(|event| event["created_at"] == latest && event["status"] == "failed");
+    failed.map(|event| event["problem"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The requests of the platform itself, as the gateway has logged them.
+async fn own_requests(site: &Site) -> Vec<Value> {
+    let found = site.admin.get("/llm-request-logs?q=admin+token").token(&site.root).ok().await;
+    found["list"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webchat_goes_as_far_as_the_model_and_pays_nothing() {
+    let site = Site::with(Database::sqlite(), Options { gateway: echoing(), ..Options::default() }).await;
+    assert_eq!(problems_of_webchat(&site).await, [""; 0]);
+    let sql = "ALTER TABLE chat_message RENAME TO elsewhere";
+    site.app.db.run(sql, vec![]).await.unwrap();
+    let found = problems_of_webchat(&site).await;
+    assert!(found.len() == 1 && found[0].starts_with("messages cannot be kept: "), "{found:?}");
+    site.app.db.run("ALTER TABLE elsewhere RENAME TO chat_message", vec![]).await.unwrap();
+    // The platform's own key.
+    for (change, problem) in [
+        ("quota = 0", "what the platform's own key may spend is spent"),
+        ("quota = NULL, status = 'disabled'", "the LLM gateway refuses the platform's own key"),
+    ] {
+        let sql = format!("UPDATE gateway_key SET {change} WHERE name = 'admin-token'");
+        site.app.db.run(&sql, vec![]).await.unwrap();
+        assert_eq!(problems_of_webchat(&site).await, [problem]);
+    }
+    site.app.db.run("UPDATE gateway_key SET status = 'active'", vec![]).await.unwrap();
+    assert_eq!(problems_of_webchat(&site).await, [""; 0]);
+    assert!(own_requests(&site).await.is_empty(), "no chat is sent unless a setting says so");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webchat_requests_the_employee_page_and_its_api() {
+    let nowhere = format!("http://127.0.0.1:{}", crate::kit::free_port());
+    let nothing = "nothing answers at its address";
+    for (url, of_page, of_api) in [
+        (nowhere, nothing, nothing),
+        (answering(500, "text/html", "").await, "it answers 500", "it answers 500"),
+        (answering(200, "text/plain", "no").await, "its address sends no page", "its address sends no envelope"),
+        (answering(200, "text/html", "<html>").await, "", "its address sends no envelope"),
+        (answering(200, "text/plain", r#"{"code":"0000"}"#).await, "its address sends no page", ""),
+    ] {
+        let options = Options { gateway: echoing(), employee_url: Some(url.clone()), ..Options::default() };
+        let site = Site::with(Database::sqlite(), options).await;
+        let mut expected = vec![];
+        if !of_page.is_empty() {
+            expected.push(format!("the employee page is not there: {of_page}"));
+        }
+        if !of_api.is_empty() {
+            expected.push(format!("the employee API is not there: {of_api}"));
+        }
+        let mut found = problems_of_webchat(&site).await;
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{url}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webchat_finds_a_gateway_that_has_no_model_to_ask() {
+    let site = Site::start(Database::sqlite()).await;
+    let found = problems_of_webchat(&site).await;
+    assert_eq!(found, ["the LLM gateway does not list its models: it cannot be reached"]);
+    let without = Options { gateway: Gateway::Served(Settings::default()), webchat_paid: true, ..Options::default() };
+    let site = Site::with(Database::sqlite(), without).await;
+    let found = problems_of_webchat(&site).await;
+    assert_eq!(found, ["the LLM gateway lists none of the enabled models: has their provider a key?"]);
+    assert!(own_requests(&site).await.is_empty(), "nothing is asked of a model that is not there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paid_chat_is_in_the_gateways_log_and_what_came_back_in_the_event() {
+    let options = Options { gateway: echoing(), webchat_paid: true, ..Options::default() };
+    let site = Site::with(Database::sqlite(), options).await;
+    assert_eq!(run(&site, "guardian_webchat").await, "nothing found");
+    let found = events(&site, "dimension=guardian_webchat").await;
+    assert_eq!((&found["total"], &found["list"][0]["status"]), (&json!(1), &json!("success")), "{found}");
+    let extra: Value = serde_json::from_str(found["list"][0]["extra"].as_str().unwrap()).unwrap();
+    assert_eq!(extra["chat"]["model"], "claude-opus-4-6", "the first of the chain: {extra}");
+    assert!(extra["chat"]["answer"].as_str().unwrap().contains("ready"), "{extra}");
+    let rows = until_ok("its row is there", async || {
+        let rows = own_requests(&site).await;
+        if rows.len() == 1 { Ok(rows) } else { Err(rows) }
+    })
+    .await;
+    assert_eq!((&rows[0]["instance_name"], &rows[0]["status"]), (&json!("admin token"), &json!("success")), "{rows:?}");
+    assert!(rows[0]["tokens_out"].as_i64().unwrap() > 0, "{rows:?}");
+    let stats = site.admin.get("/guardian/stats").token(&site.root).ok().await;
+    let of = stats["dimensions"].as_array().unwrap().iter().find(|d| d["dimension"] == "guardian_webchat").unwrap();
+    assert_eq!(of["status"], "healthy");
+
+    // A provider that fails: the gateway lists its models all the same, and only the chat tells.
+    let url = answering(500, "application/json", r#"{"error":{"message":"out of order"}}"#).await;
+    let openai = Some(Access { url, key: Secret::new("sk-of-the-provider") });
+    let gateway = Gateway::Served(Settings { openai, ..Settings::default() });
+    let site = Site::with(Database::sqlite(), Options { gateway, webchat_paid: true, ..Options::default() }).await;
+    let found = problems_of_webchat(&site).await;
+    assert!(found.len() == 1 && found[0].starts_with("a chat with gpt-4o failed: it answers 5"), "{found:?}");
+    assert!(!found[0].contains("sk-"), "{found:?}");
+    until_ok("the failure is in the gateway's log too", async || {
+        let rows = own_requests(&site).await;
+        if rows.len() == 1 && rows[0]["status"] == "error" { Ok(()) } else { Err(rows) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

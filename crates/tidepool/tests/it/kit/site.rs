@@ -11,6 +11,7 @@ use base::{Clock, Secret, Zone};
 use fleet::App;
 use fleet::bot::Bots;
 use fleet::embed::{Embed, Origins};
+use fleet::guardian::Webchat;
 use fleet::relay::Sockets;
 use gateway::log::Log;
 use gateway::provider;
@@ -57,6 +58,10 @@ pub struct Options {
     pub bot_api_url: Option<String>,
     /// Our own address as the bot platform sees it.
     pub webhooks: Option<&'static str>,
+    /// Another address of the employee side for guardian_webchat.
+    pub employee_url: Option<String>,
+    /// guardian_webchat sends a chat that is paid for.
+    pub webchat_paid: bool,
     /// The windows of all instances have one origin.
     pub share_window: bool,
     /// How long PostgreSQL is waited for.
@@ -199,6 +204,10 @@ impl Site {
             bots: Bots {
                 platform: Platform::new(options.bot_api_url.as_deref().unwrap_or("http://127.0.0.1:9")).unwrap(),
                 webhooks: options.webhooks.map(str::to_owned),
+            },
+            webchat: Webchat {
+                employee_url: options.employee_url.unwrap_or_else(|| urls[0].clone()),
+                is_paid: options.webchat_paid,
             },
         });
         let (stop, stopped) = watch::channel(false);
