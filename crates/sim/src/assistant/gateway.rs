@@ -275,6 +275,7 @@ pub(super) async fn request(shared: &Arc<Shared>, method: &str, params: &Value) 
         "chat.abort" => {
             let key = text("sessionKey").ok_or_else(|| invalid("sessionKey is required"))?;
             let mut memory = shared.memory.lock().await;
+            memory.unstrand(key);
             let runs = memory.under_way(key, text("runId"));
             for run in &runs {
                 let so_far = memory.end(run, true).unwrap_or_default();

@@ -10,8 +10,20 @@ pub(super) struct Memory {
     runs: HashMap<String, Run>,
 }
 
+/// A session that is listed as running although nobody sent it a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stranded {
+    /// It has no run, and ends when it is aborted.
+    WithoutRun,
+    /// It has no run, and is listed as running even after it was aborted.
+    ForGood,
+    /// It has a run.
+    WithRun,
+}
+
 #[derive(Debug, Default)]
 struct Session {
+    stranded: Option<Stranded>,
     label: Option<String>,
     model: Option<String>,
     messages: Vec<Value>,
@@ -45,6 +57,21 @@ impl Memory {
         session.label = label.map(str::to_owned).or(session.label.take());
         session.model = model.map(str::to_owned).or(session.model.take());
         session.updated_at = now();
+    }
+
+    /// Adds a session that is listed as running since `at`, in milliseconds since 1970.
+    pub fn strand(&mut self, key: &str, stranded: Stranded, at: i64) {
+        let session = self.sessions.entry(key.to_owned()).or_default();
+        (session.stranded, session.updated_at) = (Some(stranded), at);
+    }
+
+    /// Ends a session that is listed as running, if it can be ended.
+    pub fn unstrand(&mut self, key: &str) {
+        if let Some(session) = self.sessions.get_mut(key)
+            && session.stranded != Some(Stranded::ForGood)
+        {
+            session.stranded = None;
+        }
     }
 
     pub fn begin(&mut self, session: &str, run: &str, said: Value) -> Begun {
@@ -135,10 +162,11 @@ impl Memory {
     }
 
     fn info(&self, key: &str, session: &Session) -> Value {
-        let running = !self.under_way(key, None).is_empty();
+        let has_run = !self.under_way(key, None).is_empty() || session.stranded == Some(Stranded::WithRun);
+        let running = has_run || session.stranded.is_some();
         json!({
             "key": key, "label": session.label, "model": session.model.as_deref().unwrap_or("sim-1"), "modelProvider": "sim",
-            "status": if running { "running" } else { "done" }, "hasActiveRun": running, "updatedAt": session.updated_at,
+            "status": if running { "running" } else { "done" }, "hasActiveRun": has_run, "updatedAt": session.updated_at,
         })
     }
 }

@@ -27,6 +27,7 @@ use tokio::sync::{Mutex, broadcast, watch};
 use tokio::task::JoinHandle;
 
 use memory::Memory;
+pub use memory::Stranded;
 pub use model::Model;
 pub use webhook::Delivered;
 
@@ -54,6 +55,13 @@ pub struct Gateway(Arc<Shared>);
 /// The stored conversations of a gateway; the next gateway of the same home continues with them.
 #[derive(Clone, Debug, Default)]
 pub struct Conversations(Arc<Mutex<Memory>>);
+
+impl Conversations {
+    /// Adds a session that is listed as running since `at`, in milliseconds since 1970.
+    pub async fn strand(&self, session: &str, stranded: Stranded, at: i64) {
+        self.0.lock().await.strand(session, stranded, at);
+    }
+}
 
 /// A weak reference to a gateway.
 #[derive(Clone, Default)]

@@ -13,7 +13,7 @@ use super::journal::Entry;
 use super::openclaw::{Service, unit_text};
 use super::state::{PROGRAMS, State, TRIES, UNITS, Unit};
 use super::tree::Tree;
-use crate::assistant::{Door, Gateway};
+use crate::assistant::{Door, Gateway, Stranded};
 
 /// The webhook's port is this much higher than the gateway's.
 pub(super) const WEBHOOK: u16 = 4;
@@ -207,6 +207,19 @@ impl Machine {
                 unit.wedged = true;
             }
         });
+    }
+
+    /// Adds a session to a unit's gateway that is listed as running since now.
+    pub async fn strand_session(self: &Arc<Machine>, unit: &str, session: &str, stranded: Stranded) {
+        let (conversations, at) = {
+            let mut state = self.lock();
+            let Some(gateway) = state.gateway(unit, Arc::downgrade(self)) else { return };
+            let conversations = gateway.conversations();
+            let state_dir = state.units.get(unit).and_then(|unit| Some(unit.process()?.service.state_dir.clone()));
+            state.conversations.insert(state_dir.unwrap_or_default(), conversations.clone());
+            (conversations, state.clock.now().as_millisecond())
+        };
+        conversations.strand(session, stranded, at).await;
     }
 
     fn happens(&self, what: impl FnOnce(&mut State)) {

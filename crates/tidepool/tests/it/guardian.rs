@@ -5,9 +5,11 @@ use base::Secret;
 use base::id::InstanceId;
 use gateway::provider::{Access, Settings};
 use serde_json::{Value, json};
+use sim::assistant::Stranded;
 use testkit::until_ok;
 
 use crate::kit::hosts::Ground;
+use crate::kit::simulated::Simulated;
 use crate::kit::{Database, Gateway, Options, Site, used_secret};
 use crate::on_both;
 
@@ -188,6 +190,52 @@ async fn a_paid_chat_is_in_the_gateways_log_and_what_came_back_in_the_event() {
         if rows.len() == 1 && rows[0]["status"] == "error" { Ok(()) } else { Err(rows) }
     })
     .await;
+}
+
+/// The latest repairs of stuck sessions, as their status and what was left.
+async fn ended_sessions(site: &Site) -> Vec<(String, String)> {
+    let repairs = site.admin.get("/repairs?limit=50").token(&site.root).ok().await;
+    let list = repairs["list"].as_array().unwrap().iter().filter(|one| one["rule"] == "stuck_session");
+    let text = |one: &Value, field: &str| one[field].as_str().unwrap().to_owned();
+    list.map(|one| (text(one, "status"), text(one, "after"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_runs_without_a_run_is_ended() {
+    let simulated = Simulated::new().await;
+    let site = &simulated.site;
+    let unit = simulated.provisioned("a").await;
+    let half_an_hour = std::time::Duration::from_secs(30 * 60);
+    for (session, stranded) in [("one", Stranded::WithoutRun), ("busy", Stranded::WithRun)] {
+        simulated.machine.strand_session(&unit, session, stranded).await;
+    }
+    // It may still be at work: within half an hour nothing is done.
+    site.wait(half_an_hour - std::time::Duration::from_secs(60));
+    assert_eq!(run(site, "guardian_session").await, "nothing found");
+    site.wait(std::time::Duration::from_secs(120));
+    let found = run(site, "guardian_session").await;
+    assert_eq!(found, "1 found, 0 left; a: session one is said to run, and does not");
+    let event = events(site, "dimension=guardian_session&status=failed").await["list"][0].clone();
+    assert_eq!((&event["target_id"], &event["action_taken"]), (&json!("a"), &json!("ended it")), "{event}");
+    let extra: Value = serde_json::from_str(event["extra"].as_str().unwrap()).unwrap();
+    assert_eq!((&extra["session"], &extra["repaired"]), (&json!("one"), &json!(true)), "{event}");
+    assert_eq!(ended_sessions(site).await, [("success".into(), "none is left".into())]);
+    assert_eq!(run(site, "guardian_session").await, "nothing found", "and the one that has a run is left alone");
+
+    // One that stays is not said to be ended, and is tried three times an hour at most.
+    simulated.machine.strand_session(&unit, "stubborn", Stranded::ForGood).await;
+    simulated.machine.strand_session(&unit, "two", Stranded::WithoutRun).await;
+    site.wait(half_an_hour * 2 + std::time::Duration::from_secs(60));
+    let found = run(site, "guardian_session").await;
+    assert!(found.starts_with("2 found, 1 left; "), "{found}");
+    for _ in 0..4 {
+        let found = run(site, "guardian_session").await;
+        assert_eq!(found, "1 found, 1 left; a: session stubborn is said to run, and does not");
+    }
+    let repairs = ended_sessions(site).await;
+    let failed: Vec<&str> = repairs.iter().filter(|one| one.0 == "failed").map(|one| one.1.as_str()).collect();
+    assert_eq!(failed, ["1 of 1 are left", "1 of 1 are left", "1 of 2 are left"], "{repairs:?}");
+    assert_eq!(repairs.iter().filter(|one| one.0 == "alert").count(), 1, "somebody is asked to look: {repairs:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -196,7 +196,7 @@ pub async fn at(gateway: &Running, kind: &str) -> Site {
     Site::with(Database::sqlite(), options).await
 }
 
-fn adapter(gateway: &Running, kind: &str) -> Arc<dyn remote::llm::Gateway> {
+pub fn adapter(gateway: &Running, kind: &str) -> Arc<dyn remote::llm::Gateway> {
     used_secret(gateway.admin_token.expose());
     let settings = Settings { url: gateway.url.clone(), admin_token: gateway.admin_token.clone() };
     (Kind::find(kind).unwrap().open)(&settings).unwrap()

@@ -37,6 +37,7 @@ mod installs;
 mod isolation;
 mod key_flags;
 mod key_quotas;
+mod key_validity;
 mod keys;
 mod kit;
 mod login_limits;

@@ -15,7 +15,7 @@ use testkit::{until, until_ok};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Database, Options, Site, used_secret};
+use super::{Database, Gateway, Options, Site, used_secret};
 
 pub struct Simulated {
     pub site: Site,
@@ -47,13 +47,18 @@ impl Working {
 impl Simulated {
     /// A site with one server, `s`.
     pub async fn new() -> Simulated {
+        Simulated::at(Gateway::default()).await
+    }
+
+    /// The same with this LLM gateway.
+    pub async fn at(gateway: Gateway) -> Simulated {
         let assistants = Defaults {
             settle: Duration::from_millis(50),
             start_limit: Duration::from_secs(10),
             gateway_url: "http://10.0.0.1:8082".into(),
             ..Defaults::default()
         };
-        let site = Site::with(Database::sqlite(), Options { assistants, ..Options::default() }).await;
+        let site = Site::with(Database::sqlite(), Options { assistants, gateway, ..Options::default() }).await;
         let machine = Machine::with_clock("s", site.app.clock.clone());
         let hosts = Hosts::of(machine.clone()).await.unwrap();
         let key = sim::host::login_key().unwrap();
