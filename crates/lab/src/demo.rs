@@ -31,12 +31,12 @@ pub async fn run(mut values: Values) -> Result<()> {
     telemetry::logs(&config)?;
     let opened = open::serving(&config).await?;
     let fleet = Fleet::start().await?;
-    sample::company(&opened.app, &fleet).await?;
+    let company = sample::company(&opened.app, &fleet).await?;
     let running = Running::start(&config, opened).await?;
     let mut stopping = pin!(end.requested());
     println!("three simulated servers are being prepared…");
     tokio::select! {
-        settled = fleet.settle(&running.app) => settled?,
+        settled = fleet.settle(&running.app, &company) => settled?,
         () = &mut stopping => {
             running.stop().await;
             return Ok(());

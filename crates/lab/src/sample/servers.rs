@@ -10,12 +10,14 @@ use queue::task::Status;
 use remote::host::ExpectedKey;
 use sim::host::{Hosts, Machine};
 
+use super::Company;
+
 /// id, name; four assistants on each.
 pub const SERVERS: &[(&str, &str)] = &[("fra-1", "Frankfurt 1"), ("fra-2", "Frankfurt 2"), ("lis-1", "Lisbon 1")];
 /// The unhealthy assistant and its server: it ran out of memory, which people have to solve.
 const ILL: (&str, &str) = ("lis-1", "openclaw-lis-1-d.service");
 
-/// How long to wait until all assistants are installed; after that the demo shows what there is.
+/// How long to wait until all assistants are installed and set up; after that the demo shows what there is.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub struct Fleet {
@@ -50,13 +52,13 @@ impl Fleet {
         text.parse().map(Some).map_err(Error::internal)
     }
 
-    /// Waits until the assistants are on their servers, lets one of them run out of memory, and runs the platform's
-    /// checks.
-    pub async fn settle(&self, app: &Arc<App>) -> Result<()> {
+    /// Waits until the assistants are on their servers, gives some to people, lets one of them run out of memory, and
+    /// runs the platform's checks.
+    pub async fn settle(&self, app: &Arc<App>, company: &Company) -> Result<()> {
         let began = Instant::now();
-        while began.elapsed() < PATIENCE && is_busy(app).await? {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        no_task(app, began).await?;
+        company.work(app).await?;
+        no_task(app, began).await?;
         if let Some((machine, _)) = self.servers.iter().find(|(machine, _)| machine.name == ILL.0) {
             machine.run_out_of_memory(ILL.1);
         }
@@ -66,6 +68,14 @@ impl Fleet {
         health::check(app).await?;
         Ok(())
     }
+}
+
+/// Waits until every task has ended.
+async fn no_task(app: &App, began: Instant) -> Result<()> {
+    while began.elapsed() < PATIENCE && is_busy(app).await? {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
 }
 
 async fn is_busy(app: &App) -> Result<bool> {
