@@ -50,7 +50,7 @@ def on_postgres(binary: Path, folder: Path, seconds: float, chance: random.Rando
     with ExitStack() as stack:
         site = Site(binary, folder, stack, 3, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"})
         token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
-        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token, site.database.ask)
 
         with Load(site.ports, token, people, ledger):
             over = time.monotonic() + seconds
@@ -187,7 +187,7 @@ def with_hosts(binary: Path, folder: Path, seconds: float, chance: random.Random
         site = Site(binary, folder, stack, 2, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"})
         first = site.replicas[0]
         token, ledger, faults = site.login(first.admin), Ledger(), Counter[str]()
-        people = populate(first.employee, first.admin, token)
+        people = populate(first.employee, first.admin, token, site.database.ask)
         key = (folder / "hosts/id").read_text()
         names = [host["name"] for host in listed["hosts"]]
         for host in listed["hosts"]:
@@ -264,7 +264,7 @@ def beside_abandoned_searches(binary: Path, folder: Path, seconds: float, chance
     with ExitStack() as stack:
         site = Site(binary, folder, stack, 1)
         one, token = site.replicas[0], site.login(site.replicas[0].admin)
-        people = populate(one.employee, one.admin, token)
+        people = populate(one.employee, one.admin, token, site.database.ask)
         searches.fill_postgres(site.database.ask)
         wrong += searches.abandoned(one.employee, one.admin, token, next(iter(people.values())), seconds, chance)
         running = "SELECT query FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%FROM request_log%' AND pid <> pg_backend_pid()"

@@ -146,7 +146,7 @@ def with_black_holes(binary: Path, folder: Path, seconds: float, chance: random.
         settings = {"TIDEPOOL_TASK_LEASE_SECONDS": "5", "TIDEPOOL_DATABASE_URL": f"postgres://postgres@127.0.0.1:{PROXY_PORT}/postgres"}
         site = Site(binary, folder, stack, 3, settings)
         token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
-        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token, site.database.ask)
         with Load(site.ports, token, people, ledger):
             over = time.monotonic() + seconds
             while time.monotonic() < over:
@@ -163,7 +163,7 @@ def with_paused_processes(binary: Path, folder: Path, seconds: float, chance: ra
     with ExitStack() as stack:
         site = Site(binary, folder, stack, 3, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"})
         token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
-        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token, site.database.ask)
         with Load(site.ports, token, people, ledger):
             over = time.monotonic() + seconds
             while time.monotonic() < over:
@@ -193,7 +193,7 @@ def with_clocks_apart(binary: Path, folder: Path, seconds: float, _chance: rando
         site = Site(binary, folder, stack, 3, {"TIDEPOOL_TASK_LEASE_SECONDS": "5"}, own)
         # The first is behind: what it signs is valid for all.
         token, ledger, faults = site.login(site.replicas[0].admin), Ledger(), Counter[str]()
-        people = populate(site.replicas[0].employee, site.replicas[0].admin, token)
+        people = populate(site.replicas[0].employee, site.replicas[0].admin, token, site.database.ask)
         with Load(site.ports, token, people, ledger):
             time.sleep(seconds)
         wrong = not_recovered(site, token)

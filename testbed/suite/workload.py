@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -128,11 +129,13 @@ class Load:
                     ledger.notes[mine] = (note, note)
 
 
-def populate(employee: int, admin: int, token: str) -> dict[str, str]:
+def populate(employee: int, admin: int, token: str, write: Callable[[str], object]) -> dict[str, str]:
     """A server that is not there, idle instances, people. Answers the people's tokens."""
     call(admin, "POST", "/servers", token, {"id": "s1", "name": "nowhere", "host": "192.0.2.1"})
     for number in range(INSTANCES):
         call(admin, "POST", "/assistant-instances", token, {"id": f"i{number}", "name": f"i{number}", "server_id": "s1", "model": "claude-sonnet-4-6"})
+    # Only what is on its server is given out.
+    write("UPDATE instance SET home = '/srv/assistants/' || id, isolation = 'own', runs_as = 'assistant-' || id WHERE server_id = 's1'")
     people = {}
     for number in range(PEOPLE):
         email = f"p{number}@example.test"
@@ -204,8 +207,16 @@ class Alone:
         self.replica.start()
         self.replica.wait()
         self.token = call(self.replica.admin, "POST", "/auth/login", body={"email": ADMIN_EMAIL, "password": PASSWORD})["token"]
-        self.people = populate(self.replica.employee, self.replica.admin, self.token)
+        self.people = populate(self.replica.employee, self.replica.admin, self.token, self.write)
         self.ports = lambda: (self.replica.employee, self.replica.admin)
+
+    def write(self, sql: str) -> None:
+        database = sqlite3.connect(self.file, timeout=20)
+        try:
+            with database:
+                database.execute(sql)
+        finally:
+            database.close()
 
     def ask(self, sql: str) -> list[tuple[str, ...]]:
         database = sqlite3.connect(f"file:{self.file}?mode=ro", uri=True, timeout=20)

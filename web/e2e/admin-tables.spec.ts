@@ -34,7 +34,7 @@ test('every number of the overview leads to a list of as many', async ({ page, d
   await expect(page.getByRole('link', { name: /^Unknown/ })).toHaveText('Unknown0', { timeout: 60_000 });
   for (const name of ['0 Waiting', '0 Running'])
     await expect(page.getByRole('link', { name })).toBeVisible({ timeout: 30_000 });
-  await expect(page.getByRole('link', { name: /of \d+ idle/ }).first()).toBeVisible();
+  await expect(page.getByRole('link', { name: /of \d+ ready/ }).first()).toBeVisible();
   await expect(page.getByRole('link', { name: /^Free/ })).toHaveText(/\d/);
   const links = await page
     .getByRole('main')
@@ -47,7 +47,7 @@ test('every number of the overview leads to a list of as many', async ({ page, d
   );
   // Five of health and the free ones, two of employees, four of tasks, one for each profession.
   expect(narrowed).toHaveLength(16);
-  const countIn = (text: string) => Number(/of (\d+) idle/.exec(text)?.[1] ?? text.replace(/\D/g, ''));
+  const countIn = (text: string) => Number(/of (\d+) ready/.exec(text)?.[1] ?? text.replace(/\D/g, ''));
   for (const { href, text } of narrowed) {
     let count = countIn(text);
     const { pathname, search } = new URL(href, app.url);

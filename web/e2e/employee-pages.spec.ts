@@ -50,8 +50,8 @@ test('claims a profession and watches the setting up until the chat opens', asyn
 
 test('who got an assistant meanwhile is led to it, and can give it back', async ({ page, place, watch }) => {
   watch.allow(/status of 409/);
-  const id = await place.newInstance('Pebble');
-  await place.newInstance('Shell');
+  const id = await place.newReadyInstance('Pebble');
+  await place.newReadyInstance('Shell');
   const employee = await place.newEmployee(0);
   await place.open(page, employee);
   await expect(page.getByRole('button', { name: 'Claim Pebble' })).toBeVisible();

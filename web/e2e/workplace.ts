@@ -1,8 +1,12 @@
 // A server with a model behind it and people who have assistants: what the employee tests work with.
 import type { Page } from '@playwright/test';
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
 import { expect, test as base } from './fixtures';
 import { ModelServer } from './model-server';
 import { Server, type Account } from './server';
+
+const INSTALL = path.join(import.meta.dirname, 'install.py');
 
 export interface Employee extends Account {
   id: string;
@@ -49,6 +53,13 @@ export class Workplace {
     return id;
   }
 
+  /** One that can be claimed: on its server, as the records have it. */
+  async newReadyInstance(name?: string): Promise<string> {
+    const id = await this.newInstance(name);
+    execFileSync('python3', [INSTALL, this.server.databaseFile, id], { stdio: 'inherit' });
+    return id;
+  }
+
   async newEmployee(instances = 1): Promise<Employee> {
     const employee = await this.server.newEmployee();
     const ids: string[] = [];
@@ -69,7 +80,7 @@ export class Workplace {
     };
     const { id } = (await this.server.asAdmin('POST', '/professions', body)) as { id: string };
     for (let made = 0; made < stock; made += 1) {
-      const instance_id = await this.newInstance();
+      const instance_id = await this.newReadyInstance();
       await this.server.asAdmin('POST', '/profession-pool', { profession_id: id, instance_id });
     }
     return id;

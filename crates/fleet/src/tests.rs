@@ -1,16 +1,16 @@
 //! Rules that need servers, instances and people together, on a SQLite database of their own. Nothing here reaches a server.
 
-use base::id::{InstanceId, NewInstanceId, ServerId, UserId};
-use base::{Clock, Kind};
+use base::id::{InstanceId, NewInstanceId, ProfessionId, ServerId, TaskId, UserId};
+use base::{Clock, Kind, Page};
 use openclaw::rule::{RULES, Rule};
 use people::session::{self, Employee};
-use people::{claim, holder, user};
+use people::{claim, holder, pool, user};
 use queue::audit::By;
-use store::instance::Isolation;
+use store::instance::{Health, Isolation};
 use testkit::Database;
 
 use crate::repair::{self, BUDGET, Begun, HANDLERS};
-use crate::{App, instance, server};
+use crate::{App, instance, profession, server};
 
 struct Site {
     app: App,
@@ -59,7 +59,10 @@ impl Site {
         };
         instance::create(&self.app, &By::system(), new).await.unwrap();
         let id = InstanceId::named(id);
-        store::instance::set_isolation(&self.app.db, &id, isolation, "assistant-1").await.unwrap();
+        let mut tx = self.app.db.begin().await.unwrap();
+        store::instance::set_home(&mut tx, &id, &format!("/srv/assistants/{id}")).await.unwrap();
+        store::instance::set_isolation(&mut tx, &id, isolation, "assistant-1").await.unwrap();
+        tx.commit().await.unwrap();
         id
     }
 
@@ -76,10 +79,65 @@ impl Site {
         session::employee(&self.app, opened.token.expose()).await.unwrap()
     }
 
+    /// A profession with these instances in its pool.
+    async fn profession(&self, instances: &[&InstanceId]) -> ProfessionId {
+        let new = profession::New {
+            name: "Sailor".into(),
+            code: base::id::fresh(),
+            icon: String::new(),
+            tagline: String::new(),
+            description: String::new(),
+            role_pack_id: None,
+            sort_order: 0,
+            is_official: false,
+            is_active: true,
+        };
+        let id = profession::create(&self.app, &By::system(), new).await.unwrap().profession.id;
+        for instance in instances {
+            pool::add(&self.app, &By::system(), &id, instance, None).await.unwrap();
+        }
+        id
+    }
+
+    async fn run(&self, sql: &str, id: &str) {
+        assert_eq!(self.app.db.run(sql, store::args![id]).await.unwrap(), 1, "{sql}");
+    }
+
+    /// The task of a claim is given up.
+    async fn give_up(&self, task: &TaskId) {
+        self.run("UPDATE task SET status = 'dead' WHERE id = ?", task.as_str()).await;
+    }
+
+    /// Nobody gets the only instance there is, in whatever way they ask.
+    async fn is_refused(&self, id: &InstanceId, message: &str) {
+        let who = self.employee(&format!("{}@example.test", base::id::fresh())).await;
+        assert_eq!(claim::available(&self.app, Page::ALL).await.unwrap().total, 0, "listed: {message}");
+        let any = claim::instance(&self.app, &who, None).await.err().expect(message);
+        assert_eq!((any.kind, any.client.as_ref()), (Kind::NoIdleInstance, "no idle instance"));
+        let chosen = claim::instance(&self.app, &who, Some(id)).await.err().expect(message);
+        assert_eq!((chosen.kind, chosen.client.as_ref()), (Kind::NoIdleInstance, message));
+        let profession = self.profession(&[id]).await;
+        let stock = profession::show(&self.app, &profession).await.unwrap();
+        assert_eq!((stock.idle, stock.ready, stock.total), (1, 0, 1), "{message}");
+        let pooled = claim::profession(&self.app, &who, &profession).await.err().expect(message);
+        assert_eq!(pooled.kind, Kind::NoIdleInstance);
+        let entry = store::pool::of_instance(&self.app.db, id).await.unwrap().unwrap();
+        pool::remove(&self.app, &By::system(), &entry.id).await.unwrap();
+    }
+
+    /// The only instance there is can be claimed, by itself and from a pool.
+    async fn is_given(&self, id: &InstanceId) {
+        assert_eq!(claim::available(&self.app, Page::ALL).await.unwrap().total, 1);
+        let profession = self.profession(&[id]).await;
+        assert_eq!(profession::show(&self.app, &profession).await.unwrap().ready, 1);
+        let who = self.employee(&format!("{}@example.test", base::id::fresh())).await;
+        claim::profession(&self.app, &who, &profession).await.unwrap();
+    }
+
     async fn tasks(&self, name: &str) -> usize {
         let all = store::task::TaskFilter { q: None, status: None, types: Some(name), instance_id: None };
         let sort = base::Sort { column: "created_at", descending: false };
-        store::task::list(&self.app.db, all, sort, base::Page::ALL).await.unwrap().list.len()
+        store::task::list(&self.app.db, all, sort, Page::ALL).await.unwrap().list.len()
     }
 }
 
@@ -91,6 +149,60 @@ async fn an_employee_claims_one_instance_only() {
     let noor = site.employee("noor@example.test").await;
     claim::instance(&site.app, &noor, None).await.unwrap();
     assert_eq!(claim::instance(&site.app, &noor, None).await.err().unwrap().kind, Kind::AlreadyHolds);
+}
+
+#[tokio::test]
+async fn what_is_on_no_server_is_not_given_out() {
+    let site = Site::new().await;
+    let id = site.instance("a", Isolation::Own).await;
+    let message = "this instance is not on its server yet; choose another";
+    site.run("UPDATE instance SET home = '', isolation = 'none' WHERE id = ?", &id).await;
+    site.is_refused(&id, message).await;
+    site.run("UPDATE instance SET home = '/srv/assistants/1' WHERE id = ?", &id).await;
+    site.is_refused(&id, message).await;
+    site.run("UPDATE instance SET isolation = 'own' WHERE id = ?", &id).await;
+    site.is_given(&id).await;
+}
+
+#[tokio::test]
+async fn what_is_on_a_server_out_of_service_is_not_given_out() {
+    let site = Site::new().await;
+    let id = site.instance("a", Isolation::Own).await;
+    site.run("UPDATE server SET status = 'disabled' WHERE id = ?", "s").await;
+    site.is_refused(&id, "the server of this instance is not in service; choose another").await;
+    site.run("UPDATE server SET status = 'active' WHERE id = ?", "s").await;
+    site.is_given(&id).await;
+}
+
+#[tokio::test]
+async fn what_is_known_not_to_work_is_not_given_out() {
+    for health in Health::ALL {
+        let site = Site::new().await;
+        let id = site.instance("a", Isolation::Own).await;
+        store::instance::set_health(&site.app.db, &id, *health, 0, site.app.clock.now()).await.unwrap();
+        match health {
+            Health::Unhealthy => site.is_refused(&id, "this instance is unhealthy; choose another").await,
+            Health::KeyInvalid => site.is_refused(&id, "the key of this instance is invalid; choose another").await,
+            Health::Healthy | Health::Unknown | Health::RateLimited => site.is_given(&id).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_could_not_be_set_up_is_not_given_out_before_it_is_cleaned() {
+    let site = Site::new().await;
+    let id = site.instance("a", Isolation::Own).await;
+    let noor = site.employee("noor@example.test").await;
+    let message = "the last set-up or cleaning of this instance failed; choose another";
+    let claimed = claim::instance(&site.app, &noor, None).await.unwrap();
+    site.give_up(&claimed.task_id).await;
+    claim::give_back(&site.app, &noor, &id).await.unwrap();
+    site.is_refused(&id, message).await;
+    let cleaned = "UPDATE task SET status = 'done' WHERE type = 'clean_instance' AND instance_id = ?";
+    site.run(&cleaned.replace("'done'", "'dead'"), &id).await;
+    site.is_refused(&id, message).await;
+    site.run(cleaned, &id).await;
+    site.is_given(&id).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,10 @@ use base::{Error, Kind, Listing, Page, Result};
 use queue::audit::{self, Action, AuditEvent, By};
 use queue::task;
 use store::binding::{self, Held, Holder, Origin};
-use store::instance::{self, Idle};
+use store::instance::{self, Instance};
+use store::pool::Entry;
+use store::profession::Profession;
+use store::ready::{self, Idle, NotReady};
 use store::{Tx, pool, profession, user};
 
 use crate::App;
@@ -25,7 +28,7 @@ pub async fn count(app: &App, user: &UserId) -> Result<i64> {
 }
 
 pub async fn available(app: &App, page: Page) -> Result<Listing<Idle>> {
-    Ok(instance::idle(&app.db, page).await?)
+    Ok(ready::idle(&app.db, page).await?)
 }
 
 /// The result of a claim. It is read before the commit, so that nothing can fail after it.
@@ -35,7 +38,7 @@ pub struct Claimed {
     pub task_id: TaskId,
 }
 
-/// Claims the named instance, or the healthiest idle one. One instance per employee.
+/// Claims the named instance, or the healthiest idle one that is ready. One instance per employee.
 pub async fn instance(app: &App, who: &Employee, chosen: Option<&InstanceId>) -> Result<Claimed> {
     let mut tx = app.db.begin().await?;
     let holder = lock_user(&mut tx, &who.id).await?;
@@ -45,18 +48,15 @@ pub async fn instance(app: &App, who: &Employee, chosen: Option<&InstanceId>) ->
     let found = match chosen {
         Some(id) => {
             let found = instance::lock(&mut tx, id).await?;
-            found.filter(|i| i.assigned_user_id.is_none() && !i.pooled && i.isolation.is_offered())
+            let found = found.filter(|i| i.assigned_user_id.is_none() && !i.pooled).ok_or(Kind::NoIdleInstance)?;
+            require_ready(&mut tx, &found.id).await?;
+            found
         }
-        None => instance::lock_idle(&mut tx).await?,
+        None => ready::lock_idle(&mut tx).await?.ok_or(Kind::NoIdleInstance)?,
     };
-    let found = found.ok_or(Kind::NoIdleInstance)?;
-    bind(app, &mut tx, &holder, &found, Origin::Claimed, None).await?;
-    let payload = InitInstance { instance_id: found.id.clone(), user_id: who.id.clone() };
-    let task_id = task::enqueue(app, &mut tx, &payload, "claim", Some(&who.id)).await?;
-    audit_claim(app, &mut tx, &found.id, &format!("claimed by {}", who.email)).await?;
-    let held = held_one(app, &mut tx, &found.id).await?;
+    let claimed = take_instance(app, &mut tx, who, &holder, &found).await?;
     tx.commit().await?;
-    Ok(Claimed { held, entry_id: None, task_id })
+    Ok(claimed)
 }
 
 /// Claims an entry of a profession's pool. One entry per employee and profession.
@@ -67,27 +67,70 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
     if pool::held_by(&mut tx, id, &who.id).await? {
         return Err(Error::new(Kind::AlreadyHolds, "you already hold an instance of this profession"));
     }
-    let mut entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
-    let instance_id = entry.instance_id.clone();
-    // A health check may have withdrawn the instance since the pool was read, so check again under the lock.
-    let instance = instance::lock(&mut tx, &instance_id).await?;
-    let instance = instance.filter(|i| i.isolation.is_offered()).ok_or(Kind::NoIdleInstance)?;
+    let entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
+    let instance = instance::lock(&mut tx, &entry.instance_id).await?.ok_or(Kind::NoIdleInstance)?;
+    let claimed = take_entry(app, &mut tx, who, &holder, &profession, entry, &instance).await?;
+    tx.commit().await?;
+    Ok(claimed)
+}
+
+/// Gives a locked instance outside of pools to the employee.
+async fn take_instance(
+    app: &App,
+    tx: &mut Tx,
+    who: &Employee,
+    holder: &Holder,
+    instance: &Instance,
+) -> Result<Claimed> {
+    bind(app, tx, holder, instance, Origin::Claimed, None).await?;
+    let payload = InitInstance { instance_id: instance.id.clone(), user_id: who.id.clone() };
+    let task_id = task::enqueue(app, tx, &payload, "claim", Some(&who.id)).await?;
+    audit_claim(app, tx, &instance.id, &format!("claimed by {}", who.email)).await?;
+    let held = held_one(app, tx, &instance.id).await?;
+    Ok(Claimed { held, entry_id: None, task_id })
+}
+
+/// Gives a locked pool entry, with its locked instance, to the employee.
+async fn take_entry(
+    app: &App,
+    tx: &mut Tx,
+    who: &Employee,
+    holder: &Holder,
+    profession: &Profession,
+    mut entry: Entry,
+    instance: &Instance,
+) -> Result<Claimed> {
+    // A health check may have found something since the pool was read, so check again under the lock.
+    require_ready(tx, &instance.id).await?;
     entry.status = pool::Status::Allocated;
     entry.allocated_user_id = Some(who.id.clone());
     entry.allocated_at = Some(app.clock.now());
-    pool::update(&mut tx, &entry).await?;
-    bind(app, &mut tx, &holder, &instance, Origin::Profession, Some(id)).await?;
+    pool::update(tx, &entry).await?;
+    bind(app, tx, holder, instance, Origin::Profession, Some(&profession.id)).await?;
     let payload = BootstrapProfessionInstance {
         entry_id: entry.id.clone(),
         instance_id: entry.instance_id.clone(),
         user_id: who.id.clone(),
     };
-    let task_id = task::enqueue(app, &mut tx, &payload, "profession claim", Some(&who.id)).await?;
+    let task_id = task::enqueue(app, tx, &payload, "profession claim", Some(&who.id)).await?;
     let detail = format!("{} claimed by {}", profession.name, who.email);
-    audit_claim(app, &mut tx, &entry.instance_id, &detail).await?;
-    let held = held_one(app, &mut tx, &instance_id).await?;
-    tx.commit().await?;
+    audit_claim(app, tx, &entry.instance_id, &detail).await?;
+    let held = held_one(app, tx, &instance.id).await?;
     Ok(Claimed { held, entry_id: Some(entry.id.into()), task_id })
+}
+
+/// Fails with the reason if the instance does not work well enough to be given out.
+async fn require_ready(tx: &mut Tx, id: &InstanceId) -> Result<()> {
+    let message = match ready::not_ready(tx, id).await? {
+        None => return Ok(()),
+        Some(NotReady::NotOffered) => "this instance is given out by administrators only",
+        Some(NotReady::NotOnServer) => "this instance is not on its server yet; choose another",
+        Some(NotReady::ServerInactive) => "the server of this instance is not in service; choose another",
+        Some(NotReady::SetupFailed) => "the last set-up or cleaning of this instance failed; choose another",
+        Some(NotReady::Unhealthy) => "this instance is unhealthy; choose another",
+        Some(NotReady::KeyInvalid) => "the key of this instance is invalid; choose another",
+    };
+    Err(Error::new(Kind::NoIdleInstance, message))
 }
 
 /// Releases a claimed instance. An instance of a pool is reclaimed. Only administrators release an assigned one.

@@ -55,9 +55,6 @@ impl Isolation {
     }
 }
 
-/// `Isolation::is_offered` as SQL.
-pub(crate) const OFFERED: &str = "isolation IN ('none', 'own')";
-
 record! {
     #[derive(Clone, Debug)]
     pub struct Instance {
@@ -170,53 +167,6 @@ pub async fn lock(tx: &mut Tx, id: &InstanceId) -> Result<Option<Instance>> {
     let sql = format!("SELECT {} FROM instance WHERE id = ? AND deleted_at IS NULL{lock}", Instance::COLUMNS);
     tx.first(&sql, args![id.as_str()]).await
 }
-
-/// The healthiest instance without a holder and outside of pools, locked until the transaction ends.
-pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
-    let sql = format!(
-        "SELECT {} FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED} \
-         ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1",
-        Instance::COLUMNS
-    );
-    // Locked rows are skipped, so that concurrent claims take different instances.
-    let free = tx.first(&format!("{sql}{}", tx.dialect().skip_locked()), args![]).await?;
-    if free.is_some() {
-        return Ok(free);
-    }
-    if tx.dialect().skip_locked().is_empty() {
-        return Ok(None);
-    }
-    // All candidates are locked, but perhaps only for a moment: a health check locks all instances of a server, and a
-    // release may free one. So wait for one instance at a time. If it is no longer idle then, unlock it before waiting
-    // for the next: keeping the lock could deadlock.
-    let next = format!(
-        "SELECT id FROM instance WHERE deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED} \
-         ORDER BY {HEALTHIEST_FIRST}, created_at, id LIMIT 1"
-    );
-    let held = format!(
-        "SELECT {} FROM instance WHERE id = ? AND deleted_at IS NULL AND assigned_user_id IS NULL AND pooled = 0 AND {OFFERED}{}",
-        Instance::COLUMNS,
-        tx.dialect().for_update()
-    );
-    record! { struct Next { id: InstanceId } }
-    for _ in 0..MOST_WAITS {
-        let Some(Next { id }) = tx.first(&next, args![]).await? else { return Ok(None) };
-        tx.run("SAVEPOINT idle", args![]).await?;
-        let found = tx.first(&held, args![&id]).await?;
-        if found.is_some() {
-            return Ok(found);
-        }
-        tx.run("ROLLBACK TO SAVEPOINT idle", args![]).await?;
-    }
-    Ok(None)
-}
-
-/// A claim gives up after waiting for this many instances.
-const MOST_WAITS: usize = 200;
-
-/// For `ORDER BY`: the health states from best to worst.
-pub(crate) const HEALTHIEST_FIRST: &str = "CASE health_status WHEN 'healthy' THEN 0 WHEN 'unknown' THEN 1 \
-    WHEN 'rate_limited' THEN 2 WHEN 'key_invalid' THEN 3 ELSE 4 END";
 
 /// The ports of a server's instances, except one of them.
 pub async fn ports(tx: &mut Tx, server: &ServerId, but: Option<&InstanceId>) -> Result<Vec<GatewayPort>> {
@@ -440,32 +390,6 @@ pub async fn list(db: &Db, filter: InstanceFilter<'_>, sort: Sort, page: Page) -
 pub async fn show(db: &Db, id: &InstanceId) -> Result<Option<Listed>> {
     let sql = format!("SELECT {} FROM {LISTED_FROM} WHERE i.id = ? AND i.deleted_at IS NULL", Listed::COLUMNS);
     db.first(&sql, args![id.as_str()]).await
-}
-
-record! {
-    /// An instance that any employee may claim.
-    #[derive(Clone, Debug)]
-    pub struct Idle {
-        pub id: InstanceId,
-        pub name: String,
-        pub model: String,
-        pub health_status: Health,
-        pub server_name: String,
-    }
-}
-
-pub async fn idle(db: &Db, page: Page) -> Result<Listing<Idle>> {
-    let offered = format!("i.deleted_at IS NULL AND i.assigned_user_id IS NULL AND i.pooled = 0 AND i.{OFFERED}");
-    let sql = format!(
-        "SELECT i.id, i.name, i.model, i.health_status, s.name AS server_name \
-         FROM instance i JOIN server s ON s.id = i.server_id WHERE {offered} \
-         ORDER BY {}, i.created_at, i.id LIMIT ? OFFSET ?",
-        HEALTHIEST_FIRST.replace("health_status", "i.health_status")
-    );
-    let list = db.all(&sql, args![page.limit, page.offset]).await?;
-    let total: Number =
-        Conn::from(db).one(&format!("SELECT COUNT(*) AS n FROM instance i WHERE {offered}"), args![]).await?;
-    Ok(Listing { list, total: total.n })
 }
 
 record! {

@@ -42,6 +42,7 @@ pub mod pool;
 pub mod profession;
 pub mod quota_grant;
 mod read;
+pub mod ready;
 pub mod rekey;
 pub mod repair;
 pub mod replica;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
+use crate::ready::{HEALTHIEST_FIRST, READY};
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
 word! {
@@ -55,15 +56,14 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
     conn.into().first(&sql, args![instance.as_str()]).await
 }
 
-/// The idle entry with the healthiest instance, locked until the transaction ends.
+/// The idle entry with the healthiest instance that is ready, locked until the transaction ends.
 pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<Entry>> {
     let lock = tx.dialect().skip_locked_of("e");
     let sql = format!(
         "SELECT e.* FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
-         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND i.deleted_at IS NULL AND i.{} \
-         ORDER BY {}, e.created_at, e.id LIMIT 1{lock}",
-        crate::instance::OFFERED,
-        crate::instance::HEALTHIEST_FIRST.replace("health_status", "i.health_status")
+         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND {} \
+         ORDER BY {HEALTHIEST_FIRST}, e.created_at, e.id LIMIT 1{lock}",
+        *READY
     );
     let mut entry = tx.first(&sql, args![profession.as_str()]).await?;
     for wait in tx.dialect().second_looks() {

@@ -1,11 +1,14 @@
 //! Professions. The stock of their pool is counted when they are read.
 
+use std::sync::LazyLock;
+
 use base::id::{ItemId, ProfessionId, UserId};
 use base::{Listing, Page, Sort};
 use jiff::Timestamp;
 
 use crate::conditions::Conditions;
 use crate::db::{Number, Record as _};
+use crate::ready::READY;
 use crate::{Conn, Db, Result, Tx, args, record};
 
 record! {
@@ -78,7 +81,10 @@ pub async fn update(tx: &mut Tx, profession: &Profession) -> Result<()> {
 #[derive(Clone, Debug)]
 pub struct Stocked {
     pub profession: Profession,
+    /// Idle entries whose instance may be offered.
     pub idle: i64,
+    /// Those of `idle` that a claim can get now.
+    pub ready: i64,
     pub allocated: i64,
     pub total: i64,
     /// The user who asks has an entry of its pool.
@@ -91,6 +97,7 @@ impl crate::db::Record for Stocked {
         Ok(Stocked {
             profession: Profession::from_row(row)?,
             idle: row.get("stock_idle")?,
+            ready: row.get("stock_ready")?,
             allocated: row.get("stock_allocated")?,
             total: row.get("stock_total")?,
             claimed: row.get("claimed")?,
@@ -98,13 +105,22 @@ impl crate::db::Record for Stocked {
     }
 }
 
-const STOCKED: &str = "SELECT p.*, \
-    (SELECT COUNT(*) FROM pool_entry e JOIN instance i ON i.id = e.instance_id WHERE e.profession_id = p.id AND e.deleted_at IS NULL \
-        AND e.status = 'idle' AND i.isolation IN ('none', 'own')) AS stock_idle, \
-    (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL AND e.status = 'allocated') AS stock_allocated, \
-    (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL) AS stock_total, \
-    (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL AND e.allocated_user_id = ?) AS claimed \
-    FROM profession p";
+static STOCKED: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT p.*, \
+         (SELECT COUNT(*) FROM pool_entry e JOIN instance i ON i.id = e.instance_id WHERE e.profession_id = p.id \
+             AND e.deleted_at IS NULL AND e.status = 'idle' AND i.isolation IN ('none', 'own')) AS stock_idle, \
+         (SELECT COUNT(*) FROM pool_entry e JOIN instance i ON i.id = e.instance_id WHERE e.profession_id = p.id \
+             AND e.deleted_at IS NULL AND e.status = 'idle' AND {}) AS stock_ready, \
+         (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL \
+             AND e.status = 'allocated') AS stock_allocated, \
+         (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL) AS stock_total, \
+         (SELECT COUNT(*) FROM pool_entry e WHERE e.profession_id = p.id AND e.deleted_at IS NULL \
+             AND e.allocated_user_id = ?) AS claimed \
+         FROM profession p",
+        *READY
+    )
+});
 
 /// The columns a list may be sorted by.
 pub const SORTABLE: &[&str] = &["sort_order", "name", "code", "created_at"];
@@ -125,7 +141,7 @@ pub async fn list(
         Some(sort) => format!("p.{} {}", sort.column, sort.direction()),
         None => "p.sort_order".into(),
     };
-    let sql = format!("{STOCKED}{clause} ORDER BY {order}, p.created_at, p.id LIMIT ? OFFSET ?");
+    let sql = format!("{}{clause} ORDER BY {order}, p.created_at, p.id LIMIT ? OFFSET ?", *STOCKED);
     let mut args = args![asking.map_or("", UserId::as_str)];
     args.extend(values);
     args.extend(args![page.limit, page.offset]);
@@ -136,5 +152,5 @@ pub async fn list(
 }
 
 pub async fn show(conn: impl Into<Conn<'_>>, id: &ProfessionId) -> Result<Option<Stocked>> {
-    conn.into().first(&format!("{STOCKED} WHERE p.id = ?"), args!["", id.as_str()]).await
+    conn.into().first(&format!("{} WHERE p.id = ?", *STOCKED), args!["", id.as_str()]).await
 }

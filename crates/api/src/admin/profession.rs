@@ -35,7 +35,11 @@ pub struct ProfessionItem {
     is_official: Flag,
     is_active: Flag,
     created_at: String,
+    /// Entries with status idle whose instance employees may be offered.
     stock_idle: i64,
+    /// Those of them that an employee can claim now: on an active server, neither `unhealthy` nor `key_invalid`, and
+    /// with no set-up or cleaning that was given up (beyond the spec).
+    stock_ready: i64,
     stock_allocated: i64,
     stock_total: i64,
 }
@@ -55,6 +59,7 @@ fn item(api: &Api, stocked: Stocked) -> ProfessionItem {
         is_active: p.is_active.into(),
         created_at: api.zone().show(p.created_at),
         stock_idle: stocked.idle,
+        stock_ready: stocked.ready,
         stock_allocated: stocked.allocated,
         stock_total: stocked.total,
     }

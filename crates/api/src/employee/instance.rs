@@ -125,7 +125,11 @@ pub struct IdleInstance {
     server_name: String,
 }
 
-/// Instances that can be claimed: nobody has them and no profession's pool holds them.
+/// Instances that can be claimed, the healthiest first: nobody has them, no profession's pool holds them, and they work.
+///
+/// Not listed is what is on no server, on a server that is not active, `unhealthy` or `key_invalid`; what only a super
+/// administrator may assign; and what could not be set up or cleaned for its last user, until it is cleaned. `unknown`
+/// ones are listed, since they are not checked yet, and `rate_limited` ones, since the limit passes.
 #[utoipa::path(get, path = "/instances/available", tag = "instances", params(Paging), responses((status = 200, body = Listing<IdleInstance>)))]
 async fn available(_: Employee, api: State, paging: Paging) -> Answer<Listing<IdleInstance>> {
     let idle = claim::available(&api.app, paging.page(50)?).await?;
@@ -140,7 +144,7 @@ async fn available(_: Employee, api: State, paging: Paging) -> Answer<Listing<Id
 
 #[derive(Deserialize, ToSchema)]
 pub struct Claim {
-    /// The healthiest idle one when omitted.
+    /// The healthiest of GET /instances/available when omitted.
     instance_id: Option<Text<100>>,
 }
 
@@ -165,7 +169,8 @@ pub(super) async fn claimed(api: &Api, who: &Employee, held: Held) -> Result<Own
 /// Claims an idle instance.
 ///
 /// One instance per employee: whoever has one already, in whatever way, is refused (409, 4091). Nothing
-/// idle, or the named one is not: 409, 4092.
+/// can be claimed, or the named one cannot: 409, 4092, and `msg` says why, where nobody has it. What can be claimed is
+/// what GET /instances/available lists.
 #[utoipa::path(post, path = "/me/instances/claim", tag = "instances", request_body = Claim, responses((status = 200, body = Claimed)))]
 async fn claim(who: Employee, api: State, Body(body): Body<Claim>) -> Answer<Claimed> {
     let chosen = body.instance_id.map(|id| InstanceId::named(id.as_str()));

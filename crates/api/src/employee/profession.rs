@@ -29,8 +29,11 @@ pub struct ProfessionOffer {
     icon: String,
     tagline: String,
     description: String,
-    /// How many can be claimed now.
+    /// Entries of the pool that nobody has.
     stock_idle: i64,
+    /// Those of them that can be claimed now: on an active server, and neither `unhealthy` nor `key_invalid`, as GET
+    /// /instances/available says in full (beyond the spec).
+    stock_ready: i64,
     /// Whether one has an instance of it already.
     claimed: bool,
 }
@@ -48,6 +51,7 @@ async fn list(who: Employee, api: State, paging: Paging) -> Answer<Listing<Profe
         tagline: stocked.profession.tagline,
         description: stocked.profession.description,
         stock_idle: stocked.idle,
+        stock_ready: stocked.ready,
         claimed: stocked.claimed,
     })))
 }
@@ -62,7 +66,8 @@ pub struct ProfessionClaimed {
 
 /// Claims an instance of a profession.
 ///
-/// One per employee and profession (409, 4091); an empty pool is 409, 4092.
+/// The healthiest one that is ready. One per employee and profession (409, 4091); a pool with none ready
+/// (`stock_ready` 0) is 409, 4092.
 #[utoipa::path(post, path = "/me/professions/{id}/claim", tag = "professions", params(("id" = String, Path)), responses((status = 200, body = ProfessionClaimed)))]
 async fn claim_one(who: Employee, api: State, Path(id): Path<ProfessionId>) -> Answer<ProfessionClaimed> {
     let made = claim::profession(&api.app, &who.0, &id).await?;

@@ -6,6 +6,7 @@ use fleet::{App, instance, server};
 use people::session::{Employee, Token};
 use people::user;
 use queue::audit::By;
+use store::instance::Isolation;
 use tidepool::config::{Config, Values};
 use tidepool::folder::Folder;
 use tidepool::open::{self, Opened};
@@ -39,7 +40,7 @@ impl Site {
         if self.config.sqlite_file().is_some() { "SQLite" } else { "PostgreSQL" }
     }
 
-    /// Creates this many instances, on servers with a hundred each.
+    /// Creates this many instances that can be claimed, on servers with a hundred each. Nothing is on the servers.
     pub async fn instances(&self, count: usize) -> Result<()> {
         let by = By::system();
         for s in 0..count.div_ceil(100) {
@@ -73,7 +74,12 @@ impl Site {
                     container_id: String::new(),
                     provision: false,
                 };
+                let (id, home) = (new.id.id(), format!("/srv/assistants/{i}"));
                 instance::create(self.app(), &by, new).await?;
+                let mut tx = self.app().db.begin().await?;
+                store::instance::set_home(&mut tx, &id, &home).await?;
+                store::instance::set_isolation(&mut tx, &id, Isolation::Own, &format!("assistant-{i}")).await?;
+                tx.commit().await?;
             }
         }
         Ok(())

@@ -34,7 +34,7 @@ on_both! {
     }
 
     async fn employees_bind_bots_to_their_own_instances_only(site: Site) {
-        let ids = site.instances("a", 2).await;
+        let ids = site.ready_instances("a", 2).await;
         let (_, ada) = site.quick_employee("ada@example.com").await;
         let (_, bob) = site.quick_employee("bob@example.com").await;
         site.employee.post("/me/instances/claim", json!({"instance_id": ids[0]})).token(&ada).ok().await;

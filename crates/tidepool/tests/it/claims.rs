@@ -15,7 +15,7 @@ use crate::on_both;
 async fn a_claims_answer_does_not_wait_for_the_usage() {
     let Some(database) = Database::postgres("claims::a_claims_answer_does_not_wait").await else { return };
     let site = Site::start(database).await;
-    site.instances("a", 1).await;
+    site.ready_instances("a", 1).await;
     let (_, token) = site.quick_employee("ada@example.com").await;
     let mut tx = site.begin_patient().await;
     tx.run("LOCK TABLE usage_daily, usage_slot, request_log", vec![]).await.unwrap();
@@ -31,8 +31,8 @@ async fn set_health(site: &Site, id: &str, health: Health) {
 
 on_both! {
     async fn an_employee_claims_the_healthiest_idle_instance_and_gives_it_back(site: Site) {
-        let ids = site.instances("a", 3).await;
-        set_health(site, &ids[0], Health::Unhealthy).await;
+        let ids = site.ready_instances("a", 3).await;
+        set_health(site, &ids[0], Health::RateLimited).await;
         set_health(site, &ids[2], Health::Healthy).await;
         let (_, token) = site.quick_employee("ada@example.com").await;
         let offered = site.employee.get("/instances/available").token(&token).ok().await;
@@ -65,10 +65,57 @@ on_both! {
         assert_eq!((audit["list"][0]["operator"].as_str(), audit["list"][0]["detail"].as_str()), (Some("System"), Some("claimed by bob@example.com")));
     }
 
+    /// What does not work is not listed, not given out and not counted as ready; `stock_idle` stays the count of idle entries.
+    async fn only_what_works_is_offered(site: Site) {
+        let ids = site.ready_instances("a", 6).await;
+        let nowhere = site.instances("b", 1).await;
+        set_health(site, &ids[0], Health::Unhealthy).await;
+        set_health(site, &ids[1], Health::KeyInvalid).await;
+        set_health(site, &ids[2], Health::RateLimited).await;
+        let (_, token) = site.quick_employee("ada@example.com").await;
+        let listed = async || {
+            let offered = site.employee.get("/instances/available").token(&token).ok().await;
+            let list: Vec<String> = offered["list"].as_array().unwrap().iter().map(|i| i["id"].as_str().unwrap().to_owned()).collect();
+            assert_eq!(offered["total"], list.len());
+            list
+        };
+        assert_eq!(listed().await, ["a3", "a4", "a5", "a2"]);
+        let claim = |id: &str| site.employee.post("/me/instances/claim", json!({"instance_id": id})).token(&token);
+        assert_eq!(claim("a0").refused("4092").await, "this instance is unhealthy; choose another");
+        assert_eq!(claim("a1").refused("4092").await, "the key of this instance is invalid; choose another");
+        assert_eq!(claim(&nowhere[0]).refused("4092").await, "this instance is not on its server yet; choose another");
+
+        let pooled: Vec<String> = [&ids[0], &ids[3], &nowhere[0]].into_iter().cloned().collect();
+        let (profession, _) = site.profession("p", &pooled).await;
+        assert_eq!(listed().await, ["a4", "a5", "a2"]);
+        let stock = async || {
+            let offer = site.employee.get("/me/professions").token(&token).ok().await["list"][0].clone();
+            let line = site.admin.get(&format!("/professions/{profession}")).token(&site.root).ok().await;
+            assert_eq!((&offer["stock_idle"], &offer["stock_ready"]), (&line["stock_idle"], &line["stock_ready"]));
+            (line["stock_idle"].as_i64().unwrap(), line["stock_ready"].as_i64().unwrap(), line["stock_total"].as_i64().unwrap())
+        };
+        assert_eq!(stock().await, (3, 1, 3));
+        // A server that is taken out of service takes its instances with it.
+        let serve = async |status: &str| {
+            site.admin.patch("/servers/srv-a", json!({"status": status})).token(&site.root).ok().await;
+        };
+        serve("disabled").await;
+        assert_eq!((listed().await.len(), stock().await), (0, (3, 0, 3)));
+        assert_eq!(claim("a4").refused("4092").await, "the server of this instance is not in service; choose another");
+        let take = format!("/me/professions/{profession}/claim");
+        site.employee.post("/me/instances/claim", json!({})).token(&token).refused("4092").await;
+        site.employee.post(&take, json!({})).token(&token).refused("4092").await;
+        serve("active").await;
+        let taken = site.employee.post(&take, json!({})).token(&token).ok().await;
+        assert_eq!((taken["instance"]["id"].as_str(), stock().await), (Some("a3"), (2, 0, 3)));
+        let (_, other) = site.quick_employee("bob@example.com").await;
+        site.employee.post(&take, json!({})).token(&other).refused("4092").await;
+    }
+
     /// The claim was done and answered with 500, because what the instance was used for today could not be read.
     async fn a_claim_that_is_done_is_answered_whatever_becomes_of_the_usage(site: Site) {
-        site.instances("a", 1).await;
-        let pooled = site.instances("b", 1).await;
+        site.ready_instances("a", 1).await;
+        let pooled = site.ready_instances("b", 1).await;
         let (profession, _) = site.profession("writer", &pooled).await;
         let (_, token) = site.quick_employee("ada@example.com").await;
         let run = async |sql: &str| site.app.db.run(sql, vec![]).await.unwrap();
@@ -85,7 +132,7 @@ on_both! {
     }
 
     async fn an_assigned_instance_counts_as_held_and_is_not_the_employees_to_give_back(site: Site) {
-        let ids = site.instances("a", 2).await;
+        let ids = site.ready_instances("a", 2).await;
         let (user, token) = site.quick_employee("ada@example.com").await;
         site.admin.patch(&format!("/instances/{}/assign", ids[0]), json!({"user_id": user})).token(&site.root).ok().await;
         site.employee.post("/me/instances/claim", json!({})).token(&token).refused("4091").await;
@@ -93,7 +140,7 @@ on_both! {
     }
 
     async fn two_hundred_claims_of_fifty_instances_have_fifty_winners(site: Site) {
-        site.instances("a", 50).await;
+        site.ready_instances("a", 50).await;
         let mut calls = vec![];
         for i in 0..200 {
             let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
@@ -114,7 +161,7 @@ on_both! {
     }
 
     async fn one_employee_claiming_many_times_at_once_gets_one(site: Site) {
-        site.instances("a", 5).await;
+        site.ready_instances("a", 5).await;
         let (_, token) = site.quick_employee("ada@example.com").await;
         let calls = (0..10).map(|_| tokio::spawn(site.employee.post("/me/instances/claim", json!({})).token(&token).send()));
         let replies = futures_util::future::join_all(calls).await;
@@ -124,7 +171,7 @@ on_both! {
     }
 
     async fn many_employees_claiming_many_times_at_once_get_one_each(site: Site) {
-        site.instances("a", 60).await;
+        site.ready_instances("a", 60).await;
         let mut calls = vec![];
         for i in 0..12 {
             let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
@@ -136,7 +183,7 @@ on_both! {
     }
 
     async fn of_many_claims_of_one_instance_one_wins(site: Site) {
-        let ids = site.instances("a", 1).await;
+        let ids = site.ready_instances("a", 1).await;
         let mut calls = vec![];
         for i in 0..20 {
             let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
@@ -148,7 +195,7 @@ on_both! {
     }
 
     async fn two_hundred_claims_of_fifty_pool_entries_have_fifty_winners(site: Site) {
-        let ids = site.instances("a", 50).await;
+        let ids = site.ready_instances("a", 50).await;
         let (profession, _) = site.profession("p", &ids).await;
         let mut calls = vec![];
         for i in 0..200 {
@@ -173,7 +220,7 @@ on_both! {
     }
 
     async fn professions_are_claimed_listed_and_reclaimed(site: Site) {
-        let ids = site.instances("a", 4).await;
+        let ids = site.ready_instances("a", 4).await;
         let (first, entries) = site.profession("first", &ids[..2]).await;
         let (second, _) = site.profession("second", &ids[2..3]).await;
         let (user, token) = site.quick_employee("ada@example.com").await;
@@ -233,7 +280,7 @@ on_both! {
     }
 
     async fn the_pool_keeps_its_rules(site: Site) {
-        let ids = site.instances("a", 3).await;
+        let ids = site.ready_instances("a", 3).await;
         let (profession, entries) = site.profession("p", &ids[..1]).await;
         let add = |body: Value| site.admin.post("/profession-pool", body).token(&site.root);
         add(json!({"profession_id": profession, "instance_id": ids[0]})).refused("4090").await;
@@ -292,7 +339,7 @@ on_both! {
     }
 
     async fn deleting_an_instance_ends_everything_about_it(site: Site) {
-        let ids = site.instances("a", 2).await;
+        let ids = site.ready_instances("a", 2).await;
         let (_, token) = site.quick_employee("ada@example.com").await;
         site.employee.post("/me/instances/claim", json!({"instance_id": ids[0]})).token(&token).ok().await;
         site.profession("p", &ids[1..]).await;
@@ -313,7 +360,7 @@ async fn an_idle_instance_that_is_held_for_a_moment_is_waited_for() {
     let name = "claims::an_idle_instance_that_is_held_for_a_moment_is_waited_for";
     let Some(database) = crate::kit::Database::postgres(name).await else { return };
     let site = Site::start(database).await;
-    let ids = site.instances("a", 2).await;
+    let ids = site.ready_instances("a", 2).await;
     let (_, token) = site.quick_employee("ada@example.com").await;
     let mut tx = site.begin_patient().await;
     for id in &ids {

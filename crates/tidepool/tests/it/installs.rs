@@ -306,7 +306,7 @@ on_both! {
         site.admin.patch(&profession, json!({"role_pack_id": pack, "tagline": "counts well"})).token(&site.root).ok().await;
 
         let (_, token) = holder(site, "ada@example.com", "a").await;
-        let pooled = site.instances("p", 1).await.remove(0);
+        let pooled = site.ready_instances("p", 1).await.remove(0);
         let entry = json!({"profession_id": made["id"], "instance_id": pooled});
         site.admin.post("/profession-pool", entry).token(&site.root).ok().await;
         let claim = format!("/me{profession}/claim");

@@ -40,6 +40,7 @@ on_both! {
         assert_eq!(contained["isolation"], "adopted", "nobody cleans it for the next holder: {contained}");
         make("chosen", json!({"home": "/home/claw"})).token(&site.root).ok().await;
         make("plain", json!({})).token(&plain).ok().await;
+        site.installed(&["plain".into()]).await;
 
         let (user, token) = site.quick_employee("ada@example.com").await;
         let (_, other) = site.quick_employee("bob@example.com").await;
@@ -76,7 +77,7 @@ on_both! {
 
     /// Once it is known, a pool does not offer it any more; whoever has it keeps it.
     async fn what_is_found_to_run_as_root_leaves_its_pool(site: Site) {
-        let ids = site.instances("a", 2).await;
+        let ids = site.ready_instances("a", 2).await;
         let (profession, entries) = site.profession("p", &ids).await;
         let (_, token) = site.quick_employee("ada@example.com").await;
         let path = format!("/me/professions/{profession}/claim");

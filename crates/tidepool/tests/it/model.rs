@@ -279,7 +279,7 @@ impl Real<'_> {
 
 async fn play(database: Database, ops: &[Op]) {
     let site = Site::start(database).await;
-    let instances = site.instances("i", INSTANCES).await;
+    let instances = site.ready_instances("i", INSTANCES).await;
     let mut users = vec![];
     for u in 0..USERS {
         users.push(site.quick_employee(&format!("user{u}@example.com")).await.0);

@@ -44,7 +44,7 @@ fn any_call(site: &Site, tokens: &[(String, String)], professions: &[String], en
 
 on_both! {
     async fn everybody_at_once(site: Site) {
-        let ids = site.instances("a", 12).await;
+        let ids = site.ready_instances("a", 12).await;
         let mut tokens = vec![];
         for i in 0..6 {
             tokens.push(site.quick_employee(&format!("user{i}@example.com")).await);

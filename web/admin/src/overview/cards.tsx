@@ -250,9 +250,9 @@ export function PoolCard() {
                 <span className="min-w-0 flex-1 truncate">{one.name}</span>
                 <StockBar idle={one.stock_idle} allocated={one.stock_allocated} total={one.stock_total} />
                 <span
-                  className={`w-24 text-end tabular-nums ${one.stock_idle === 0 ? 'font-medium text-danger' : 'text-muted'}`}
+                  className={`w-24 text-end tabular-nums ${one.stock_ready === 0 ? 'font-medium text-danger' : 'text-muted'}`}
                 >
-                  {t('overview.idleOf', { idle: one.stock_idle, total: one.stock_total })}
+                  {t('overview.readyOf', { ready: one.stock_ready, total: one.stock_total })}
                 </span>
               </Link>
             </li>

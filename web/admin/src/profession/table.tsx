@@ -99,6 +99,15 @@ export function ProfessionTable() {
         ),
       },
       {
+        key: 'ready',
+        label: t('professions.ready'),
+        end: true,
+        csv: (one) => one.stock_ready,
+        cell: (one) => (
+          <span className={one.stock_ready === 0 ? 'font-medium text-danger' : ''}>{one.stock_ready}</span>
+        ),
+      },
+      {
         key: 'active',
         label: t('professions.listed'),
         csv: (one) => one.is_active,

@@ -1,4 +1,4 @@
-// What can be claimed: idle instances, and professions with what is left of them.
+// What can be claimed: idle instances, and professions with how many of them are ready.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
@@ -161,7 +161,7 @@ interface ProfessionCardProps {
 
 function ProfessionCard({ profession, busy, onClaim }: ProfessionCardProps) {
   const { t } = useText();
-  const { icon, name, tagline, description, stock_idle: stock, claimed } = profession;
+  const { icon, name, tagline, description, stock_ready: stock, claimed } = profession;
   return (
     <li className="flex flex-col gap-3 rounded-xl border border-line p-4">
       <div className="flex gap-3">

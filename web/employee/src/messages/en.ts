@@ -223,7 +223,7 @@ export const en = {
   'claim.takeNamed': 'Claim {name}',
   'claim.already':
     'You already hold an assistant. Give it back under My assistant before you claim another one.',
-  'claim.taken': 'Somebody was faster: it is no longer free. Choose another one.',
+  'claim.taken': 'It is no longer free, or does not work right now. Choose another one.',
   'professions.lead': 'Assistants made ready for a kind of work. One of each can be yours.',
   'professions.all': 'All professions',
   'professions.none': 'No professions yet',

@@ -218,7 +218,7 @@ export const zh: Messages<Key> = {
   'claim.take': '领取',
   'claim.takeNamed': '领取 {name}',
   'claim.already': '您已有一位助手。请先在“我的助手”归还，再领取另一位。',
-  'claim.taken': '已被他人领取，请选择另一位。',
+  'claim.taken': '已被他人领取或暂时无法使用，请选择另一位。',
   'professions.lead': '为某类工作准备好的助手，每种可领取一位。',
   'professions.all': '全部职业',
   'professions.none': '还没有职业',

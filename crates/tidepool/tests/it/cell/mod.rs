@@ -60,7 +60,7 @@ on_both! {
     /// Sudo, Docker and devices are root: only a super administrator opens a cell for them, and nobody is offered such an assistant.
     async fn an_open_cell_counts_as_root(site: Site) {
         let plain = site.plain_admin("plain@example.com", "admin").await;
-        let ids = site.instances("a", 2).await;
+        let ids = site.ready_instances("a", 2).await;
         let (id, pooled) = (&ids[0], &ids[1]);
         site.profession("p", std::slice::from_ref(pooled)).await;
         let open = |id: &str, openings: Value| site.admin.put(&format!("/instances/{id}/cell/openings"), json!({"openings": openings}));

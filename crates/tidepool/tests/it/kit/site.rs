@@ -26,6 +26,7 @@ use remote::bot::Platform;
 use remote::sso::{self, Provider};
 use serde_json::{Value, json};
 use store::gateway_key::{self, GatewayKey};
+use store::instance::Isolation;
 use store::seal::Sealer;
 use store::{Db, Dialect, migrate};
 use tempfile::TempDir;
@@ -317,6 +318,25 @@ impl Site {
             ids.push(made["id"].as_str().unwrap().to_owned());
         }
         ids
+    }
+
+    /// Makes instances that can be claimed.
+    pub async fn ready_instances(&self, prefix: &str, count: usize) -> Vec<String> {
+        let ids = self.instances(prefix, count).await;
+        self.installed(&ids).await;
+        ids
+    }
+
+    /// Writes down that instances are on their server, each with a user of its own. Nothing is there.
+    pub async fn installed(&self, ids: &[String]) {
+        let mut tx = self.app.db.begin().await.unwrap();
+        for id in ids {
+            let (id, home) = (InstanceId::named(id), format!("/srv/assistants/{id}"));
+            store::instance::set_home(&mut tx, &id, &home).await.unwrap();
+            let user = format!("assistant-{id}");
+            store::instance::set_isolation(&mut tx, &id, Isolation::Own, &user).await.unwrap();
+        }
+        tx.commit().await.unwrap();
     }
 
     /// Makes a profession with these instances in its pool; answers its id and those of the entries.

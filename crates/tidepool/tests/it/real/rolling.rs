@@ -44,11 +44,12 @@ async fn admin(process: &Process) -> String {
     process.admin.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned()
 }
 
-/// Somebody is made on one, claims on the other, talks on both and gives back on the first.
+/// Somebody is made on one, gets an instance on the other, talks on both, and it is taken back on the first.
 async fn live(one: &Process, other: &Process, name: &str) {
     let (here, there) = (admin(one).await, admin(other).await);
     let email = format!("{name}@example.com");
-    one.admin.post("/users", json!({"email": email, "name": name, "password": PASSWORD})).token(&here).ok().await;
+    let user = json!({"email": email, "name": name, "password": PASSWORD});
+    let user = one.admin.post("/users", user).token(&here).ok().await;
     one.admin
         .post("/servers", json!({"id": format!("s-{name}"), "name": name, "host": "192.0.2.1"}))
         .token(&here)
@@ -58,14 +59,15 @@ async fn live(one: &Process, other: &Process, name: &str) {
     other.admin.post("/assistant-instances", instance).token(&there).ok().await;
     let login = json!({"email": email, "password": PASSWORD});
     let token = other.employee.post("/auth/login", login).ok().await["token"].as_str().unwrap().to_owned();
-    let claimed = other.employee.post("/me/instances/claim", json!({})).token(&token).ok().await;
-    let id = claimed["instance"]["id"].as_str().unwrap().to_owned();
+    let id = format!("i-{name}");
+    let assign = format!("/instances/{id}/assign");
+    other.admin.patch(&assign, json!({"user_id": user["id"]})).token(&there).ok().await;
     for process in [one, other] {
         let said: Value =
             process.employee.post("/me/chat", json!({"instance_id": id, "message": name})).token(&token).ok().await;
         assert_eq!(said["content"], name);
     }
-    one.employee.delete(&format!("/me/instances/{id}/claim")).token(&token).ok().await;
+    one.admin.patch(&assign, json!({"user_id": null})).token(&here).ok().await;
     for (process, token) in [(one, &here), (other, &there)] {
         for path in ["/users", "/instances", "/task-queue", "/audit-logs", "/llm-request-logs", "/job-runs", "/servers"]
         {

@@ -15,6 +15,7 @@ export const fleet = {
   'professions.noPack': 'None',
   'professions.order': 'Order',
   'professions.stock': 'Stock',
+  'professions.ready': 'Ready to claim',
   'professions.listed': 'Listed',
   'professions.isListed': 'Listed',
   'professions.isDelisted': 'Delisted',

@@ -23,6 +23,7 @@ export const overview = {
   'overview.callsCount': '{count} calls',
   'overview.pool': 'Pool, by profession',
   'overview.idleOf': '{idle} of {total} idle',
+  'overview.readyOf': '{ready} of {total} ready',
   'overview.more': 'Show all',
   'overview.spend': 'Cost per day, last 30 days',
   'first.title': 'First steps',

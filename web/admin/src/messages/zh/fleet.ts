@@ -15,6 +15,7 @@ export const fleet = {
   'professions.noPack': '无',
   'professions.order': '排序',
   'professions.stock': '库存',
+  'professions.ready': '可领取',
   'professions.listed': '上架',
   'professions.isListed': '已上架',
   'professions.isDelisted': '已下架',

@@ -23,6 +23,7 @@ export const overview = {
   'overview.callsCount': '{count} 次调用',
   'overview.pool': '各职业实例池',
   'overview.idleOf': '空闲 {idle} / {total}',
+  'overview.readyOf': '可领取 {ready} / {total}',
   'overview.more': '查看全部',
   'overview.spend': '近 30 天每日费用',
   'first.title': '开始使用',
