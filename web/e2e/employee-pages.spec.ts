@@ -48,6 +48,34 @@ test('claims a profession and watches the setting up until the chat opens', asyn
   await expect(page.getByRole('listitem').filter({ hasText: 'Tide watcher' })).toContainText('Yours');
 });
 
+test('who claimed an assistant that could not be set up gets another one', async ({ page, place }) => {
+  await place.newProfession('Reef keeper', 2);
+  const employee = await place.newEmployee(0);
+  await place.open(page, employee);
+  const claimed = page.waitForResponse(/professions\/[^/]+\/claim$/);
+  await page.getByRole('button', { name: 'Claim Reef keeper' }).click();
+  const { data } = (await (await claimed).json()) as {
+    data: { task_id: string; instance: { name: string } };
+  };
+  const heading = page.getByRole('heading', { level: 1 });
+  await expect(heading).toHaveText(`${data.instance.name} is being set up`);
+  // Its server is not there, so that the task is tried again and again; an administrator ends that.
+  await expect(async () => {
+    await place.server.asAdmin('POST', `/tasks/${data.task_id}/cancel`, {});
+  }).toPass({ timeout: 20_000 });
+  await expect(heading).toHaveText(`${data.instance.name} could not be set up`);
+  await expectAccessible(page);
+
+  await page.goto(`${place.server.employeeUrl}/assistant`);
+  await expect(page.getByText(`${data.instance.name} could not be set up`)).toBeVisible();
+  await page.getByRole('button', { name: 'Get another one' }).click();
+  await expect(heading).toHaveText(/is being set up$/);
+  await expect(heading).not.toContainText(data.instance.name);
+  await page.goto(`${place.server.employeeUrl}/professions`);
+  const card = page.getByRole('listitem').filter({ hasText: 'Reef keeper' });
+  await expect(card).toContainText('Yours');
+});
+
 test('who got an assistant meanwhile is led to it, and can give it back', async ({ page, place, watch }) => {
   watch.allow(/status of 409/);
   const id = await place.newReadyInstance('Pebble');

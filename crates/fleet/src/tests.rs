@@ -206,6 +206,66 @@ async fn what_could_not_be_set_up_is_not_given_out_before_it_is_cleaned() {
 }
 
 #[tokio::test]
+async fn an_instance_that_could_not_be_set_up_is_exchanged_for_another() {
+    let site = Site::new().await;
+    let first = site.instance("a", Isolation::Own).await;
+    let noor = site.employee("noor@example.test").await;
+    let claimed = claim::instance(&site.app, &noor, None).await.unwrap();
+    let replace = async |id: &InstanceId| claim::replace(&site.app, &noor, id).await;
+    assert_eq!(replace(&first).await.err().unwrap().kind, Kind::Conflict, "its set-up goes on");
+    site.give_up(&claimed.task_id).await;
+    assert_eq!(replace(&first).await.err().unwrap().kind, Kind::NoIdleInstance, "there is no other");
+    holder::own(&site.app, &noor.id, &first).await.expect("she keeps what she has");
+
+    let second = site.instance("b", Isolation::Own).await;
+    let sam = site.employee("sam@example.test").await;
+    assert_eq!(claim::replace(&site.app, &sam, &first).await.err().unwrap().kind, Kind::NotFound, "it is not his");
+    let replaced = replace(&first).await.unwrap();
+    assert_eq!(replaced.held.instance.id, second);
+    assert_eq!(replaced.held.setup.unwrap().task_id, replaced.task_id);
+    assert_eq!(claim::held(&site.app, &noor.id).await.unwrap().len(), 1);
+    assert_eq!((site.tasks("clean_instance").await, site.tasks("init_instance").await), (1, 2));
+    assert_eq!(replace(&first).await.err().unwrap().kind, Kind::NotFound, "it is not hers any more");
+    let broken = store::invariant::broken(&site.app.db).await.unwrap();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[tokio::test]
+async fn an_instance_of_a_profession_is_exchanged_within_its_pool() {
+    let site = Site::new().await;
+    let first = site.instance("a", Isolation::Own).await;
+    site.instance("plain", Isolation::Own).await;
+    let sailor = site.profession(&[&first]).await;
+    let noor = site.employee("noor@example.test").await;
+    let claimed = claim::profession(&site.app, &noor, &sailor).await.unwrap();
+    site.give_up(&claimed.task_id).await;
+    let replace = async || claim::replace(&site.app, &noor, &first).await;
+    assert_eq!(replace().await.err().unwrap().kind, Kind::NoIdleInstance, "none of the profession");
+    let second = site.instance("b", Isolation::Own).await;
+    pool::add(&site.app, &By::system(), &sailor, &second, None).await.unwrap();
+    let replaced = replace().await.unwrap();
+    assert_eq!((&replaced.held.instance.id, &replaced.held.profession_id), (&second, &Some(sailor.clone())));
+    let stock = profession::show(&site.app, &sailor).await.unwrap();
+    assert_eq!((stock.idle, stock.ready, stock.allocated), (1, 0, 1), "the failed one is idle, and not ready");
+    let broken = store::invariant::broken(&site.app.db).await.unwrap();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[tokio::test]
+async fn an_assigned_instance_is_not_exchanged_by_its_holder() {
+    let site = Site::new().await;
+    let (first, _) = (site.instance("a", Isolation::Own).await, site.instance("b", Isolation::Own).await);
+    let noor = site.employee("noor@example.test").await;
+    // An earlier claim of hers, which was given up, does not count for the assignment.
+    let claimed = claim::instance(&site.app, &noor, Some(&first)).await.unwrap();
+    site.give_up(&claimed.task_id).await;
+    claim::give_back(&site.app, &noor, &first).await.unwrap();
+    instance::assign(&site.app, &By::system(), &first, Some(&noor.id)).await.unwrap();
+    assert_eq!(claim::replace(&site.app, &noor, &first).await.err().unwrap().kind, Kind::Conflict);
+    assert!(claim::held(&site.app, &noor.id).await.unwrap()[0].setup.is_none());
+}
+
+#[tokio::test]
 async fn what_does_not_have_a_user_of_its_own_is_not_claimed() {
     let site = Site::new().await;
     let noor = site.employee("noor@example.test").await;

@@ -1,4 +1,5 @@
-//! Employees' actions on instances: list them, claim an idle one or one of a profession, release one.
+//! Employees' actions on instances: list them, claim an idle one or one of a profession, release one, exchange one that
+//! could not be set up.
 //!
 //! Rows are always locked in the order user, pool entry, instance, so that two claims cannot deadlock.
 
@@ -11,7 +12,7 @@ use store::instance::{self, Instance};
 use store::pool::Entry;
 use store::profession::Profession;
 use store::ready::{self, Idle, NotReady};
-use store::{Tx, pool, profession, user};
+use store::{Tx, instance_health, pool, profession, user};
 
 use crate::App;
 use crate::binding::{Traces, bind, release};
@@ -70,6 +71,49 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
     let entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
     let instance = instance::lock(&mut tx, &entry.instance_id).await?.ok_or(Kind::NoIdleInstance)?;
     let claimed = take_entry(app, &mut tx, who, &holder, &profession, entry, &instance).await?;
+    tx.commit().await?;
+    Ok(claimed)
+}
+
+/// Exchanges a claimed instance whose set-up was given up for another one that is ready, of the same profession if it
+/// is of one. The employee never has none in between, and keeps the failed one if there is no other.
+pub async fn replace(app: &App, who: &Employee, id: &InstanceId) -> Result<Claimed> {
+    let mut tx = app.db.begin().await?;
+    let holder = lock_user(&mut tx, &who.id).await?;
+    // Nobody takes an instance from the employee while the row of the user is locked, so this stays true.
+    let failed = binding::held_one(&mut tx, id).await?;
+    let failed =
+        failed.filter(|held| held.instance.assigned_user_id.as_ref() == Some(&who.id)).ok_or(Kind::NotFound)?;
+    if failed.origin == Origin::Assigned {
+        return Err(Error::conflict("an administrator assigned this instance; ask one for another"));
+    }
+    if failed.setup.is_none_or(|setup| setup.status != task::Status::Dead) {
+        return Err(Error::conflict("the set-up of this instance was not given up; give it back to claim another"));
+    }
+    let how = format!("given back by {}, its set-up failed", who.email);
+    let claimed = match &failed.profession_id {
+        Some(profession_id) => {
+            let profession = profession::find(&mut tx, profession_id).await?.filter(|p| p.is_active);
+            let profession = profession.ok_or(Kind::NoIdleInstance)?;
+            let entry = pool::of_instance(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+            let entry = pool::lock(&mut tx, &entry.id).await?.ok_or(Kind::NotFound)?;
+            let next = pool::lock_idle(&mut tx, profession_id).await?.ok_or(Kind::NoIdleInstance)?;
+            // Both at once, in the order that everybody uses, because a health check locks many.
+            let both = [id.clone(), next.instance_id.clone()];
+            let both = instance_health::lock_instances(&mut tx, &both).await?;
+            let instance = both.into_iter().find(|i| i.id == next.instance_id).ok_or(Kind::NoIdleInstance)?;
+            crate::pool::reclaim(app, &mut tx, &By::system(), &holder, entry, &how).await?;
+            take_entry(app, &mut tx, who, &holder, &profession, next, &instance).await?
+        }
+        None => {
+            // Found before the release, which makes the failed one idle.
+            let next = ready::lock_idle_beside(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
+            let failed = instance::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+            release(app, &mut tx, &holder, &failed, Traces::Clean, "replace").await?;
+            audit_claim(app, &mut tx, id.as_str(), &how).await?;
+            take_instance(app, &mut tx, who, &holder, &next).await?
+        }
+    };
     tx.commit().await?;
     Ok(claimed)
 }

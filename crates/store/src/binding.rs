@@ -1,6 +1,6 @@
 //! Bindings: which user has which instance, now and in the past.
 
-use base::id::{BindingId, InstanceId, ProfessionId, UserId};
+use base::id::{BindingId, InstanceId, ProfessionId, TaskId, UserId};
 use jiff::Timestamp;
 
 use crate::db::{Number, Record, Row, Value};
@@ -8,7 +8,7 @@ use crate::instance::Instance;
 use crate::pool::{self, Entry};
 use crate::usage::{Span, second_of};
 use crate::user::{self, User};
-use crate::{Conn, Db, Error, Result, Tx, args, instance, record, word};
+use crate::{Conn, Db, Error, Result, Tx, args, instance, record, task, word};
 
 word! {
     /// How a binding came about.
@@ -146,26 +146,42 @@ pub struct Held {
     pub origin: Origin,
     pub profession_id: Option<ProfessionId>,
     pub profession_name: Option<String>,
+    /// The task that sets it up after its claim; `None` if it was assigned.
+    pub setup: Option<Setup>,
+}
+
+/// The task that sets an instance up after its claim.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub task_id: TaskId,
+    pub status: task::Status,
 }
 
 impl Record for Held {
-    const COLUMNS: &'static str =
-        "i.*, b.origin AS origin, b.profession_id AS profession_id, p.name AS profession_name";
+    const COLUMNS: &'static str = "i.*, b.origin AS origin, b.profession_id AS profession_id, p.name AS profession_name, \
+        t.id AS setup_task_id, t.status AS setup_status";
     fn from_row(row: &Row) -> Result<Held> {
         Ok(Held {
             instance: Instance::from_row(row)?,
             origin: row.get("origin")?,
             profession_id: row.get("profession_id")?,
             profession_name: row.get("profession_name")?,
+            setup: match row.get::<Option<TaskId>>("setup_task_id")? {
+                Some(task_id) => Some(Setup { task_id, status: row.get("setup_status")? }),
+                None => None,
+            },
         })
     }
 }
 
+const HELD_FROM: &str = "binding b JOIN instance i ON i.id = b.instance_id LEFT JOIN profession p ON p.id = b.profession_id \
+    LEFT JOIN task t ON b.origin <> 'assigned' AND t.id = (SELECT MAX(x.id) FROM task x WHERE x.instance_id = b.instance_id \
+        AND x.user_id = b.user_id AND x.type IN ('init_instance', 'bootstrap_profession_instance'))";
+
 /// A user's instances, the first bound first.
 pub async fn held(db: &Db, user: &UserId) -> Result<Vec<Held>> {
     let sql = format!(
-        "SELECT {} FROM binding b JOIN instance i ON i.id = b.instance_id \
-         LEFT JOIN profession p ON p.id = b.profession_id \
+        "SELECT {} FROM {HELD_FROM} \
          WHERE b.user_id = ? AND b.ended_at IS NULL AND i.deleted_at IS NULL ORDER BY b.created_at, b.id",
         Held::COLUMNS
     );
@@ -174,11 +190,7 @@ pub async fn held(db: &Db, user: &UserId) -> Result<Vec<Held>> {
 
 /// One instance as its holder sees it; `None` if it has no holder.
 pub async fn held_one(tx: &mut Tx, instance: &InstanceId) -> Result<Option<Held>> {
-    let sql = format!(
-        "SELECT {} FROM binding b JOIN instance i ON i.id = b.instance_id \
-         LEFT JOIN profession p ON p.id = b.profession_id WHERE b.instance_id = ? AND b.ended_at IS NULL",
-        Held::COLUMNS
-    );
+    let sql = format!("SELECT {} FROM {HELD_FROM} WHERE b.instance_id = ? AND b.ended_at IS NULL", Held::COLUMNS);
     tx.first(&sql, args![instance.as_str()]).await
 }
 

@@ -78,19 +78,25 @@ pub async fn lock_idle(tx: &mut Tx) -> Result<Option<Instance>> {
     }
     // All candidates are locked, but perhaps only for a moment: a health check locks all instances of a server, and a
     // release may free one. So wait for one.
-    wait_for_idle(tx).await
+    lock_idle_and(tx, None).await
 }
 
-/// Waits for one idle instance at a time, and locks it. If it is no longer idle
+/// The healthiest instance that is ready and outside of pools, locked together with another instance.
+pub async fn lock_idle_beside(tx: &mut Tx, other: &InstanceId) -> Result<Option<Instance>> {
+    lock_idle_and(tx, Some(other)).await
+}
+
+/// Waits for one idle instance at a time, which is locked in the order that everybody uses. If it is no longer idle
 /// then, it is unlocked before the wait for the next: keeping the lock could deadlock.
-async fn wait_for_idle(tx: &mut Tx) -> Result<Option<Instance>> {
+async fn lock_idle_and(tx: &mut Tx, other: Option<&InstanceId>) -> Result<Option<Instance>> {
     record! { struct Candidate { id: InstanceId } }
     let next = select_idle("i.id", "");
     let still = format!("SELECT {} FROM instance i WHERE i.id = ? AND {}", Instance::COLUMNS, idle_condition());
     for _ in 0..MOST_WAITS {
         let Some(Candidate { id }) = tx.first(&next, args![]).await? else { return Ok(None) };
         tx.run("SAVEPOINT idle", args![]).await?;
-        lock_instances(tx, std::slice::from_ref(&id)).await?;
+        let ids: Vec<InstanceId> = std::iter::once(&id).chain(other).cloned().collect();
+        lock_instances(tx, &ids).await?;
         let found = tx.first(&still, args![&id]).await?;
         if found.is_some() {
             return Ok(found);

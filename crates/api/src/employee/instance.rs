@@ -29,6 +29,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(available))
         .routes(routes!(claim))
         .routes(routes!(give_back))
+        .routes(routes!(replace))
         .routes(routes!(show_task))
 }
 
@@ -58,7 +59,17 @@ pub struct OwnInstance {
     profession_id: Option<String>,
     profession_name: Option<String>,
     last_health_at: Option<String>,
+    /// Of a claimed one, for as long as the task is kept. Its status `dead` means that the set-up was given up: POST
+    /// /me/instances/{id}/replace gets another one.
+    setup: Option<Setup>,
     today: Today,
+}
+
+/// The task that set an instance up after its claim.
+#[derive(Serialize, ToSchema)]
+pub struct Setup {
+    task_id: String,
+    status: TaskStatus,
 }
 
 /// Each of the own instances' sums of today, and until when they are whole.
@@ -93,6 +104,7 @@ fn own(api: &Api, today: &HashMap<String, Sums>, held: Held) -> Result<OwnInstan
         profession_id: held.profession_id.map(Into::into),
         profession_name: held.profession_name,
         last_health_at: instance.last_health_at.map(|at| api.zone().show(at)),
+        setup: held.setup.map(|setup| Setup { task_id: setup.task_id.into(), status: setup.status.into() }),
         today,
     })
 }
@@ -187,6 +199,31 @@ async fn claim(who: Employee, api: State, Body(body): Body<Claim>) -> Answer<Cla
 async fn give_back(who: Employee, api: State, Path(id): Path<String>) -> Answer<Deleted> {
     claim::give_back(&api.app, &who.0, &InstanceId::named(id.clone())).await?;
     Ok(Data(Deleted { id }))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Replaced {
+    instance: OwnInstance,
+    /// The entry of the profession's pool; null for an instance without a profession.
+    entry_id: Option<String>,
+    /// Watch it with GET /me/tasks/{id}.
+    task_id: String,
+}
+
+/// Exchanges a claimed instance that could not be set up for another one (beyond the spec).
+///
+/// Only for a claim whose task is `dead`, otherwise 409. The other one is of the same profession, or any that GET
+/// /instances/available lists. Both happen at once: where there is no other (409, 4092), the employee keeps the failed
+/// one. That is given back as DELETE /me/instances/{id}/claim does: it is cleaned, and offered to nobody before that.
+/// Its dead task stays for administrators to see. An instance that an administrator assigned is refused (409).
+#[utoipa::path(post, path = "/me/instances/{id}/replace", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = Replaced)))]
+async fn replace(who: Employee, api: State, Path(id): Path<String>) -> Answer<Replaced> {
+    let made = claim::replace(&api.app, &who.0, &InstanceId::named(id)).await?;
+    Ok(Data(Replaced {
+        instance: claimed(&api, &who, made.held).await?,
+        entry_id: made.entry_id,
+        task_id: made.task_id.to_string(),
+    }))
 }
 
 #[derive(Serialize, ToSchema)]

@@ -112,6 +112,74 @@ on_both! {
         site.employee.post(&take, json!({})).token(&other).refused("4092").await;
     }
 
+    async fn a_claim_whose_task_died_is_exchanged_for_another(site: Site) {
+        let ids = site.ready_instances("a", 2).await;
+        let (_, token) = site.quick_employee("ada@example.com").await;
+        let claimed = site.employee.post("/me/instances/claim", json!({})).token(&token).ok().await;
+        assert_eq!((claimed["instance"]["id"].as_str(), claimed["instance"]["setup"]["status"].as_str()), (Some("a0"), Some("pending")));
+        let task = claimed["task_id"].as_str().unwrap().to_owned();
+        let replace = |id: &str| site.employee.post(&format!("/me/instances/{id}/replace"), json!({})).token(&token);
+        replace(&ids[0]).refused("4090").await;
+        replace("none").refused("4040").await;
+        site.admin.post(&format!("/tasks/{task}/cancel"), json!({})).token(&site.root).ok().await;
+        let mine = site.employee.get("/me/instances").token(&token).ok().await;
+        assert_eq!(mine["instances"][0]["setup"], json!({"task_id": task, "status": "dead"}));
+
+        set_health(site, &ids[1], Health::Unhealthy).await;
+        replace(&ids[0]).refused("4092").await;
+        assert_eq!(site.employee.get("/me/instances").token(&token).ok().await["instances"][0]["id"], "a0", "there was no other");
+        set_health(site, &ids[1], Health::Healthy).await;
+        let (_, other) = site.quick_employee("bob@example.com").await;
+        site.employee.post("/me/instances/a0/replace", json!({})).token(&other).refused("4040").await;
+        let replaced = replace(&ids[0]).ok().await;
+        assert_eq!((replaced["instance"]["id"].as_str(), replaced["entry_id"].is_null()), (Some("a1"), true));
+        assert_eq!(site.employee.get("/me/instances").token(&token).ok().await["total"], 1);
+        let watched = site.employee.get(&format!("/me/tasks/{}", replaced["task_id"].as_str().unwrap())).token(&token).ok().await;
+        assert_eq!((watched["type"].as_str(), watched["status"].as_str()), (Some("init_instance"), Some("pending")));
+        // The failed one is cleaned; nobody gets it before that, and administrators see its dead task.
+        let of_failed = site.admin.get("/tasks?instance_id=a0&status=dead").token(&site.root).ok().await;
+        assert_eq!((of_failed["total"].as_i64(), of_failed["list"][0]["id"].as_str()), (Some(1), Some(task.as_str())));
+        assert_eq!(site.admin.get("/tasks?instance_id=a0&type=clean_instance").token(&site.root).ok().await["total"], 1);
+        site.employee.post("/me/instances/claim", json!({})).token(&other).refused("4092").await;
+        let audit = site.admin.get("/audit-logs?action=shrimp.claim").token(&site.root).ok().await;
+        let said: Vec<(&str, &str)> = audit["list"].as_array().unwrap().iter().map(|e| (e["target"].as_str().unwrap(), e["detail"].as_str().unwrap())).collect();
+        assert_eq!(said[..2], [("a1", "claimed by ada@example.com"), ("a0", "given back by ada@example.com, its set-up failed")]);
+    }
+
+    /// Exchanges lock two instances each, and a health check locks all of a server.
+    async fn many_exchanges_at_once_give_everybody_another(site: Site) {
+        let ids = site.ready_instances("a", 16).await;
+        let (profession, _) = site.profession("p", &ids[8..]).await;
+        let mut calls = vec![];
+        for i in 0..8 {
+            let (_, token) = site.quick_employee(&format!("user{i}@example.com")).await;
+            let path = if i < 4 { "/me/instances/claim".to_owned() } else { format!("/me/professions/{profession}/claim") };
+            let claimed = site.employee.post(&path, json!({})).token(&token).ok().await;
+            site.admin.post(&format!("/tasks/{}/cancel", claimed["task_id"].as_str().unwrap()), json!({})).token(&site.root).ok().await;
+            let id = claimed["instance"]["id"].as_str().unwrap().to_owned();
+            calls.push((id.clone(), site.employee.post(&format!("/me/instances/{id}/replace"), json!({})).token(&token)));
+        }
+        let all: Vec<InstanceId> = ids.iter().map(InstanceId::named).collect();
+        let db = site.app.db.clone();
+        let checks = tokio::spawn(async move {
+            for _ in 0..20 {
+                let mut tx = db.begin().await.unwrap();
+                store::instance_health::lock_instances(&mut tx, &all).await.unwrap();
+                tx.commit().await.unwrap();
+            }
+        });
+        let replies = futures_util::future::join_all(calls.into_iter().map(|(id, call)| tokio::spawn(async move { (id, call.send().await.json()) }))).await;
+        checks.await.unwrap();
+        let mut given = std::collections::HashSet::new();
+        for reply in replies {
+            let (failed, body) = reply.unwrap();
+            assert_eq!(body["code"], "0000", "{body}");
+            let id = body["data"]["instance"]["id"].as_str().unwrap().to_owned();
+            assert_ne!(id, failed);
+            assert!(given.insert(id), "given twice");
+        }
+    }
+
     /// The claim was done and answered with 500, because what the instance was used for today could not be read.
     async fn a_claim_that_is_done_is_answered_whatever_becomes_of_the_usage(site: Site) {
         site.ready_instances("a", 1).await;

@@ -1,8 +1,10 @@
 //! Random sequences of calls by administrators and employees, against a model small enough to be right.
 
+use base::id::InstanceId;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
+use store::binding;
 
 use crate::kit::{Database, Site};
 
@@ -15,6 +17,9 @@ enum Op {
     Claim(usize, Option<usize>),
     GiveBack(usize, usize),
     ClaimProfession(usize, usize),
+    /// The task of a claim is given up.
+    GiveUp(usize),
+    Replace(usize, usize),
     Assign(usize, Option<usize>),
     PoolAdd(usize, usize),
     PoolSet(usize, &'static str),
@@ -30,6 +35,8 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (user.clone(), proptest::option::of(instance.clone())).prop_map(|(u, i)| Op::Claim(u, i)),
         3 => (user.clone(), instance.clone()).prop_map(|(u, i)| Op::GiveBack(u, i)),
         4 => (user.clone(), profession.clone()).prop_map(|(u, p)| Op::ClaimProfession(u, p)),
+        2 => instance.clone().prop_map(Op::GiveUp),
+        3 => (user.clone(), instance.clone()).prop_map(|(u, i)| Op::Replace(u, i)),
         3 => (instance.clone(), proptest::option::of(user.clone())).prop_map(|(i, u)| Op::Assign(i, u)),
         4 => (profession.clone(), instance.clone()).prop_map(|(p, i)| Op::PoolAdd(p, i)),
         3 => (instance.clone(), prop_oneof![Just("idle"), Just("maintenance")]).prop_map(|(i, s)| Op::PoolSet(i, s)),
@@ -53,6 +60,8 @@ struct Instance {
     holder: Option<(usize, How)>,
     /// Profession, whether it is in maintenance, and when it came into the pool.
     entry: Option<(usize, bool, usize)>,
+    /// The set-up of a claim was given up. Nothing is cleaned here, so it stays so.
+    given_up: bool,
 }
 
 /// What the platform should do, without any of how.
@@ -78,15 +87,28 @@ impl Model {
         !instance.deleted && instance.holder.is_none() && instance.entry.is_none()
     }
 
+    /// The instance that a claim gets, of a profession or of none.
+    fn ready(&self, profession: Option<usize>) -> Option<usize> {
+        let ready = (0..INSTANCES).filter(|i| !self.instances[*i].given_up);
+        let Some(p) = profession else { return ready.into_iter().find(|i| self.idle(*i)) };
+        let free = |i: &usize| {
+            let instance = &self.instances[*i];
+            instance.holder.is_none() && matches!(instance.entry, Some((of, false, _)) if of == p)
+        };
+        ready.filter(free).min_by_key(|i| self.instances[*i].entry.unwrap().2)
+    }
+
     /// The code that the call must answer, after doing what it does.
     fn apply(&mut self, op: &Op) -> &'static str {
         match *op {
-            Op::Claim(u, _) | Op::GiveBack(u, _) | Op::ClaimProfession(u, _) if !self.active[u] => "4010",
+            Op::Claim(u, _) | Op::GiveBack(u, _) | Op::ClaimProfession(u, _) | Op::Replace(u, _) if !self.active[u] => {
+                "4010"
+            }
             Op::Claim(u, _) if self.instances.iter().any(|i| i.holder.is_some_and(|(h, _)| h == u)) => "4091",
             Op::Claim(u, expected_one) => {
                 let found = match expected_one {
-                    Some(i) => Some(i).filter(|i| self.idle(*i)),
-                    None => (0..INSTANCES).find(|i| self.idle(*i)),
+                    Some(i) => Some(i).filter(|i| self.idle(*i) && !self.instances[*i].given_up),
+                    None => self.ready(None),
                 };
                 let Some(i) = found else { return "4092" };
                 self.instances[i].holder = Some((u, How::Claimed));
@@ -105,15 +127,32 @@ impl Model {
                 if self.instances.iter().any(|i| i.holder == Some((u, How::Profession(p)))) {
                     return "4091";
                 }
-                let free = |i: &usize| {
-                    let instance = &self.instances[*i];
-                    instance.holder.is_none() && matches!(instance.entry, Some((of, false, _)) if of == p)
-                };
-                let first = (0..INSTANCES).filter(free).min_by_key(|i| self.instances[*i].entry.unwrap().2);
-                let Some(i) = first else { return "4092" };
+                let Some(i) = self.ready(Some(p)) else { return "4092" };
                 self.instances[i].holder = Some((u, How::Profession(p)));
                 "0000"
             }
+            Op::GiveUp(i) => match self.instances[i].holder {
+                Some((_, How::Claimed | How::Profession(_))) if !self.instances[i].given_up => {
+                    self.instances[i].given_up = true;
+                    "0000"
+                }
+                _ => "nothing to give up",
+            },
+            Op::Replace(u, i) => match self.instances[i].holder {
+                Some((holder, How::Assigned)) if holder == u => "4090",
+                Some((holder, _)) if holder == u && !self.instances[i].given_up => "4090",
+                Some((holder, how)) if holder == u => {
+                    let next = match how {
+                        How::Profession(p) => Some(p).filter(|p| self.listed[*p]).and_then(|p| self.ready(Some(p))),
+                        _ => self.ready(None),
+                    };
+                    let Some(next) = next else { return "4092" };
+                    self.instances[i].holder = None;
+                    self.instances[next].holder = Some((u, how));
+                    "0000"
+                }
+                _ => "4040",
+            },
             Op::Assign(i, _) if self.instances[i].deleted => "4040",
             Op::Assign(i, _) if self.instances[i].entry.is_some() => "4090",
             Op::Assign(i, to) => match (self.instances[i].holder, to) {
@@ -198,6 +237,14 @@ impl Real<'_> {
             .to_owned()
     }
 
+    /// The task that sets an instance up for whoever has claimed it, while it waits.
+    async fn setup(&self, i: usize) -> Option<String> {
+        let id = InstanceId::named(&self.instances[i]);
+        let mut tx = self.site.app.db.begin().await.unwrap();
+        let setup = binding::held_one(&mut tx, &id).await.unwrap()?.setup?;
+        (setup.status == store::task::Status::Pending).then(|| setup.task_id.to_string())
+    }
+
     async fn apply(&mut self, op: &Op) -> String {
         let (admin, employee, root) = (&self.site.admin, &self.site.employee, &self.site.root);
         let call = match op {
@@ -211,6 +258,14 @@ impl Real<'_> {
             }
             Op::ClaimProfession(u, p) => {
                 let path = format!("/me/professions/{}/claim", self.professions[*p]);
+                employee.post(&path, json!({})).token(&self.token(*u).await)
+            }
+            Op::GiveUp(i) => match self.setup(*i).await {
+                Some(task) => admin.post(&format!("/tasks/{task}/cancel"), json!({})).token(root),
+                None => return "nothing to give up".into(),
+            },
+            Op::Replace(u, i) => {
+                let path = format!("/me/instances/{}/replace", self.instances[*i]);
                 employee.post(&path, json!({})).token(&self.token(*u).await)
             }
             Op::Assign(i, u) => {

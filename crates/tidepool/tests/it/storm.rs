@@ -17,7 +17,7 @@ fn any_call(site: &Site, tokens: &[(String, String)], professions: &[String], en
     let profession = &professions[dice[3] % professions.len()];
     let entry = &entries[dice[3] % entries.len()];
     let (admin, employee, root) = (&site.admin, &site.employee, &site.root);
-    match dice[0] % 12 {
+    match dice[0] % 13 {
         0 => employee.post("/me/instances/claim", json!({})).token(token),
         1 => employee.post("/me/instances/claim", json!({"instance_id": instance})).token(token),
         2 => employee.delete(&format!("/me/instances/{instance}/claim")).token(token),
@@ -33,6 +33,7 @@ fn any_call(site: &Site, tokens: &[(String, String)], professions: &[String], en
             let body = json!({"gateway_port": 20_000 + dice[2] * 10, "notes": "storm"});
             admin.patch(&format!("/assistant-instances/{instance}"), body).token(root)
         }
+        11 => employee.post(&format!("/me/instances/{instance}/replace"), json!({})).token(token),
         10 => {
             let id = format!("new-{}", base::id::fresh());
             admin.post("/assistant-instances", json!({"id": id, "name": "New", "server_id": "srv-a"})).token(root)

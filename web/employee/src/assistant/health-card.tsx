@@ -11,6 +11,7 @@ import { HeartPulse } from 'lucide-react';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { api } from '../api';
+import { GetAnother } from '../claim/get-another';
 import { HEALTH_TEXTS, HEALTH_TONES } from '../health';
 import { INSTANCES, type Instance } from '../instances-query';
 import { useText, type Key } from '../messages';
@@ -68,6 +69,13 @@ export function HealthCard({ instance }: { instance: Instance }) {
           { name: t('assistant.id'), value: <code className="font-mono text-sm">{instance.id}</code> },
         ]}
       />
+      {instance.setup?.status === 'dead' && (
+        <div className="mt-5 space-y-3">
+          <p className="font-medium">{t('setup.failed', { name: instance.name })}</p>
+          <p className="text-sm text-muted">{t('setup.failedLead')}</p>
+          <GetAnother instance={instance} />
+        </div>
+      )}
       <div className="mt-5 flex flex-wrap gap-2">
         <Link href={`/?instance=${encodeURIComponent(instance.id)}`} className={buttonClass('primary')}>
           {t('assistant.chat')}

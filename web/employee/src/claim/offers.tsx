@@ -1,5 +1,5 @@
 // What can be claimed: idle instances, and professions with how many of them are ready.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { Badge, StatusDot } from '@tidepool/shared/ui/badge';
@@ -8,16 +8,12 @@ import { Notice } from '@tidepool/shared/ui/notice';
 import { Panel } from '@tidepool/shared/ui/panel';
 import { EmptyState } from '@tidepool/shared/ui/states';
 import { BriefcaseBusiness, Sparkles } from 'lucide-react';
-import { useLocation } from 'wouter';
 import { api } from '../api';
 import { HEALTH_TEXTS, HEALTH_TONES } from '../health';
-import { INSTANCES } from '../instances-query';
 import { useText } from '../messages';
-import { PROFILE } from '../profile-query';
-import { setSetup } from './setups';
+import { PROFESSIONS, useClaim } from './use-claim';
 
 const AVAILABLE = ['instances', 'available'];
-const PROFESSIONS = ['professions'];
 
 export function useProfessions() {
   return useQuery({
@@ -28,23 +24,6 @@ export function useProfessions() {
 }
 
 export type Profession = NonNullable<ReturnType<typeof useProfessions>['data']>[number];
-
-/** Claims, then goes to the chat page, where the setting up is shown. */
-function useClaim<Wanted>(claim: (wanted: Wanted) => Promise<{ instance: { id: string }; task_id: string }>) {
-  const queries = useQueryClient();
-  const [, navigate] = useLocation();
-  return useMutation({
-    mutationFn: claim,
-    onSuccess: async ({ instance, task_id }) => {
-      setSetup(instance.id, task_id);
-      await queries.invalidateQueries({ queryKey: INSTANCES });
-      navigate(`/?instance=${encodeURIComponent(instance.id)}`);
-    },
-    onSettled: () => {
-      for (const queryKey of [INSTANCES, PROFESSIONS, PROFILE]) void queries.invalidateQueries({ queryKey });
-    },
-  });
-}
 
 function ClaimFailure({ error }: { error: Error | null }) {
   const i18n = useText();

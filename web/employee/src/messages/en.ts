@@ -237,6 +237,11 @@ export const en = {
   'setup.lead': 'This takes a few seconds. The chat opens by itself.',
   'setup.steps': 'Steps',
   'setup.skip': 'Open the chat now',
+  'setup.failed': '{name} could not be set up',
+  'setup.failedLead':
+    'You can get another assistant in its place. This one is given back and cleaned, and your administrator sees what went wrong.',
+  'setup.another': 'Get another one',
+  'setup.noOther': 'No other assistant is free right now. Try again later, or tell your administrator.',
   'task.triesAgain': 'Attempt {attempt} failed: {error}. It is tried again by itself.',
   'task.gaveUp': 'This could not be done: {error}. Tell your administrator.',
 

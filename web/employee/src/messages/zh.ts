@@ -232,6 +232,10 @@ export const zh: Messages<Key> = {
   'setup.lead': '只需几秒钟，完成后会自动打开对话。',
   'setup.steps': '步骤',
   'setup.skip': '现在打开对话',
+  'setup.failed': '{name} 未能完成设置',
+  'setup.failedLead': '您可以换一位助手。这一位会被归还并清理，管理员可以看到出错原因。',
+  'setup.another': '换一位',
+  'setup.noOther': '目前没有其他空闲助手。请稍后再试，或告知管理员。',
   'task.triesAgain': '第 {attempt} 次尝试失败：{error}。系统会自动重试。',
   'task.gaveUp': '未能完成：{error}。请告知管理员。',
 
