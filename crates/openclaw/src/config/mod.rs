@@ -16,7 +16,7 @@ pub use background::Background;
 pub use gateway::{Bind, Gateway};
 pub use llm::{Access, Found, Model, PROVIDER, Problem, base_url, reference, set_key, set_models};
 pub use migrate::{Migrated, migrate};
-pub use reload::{Doubt, doubt, needs_restart};
+pub use reload::{Doubt, doubt, needs_restart, take_back_cold};
 pub use telegram::{Bot, Delivery, Senders, Telegram, WEBHOOK_PATH, webhook_port};
 pub use validation::{Issue, Removal, Validation, is_routine, remove_unknown};
 

@@ -1,5 +1,6 @@
 //! The changes between two documents, leaf by leaf, in a form that may be shown in an audit entry or before a write.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -87,7 +88,9 @@ fn keys(before: Option<Pair<'_>>, after: Option<Pair<'_>>) -> Vec<String> {
         pair.and_then(|(value, _)| value.as_object()).map(|map| map.keys().cloned().collect()).unwrap_or_default()
     };
     let mut keys = of(before);
-    let new: Vec<String> = of(after).into_iter().filter(|key| !keys.contains(key)).collect();
+    // A set, because whoever writes the file may write very many keys.
+    let known: HashSet<&String> = keys.iter().collect();
+    let new: Vec<String> = of(after).into_iter().filter(|key| !known.contains(key)).collect();
     keys.extend(new);
     keys
 }

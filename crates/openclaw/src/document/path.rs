@@ -30,6 +30,11 @@ impl Path {
         &self.0
     }
 
+    /// The path of the object or list that this is in; `None` for the root.
+    pub fn parent(&self) -> Option<Path> {
+        self.0.split_last().map(|(_, above)| Path(above.to_vec()))
+    }
+
     /// The last key of the path: an element of a list is named after its list.
     pub fn name(&self) -> Option<&str> {
         self.0.iter().rev().find_map(|segment| match segment {
