@@ -26,7 +26,7 @@ flaky: ## the whole suite N=3 times, the first time beside a load; appends a lin
 torture: build ## kills, restarts, full disks, clock jumps, host crashes and pulled cables under load, then whether anything is lost; MINUTES=10; then a day of 2,000 simulated assistants, optimised; FLEET=2000x24 (needs: Rust, Node, root)
 	testbed/install.sh netns postgres faketime hosts nextest
 	testbed/torture.py $(TARGET)/debug/tidepool --minutes $(or $(MINUTES),10)
-	TIDEPOOL_TEST_FLEET=$(or $(FLEET),2000x24) cargo nextest run --cargo-profile torture --workspace --locked --test it --profile torture -E 'test(/^day::/)'
+	TIDEPOOL_TEST_FLEET=$(or $(FLEET),2000x24) cargo nextest run --cargo-profile torture --workspace --locked --test it --profile torture -E 'test(/^(day|crash_day)::/)'
 
 fuzz: ## the property tests of what reads other programs' files, logs and frames, and of the planner, with CASES=20000 each instead of 256 (needs: Rust)
 	PROPTEST_CASES=$(or $(CASES),20000) cargo nextest run --locked -p openclaw -p fleet --profile fuzz -E 'test(/::fuzz_/)'

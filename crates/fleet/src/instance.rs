@@ -18,7 +18,7 @@ use store::user::Status;
 use store::{Tx, pool, server};
 
 use crate::App;
-use crate::task::{NOT_MAIN, ProvisionInstance, RestartInstance, RetireInstance, UpgradeInstance};
+use crate::task::{NOT_MAIN, ProvisionInstance, ReconcileInstance, RestartInstance, RetireInstance, UpgradeInstance};
 
 pub struct New {
     pub id: NewInstanceId,
@@ -239,6 +239,14 @@ pub async fn set_config(app: &App, by: &By, id: &InstanceId, config_json: String
 /// Enqueues a restart of the instance.
 pub async fn restart(app: &App, by: &By, id: &InstanceId) -> Result<TaskId> {
     ask(app, by, id, RestartInstance { instance_id: id.clone() }, "restart").await
+}
+
+/// Enqueues a reconcile of the instance, also if it failed too often. What needs a restart waits, unless `restart` allows
+/// it.
+pub async fn reconcile(app: &App, by: &By, id: &InstanceId, restart: bool) -> Result<TaskId> {
+    store::reconcile::forget_failures(&app.db, id).await?;
+    let what = if restart { "reconcile, with a restart," } else { "reconcile" };
+    ask(app, by, id, ReconcileInstance { instance_id: id.clone(), restart }, what).await
 }
 
 /// Enqueues an upgrade of the instance to the given version of OpenClaw, or to the configured one.

@@ -14,8 +14,7 @@ use store::instance_health;
 use store::instance_health::Layer;
 use store::repair::{self, Repair};
 
-use crate::assistant::debt::{self, Owed};
-use crate::assistant::{config, health as pages, service};
+use crate::assistant::{health as pages, pending};
 use crate::health::judge::{Found, MOST_FAILURES};
 use crate::reconcile;
 use crate::repair::{AUTO_RECOVERY, Begun, begin, open, subject};
@@ -92,20 +91,15 @@ pub(super) async fn restart(context: &Context, of: &Repair) -> Result<(String, S
     // do.
     let known = instance_health::find(&app.db, &id).await?;
     let was_restarted = known.and_then(|known| known.restarted_at).is_some_and(|at| at >= of.created_at);
-    let restarted = if was_restarted && debt::of(app, &assistant).await?.owed.is_start() {
+    let restarted = if was_restarted && pending::of(app, &assistant).await?.pending.is_start() {
         // The earlier worker stopped in the middle of the restart.
         reconcile::finish(context, &assistant).await.map(drop)
     } else if was_restarted || seen.found == Found::Starting {
         Ok(())
     } else {
-        service::state(&assistant).await?;
-        if let Some(found) = config::read(&assistant).await? {
-            config::require_valid(&assistant, &version, &found.document).await?;
-        }
-        // Record the pending action before the restart: the next worker has to know that the instance may be down.
-        debt::owe(app, &assistant, Owed::Restart).await?;
+        let restart = reconcile::Restart::prepare(app, &assistant, &version).await?;
         instance_health::set_restarted(&app.db, &of.instance_id, app.clock.now()).await?;
-        service::restart(context, &assistant).await
+        restart.go(context, &assistant).await
     };
     // The ten seconds begin when it answers, or when the wait for an answer ends.
     let began = Instant::now();
@@ -143,6 +137,6 @@ async fn look(app: &App, assistant: &crate::assistant::Assistant) -> Result<heal
     let known = instance_health::find(&app.db, &assistant.id()).await?;
     let post =
         Post { server: assistant.server.clone(), instances: vec![Member { instance, known, cell: None, busy: false }] };
-    let looked = sweep::look(app, &post, &health::limits(), Since::End).await?;
+    let looked = sweep::look(app, &post, &sweep::brief(), Since::End).await?;
     Ok(health::look(app, &looked, 0, &post.instances[0]).await)
 }

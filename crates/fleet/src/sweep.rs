@@ -28,6 +28,11 @@ const SERVER: Duration = Duration::from_secs(120);
 /// Measuring a home reads every file in it, so it is done at most this often.
 const MEASURED: SignedDuration = SignedDuration::from_mins(30);
 
+/// The limits of a sweep that reads no logs.
+pub fn brief() -> Limits {
+    Limits { log_bytes: 0, journal: Duration::from_secs(1), instance: Duration::from_secs(15) }
+}
+
 /// An active server with its instances.
 pub struct Post {
     pub server: Server,

@@ -38,11 +38,31 @@ impl Progress for Context {
 
 queue::of_instance! {
     /// Make the instance on its server: home, configuration, unit, key, start.
-    ProvisionInstance = "provision_instance" {} for ManageInstances at Fleet;
+    ProvisionInstance = "provision_instance" {} for ManageInstances at Fleet, raises;
     /// Take the instance off its server.
     RetireInstance = "retire_instance" {} for ManageInstances at Fleet;
     /// Stop the instance, free its port, start it.
     RestartInstance = "restart_instance" {} for ManageInstances at People;
+}
+
+/// Bring what our records want to the instance.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReconcileInstance {
+    pub instance_id: InstanceId,
+    /// Whether it may be restarted for that; otherwise what needs a restart waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restart: bool,
+}
+
+impl Payload for ReconcileInstance {
+    const TYPE: &'static str = "reconcile_instance";
+    const PRIORITY: Priority = Priority::Fleet;
+    const PERMISSION: Permission = Permission::ManageInstances;
+    const COALESCES: bool = true;
+
+    async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
+        Ok(Some(self.instance_id.clone()))
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -261,7 +261,9 @@ async fn an_assigned_instance_is_not_exchanged_by_its_holder() {
     site.give_up(&claimed.task_id).await;
     claim::give_back(&site.app, &noor, &first).await.unwrap();
     instance::assign(&site.app, &By::system(), &first, Some(&noor.id)).await.unwrap();
-    assert_eq!(claim::replace(&site.app, &noor, &first).await.err().unwrap().kind, Kind::Conflict);
+    let refused = claim::replace(&site.app, &noor, &first).await.err().unwrap();
+    let message = "an administrator assigned this instance; ask one for another";
+    assert_eq!((refused.kind, refused.client.as_ref()), (Kind::Conflict, message));
     assert!(claim::held(&site.app, &noor.id).await.unwrap()[0].setup.is_none());
 }
 

@@ -2,7 +2,7 @@
 
 queue::of_instance! {
     /// Copy the model list into the instance's configuration.
-    SyncModelsToInstance = "sync_models_to_instance" {} for ManageInstances at Background, coalesces;
+    SyncModelsToInstance = "sync_models_to_instance" {} for ManageInstances at Background, coalesces, raises;
     /// Write the instance's sub key into its configuration.
-    SyncKeyToInstance = "sync_key_to_instance" {} for ManageInstances at People, coalesces;
+    SyncKeyToInstance = "sync_key_to_instance" {} for ManageInstances at People, coalesces, raises;
 }

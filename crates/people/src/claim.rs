@@ -173,6 +173,7 @@ async fn require_ready(tx: &mut Tx, id: &InstanceId) -> Result<()> {
         Some(NotReady::SetupFailed) => "the last set-up or cleaning of this instance failed; choose another",
         Some(NotReady::Unhealthy) => "this instance is unhealthy; choose another",
         Some(NotReady::KeyInvalid) => "the key of this instance is invalid; choose another",
+        Some(NotReady::Held) => "an administrator works on this instance; choose another",
     };
     Err(Error::new(Kind::NoIdleInstance, message))
 }

@@ -12,11 +12,11 @@ use crate::App;
 
 queue::of_instance! {
     /// An employee claimed the instance: write its configuration and guide, start it.
-    InitInstance = "init_instance" { user_id: UserId } for ManagePeople at People;
+    InitInstance = "init_instance" { user_id: UserId } for ManagePeople at People, raises;
     /// Remove the traces of the last holder. No other task of the instance runs before that.
-    CleanInstance = "clean_instance" {} for ManageInstances at People;
+    CleanInstance = "clean_instance" {} for ManageInstances at People, raises;
     /// Merge the stored configuration into the file on the server.
-    WriteConfig = "write_config" {} for ManageInstances at People, coalesces;
+    WriteConfig = "write_config" {} for ManageInstances at People, coalesces, raises;
 }
 
 /// Enqueues `write_config`, if the instance is on its server already.
@@ -39,6 +39,7 @@ impl Payload for BootstrapProfessionInstance {
     const TYPE: &'static str = "bootstrap_profession_instance";
     const PRIORITY: Priority = Priority::People;
     const PERMISSION: Permission = Permission::ManagePools;
+    const RAISES: bool = true;
 
     async fn instance(&self, _: &mut Tx) -> Result<Option<InstanceId>> {
         Ok(Some(self.instance_id.clone()))

@@ -58,7 +58,7 @@ permissions! {
         "GET /servers", "GET /servers/{id}/detail", "GET /servers/{id}/stats", "GET /servers/{id}/limits",
         "GET /server-metrics/{id}", "GET /servers/{id}/containers",
         "GET /instances", "GET /instances/{id}", "GET /instances/{id}/heartbeat", "GET /instances/{id}/cell",
-        "GET /instances/{id}/config", "GET /instances/{id}/config/versions", "GET /instances/{id}/config/versions/{version}",
+        "GET /instances/{id}/config", "GET /instances/{id}/state", "GET /instances/{id}/config/versions", "GET /instances/{id}/config/versions/{version}",
         "GET /instances/{id}/chat-bindings", "GET /instances/{id}/bot-status",
         "GET /professions", "GET /professions/{id}", "GET /professions/{id}/limits",
         "GET /marketplace-items", "GET /marketplace-items/{id}", "GET /models",
@@ -94,10 +94,11 @@ permissions! {
     ManageMarketplace = "marketplace.manage" for &[SuperAdmin, Admin] => [
         "POST /marketplace-items", "PATCH /marketplace-items/{id}", "DELETE /marketplace-items/{id}",
     ],
-    /// Make, change, check, restart, upgrade, confine and delete instances, and set their limits.
+    /// Make, change, check, restart, reconcile, hold, upgrade, confine and delete instances, and set their limits.
     ManageInstances = "instances.manage" for HANDS => [
         "POST /assistant-instances", "PATCH /assistant-instances/{id}", "DELETE /assistant-instances/{id}",
         "PATCH /instances/{id}/config", "POST /instances/{id}/restart", "POST /instances/{id}/upgrade",
+        "POST /instances/{id}/reconcile", "PUT /instances/{id}/hold", "DELETE /instances/{id}/hold",
         "POST /instances/{id}/cell/enter", "POST /cells/enter", "PUT /instances/{id}/cell/limits",
         "GET /instances/health-check", "POST /repairs/preview",
     ],

@@ -310,11 +310,13 @@ pub struct Listed {
     /// `None` if it was not checked yet.
     pub cell: Option<cell::State>,
     pub home_bytes: Option<i64>,
+    /// The end of its last hold, which may be over.
+    pub held_until: Option<Timestamp>,
 }
 
 impl crate::db::Record for Listed {
-    const COLUMNS: &'static str =
-        "i.*, s.name AS server_name, u.email AS assigned_email, c.state AS cell_state, c.home_bytes AS home_bytes";
+    const COLUMNS: &'static str = "i.*, s.name AS server_name, u.email AS assigned_email, c.state AS cell_state, \
+        c.home_bytes AS home_bytes, r.held_until AS held_until";
     fn from_row(row: &crate::db::Row) -> Result<Listed> {
         Ok(Listed {
             instance: Instance::from_row(row)?,
@@ -322,12 +324,13 @@ impl crate::db::Record for Listed {
             assigned_email: row.get("assigned_email")?,
             cell: row.get("cell_state")?,
             home_bytes: row.get("home_bytes")?,
+            held_until: row.get("held_until")?,
         })
     }
 }
 
 const LISTED_FROM: &str = "instance i JOIN server s ON s.id = i.server_id LEFT JOIN users u ON u.id = i.assigned_user_id \
-     LEFT JOIN cell c ON c.instance_id = i.id";
+     LEFT JOIN cell c ON c.instance_id = i.id LEFT JOIN reconcile r ON r.instance_id = i.id";
 
 #[derive(Clone, Debug, Default)]
 pub struct InstanceFilter<'a> {

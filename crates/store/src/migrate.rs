@@ -5,6 +5,8 @@
 //! releases that do not know the step. Releases from before `schema_step` read only `schema_version` and refuse unknown
 //! steps there, so a step that they can work with is not written there.
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::db::{Conn, Lock, Number};
 use crate::link::LONGEST;
 use crate::{Db, Dialect, Error, Result, args, record};
@@ -32,19 +34,25 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (19, "usage_total", include_str!("../migrations/0019_usage_total.sql")),
     (20, "replica", include_str!("../migrations/0020_replica.sql")),
     (21, "queue", include_str!("../migrations/0021_queue.sql")),
+    (22, "reconcile", include_str!("../migrations/0022_reconcile.sql")),
 ];
+
+/// What a step made useless, although older processes still use it. The first start a week after the step removes it: by
+/// then a rolling upgrade is over. From then on older binaries refuse to start.
+const REMOVALS: &[(i64, &str)] = &[(22, "DROP TABLE IF EXISTS debt")];
+const ROLLING: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The schema version that this binary knows.
 pub fn known() -> i64 {
     STEPS.last().map_or(0, |(version, _, _)| *version)
 }
 
-record! { struct Applied { version: i64, oldest: i64 } }
+record! { struct Applied { version: i64, oldest: i64, applied_at: Timestamp } }
 
 /// Every applied step, with the oldest version that works with it (by default its own).
-const APPLIED: &str = "SELECT v.version AS version, COALESCE(s.oldest, v.version) AS oldest FROM schema_version v \
-    LEFT JOIN schema_step s ON s.version = v.version \
-    UNION SELECT version, oldest FROM schema_step";
+const APPLIED: &str = "SELECT v.version AS version, COALESCE(s.oldest, v.version) AS oldest, \
+    COALESCE(s.applied_at, v.applied_at) AS applied_at FROM schema_version v LEFT JOIN schema_step s ON s.version = v.version \
+    UNION SELECT version, oldest, applied_at FROM schema_step";
 
 /// How often a migration is tried that deadlocks with a process of an older release.
 const TRIES: usize = 5;
@@ -63,7 +71,7 @@ pub async fn run(db: &Db) -> Result<Vec<i64>> {
 async fn run_once(db: &Db) -> Result<Vec<i64>> {
     if let Some(done) = applied(db).await? {
         refuse_newer(&done)?;
-        if STEPS.iter().all(|(version, ..)| has(&done, *version)) {
+        if STEPS.iter().all(|(version, ..)| has(&done, *version)) && due_removals(&done).is_empty() {
             return Ok(vec![]);
         }
     }
@@ -87,7 +95,7 @@ async fn run_once(db: &Db) -> Result<Vec<i64>> {
             continue;
         }
         tx.script(sql).await?;
-        let (oldest, now) = (oldest(*version, sql), jiff::Timestamp::now());
+        let (oldest, now) = (oldest(*version, sql), Timestamp::now());
         let step = "INSERT INTO schema_step (version, name, oldest, applied_at) VALUES (?, ?, ?, ?)";
         tx.run(step, args![*version, *name, oldest, now]).await?;
         if oldest > seen_by_all {
@@ -97,11 +105,22 @@ async fn run_once(db: &Db) -> Result<Vec<i64>> {
         }
         applied.push(*version);
     }
+    let is_new = done.is_empty();
+    let done: Vec<Applied> = tx.all(APPLIED, args![]).await?;
+    let removals = if is_new { REMOVALS.iter().collect() } else { due_removals(&done) };
+    for (version, sql) in removals {
+        tx.script(sql).await?;
+        tx.run("UPDATE schema_step SET oldest = version WHERE version = ?", args![*version]).await?;
+        // Where older binaries read the version.
+        let step = "INSERT INTO schema_version (version, name, applied_at) SELECT version, name, applied_at FROM schema_step \
+            WHERE version = ? ON CONFLICT (version) DO NOTHING";
+        tx.run(step, args![*version]).await?;
+    }
     tx.commit().await?;
     // Only after a change of an existing schema: a process that waited for another one's migration has changed nothing, and must not end
     // the sessions of those that start at the same time.
     if db.dialect() == Dialect::Postgres
-        && !done.is_empty()
+        && !is_new
         && !applied.is_empty()
         && let Err(error) = end_idle_sessions(db).await
     {
@@ -151,7 +170,7 @@ async fn applied(db: &Db) -> Result<Option<Vec<Applied>>> {
     if exists(db, "schema_step").await? {
         return db.all(APPLIED, args![]).await.map(Some);
     }
-    db.all("SELECT version, version AS oldest FROM schema_version", args![]).await.map(Some)
+    db.all("SELECT version, version AS oldest, applied_at FROM schema_version", args![]).await.map(Some)
 }
 
 async fn exists(db: &Db, table: &str) -> Result<bool> {
@@ -163,6 +182,15 @@ async fn exists(db: &Db, table: &str) -> Result<bool> {
     };
     let found: Number = Conn::from(db).one(sql, args![table]).await?;
     Ok(found.n > 0)
+}
+
+/// The removals whose step was applied a week ago, and that were not made yet.
+fn due_removals(done: &[Applied]) -> Vec<&'static (i64, &'static str)> {
+    let is_due = |version: i64| {
+        let step = done.iter().find(|step| step.version == version);
+        step.is_some_and(|step| step.oldest < version && Timestamp::now().duration_since(step.applied_at) >= ROLLING)
+    };
+    REMOVALS.iter().filter(|(version, _)| is_due(*version)).collect()
 }
 
 fn has(done: &[Applied], version: i64) -> bool {

@@ -23,11 +23,13 @@ word! {
         SetupFailed = "setup_failed",
         Unhealthy = "unhealthy",
         KeyInvalid = "key_invalid",
+        /// An administrator wants it to be left alone.
+        Held = "held",
     }
 }
 
 /// Each reason with the SQL condition that an instance `i` must meet, or else the reason applies. The first reason that
-/// applies is the one that people read. A further reason, such as an administrator's hold, is one more line here.
+/// applies is the one that people read. A further reason is one more line here.
 ///
 /// An instance of unknown health is given out: a new one is unknown until its first check, and a failed check proves
 /// nothing. So is a rate limited one: it works, and its provider's limit passes.
@@ -49,6 +51,8 @@ const RULES: &[(NotReady, &str)] = &[
     ),
     (NotReady::Unhealthy, "i.health_status <> 'unhealthy'"),
     (NotReady::KeyInvalid, "i.health_status <> 'key_invalid'"),
+    // A hold that is over is deleted by the next pass of the job `reconcile`.
+    (NotReady::Held, "i.id NOT IN (SELECT r.instance_id FROM reconcile r WHERE r.held_until IS NOT NULL)"),
 ];
 
 /// The SQL condition that an instance `i` can be given out: nobody has it, and no reason of `RULES` applies. Whether it

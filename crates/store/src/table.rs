@@ -42,7 +42,7 @@ pub const TABLES: &[&str] = &[
     "job",
     "job_run",
     "instance_health",
-    "debt",
+    "reconcile",
     "unix_user",
     "cell",
     "cell_limit",

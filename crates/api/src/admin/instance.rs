@@ -72,6 +72,8 @@ pub struct InstanceItem {
     cell: CellState,
     /// What its home takes of the disk, as last counted; null before.
     home_bytes: Option<i64>,
+    /// Until when an administrator wants the platform to leave it alone; null if nobody does.
+    held_until: Option<String>,
     /// The Unix user as last seen; empty before.
     #[schema(example = "assistant-70000")]
     runs_as: String,
@@ -87,7 +89,8 @@ pub(super) fn item(api: &Api, listed: Listed) -> Result<InstanceItem, ApiError> 
 }
 
 pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> InstanceItem {
-    let Listed { instance, server_name, assigned_email, cell, home_bytes } = listed;
+    let Listed { instance, server_name, assigned_email, cell, home_bytes, held_until } = listed;
+    let held_until = held_until.filter(|until| *until > api.app.clock.now());
     let unproved_address = tenant::is_direct(&instance);
     InstanceItem {
         id: instance.id.into(),
@@ -113,6 +116,7 @@ pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> Instan
         isolation: instance.isolation.into(),
         cell: cell.unwrap_or(store::cell::State::Unknown).into(),
         home_bytes,
+        held_until: held_until.map(|until| api.zone().show(until)),
         runs_as: instance.runs_as,
         embed_enabled: instance.embed_enabled,
         created_at: api.zone().show(instance.created_at),

@@ -18,6 +18,7 @@ mod marketplace;
 mod model;
 mod pool;
 mod profession;
+mod reconcile;
 mod repair;
 mod second_factor;
 mod server;
@@ -40,6 +41,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(container::routes())
         .merge(instance::routes())
         .merge(assistant::routes())
+        .merge(reconcile::routes())
         .merge(cell::routes())
         .merge(chat_binding::routes())
         .merge(profession::routes())

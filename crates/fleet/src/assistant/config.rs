@@ -15,7 +15,7 @@ use remote::host::file::{self, Expect, Hash, Write};
 use store::instance;
 
 use super::desired::Desired;
-use super::{Assistant, cell, debt, install};
+use super::{Assistant, cell, install, pending};
 use crate::App;
 use crate::progress::Progress;
 
@@ -23,8 +23,8 @@ use crate::progress::Progress;
 const TRIES: usize = 4;
 /// OpenClaw's commands take some seconds each.
 const VALIDATE: Duration = Duration::from_secs(45);
-/// How much of a change is told.
-const TOLD: usize = 2000;
+/// The longest summary of a change, in characters.
+const LONGEST_SUMMARY: usize = 2000;
 
 /// What is to be done to a document. Made anew on whatever is there, so it must be the same the second time.
 pub type Editing<'a> = &'a (dyn Fn(&mut Document) -> Result<()> + Send + Sync);
@@ -120,25 +120,22 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
         let mut after = before.clone();
         let changes = config::edit(&mut after, version, change)?;
         if changes.is_empty() && expect != Expect::Absent {
-            let summary = debt::of(app, assistant).await?.told;
+            let summary = pending::of(app, assistant).await?.unrecorded;
             if summary.is_empty() {
                 return Ok(Edited { summary: "the configuration is as it should be".into(), written: false });
             }
             instance::set_config_hash(&app.db, &assistant.id(), &before.hash()).await?;
             return Ok(Edited { summary, written: true });
         }
-        if let Some(doubt) = config::doubt(&before, &after) {
-            let why = format!("OpenClaw would take the new configuration for damaged: {doubt:?}");
-            return Err(Error::conflict("the configuration would lose too much at once").with_operator(why));
-        }
+        refuse_doubtful(&before, &after)?;
         // What OpenClaw had in its hands last and nobody touched since was valid.
         let was_valid = before.hash() == assistant.instance.config_hash;
         if !(was_valid && config::is_routine(&changes)) {
             require_valid(assistant, version, &after).await?;
         }
-        let summary = format!("configuration: {}", describe(&changes, TOLD));
-        let debt = debt::of(app, assistant).await?;
-        let summary = debt::writing(app, assistant, &debt, &changes, &summary).await?;
+        let summary = format!("configuration: {}", describe(&changes, LONGEST_SUMMARY));
+        let recorded = pending::of(app, assistant).await?;
+        let summary = pending::writing(app, assistant, &recorded, &before.hash(), &changes, &summary).await?;
         let (path, text) = (assistant.place.config_path(), after.text().as_bytes().to_vec());
         match assistant.home()?.write(Write::new(path, text, expect)).await {
             Ok(_) => {
@@ -147,7 +144,7 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
             }
             Err(error) => {
                 if error.is_undone() {
-                    store::debt::set(&app.db, &assistant.id(), &debt).await?;
+                    pending::not_written(app, assistant, &recorded).await?;
                 }
                 if !matches!(error, remote::host::Error::ChangedMeanwhile { .. }) {
                     return Err(error.into());
@@ -156,6 +153,13 @@ pub async fn edit(app: &App, assistant: &Assistant, version: &Version, change: E
         }
     }
     Err(Error::conflict("somebody else keeps changing the configuration"))
+}
+
+/// Refuses what OpenClaw would take for a damaged file, and replace by an older one.
+pub fn refuse_doubtful(before: &Document, after: &Document) -> Result<()> {
+    let Some(doubt) = config::doubt(before, after) else { return Ok(()) };
+    let why = format!("OpenClaw would take the new configuration for damaged: {doubt:?}");
+    Err(Error::conflict("the configuration would lose too much at once").with_operator(why))
 }
 
 /// Edits the configuration as a step of a task: what changed stands in its log and in the audit log.
@@ -179,13 +183,13 @@ pub async fn record(progress: &impl Progress, assistant: &Assistant, summary: &s
     let mut tx = progress.app().db.begin().await?;
     let event = AuditEvent::info(Action::InstanceUpdate, &assistant.instance.id, summary);
     audit::record(progress.app(), &mut tx, &by, event).await?;
-    store::debt::was_told(&mut tx, &assistant.id()).await?;
+    store::reconcile::set_recorded(&mut tx, &assistant.id()).await?;
     Ok(tx.commit().await?)
 }
 
 /// What a task before this one wrote, and did not record in the audit log.
 pub async fn unrecorded(app: &App, assistant: &Assistant) -> Result<Option<String>> {
-    Ok(Some(debt::of(app, assistant).await?.told).filter(|summary| !summary.is_empty()))
+    Ok(Some(pending::of(app, assistant).await?.unrecorded).filter(|summary| !summary.is_empty()))
 }
 
 /// Whether the edit is still there after OpenClaw had the file: it may have put an older one in its place.
@@ -194,7 +198,7 @@ pub async fn confirm(app: &App, assistant: &Assistant, version: &Version, change
     let mut again = found.document.clone();
     let lost = config::edit(&mut again, version, change)?;
     if !lost.is_empty() {
-        let summary = describe(&lost, TOLD);
+        let summary = describe(&lost, LONGEST_SUMMARY);
         return Err(Error::conflict("OpenClaw put an older configuration in the place of ours").with_operator(summary));
     }
     // It adds what it keeps about the file: that is not drift.

@@ -1,15 +1,41 @@
 //! What our records want of an instance on its server.
 
+use std::sync::LazyLock;
+
 use base::Result;
 use openclaw::config::{self, Bot, Settings};
 use openclaw::document::Change;
 use openclaw::{Document, Version};
+use remote::host::file::Hash;
 use serde_json::Value;
 
 use super::{Assistant, settings};
 use crate::App;
 
+/// A part of what our records want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Key, provider and models.
+    Access,
+    /// The chat-bot's channel.
+    Bot,
+    /// Port, address and token of the gateway itself.
+    Gateway,
+}
+
+/// The release of the platform that this process is of, by the hash of its program: two builds want different things even
+/// if nobody raised their version.
+pub fn release() -> &'static str {
+    static RELEASE: LazyLock<String> = LazyLock::new(|| match std::fs::read("/proc/self/exe") {
+        Ok(program) => Hash::of(&program).as_str().to_owned(),
+        Err(_) => format!("{} {}", env!("CARGO_PKG_VERSION"), store::migrate::known()),
+    });
+    &RELEASE
+}
+
 pub struct Desired {
+    /// The generation of our records that this is of, or an older one.
+    generation: i64,
     /// The release that it runs, by which the keys of the configuration are chosen.
     pub version: Version,
     settings: Settings,
@@ -29,7 +55,24 @@ impl Desired {
     }
 
     fn with(settings: Settings, assistant: &Assistant, version: &Version) -> Result<Desired> {
-        Ok(Desired { version: version.clone(), settings, own: settings::wishes(&assistant.instance)? })
+        let own = settings::wishes(&assistant.instance)?;
+        Ok(Desired { generation: assistant.generation, version: version.clone(), settings, own })
+    }
+
+    /// The edits of one part alone, for an instance whose configuration the platform never wrote.
+    pub fn apply_part(&self, document: &mut Document, part: Part) -> Result<()> {
+        match part {
+            Part::Access => {
+                self.settings.access.as_ref().map_or(Ok(()), |access| access.apply(document, &self.version))
+            }
+            Part::Bot => self.settings.bot.as_ref().map_or(Ok(()), |bot| bot.apply(document)),
+            Part::Gateway => self.settings.gateway.apply(document, &self.version),
+        }
+    }
+
+    /// Records that all of it is on the server.
+    pub async fn was_applied(&self, app: &App, assistant: &Assistant) -> Result<()> {
+        Ok(store::reconcile::set_applied(&app.db, &assistant.id(), self.generation, release()).await?)
     }
 
     /// The same without the bot of a holder who has left, also if the records know of none.

@@ -1,19 +1,19 @@
 //! An instance on its server: where it lives (`place`), as whom it runs (`unix_user`, `isolation`), what confines it (`cell`),
 //! what is wanted of it (`desired`, `settings`) and written (`config`), how it is started and watched (`service`, `health`), what it runs (`install`), its files
-//! (`files`), what is kept of it (`archive`), how a change is tried and taken back (`trial`), and what is still owed to it (`debt`).
+//! (`files`), what is kept of it (`archive`), how a change is tried and taken back (`trial`), and which step was begun and is not finished (`pending`).
 //!
 //! Nothing here decides when something is done: the tasks do.
 
 pub mod archive;
 pub mod cell;
 pub mod config;
-pub mod debt;
 pub mod desired;
 pub mod files;
 pub mod health;
 pub mod install;
 pub mod isolation;
 pub mod logs;
+pub mod pending;
 pub mod place;
 pub mod service;
 pub mod settings;
@@ -84,27 +84,38 @@ pub struct Assistant {
     pub server: Server,
     pub host: Host,
     pub place: Place,
+    /// The generation of our records when they were read, or an older one: what is changed meanwhile counts as not
+    /// applied.
+    pub generation: i64,
 }
 
 impl Assistant {
     /// The instance on its server; one that was never brought there is refused.
     pub async fn open(app: &App, id: &InstanceId) -> Result<Assistant> {
+        let generation = store::reconcile::find(&app.db, id).await?.generation;
         let instance = instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
-        Assistant::of(app, instance)
+        Assistant::at(app, instance, generation)
             .await?
             .ok_or_else(|| Error::conflict("the instance is not on its server yet: provision it"))
     }
 
     /// The same for what is done only where there is something to write to: nothing where the instance is gone, or on no server.
     pub async fn find(app: &App, id: &InstanceId) -> Result<Option<Assistant>> {
+        let generation = store::reconcile::find(&app.db, id).await?.generation;
         match instance::find(&app.db, id).await? {
-            Some(instance) => Assistant::of(app, instance).await,
+            Some(instance) => Assistant::at(app, instance, generation).await,
             None => Ok(None),
         }
     }
 
     /// The same of an instance that may be deleted; nothing where it was never brought to a server.
     pub async fn of(app: &App, instance: Instance) -> Result<Option<Assistant>> {
+        // Read after the instance: what was changed in between is written by the task of that change.
+        let generation = store::reconcile::find(&app.db, &instance.id).await?.generation;
+        Assistant::at(app, instance, generation).await
+    }
+
+    async fn at(app: &App, instance: Instance, generation: i64) -> Result<Option<Assistant>> {
         let server = server::find_even_deleted(&app.db, &instance.server_id).await?;
         let server = server.ok_or(Kind::NotFound)?;
         if !instance.is_on_server() {
@@ -112,7 +123,7 @@ impl Assistant {
         }
         let host = host::connect(app, &server).await?;
         let place = Place::find(&instance, &host).await?;
-        Ok(Some(Assistant { instance, server, host, place }))
+        Ok(Some(Assistant { instance, server, host, place, generation }))
     }
 
     pub fn id(&self) -> InstanceId {
@@ -154,7 +165,7 @@ mod tests {
         "assistant/install.rs",
         "sweep.rs",
         "repair/exit_loop.rs",
-        "handler/retire_instance.rs",
+        "reconcile/step.rs",
     ];
 
     fn sources(folder: &Path, found: &mut Vec<(String, String)>) {

@@ -8,9 +8,9 @@ use remote::host::Error as HostError;
 use remote::host::ports::{self, Freed, Instance, Verdict};
 use remote::host::systemd::{self, Active, State};
 
-use super::debt::{self, Owed};
 use super::health::{self, Stage};
-use super::{Assistant, logs, unit};
+use super::pending::{self, Pending};
+use super::{Assistant, config, logs, unit};
 use crate::progress::Progress;
 
 /// How often a starting gateway is looked at.
@@ -28,10 +28,10 @@ pub async fn state(assistant: &Assistant) -> Result<State> {
     }
 }
 
-/// Stops the gateway and makes room on its port. It is to be started again: that is owed from here on.
+/// Stops the gateway and makes room on its port. It is to be started again: that is pending from here on.
 pub async fn stop(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
     state(assistant).await?;
-    debt::owe(progress.app(), assistant, Owed::Restart).await?;
+    pending::set(progress.app(), assistant, Pending::Restart).await?;
     stop_for_good(progress, assistant).await
 }
 
@@ -82,7 +82,7 @@ pub async fn start(progress: &impl Progress, assistant: &Assistant) -> Result<()
     if unit::follow_port(progress.app(), assistant).await? {
         progress.log(&format!("its unit starts it on port {} now", assistant.port())).await?;
     }
-    debt::owe(progress.app(), assistant, Owed::Start).await?;
+    pending::set(progress.app(), assistant, Pending::Start).await?;
     let began = Instant::now();
     match systemd::start(host, name).await {
         Ok(_) => {}
@@ -94,7 +94,7 @@ pub async fn start(progress: &impl Progress, assistant: &Assistant) -> Result<()
         Err(error) => return Err(error.into()),
     }
     wait(progress, assistant, began).await?;
-    debt::owe(progress.app(), assistant, Owed::Nothing).await
+    pending::set(progress.app(), assistant, Pending::Nothing).await
 }
 
 /// Stop, free the port, start, wait.
@@ -174,24 +174,30 @@ pub async fn log_size(assistant: &Assistant) -> Result<u64> {
     Ok(assistant.home()?.size(&assistant.place.log_file()).await?)
 }
 
-/// Waits until the running gateway has taken over what was written, and restarts it if it does not. A gateway that is
-/// down reads it when it starts.
-pub async fn reload(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
+/// Waits until the running gateway has taken over what was written. A gateway that is down reads it when it starts.
+/// Returns false if it has not: it must be restarted for that.
+pub async fn reload(progress: &impl Progress, assistant: &Assistant) -> Result<bool> {
     let app = progress.app();
     if !state(assistant).await?.is_running() {
         progress.log("it is not running, and reads its configuration when it starts").await?;
-        return debt::owe(app, assistant, Owed::Nothing).await;
+        pending::set(app, assistant, Pending::Nothing).await?;
+        return Ok(true);
     }
-    match reloaded(assistant, debt::of(app, assistant).await?.log_size).await? {
+    let recorded = pending::of(app, assistant).await?;
+    let is_there = config::read(assistant).await?.map(|found| found.document.hash());
+    if is_there.is_some_and(|hash| hash == recorded.previous) {
+        // The worker that was about to write it went away before.
+        pending::set(app, assistant, Pending::Nothing).await?;
+        return Ok(true);
+    }
+    match reloaded(assistant, recorded.log_size).await? {
         Reload::Applied => {
             progress.log("taken over without a restart").await?;
-            debt::owe(app, assistant, Owed::Nothing).await
+            pending::set(app, assistant, Pending::Nothing).await?;
+            Ok(true)
         }
         Reload::Skipped => Err(Error::conflict("OpenClaw did not take the new configuration over: it is not valid")),
-        Reload::No => {
-            progress.log("the running assistant did not take it over: it is restarted").await?;
-            restart(progress, assistant).await
-        }
+        Reload::No => Ok(false),
     }
 }
 

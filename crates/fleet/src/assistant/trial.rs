@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
+use base::id::TaskId;
 use base::{Error, Result};
 use openclaw::Version;
 use remote::host::file::Hash;
 use remote::host::users;
-use store::instance;
+use store::{instance, reconcile};
 
-use super::{Assistant, archive, cell, debt, health, install, service, unit};
+use super::{Assistant, archive, cell, health, install, pending, service, unit};
 use crate::progress::Progress;
 
 /// The first message to a cold assistant takes its time.
@@ -19,7 +20,13 @@ const CHAT: Duration = Duration::from_secs(90);
 ///
 /// The snapshot is older than what was written since. So it is gone back to only while the unit is the very one which that attempt wrote:
 /// anything else means that the instance was changed or cleaned in between, and its state is newer than the copy.
-pub async fn settle_earlier(progress: &impl Progress, assistant: &Assistant, name: &str, change: &str) -> Result<()> {
+pub async fn settle_earlier(
+    progress: &impl Progress,
+    assistant: &Assistant,
+    task: &TaskId,
+    name: &str,
+    change: &str,
+) -> Result<()> {
     let Some(kept) = archive::find(assistant, name).await? else { return Ok(()) };
     let there = unit::read(assistant).await?.unwrap_or_default();
     let is_the_attempts = match hashes(&kept).0 {
@@ -33,22 +40,34 @@ pub async fn settle_earlier(progress: &impl Progress, assistant: &Assistant, nam
             run_again(progress, assistant, &kept).await?;
         } else {
             cell::record_there(progress.app(), assistant).await?;
-            if debt::of(progress.app(), assistant).await?.owed.is_start() {
+            if pending::of(progress.app(), assistant).await?.pending.is_start() {
                 service::start(progress, assistant).await?;
             }
+            over(progress, assistant).await?;
         }
         return Err(Error::conflict(format!("{change} failed and was taken back; see the first attempt")));
+    }
+    if is_the_attempts && pending::of(progress.app(), assistant).await?.operation.as_ref() != Some(task) {
+        // It was accepted: other tasks may have written since.
+        return Ok(());
     }
     if is_the_attempts {
         progress.log("an attempt was broken off: back to before it").await?;
         go_back(progress, assistant, name).await?;
         return Err(Error::conflict(format!("{change} was broken off and taken back")));
     }
+    // Nothing is gone back to from here on.
+    over(progress, assistant).await?;
     if there != kept.unit {
         return Err(Error::conflict(format!("{change} was broken off, and something else changed its unit since")));
     }
     // Nothing was changed yet. It may have run since the copy was begun: the copy may be torn, and is not gone back to.
     archive::discard(assistant, name).await
+}
+
+/// The instance is as it was, or as it was to be: other tasks may work on it.
+pub async fn over(progress: &impl Progress, assistant: &Assistant) -> Result<()> {
+    Ok(reconcile::set_operation(&progress.app().db, &assistant.id(), None).await?)
 }
 
 /// The hashes of the unit that the attempt writes, and of the one that was written before it.
@@ -61,15 +80,17 @@ fn parse(version: &str) -> Result<Version> {
 }
 
 /// Stops the instance and copies what is gone back to. Where that fails, nothing was changed, and it goes on as it was. `next` is the unit
-/// that it gets.
+/// that it gets. Until it is over, no other task of the instance writes what would be lost by going back.
 pub async fn begin(
     progress: &impl Progress,
     assistant: &Assistant,
+    task: &TaskId,
     name: &str,
     current: &Version,
     unit: &str,
     next: &str,
 ) -> Result<()> {
+    reconcile::set_operation(&progress.app().db, &assistant.id(), Some(task)).await?;
     let taken = async {
         service::stop(progress, assistant).await?;
         let before = store::cell::find(&progress.app().db, &assistant.id()).await?.unit_hash;
@@ -78,6 +99,7 @@ pub async fn begin(
         progress.log(&format!("snapshot {name} of {current} taken")).await
     };
     let Err(error) = taken.await else { return Ok(()) };
+    over(progress, assistant).await?;
     // What is left of the copy is in nobody's way, but for its size.
     for done in [archive::discard(assistant, name).await, service::start(progress, assistant).await] {
         if let Err(why) = done {
@@ -113,5 +135,6 @@ async fn run_again(progress: &impl Progress, assistant: &Assistant, kept: &archi
     unit::note(progress.app(), assistant, hashes(kept).1).await?;
     instance::set_version(&progress.app().db, &assistant.id(), &kept.version).await?;
     service::start(progress, assistant).await?;
-    cell::record_there(progress.app(), assistant).await
+    cell::record_there(progress.app(), assistant).await?;
+    over(progress, assistant).await
 }

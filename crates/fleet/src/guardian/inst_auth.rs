@@ -8,8 +8,9 @@ use openclaw::config::{Found, Problem};
 use openclaw::sweep::{Answer, ConfigFile};
 use store::gateway_key;
 
-use super::{Dimension, Drift, Finding, brief, document, each_instance, follow_drift, read};
+use super::{Dimension, Finding, brief, document, each_instance, read};
 use crate::App;
+use crate::reconcile::pass::{self, Followed};
 use crate::sweep::Member;
 
 const NAME: &str = "guardian_inst_auth";
@@ -25,7 +26,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
     each_instance(&app, brief(), |app, _, member, answer| async move { look(&app, &member, &answer).await }).await
 }
 
-async fn look(app: &App, member: &Member, answer: &Answer) -> Vec<Finding> {
+async fn look(app: &Arc<App>, member: &Member, answer: &Answer) -> Vec<Finding> {
     let id = &member.instance.id;
     let mut found = vec![];
     match &answer.config {
@@ -53,8 +54,8 @@ async fn look(app: &App, member: &Member, answer: &Answer) -> Vec<Finding> {
             {
                 found.push(Finding::new(id, "its key is not the stored one"));
             }
-            match follow_drift(app, member, &document, NAME).await {
-                Ok(Drift { differs, done }) => {
+            match pass::follow(app, member).await {
+                Ok(Followed { differs, done }) => {
                     if !differs.is_empty() && found.is_empty() {
                         found.push(Finding::new(id, format!("it is not what our records want: {differs}")));
                     }

@@ -18,23 +18,17 @@ use base::{Kind, Listing, Page, Result, Sort, When};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use openclaw::Document;
-use openclaw::config::needs_restart;
-use openclaw::document::describe;
 use openclaw::sweep::{Answer, ConfigFile, Limits};
-use people::task::WriteConfig;
-use queue::alert::{self, Rule};
 use queue::job::Job;
-use queue::task::Payload as _;
 use serde_json::{Value, json};
 use store::guardian::{self, Check};
 pub use store::guardian::{Event, EventFilter, SORTABLE, State, Status};
 use store::job_run::{self, JobRun};
 use store::notice::{Notice, Topic};
 
-use crate::assistant::desired::Desired;
-use crate::assistant::{Assistant, config, install};
+use crate::App;
+use crate::assistant::{Assistant, config};
 use crate::sweep::{self, Looked, Member, Post, Since};
-use crate::{App, repair};
 pub use session::STUCK_SESSION;
 pub use webchat::Webchat;
 
@@ -210,46 +204,9 @@ where
     Ok(found.concat())
 }
 
-/// What follows from a configuration that is not what our records want: a task writes it again, at most three times an
-/// hour. If that would restart the instance, or did not help, it is left to administrators, with an alert.
-struct Drift {
-    /// What differs; secrets are masked. Empty if nothing does.
-    differs: String,
-    /// What was done about it; empty if nothing was.
-    done: String,
-}
-
-async fn follow_drift(app: &App, member: &Member, document: &Document, dimension: &str) -> Result<Drift> {
-    let id = &member.instance.id;
-    let assistant = Assistant::open(app, id).await?;
-    let version = install::of_instance(app, &assistant).await?;
-    let changes = Desired::known(app, &assistant, &version).await?.changes(document)?;
-    let differs = describe(&changes, 300);
-    let payload = WriteConfig { instance_id: id.clone() };
-    let text = serde_json::to_string(&payload).map_err(base::Error::internal)?;
-    let mut tx = app.db.begin().await?;
-    let since = app.clock.now() - repair::HOUR;
-    let tried = store::task::count_of(&mut tx, WriteConfig::TYPE, &text, dimension, since).await?;
-    let (done, left) = if changes.is_empty() {
-        (String::new(), None)
-    } else if needs_restart(&changes) {
-        (String::new(), Some("it is written when the instance is next restarted, or by write_config"))
-    } else if tried >= repair::BUDGET {
-        (String::new(), Some("it was written again and again, and did not stay"))
-    } else {
-        let task = queue::task::enqueue(app, &mut tx, &payload, dimension, None).await?;
-        (format!("its configuration is written again: task {task}"), None)
-    };
-    tx.commit().await?;
-    let message = left.map(|left| format!("{id}: its configuration is not what our records want ({differs}); {left}"));
-    let subject = format!("instance:{id}:configuration");
-    alert::set_state(app, Rule::InstancesUnhealthy, &subject, message.as_deref()).await?;
-    Ok(Drift { differs, done })
-}
-
 /// The limits of a sweep that reads no logs.
 fn brief() -> Limits {
-    crate::health::limits()
+    sweep::brief()
 }
 
 /// Reads the configuration of an instance if it differs from what we wrote last.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use base::{Result, When};
 use openclaw::config::{Found, Problem};
 
-use super::{Dimension, Finding, brief, each_instance, follow_drift, read};
+use super::{Dimension, Finding, brief, each_instance, read};
 use crate::App;
+use crate::reconcile::pass;
 
 const NAME: &str = "guardian_models_check";
 
@@ -32,7 +33,7 @@ async fn check(app: Arc<App>) -> Result<Vec<Finding>> {
         let problems = Found::read(&document).problems().into_iter().filter_map(describe);
         let mut found: Vec<Finding> = problems.map(|problem| Finding::new(id, problem)).collect();
         if !found.is_empty() {
-            match follow_drift(&app, &member, &document, NAME).await {
+            match pass::follow(&app, &member).await {
                 Ok(drift) => found.iter_mut().for_each(|finding| finding.repaired.clone_from(&drift.done)),
                 Err(error) => found.push(Finding::new(id, error.client)),
             }

@@ -10,8 +10,10 @@ use serde_json::Value;
 use store::marketplace::{File, Scope};
 
 use crate::App;
-use crate::assistant::{Assistant, config, debt, files, install as program, service, settings};
+use crate::assistant::desired::Desired;
+use crate::assistant::{Assistant, config, files, install as program, pending, service, settings};
 use crate::install::{self, Place, Wish};
+use crate::reconcile::step::{self, Step};
 use crate::task::{ApplyMarketplaceItem, Context, instance_of};
 
 impl Run<App> for ApplyMarketplaceItem {
@@ -76,10 +78,10 @@ pub(super) async fn bring_files(
                 map.remove("meta");
             }
             // What the platform decides about an instance is no item's to change.
-            let all = settings::of(&context.app, assistant).await?;
+            let desired = Desired::of(&context.app, assistant, version).await?;
             let edit = |document: &mut openclaw::Document| {
                 settings::merge(document, &wishes)?;
-                all.apply(document, version).map(drop)
+                desired.apply(document)
             };
             config::change(context, assistant, version, &edit).await?;
         } else {
@@ -106,8 +108,8 @@ async fn remove(context: &Context, assistant: &Assistant, places: &[Place]) -> R
 /// Sessions know the skills that were there when they began; a restart lets them look again. A worker before this one may have got as
 /// far as stopping it.
 async fn forget_sessions(context: &Context, assistant: &Assistant) -> Result<()> {
-    if service::state(assistant).await?.is_running() || debt::of(&context.app, assistant).await?.owed.is_start() {
-        service::restart(context, assistant).await
+    if service::state(assistant).await?.is_running() || pending::of(&context.app, assistant).await?.pending.is_start() {
+        step::serve(context, assistant, Step::Restart).await
     } else {
         context.log("it is not running, and sees the files when it starts").await
     }

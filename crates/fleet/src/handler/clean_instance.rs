@@ -12,7 +12,9 @@ use store::instance;
 use crate::App;
 use crate::assistant::desired::Desired;
 use crate::assistant::isolation::{self, Seen};
-use crate::assistant::{Assistant, archive, config, install, service, unit, unix_user};
+use crate::assistant::{Assistant, install, unit, unix_user};
+use crate::reconcile::operation::{self, There, UnitOwner};
+use crate::reconcile::step::{Step, Work};
 use crate::task::Context;
 
 impl Run<App> for CleanInstance {
@@ -26,7 +28,7 @@ impl Run<App> for CleanInstance {
 async fn clean(context: &Context, id: &InstanceId) -> Result<String> {
     let app = &context.app;
     let instance = instance::find(&app.db, id).await?.ok_or(Kind::NotFound)?;
-    let Some(mut assistant) = Assistant::of(app, instance).await? else {
+    let Some(assistant) = Assistant::of(app, instance).await? else {
         return Ok("it was never on a server: there is nothing to clean".into());
     };
     let version = install::of_instance(app, &assistant).await?;
@@ -35,41 +37,42 @@ async fn clean(context: &Context, id: &InstanceId) -> Result<String> {
     let old = unix_user::old(app, &assistant).await?;
     if assistant.place.owner.is_some() || has_unit {
         let isolation = isolation::record(app, &assistant.instance, &assistant.seen(&state)).await?;
-        if !isolation.may_be_cleaned() {
+        if !isolation.may_be_cleaned() && !is_broken_off(&assistant, &old).await? {
             return Ok(format!("it is not cleaned: {}", holder::refusal(isolation, assistant.seen(&state).runs_as())));
         }
     }
     if !has_unit && assistant.place.owner.is_none() && old.is_empty() {
         return Ok("it is not on its server: there is nothing to clean".into());
     }
-    if has_unit {
-        service::stop(context, &assistant).await?;
+    let unit = if has_unit { UnitOwner::Platform } else { UnitOwner::Nobody };
+    let there = There { unit, has_home: assistant.place.owner.is_some(), is_unit_of_owner: true };
+    let archive = format!("{}-{}", context.task.id, context.task.attempts);
+    let mut work = Work { progress: context, assistant, desired: None, archive };
+    for step in operation::clean(there) {
+        work.take(step).await?;
+        if step == Step::MakeUser {
+            record_user(app, &work.assistant, has_unit).await?;
+            // Only now: what it takes to make a key must not keep the last holder's home where it is.
+            work.desired = Some(Desired::of(app, &work.assistant, &version).await?.without_foreign_bot());
+        }
     }
-    unix_user::vacate(&assistant, &old).await?;
-    context.log("nothing of the last holder runs any more, and nothing is left outside of the home").await?;
-    archive::put_away(&assistant, &format!("{}-{}", context.task.id, context.task.attempts)).await?;
-    context.log(&format!("what was there is kept in {} for {} days", assistant.place.archive(), archive::DAYS)).await?;
-    unix_user::remove(app, &assistant, &old).await?;
-    assistant.place.owner = None;
-    unix_user::make(app, &mut assistant).await?;
-    let runs_as = assistant.place.owner.clone().unwrap_or_default();
-    context.log(&format!("home {} of {runs_as}", assistant.place.home)).await?;
     if has_unit {
-        unit::write(app, &assistant, &version).await?;
-    }
-    let seen = Seen {
-        login: assistant.host.user().to_owned(),
-        home_owner: Some(runs_as.clone()),
-        unit_user: has_unit.then_some(runs_as),
-    };
-    isolation::record(app, &assistant.instance, &seen).await?;
-
-    let desired = Desired::of(app, &assistant, &version).await?.without_foreign_bot();
-    let edit = |document: &mut openclaw::Document| desired.apply(document);
-    config::change(context, &assistant, &version, &edit).await?;
-    if has_unit {
-        service::start(context, &assistant).await?;
-        config::confirm(app, &assistant, &version, &edit).await?;
+        work.confirm().await?;
     }
     Ok("cleaned".into())
+}
+
+/// Whether an earlier attempt came as far as a new user and home, and not to the unit that starts it as that user: both are
+/// the platform's, although they do not fit together.
+async fn is_broken_off(assistant: &Assistant, made: &[unix_user::Old]) -> Result<bool> {
+    let is_our_home = made.iter().any(|user| assistant.place.owner.as_ref() == Some(&user.name));
+    Ok(is_our_home && unit::read(assistant).await?.is_none_or(|text| unit::is_ours(&text)))
+}
+
+/// Records as whom it runs from now on.
+async fn record_user(app: &App, assistant: &Assistant, has_unit: bool) -> Result<()> {
+    let runs_as = assistant.place.owner.clone().unwrap_or_default();
+    let login = assistant.host.user().to_owned();
+    let seen = Seen { login, home_owner: Some(runs_as.clone()), unit_user: has_unit.then_some(runs_as) };
+    isolation::record(app, &assistant.instance, &seen).await.map(drop)
 }

@@ -23,7 +23,7 @@ impl Run<App> for ConfineInstance {
         let there = there.ok_or_else(|| Error::conflict("its unit is not ours: it has no cell"))?;
         let version = install::of_instance(app, &assistant).await?;
         let name = format!("cell-{}", context.task.id);
-        trial::settle_earlier(&context, &assistant, &name, "this change of the cell").await?;
+        trial::settle_earlier(&context, &assistant, &context.task.id, &name, "this change of the cell").await?;
         let confine = match self.confined {
             None => Confine::Keep,
             Some(true) => Confine::Yes,
@@ -45,7 +45,7 @@ impl Run<App> for ConfineInstance {
         if let Err(down) = reconcile::finish(&context, &assistant).await {
             context.log(&format!("it does not start as it is: {}", down.client)).await?;
         }
-        trial::begin(&context, &assistant, &name, &version, &there, &draft.text).await?;
+        trial::begin(&context, &assistant, &context.task.id, &name, &version, &there, &draft.text).await?;
         let said = match Confinement::of(&draft.text) {
             Confinement::Confined => "it runs in its cell",
             _ => "it runs outside of its cell",
@@ -54,6 +54,7 @@ impl Run<App> for ConfineInstance {
             Ok(()) => {
                 let level = if confine == Confine::No { Level::Warn } else { Level::Info };
                 tell(&context, &assistant, level, said).await?;
+                trial::over(&context, &assistant).await?;
                 Ok(said.into())
             }
             Err(error) => {

@@ -12,7 +12,9 @@ use store::user;
 use super::apply_marketplace_item::bring_files;
 use crate::App;
 use crate::assistant::desired::Desired;
-use crate::assistant::{Assistant, config, files, install, service, unit, unix_user};
+use crate::assistant::{Assistant, files, install, service, unit};
+use crate::reconcile::operation::{self, There, UnitOwner};
+use crate::reconcile::step::{Step, Work};
 use crate::task::Context;
 
 impl Run<App> for InitInstance {
@@ -30,29 +32,27 @@ pub(super) async fn init(
 ) -> Result<String> {
     let app = &context.app;
     let began = Instant::now();
-    let mut assistant = Assistant::open(app, instance_id).await?;
+    let assistant = Assistant::open(app, instance_id).await?;
     if assistant.instance.assigned_user_id.as_ref() != Some(user_id) {
         return Ok("the instance is not theirs any more: nothing was done".into());
     }
     let user = user::find(&app.db, user_id).await?.ok_or(Kind::NotFound)?;
-    service::state(&assistant).await?;
+    let unit_user = service::state(&assistant).await?.user;
     let version = install::of_instance(app, &assistant).await?;
-    if unix_user::make(app, &mut assistant).await? {
-        // Its home was gone, and so was its user: its unit starts it as the new one.
-        unit::write(app, &assistant, &version).await?;
-    }
-
-    let desired = Desired::of(app, &assistant, &version).await?;
-    let edit = |document: &mut openclaw::Document| desired.apply(document);
-    config::change(context, &assistant, &version, &edit).await?;
-    files::write_guide(&assistant, &user).await?;
+    let is_ours = unit::read(&assistant).await?.is_some_and(|text| unit::is_ours(&text));
+    let is_unit_of_owner = !is_ours || unit_user == assistant.place.owner;
+    let there = There { unit: UnitOwner::Platform, has_home: assistant.place.owner.is_some(), is_unit_of_owner };
+    let desired = Some(Desired::of(app, &assistant, &version).await?);
+    let mut work = Work { progress: context, assistant, desired, archive: context.task.id.to_string() };
+    work.take_all(&operation::init(there)).await?;
+    files::write_guide(&work.assistant, &user).await?;
     context.log(&format!("{} written", files::GUIDE)).await?;
     if !pack.is_empty() {
-        bring_files(context, &assistant, &version, pack).await?;
+        bring_files(context, &work.assistant, &version, pack).await?;
     }
-    service::stop(context, &assistant).await?;
+    work.take(Step::Stop).await?;
     context.log(&format!("prepared in {:.1} s", began.elapsed().as_secs_f32())).await?;
-    service::start(context, &assistant).await?;
-    config::confirm(app, &assistant, &version, &edit).await?;
+    work.take(Step::Start).await?;
+    work.confirm().await?;
     Ok(format!("ready after {:.1} s", began.elapsed().as_secs_f32()))
 }

@@ -9,6 +9,7 @@ mod confine_instance;
 mod init_instance;
 mod prepare_server;
 mod provision_instance;
+mod reconcile_instance;
 mod repair_instance;
 mod restart_instance;
 mod retire_instance;
@@ -25,8 +26,8 @@ use queue::task::TaskType;
 
 use crate::App;
 use crate::task::{
-    ApplyMarketplaceItem, ConfineInstance, PrepareServer, ProvisionInstance, RepairInstance, RestartInstance,
-    RetireInstance, UpgradeInstance,
+    ApplyMarketplaceItem, ConfineInstance, PrepareServer, ProvisionInstance, ReconcileInstance, RepairInstance,
+    RestartInstance, RetireInstance, UpgradeInstance,
 };
 
 /// Every type of task. The crates below run two of them themselves.
@@ -47,5 +48,6 @@ pub static TYPES: &[TaskType<App>] = &[
     TaskType::run_by::<ApplyKey>(),
     TaskType::run_by::<DeliverAlert>(),
     TaskType::run_by::<RepairInstance>(),
+    TaskType::run_by::<ReconcileInstance>(),
     TaskType::run_by::<ClearWebhook>(),
 ];

@@ -2,12 +2,14 @@
 
 use base::{Error, Kind, Result};
 use queue::task::Run;
-use remote::host::{metrics, systemd};
+use remote::host::metrics;
 use store::instance::{self, Isolation};
 
 use crate::assistant::desired::Desired;
 use crate::assistant::isolation::{self, Seen};
-use crate::assistant::{Assistant, config, install, place, service, unit, unix_user};
+use crate::assistant::{Assistant, install, place};
+use crate::reconcile::operation;
+use crate::reconcile::step::{Step, Work};
 use crate::task::{Context, NOT_MAIN, ProvisionInstance};
 use crate::{App, host};
 
@@ -40,10 +42,12 @@ impl Run<App> for ProvisionInstance {
 
         let instance = place::give_home(app, &instance).await?;
         let assistant = Assistant::of(app, instance).await?;
-        let mut assistant = assistant.ok_or_else(|| Error::internal("an instance without a home"))?;
-        unix_user::make(app, &mut assistant).await?;
+        let assistant = assistant.ok_or_else(|| Error::internal("an instance without a home"))?;
+        let archive = context.task.id.to_string();
+        let mut work = Work { progress: &context, assistant, desired: None, archive };
+        work.take(Step::MakeUser).await?;
+        let assistant = &work.assistant;
         let runs_as = assistant.place.owner.clone().unwrap_or_default();
-        context.log(&format!("home {} of {runs_as}", assistant.place.home)).await?;
         let login = assistant.host.user().to_owned();
         let seen = Seen { login, home_owner: Some(runs_as.clone()), unit_user: Some(runs_as.clone()) };
         if isolation::record(app, &assistant.instance, &seen).await? == Isolation::Shared {
@@ -52,16 +56,10 @@ impl Run<App> for ProvisionInstance {
             return Err(Error::conflict(message).with_operator(format_args!("{} of {runs_as}", assistant.place.home)));
         }
 
-        let desired = Desired::of(app, &assistant, &version).await?;
-        let edit = |document: &mut openclaw::Document| desired.apply(document);
-        config::change(&context, &assistant, &version, &edit).await?;
+        work.desired = Some(Desired::of(app, assistant, &version).await?);
         instance::set_version(&app.db, &id, &version.to_string()).await?;
-
-        let written = unit::write(app, &assistant, &version).await?;
-        systemd::enable(&assistant.host, &assistant.place.unit).await?;
-        context.log(&format!("unit {} {}", assistant.place.unit, if written { "written" } else { "is there" })).await?;
-        service::restart(&context, &assistant).await?;
-        config::confirm(app, &assistant, &version, &edit).await?;
-        Ok(format!("runs OpenClaw {version} in {}", assistant.place.home))
+        work.take_all(&operation::provision()).await?;
+        work.confirm().await?;
+        Ok(format!("runs OpenClaw {version} in {}", work.assistant.place.home))
     }
 }

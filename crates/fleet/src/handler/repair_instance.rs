@@ -5,9 +5,10 @@ use std::time::Instant;
 use base::{Kind, Result};
 use queue::task::Run;
 use queue::worker::MOST_ATTEMPTS;
-use store::debt::{self, Owed};
+use store::reconcile::{self, Pending};
 use store::repair::{self, Repair, Status};
 
+use crate::reconcile::hold;
 use crate::repair::{AUTO_RECOVERY, SELF_HEAL, carry_out, conclude};
 use crate::task::{Context, RepairInstance};
 use crate::{App, key_check, recovery};
@@ -21,6 +22,10 @@ impl Run<App> for RepairInstance {
             return Ok("it is over already".into());
         }
         let began = Instant::now();
+        if let Some(held) = hold::refusal(&context.app, &repair.instance_id).await? {
+            end(&context, &repair, Status::Failed, "nothing", &held, 0).await?;
+            return Ok(held);
+        }
         let done = match repair.rule.as_str() {
             AUTO_RECOVERY => recovery::restart(&context, &repair).await,
             SELF_HEAL => key_check::repair(&context, &repair).await,
@@ -39,8 +44,8 @@ impl Run<App> for RepairInstance {
 
 /// Whether it stopped the assistant, and another attempt can start it again.
 async fn is_left_down(context: &Context, repair: &Repair) -> Result<bool> {
-    let debt = debt::find(&context.app.db, &repair.instance_id).await?;
-    Ok(debt.owed == Owed::Restart && context.held.attempt < MOST_ATTEMPTS)
+    let state = reconcile::find(&context.app.db, &repair.instance_id).await?;
+    Ok(state.pending == Pending::Restart && context.held.attempt < MOST_ATTEMPTS)
 }
 
 async fn end(context: &Context, of: &Repair, status: Status, action: &str, after: &str, ms: i64) -> Result<()> {

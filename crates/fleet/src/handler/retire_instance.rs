@@ -4,11 +4,13 @@
 use base::{Error, Kind, Result};
 use people::{chat_binding, holder};
 use queue::task::Run;
-use remote::host::{Actor, Command, systemd};
+use remote::host::systemd;
 use store::instance;
 
 use crate::App;
-use crate::assistant::{Assistant, archive, isolation, service, unit, unix_user};
+use crate::assistant::{Assistant, isolation, unit};
+use crate::reconcile::operation::{self, There, UnitOwner};
+use crate::reconcile::step::Work;
 use crate::task::{Context, RetireInstance};
 
 impl Run<App> for RetireInstance {
@@ -30,37 +32,31 @@ impl RetireInstance {
         let Some(assistant) = Assistant::of(app, instance).await? else {
             return Ok("it was never on a server".into());
         };
-        let (host, name) = (&assistant.host, &assistant.place.unit);
-        let state = systemd::state(host, name).await?;
+        let name = assistant.place.unit.clone();
+        let state = systemd::state(&assistant.host, &name).await?;
         let isolation = isolation::of(app, &assistant.instance, &assistant.seen(&state)).await?;
-        if state.is_loaded {
-            match unit::read(&assistant).await? {
-                Some(text) if unit::is_ours(&text) => {
-                    service::stop_for_good(context, &assistant).await?;
-                    systemd::disable(host, name).await?;
-                    let remove = Command::script("remove-unit-file", &[r#"rm -f -- "$1" "$1".tidepool-[0-9]*"#]);
-                    host.succeed(&remove.arg(name.path()).by(Actor::Root)).await?;
-                    systemd::daemon_reload(host).await?;
-                    context.log(&format!("unit {name} removed")).await?;
-                }
-                _ if assistant.instance.is_unit_adopted() => {
-                    service::stop_for_good(context, &assistant).await?;
-                    context.log(&format!("unit {name} is not ours: it is stopped, and stays")).await?;
-                }
-                _ => context.log(&format!("unit {name} is not ours, and nobody adopted it: it is left alone")).await?,
+        let unit = match state.is_loaded {
+            false => UnitOwner::Nobody,
+            true if unit::read(&assistant).await?.is_some_and(|text| unit::is_ours(&text)) => UnitOwner::Platform,
+            true if assistant.instance.is_unit_adopted() => UnitOwner::Adopted,
+            true => UnitOwner::Stranger,
+        };
+        let there = There { unit, has_home: assistant.place.owner.is_some(), is_unit_of_owner: true };
+        let runs_as = assistant.seen(&state);
+        let mut work = Work { progress: context, assistant, desired: None, archive: context.task.id.to_string() };
+        work.take_all(&operation::retire_service(there)).await?;
+        match unit {
+            UnitOwner::Adopted => context.log(&format!("unit {name} is not ours: it is stopped, and stays")).await?,
+            UnitOwner::Stranger => {
+                context.log(&format!("unit {name} is not ours, and nobody adopted it: it is left alone")).await?;
             }
+            UnitOwner::Platform | UnitOwner::Nobody => {}
         }
         if !isolation.may_be_cleaned() {
-            let why = holder::refusal(isolation, assistant.seen(&state).runs_as());
+            let why = holder::refusal(isolation, runs_as.runs_as());
             return Ok(format!("taken off its server; its home stays: {why}"));
         }
-        let old = unix_user::old(app, &assistant).await?;
-        unix_user::vacate(&assistant, &old).await?;
-        if assistant.place.owner.is_some() {
-            archive::put_away(&assistant, &context.task.id).await?;
-            context.log(&format!("what was there is kept in {}", assistant.place.archive())).await?;
-        }
-        unix_user::remove(app, &assistant, &old).await?;
+        work.take_all(&operation::retire_home(there)).await?;
         Ok("taken off its server".into())
     }
 }

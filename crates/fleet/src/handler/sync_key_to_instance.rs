@@ -4,10 +4,11 @@ use base::{Error, Result};
 use llm::task::SyncKeyToInstance;
 use queue::task::Run;
 
+use crate::App;
 use crate::assistant::desired::Desired;
 use crate::assistant::{Assistant, install, settings};
+use crate::reconcile::{self, Wish};
 use crate::task::Context;
-use crate::{App, reconcile};
 
 impl Run<App> for SyncKeyToInstance {
     async fn run(self, context: Context) -> Result<String> {
@@ -18,7 +19,7 @@ impl Run<App> for SyncKeyToInstance {
         settings::models(app, &assistant.instance).await?.ok_or_else(|| Error::conflict("no model is enabled"))?;
         let version = install::of_instance(app, &assistant).await?;
         let desired = Desired::of(app, &assistant, &version).await?;
-        let written = reconcile::bring(&context, &assistant, &desired).await?;
+        let written = reconcile::bring(&context, &assistant, &desired, Wish::Keep).await?;
         Ok(if written { "the key is on the instance" } else { "the key was there" }.into())
     }
 }

@@ -4,10 +4,11 @@ use base::{Error, Result};
 use llm::task::SyncModelsToInstance;
 use queue::task::Run;
 
+use crate::App;
 use crate::assistant::desired::Desired;
 use crate::assistant::{Assistant, install, settings};
+use crate::reconcile::{self, Wish, hold};
 use crate::task::Context;
-use crate::{App, reconcile};
 
 impl Run<App> for SyncModelsToInstance {
     async fn run(self, context: Context) -> Result<String> {
@@ -15,6 +16,9 @@ impl Run<App> for SyncModelsToInstance {
         let Some(assistant) = Assistant::find(app, &self.instance_id).await? else {
             return Ok("the instance is on no server: there is nothing to write to".into());
         };
+        if let Some(held) = hold::refusal(app, &self.instance_id).await? {
+            return Ok(held);
+        }
         let models = settings::models(app, &assistant.instance).await?;
         let models = models.ok_or_else(|| Error::conflict("no model is enabled"))?;
         if !assistant.instance.model.is_empty() && models.primary != assistant.instance.model {
@@ -23,7 +27,7 @@ impl Run<App> for SyncModelsToInstance {
         }
         let version = install::of_instance(app, &assistant).await?;
         let desired = Desired::of(app, &assistant, &version).await?;
-        let written = reconcile::bring(&context, &assistant, &desired).await?;
+        let written = reconcile::bring(&context, &assistant, &desired, Wish::Keep).await?;
         let count = models.list.len();
         Ok(if written {
             format!("{count} models are on the instance")

@@ -33,7 +33,7 @@ impl Run<App> for UpgradeInstance {
             return Err(Error::conflict(format!("another upgrade, to {current}, was made since")));
         }
         // One that was taken back is not made again: it would only be down again.
-        trial::settle_earlier(&context, &assistant, &name, "this upgrade").await?;
+        trial::settle_earlier(&context, &assistant, &context.task.id, &name, "this upgrade").await?;
         // What an attempt or a task before this had stopped runs, whatever becomes of this one; unless it is the cure.
         if let Err(down) = reconcile::finish(&context, &assistant).await {
             context.log(&format!("it does not start as it is: {}", down.client)).await?;
@@ -45,11 +45,12 @@ impl Run<App> for UpgradeInstance {
         let old_unit = own_unit(app, &assistant, &current).await?;
 
         let draft = unit::draft(app, &assistant, &target, Confine::Keep).await?;
-        trial::begin(&context, &assistant, &name, &current, &old_unit, &draft.text).await?;
+        trial::begin(&context, &assistant, &context.task.id, &name, &current, &old_unit, &draft.text).await?;
         match switch(&context, &assistant, &target, &draft).await {
             Ok(()) => {
                 instance::set_version(&app.db, &assistant.id(), &target.to_string()).await?;
                 tell(&context, &assistant, Level::Info, &format!("upgraded from {current} to {target}")).await?;
+                trial::over(&context, &assistant).await?;
                 Ok(format!("upgraded from {current} to {target}"))
             }
             Err(error) => {

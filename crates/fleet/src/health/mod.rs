@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use openclaw::frame::{Request, Scope};
-use openclaw::sweep::{Answer, Limits, Server};
+use openclaw::sweep::{Answer, Server};
 use openclaw::unit::Active;
 use remote::host::Host;
 use remote::llm::KeyState;
@@ -39,11 +39,6 @@ const TALKS: usize = 16;
 
 /// How many checks of an instance the console shows.
 const BEATS: usize = 60;
-
-/// The limits of a sweep that reads no logs.
-pub(crate) fn limits() -> Limits {
-    Limits { log_bytes: 0, journal: Duration::from_secs(1), instance: Duration::from_secs(15) }
-}
 
 /// The result of checking one instance.
 #[derive(Clone, Debug)]
@@ -128,7 +123,7 @@ async fn check_server(app: &App, post: &Post) -> Result<Vec<Report>> {
         return Ok(vec![]);
     }
     let began = app.clock.now();
-    let looked = sweep::look(app, post, &limits(), Since::End).await;
+    let looked = sweep::look(app, post, &sweep::brief(), Since::End).await;
     let mut asks: Vec<BoxFuture<'_, Seen>> = vec![];
     for (number, member) in post.instances.iter().enumerate() {
         asks.push(match &looked {

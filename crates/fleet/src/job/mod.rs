@@ -8,6 +8,7 @@ mod key_validity_check;
 mod llm_self_heal;
 mod log_scan;
 mod queue_worker;
+mod reconcile;
 mod retention;
 mod server_metrics;
 mod spend_comparison;
@@ -24,6 +25,7 @@ pub(crate) const JOBS: &[Job] = &[
     health_check::JOB,
     auto_recovery::JOB,
     log_scan::JOB,
+    reconcile::JOB,
     server_metrics::JOB,
     token_usage_sync::JOB,
     key_validity_check::JOB,

@@ -2,10 +2,10 @@
 
 use base::Result;
 use remote::host::systemd;
-pub use store::debt::Owed as Unfinished;
 
 use crate::App;
-use crate::assistant::{Assistant, debt};
+use crate::assistant::Assistant;
+use crate::assistant::pending::{self, Pending};
 
 /// The instance's service, as systemd has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,23 +16,36 @@ pub enum Service {
     Runs,
 }
 
+impl Service {
+    pub fn of(state: &systemd::State) -> Service {
+        match (state.is_loaded, state.is_running()) {
+            (false, _) => Service::Missing,
+            (true, false) => Service::Down,
+            (true, true) => Service::Runs,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Service::Missing => "missing",
+            Service::Down => "down",
+            Service::Runs => "runs",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Observed {
     pub service: Service,
-    /// What an earlier step began: a file that the running gateway has not taken over yet, or a gateway that was
+    /// The step that an earlier task began: a file that the running gateway has not taken over yet, or a gateway that was
     /// stopped to be started again.
-    pub unfinished: Unfinished,
+    pub pending: Pending,
 }
 
 impl Observed {
     pub async fn of(app: &App, assistant: &Assistant) -> Result<Observed> {
-        let unfinished = debt::of(app, assistant).await?.owed;
+        let pending = pending::of(app, assistant).await?.pending;
         let state = systemd::state(&assistant.host, &assistant.place.unit).await?;
-        let service = match (state.is_loaded, state.is_running()) {
-            (false, _) => Service::Missing,
-            (true, false) => Service::Down,
-            (true, true) => Service::Runs,
-        };
-        Ok(Observed { service, unfinished })
+        Ok(Observed { service: Service::of(&state), pending })
     }
 }

@@ -4,8 +4,10 @@ use base::Result;
 use openclaw::config::{self, needs_restart};
 use openclaw::{Document, Version};
 
-use super::observed::{Observed, Service, Unfinished};
+use super::observed::{Observed, Service};
+use super::step::Step;
 use crate::assistant::config::Editing;
+use crate::assistant::pending::Pending;
 
 /// How the configuration on the server differs from the desired one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,40 +32,31 @@ impl Difference {
     }
 }
 
-/// One step. Each is safe to repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Write the configuration, and record what changed. It notes what must follow before it writes.
-    WriteConfig,
-    /// Wait until the running gateway has taken over its configuration; restart it if it does not.
-    Reload,
-    /// Stop the gateway, free its port, start it.
-    Restart,
-    /// Start the gateway and wait until it is ready.
-    Start,
-}
-
 /// The steps that are left, in their order.
 pub fn plan(difference: Difference, observed: &Observed) -> Vec<Step> {
     let mut steps = vec![];
     if difference != Difference::Nothing {
+        if observed.service == Service::Runs && observed.pending == Pending::Reload {
+            // Of two writes, the log would not say which one was taken over.
+            steps.push(Step::Reload);
+        }
         steps.push(Step::WriteConfig);
     }
-    match (observed.service, observed.unfinished, difference) {
+    match (observed.service, observed.pending, difference) {
         (Service::Missing, ..) => {}
         // It was stopped to be started again. What is left of it may still have its port.
-        (Service::Down, Unfinished::Restart, _) => steps.push(Step::Restart),
-        (Service::Down, Unfinished::Start, _) => steps.push(Step::Start),
+        (Service::Down, Pending::Restart, _) => steps.push(Step::Restart),
+        (Service::Down, Pending::Start, _) => steps.push(Step::Start),
         // Somebody stopped it: it reads its configuration when they start it.
-        (Service::Down, Unfinished::Nothing, _) => {}
+        (Service::Down, Pending::Nothing, _) => {}
         // It went down before it took over what was written: there is nothing to wait for.
-        (Service::Down, Unfinished::Reload, _) => steps.push(Step::Reload),
-        (Service::Runs, Unfinished::Restart, _) | (Service::Runs, _, Difference::NeedsRestart) => {
+        (Service::Down, Pending::Reload, _) => steps.push(Step::Reload),
+        (Service::Runs, Pending::Restart, _) | (Service::Runs, _, Difference::NeedsRestart) => {
             steps.push(Step::Restart);
         }
-        (Service::Runs, Unfinished::Start, _) => steps.push(Step::Start),
-        (Service::Runs, Unfinished::Reload, _) | (Service::Runs, _, Difference::Hot) => steps.push(Step::Reload),
-        (Service::Runs, Unfinished::Nothing, Difference::Nothing) => {}
+        (Service::Runs, Pending::Start, _) => steps.push(Step::Start),
+        (Service::Runs, Pending::Reload, _) | (Service::Runs, _, Difference::Hot) => steps.push(Step::Reload),
+        (Service::Runs, Pending::Nothing, Difference::Nothing) => {}
     }
     steps
 }
@@ -83,13 +76,13 @@ mod tests {
         loaded: bool,
         needs_restart: bool,
         service: Service,
-        unfinished: Unfinished,
+        pending: Pending,
         stops: usize,
     }
 
     impl World {
         fn observed(&self) -> Observed {
-            Observed { service: self.service, unfinished: self.unfinished }
+            Observed { service: self.service, pending: self.pending }
         }
 
         fn difference(&self) -> Difference {
@@ -103,15 +96,15 @@ mod tests {
         /// The actions of a step, in their order. A worker may go away between any two.
         fn actions(&self, step: Step) -> Vec<fn(&mut World)> {
             let start: [fn(&mut World); 3] = [
-                |world| world.unfinished = Unfinished::Start,
+                |world| world.pending = Pending::Start,
                 |world| {
                     world.loaded = world.written;
                     world.service = Service::Runs;
                 },
-                |world| world.unfinished = Unfinished::Nothing,
+                |world| world.pending = Pending::Nothing,
             ];
             let stop: [fn(&mut World); 2] = [
-                |world| world.unfinished = Unfinished::Restart,
+                |world| world.pending = Pending::Restart,
                 |world| {
                     world.stops += usize::from(world.service == Service::Runs);
                     (world.service, world.loaded) = (Service::Down, false);
@@ -120,40 +113,37 @@ mod tests {
             match step {
                 Step::WriteConfig => vec![
                     |world| {
-                        world.unfinished = match (world.unfinished, world.service, world.needs_restart) {
-                            (Unfinished::Restart, ..) => Unfinished::Restart,
+                        world.pending = match (world.pending, world.service, world.needs_restart) {
+                            (Pending::Restart, ..) => Pending::Restart,
                             (other, Service::Down | Service::Missing, _) => other,
-                            (_, Service::Runs, true) => Unfinished::Restart,
-                            (_, Service::Runs, false) => Unfinished::Reload,
+                            (_, Service::Runs, true) => Pending::Restart,
+                            (_, Service::Runs, false) => Pending::Reload,
                         }
                     },
                     |world| world.written = true,
                 ],
                 Step::Reload => vec![|world| world.loaded = world.service == Service::Runs && world.written, |world| {
-                    world.unfinished = Unfinished::Nothing
+                    world.pending = Pending::Nothing
                 }],
                 Step::Restart => [&stop[..], &start[..]].concat(),
                 Step::Start => start.to_vec(),
+                other => panic!("{other:?} is no step of a plan"),
             }
         }
     }
 
     fn worlds() -> impl Strategy<Value = World> {
         let service = prop_oneof![Just(Service::Down), Just(Service::Runs)];
-        let unfinished = prop_oneof![
-            Just(Unfinished::Nothing),
-            Just(Unfinished::Reload),
-            Just(Unfinished::Restart),
-            Just(Unfinished::Start)
-        ];
-        (any::<bool>(), any::<bool>(), any::<bool>(), service, unfinished).prop_map(
-            |(written, loaded, needs_restart, service, unfinished)| World {
+        let pending =
+            prop_oneof![Just(Pending::Nothing), Just(Pending::Reload), Just(Pending::Restart), Just(Pending::Start)];
+        (any::<bool>(), any::<bool>(), any::<bool>(), service, pending).prop_map(
+            |(written, loaded, needs_restart, service, pending)| World {
                 written,
                 // A gateway runs with an older file only while that is noted.
-                loaded: service == Service::Runs && written && (loaded || unfinished == Unfinished::Nothing),
+                loaded: service == Service::Runs && written && (loaded || pending == Pending::Nothing),
                 needs_restart,
                 service,
-                unfinished,
+                pending,
                 stops: 0,
             },
         )
@@ -175,11 +165,11 @@ mod tests {
                 }
             }
             prop_assert_eq!(plan(world.difference(), &world.observed()), vec![]);
-            prop_assert!(world.written && world.unfinished == Unfinished::Nothing, "{:?}", world);
-            let was_to_run = before.service == Service::Runs || before.unfinished.is_start();
+            prop_assert!(world.written && world.pending == Pending::Nothing, "{:?}", world);
+            let was_to_run = before.service == Service::Runs || before.pending.is_start();
             prop_assert_eq!(world.service == Service::Runs, was_to_run, "{:?}", world);
             prop_assert!(!was_to_run || world.loaded, "{:?}", world);
-            let had_reason = before.needs_restart && !before.written || before.unfinished.is_start();
+            let had_reason = before.needs_restart && !before.written || before.pending.is_start();
             prop_assert!(had_reason || world.stops == 0, "stopped without a reason: {:?}", world);
         }
     }
@@ -187,20 +177,21 @@ mod tests {
     #[test]
     fn the_steps_of_each_case() {
         use Difference::{Hot, NeedsRestart, Nothing};
-        let steps = |difference, service, unfinished| plan(difference, &Observed { service, unfinished });
+        let steps = |difference, service, pending| plan(difference, &Observed { service, pending });
         let cases = [
-            (Nothing, Service::Runs, Unfinished::Nothing, vec![]),
-            (Hot, Service::Runs, Unfinished::Nothing, vec![Step::WriteConfig, Step::Reload]),
-            (NeedsRestart, Service::Runs, Unfinished::Nothing, vec![Step::WriteConfig, Step::Restart]),
-            (Nothing, Service::Runs, Unfinished::Reload, vec![Step::Reload]),
-            (Hot, Service::Runs, Unfinished::Restart, vec![Step::WriteConfig, Step::Restart]),
-            (NeedsRestart, Service::Down, Unfinished::Nothing, vec![Step::WriteConfig]),
-            (Nothing, Service::Down, Unfinished::Start, vec![Step::Start]),
-            (Nothing, Service::Down, Unfinished::Nothing, vec![]),
-            (Hot, Service::Missing, Unfinished::Nothing, vec![Step::WriteConfig]),
+            (Nothing, Service::Runs, Pending::Nothing, vec![]),
+            (Hot, Service::Runs, Pending::Nothing, vec![Step::WriteConfig, Step::Reload]),
+            (NeedsRestart, Service::Runs, Pending::Nothing, vec![Step::WriteConfig, Step::Restart]),
+            (Nothing, Service::Runs, Pending::Reload, vec![Step::Reload]),
+            (Hot, Service::Runs, Pending::Reload, vec![Step::Reload, Step::WriteConfig, Step::Reload]),
+            (Hot, Service::Runs, Pending::Restart, vec![Step::WriteConfig, Step::Restart]),
+            (NeedsRestart, Service::Down, Pending::Nothing, vec![Step::WriteConfig]),
+            (Nothing, Service::Down, Pending::Start, vec![Step::Start]),
+            (Nothing, Service::Down, Pending::Nothing, vec![]),
+            (Hot, Service::Missing, Pending::Nothing, vec![Step::WriteConfig]),
         ];
-        for (difference, service, unfinished, expected) in cases {
-            assert_eq!(steps(difference, service, unfinished), expected, "{difference:?} {service:?} {unfinished:?}");
+        for (difference, service, pending, expected) in cases {
+            assert_eq!(steps(difference, service, pending), expected, "{difference:?} {service:?} {pending:?}");
         }
     }
 }

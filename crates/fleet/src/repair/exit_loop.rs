@@ -9,20 +9,21 @@ use openclaw::config::remove_unknown;
 use openclaw::program;
 use openclaw::rule::{Finding, Rule};
 use remote::host::Command;
-use remote::host::ports::{self, Instance, Verdict};
+use remote::host::ports::{self, Instance};
 use remote::host::systemd::{Active, State};
 
-use super::{Case, Handler, Proof};
+use super::{Case, Handler, Remedy, Verdict};
 use crate::assistant::desired::Desired;
 use crate::assistant::health::{self, Stage};
 use crate::assistant::{Assistant, cell, config, install, service};
+use crate::reconcile::step::{self, Step};
 use crate::task::Context;
 
 pub(super) const HANDLER: Handler = Handler {
     rule: Rule::ExitLoop,
     plan: "stop it, run OpenClaw's doctor with --fix, start it",
     confirm: |case, finding| Box::pin(confirm(case, finding)),
-    repair: Some(|context, case| Box::pin(repair(context, case))),
+    remedy: Remedy::Own(|context, case| Box::pin(repair(context, case))),
 };
 
 /// The doctor takes 15 to 30 s.
@@ -34,23 +35,23 @@ const LOOKS: usize = 45;
 /// systemd says whether it is down now; somebody else on its port makes it end too, and is rule 7's; keys that it does not know
 /// do as well, and are rule 4's: the doctor would put an older file in the place of this one. Keys of a channel are not: no log of a
 /// start names them, and the doctor knows what the older ones were for.
-async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
+async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Verdict> {
     let assistant = case.assistant;
-    let Some(state) = ended(assistant).await? else { return Ok(Proof::Refuted) };
+    let Some(state) = ended(assistant).await? else { return Ok(Verdict::Refuted) };
     if let Some(document) = case.document
         && let Some(validation) = config::validate(assistant, case.version, document).await?
         && validation.issues.iter().any(|issue| issue.is_told_at_start())
         && !remove_unknown(&mut document.clone(), &validation)?.removed.is_empty()
     {
-        return Ok(Proof::Refuted);
+        return Ok(Verdict::Refuted);
     }
     let state_dir = assistant.place.state_dir();
     let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
     let listening = ports::look(&assistant.host, assistant.port()).await?;
-    if let Some(other) = listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own) {
-        return Ok(Proof::HandsOff(format!("its port is held by {}", other.describe())));
+    if let Some(other) = listening.owners.iter().find(|owner| owner.judge(&whose) != ports::Verdict::Own) {
+        return Ok(Verdict::LeftToPeople(format!("its port is held by {}", other.describe())));
     }
-    Ok(Proof::Confirmed(format!("the service is {}, {} restarts, {}", state.sub, state.restarts, state.result)))
+    Ok(Verdict::Confirmed(format!("the service is {}, {} restarts, {}", state.sub, state.restarts, state.result)))
 }
 
 /// The state of one that has ended and is not left running; `None` where it runs.
@@ -73,7 +74,7 @@ async fn ended(assistant: &Assistant) -> Result<Option<State>> {
 
 async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let assistant = case.assistant;
-    service::stop(context, assistant).await?;
+    step::serve(context, assistant, Step::Stop).await?;
     let place = &assistant.place;
     let command = Command::new(install::program(case.version))
         .args(program::DOCTOR.iter().copied())
@@ -83,7 +84,7 @@ async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
     let output = cell::run(assistant, command).await?;
     context.log(&format!("doctor --fix ended with {}", output.status)).await?;
     let restored = restore(context, case).await;
-    service::start(context, assistant).await.map_err(|error| {
+    step::serve(context, assistant, Step::Start).await.map_err(|error| {
         let message = format!("OpenClaw's doctor did not help: {}", error.client);
         Error::conflict(message).with_operator(error)
     })?;

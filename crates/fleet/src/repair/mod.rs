@@ -33,6 +33,8 @@ use store::{Tx, binding, repair};
 
 use crate::App;
 use crate::assistant::Assistant;
+use crate::assistant::desired::Part;
+use crate::reconcile::Wish;
 use crate::task::{Context, RepairInstance};
 pub use carry_out::carry_out;
 pub use scan::{Planned, Preview, Scanned, preview, scan};
@@ -54,17 +56,17 @@ pub struct Case<'a> {
     pub document: Option<&'a Document>,
 }
 
-/// What a second look says.
-pub enum Proof {
+/// The result of a second look.
+pub enum Verdict {
     /// It is so; what was seen.
     Confirmed(String),
-    /// It is so, and nothing may be done by itself: why.
-    HandsOff(String),
+    /// It is so, and only people may do something: why.
+    LeftToPeople(String),
     /// It is not so, or not any more.
     Refuted,
 }
 
-type Confirm = for<'a> fn(&'a Case<'a>, Option<&'a Finding>) -> BoxFuture<'a, Result<Proof>>;
+type Confirm = for<'a> fn(&'a Case<'a>, Option<&'a Finding>) -> BoxFuture<'a, Result<Verdict>>;
 type RepairFn = for<'a> fn(&'a Context, &'a Case<'a>) -> BoxFuture<'a, Result<String>>;
 
 /// What is done about a rule's case.
@@ -74,8 +76,30 @@ pub struct Handler {
     pub plan: &'static str,
     /// The second proof, by another way than the first. Without a finding: whether it is (still) so now.
     confirm: Confirm,
-    /// Does it; answers what was done. None for what only people may do.
-    repair: Option<RepairFn>,
+    remedy: Remedy,
+}
+
+/// How a case is repaired.
+pub(crate) enum Remedy {
+    /// Only people may do something.
+    LeftToPeople,
+    /// What our records want is brought to the instance, as by any other reconcile.
+    Reconcile(Reconcile),
+    /// Steps of its own; returns what was done.
+    Own(RepairFn),
+}
+
+/// A reconcile that repairs a case.
+pub(crate) struct Reconcile {
+    pub wish: Wish,
+    /// What is written of our records if the platform never wrote the instance's configuration: the rest is its owner's.
+    pub part: Option<Part>,
+    /// Whether the instance gets a key if it has none.
+    pub makes_key: bool,
+    /// An edit beyond what our records want.
+    pub also: fn(&mut Document) -> Result<()>,
+    /// What was done, for the ledger.
+    pub done: &'static str,
 }
 
 /// Every rule, in the order of their numbers.
@@ -103,6 +127,8 @@ pub(crate) enum Begun {
     Spent,
     /// Another repair of the instance goes on: to be looked at again.
     Running,
+    /// An administrator wants it to be left alone: to be looked at again.
+    Held,
 }
 
 /// Begins a repair, if its budget allows it: ledger, task and audit entry together.
@@ -115,6 +141,9 @@ pub(crate) async fn begin(
     plan: &str,
 ) -> Result<Begun> {
     let now = app.clock.now();
+    if store::reconcile::find(&mut *tx, instance).await?.is_held(now) {
+        return Ok(Begun::Held);
+    }
     if repair::count(tx, instance, rule, now - HOUR).await? >= BUDGET {
         tell(app, tx, instance, rule, before, &spent_words(before)).await?;
         return Ok(Begun::Spent);
@@ -138,9 +167,13 @@ pub(crate) async fn begin(
     Ok(Begun::Yes)
 }
 
-/// Whether a repair that is done on the spot may be done once more within the hour; if not, somebody is told.
+/// Whether a repair that is done on the spot may be done once more within the hour; if not, somebody is told. An instance
+/// that is held is not repaired.
 pub(crate) async fn allows(app: &App, instance: &InstanceId, rule: &str, before: &str) -> Result<bool> {
     let mut tx = app.db.begin().await?;
+    if store::reconcile::find(&mut tx, instance).await?.is_held(app.clock.now()) {
+        return Ok(false);
+    }
     let spent = repair::count(&mut tx, instance, rule, app.clock.now() - HOUR).await? >= BUDGET;
     if spent {
         tell(app, &mut tx, instance, rule, before, &spent_words(before)).await?;
@@ -271,10 +304,12 @@ pub(crate) async fn open_alerts(app: &App) -> Result<HashSet<String>> {
 
 /// The instance is gone: so is everything that somebody was told about it.
 pub(crate) async fn resolve_all(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
-    let (whole, prefix) = (format!("instance:{instance}"), subject(instance, ""));
+    let (whole, parts, prefix) =
+        (format!("instance:{instance}"), format!("instance:{instance}:"), subject(instance, ""));
     let tasks: Vec<String> = store::task::dead_of(tx, instance).await?.iter().map(|id| format!("task:{id}")).collect();
     let about = |alert: &alert::Alert| {
-        alert.subject == whole || alert.subject.starts_with(&prefix) || tasks.contains(&alert.subject)
+        let is_of_it = alert.subject.starts_with(&prefix) || alert.subject.starts_with(&parts);
+        alert.subject == whole || is_of_it || tasks.contains(&alert.subject)
     };
     alert::resolve_where(app, tx, about).await.map(drop)
 }

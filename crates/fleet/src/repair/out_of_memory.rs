@@ -3,19 +3,19 @@
 use base::Result;
 use openclaw::rule::{Confidence, Finding, Rule};
 
-use super::{Case, Handler, Proof};
+use super::{Case, Handler, Remedy, Verdict};
 
 pub(super) const HANDLER: Handler = Handler {
     rule: Rule::OutOfMemory,
     plan: "mark it unhealthy and tell somebody",
     confirm: |case, finding| Box::pin(confirm(case, finding)),
-    repair: None,
+    remedy: Remedy::LeftToPeople,
 };
 
 /// A chat reply can say the words; it cannot make the process abort. Only systemd's own word counts.
-async fn confirm(_: &Case<'_>, finding: Option<&Finding>) -> Result<Proof> {
+async fn confirm(_: &Case<'_>, finding: Option<&Finding>) -> Result<Verdict> {
     Ok(match finding {
-        Some(finding) if finding.confidence == Confidence::Fact => Proof::HandsOff(finding.excerpt.clone()),
-        _ => Proof::Refuted,
+        Some(finding) if finding.confidence == Confidence::Fact => Verdict::LeftToPeople(finding.excerpt.clone()),
+        _ => Verdict::Refuted,
     })
 }

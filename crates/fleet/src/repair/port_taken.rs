@@ -2,17 +2,23 @@
 
 use base::Result;
 use openclaw::rule::{Finding, Rule};
-use remote::host::ports::{self, Instance, Listening, Verdict};
+use remote::host::ports::{self, Instance, Listening};
 
-use super::{Case, Handler, Proof};
+use super::{Case, Handler, Reconcile, Remedy, Verdict};
 use crate::assistant::service;
-use crate::task::Context;
+use crate::reconcile::Wish;
 
 pub(super) const HANDLER: Handler = Handler {
     rule: Rule::PortTaken,
     plan: "stop it, end the gateway that is left over on its port, start it",
     confirm: |case, finding| Box::pin(confirm(case, finding)),
-    repair: Some(|context, case| Box::pin(repair(context, case))),
+    remedy: Remedy::Reconcile(Reconcile {
+        wish: Wish::Restart,
+        part: None,
+        makes_key: false,
+        also: |_| Ok(()),
+        done: "stopped it, freed its port, started it",
+    }),
 };
 
 pub(super) enum Holder {
@@ -29,7 +35,7 @@ pub(super) async fn holder(case: &Case<'_>) -> Result<(Listening, Holder)> {
     let state_dir = assistant.place.state_dir();
     let whose = Instance { unit: &assistant.place.unit, state_dir: &state_dir };
     let listening = ports::look(&assistant.host, assistant.port()).await?;
-    let other = listening.owners.iter().find(|owner| owner.judge(&whose) != Verdict::Own);
+    let other = listening.owners.iter().find(|owner| owner.judge(&whose) != ports::Verdict::Own);
     let left = listening.owners.iter().find(|owner| owner.unit.as_deref() != Some(assistant.place.unit.as_str()));
     let holder = match (other, left) {
         (Some(other), _) => Holder::Other(other.describe()),
@@ -40,19 +46,14 @@ pub(super) async fn holder(case: &Case<'_>) -> Result<(Listening, Holder)> {
     Ok((listening, holder))
 }
 
-async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Proof> {
+async fn confirm(case: &Case<'_>, _: Option<&Finding>) -> Result<Verdict> {
     let running = service::state(case.assistant).await?.is_running();
     Ok(match holder(case).await?.1 {
-        Holder::Own => Proof::Refuted,
+        Holder::Own => Verdict::Refuted,
         // It gave up, and whoever had the port is gone: all it needs is a start.
-        Holder::Nobody if running => Proof::Refuted,
-        Holder::Nobody => Proof::Confirmed("it gave up for its port, which is free now".into()),
-        Holder::LeftOver(who) => Proof::Confirmed(format!("its port is held by a gateway that is left over: {who}")),
-        Holder::Other(who) => Proof::HandsOff(format!("its port is held by another: {who}")),
+        Holder::Nobody if running => Verdict::Refuted,
+        Holder::Nobody => Verdict::Confirmed("it gave up for its port, which is free now".into()),
+        Holder::LeftOver(who) => Verdict::Confirmed(format!("its port is held by a gateway that is left over: {who}")),
+        Holder::Other(who) => Verdict::LeftToPeople(format!("its port is held by another: {who}")),
     })
-}
-
-async fn repair(context: &Context, case: &Case<'_>) -> Result<String> {
-    service::restart(context, case.assistant).await?;
-    Ok("stopped it, freed its port, started it".into())
 }

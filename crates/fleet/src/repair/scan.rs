@@ -19,7 +19,7 @@ use store::instance::{self, Health, Instance};
 use store::notice::{Notice, Topic};
 use store::{Tx, chat_binding, instance_health, repair};
 
-use super::{Begun, Case, HANDLERS, Handler, Proof, begin, open, tell};
+use super::{Begun, Case, HANDLERS, Handler, Remedy, Verdict, begin, open, tell};
 use crate::assistant::config;
 use crate::sweep::{self, Looked, Member, Post, Since};
 use crate::{App, tenant};
@@ -107,10 +107,10 @@ pub async fn preview(app: &Arc<App>, only: Option<InstanceId>) -> Result<Preview
                 seen.unseen.push(format!("{id}: the server's answer about it was cut off"));
             }
             for found in look.found {
-                let (before, plan) = match found.proof {
-                    Proof::Confirmed(seen) => (seen, found.handler.plan.to_owned()),
-                    Proof::HandsOff(why) => (why, "tell somebody".to_owned()),
-                    Proof::Refuted => continue,
+                let (before, plan) = match found.verdict {
+                    Verdict::Confirmed(seen) => (seen, found.handler.plan.to_owned()),
+                    Verdict::LeftToPeople(why) => (why, "tell somebody".to_owned()),
+                    Verdict::Refuted => continue,
                 };
                 seen.planned.push(Planned { instance_id: id.clone(), rule: found.handler.rule, before, plan });
             }
@@ -159,7 +159,7 @@ async fn scan_server(app: &App, post: &Post, open: &HashSet<String>) -> Scanned 
 /// A finding with what the second look said.
 struct Found {
     handler: &'static Handler,
-    proof: Proof,
+    verdict: Verdict,
 }
 
 struct Look {
@@ -212,7 +212,7 @@ async fn examine(app: &App, looked: &Looked, number: usize, member: &Member, ope
         };
         let Some(handler) = HANDLERS.iter().find(|handler| handler.rule == *rule && !old(&finding)) else { continue };
         match confirm(app, member, handler, Some(&finding)).await {
-            Ok(proof) => found.push(Found { handler, proof }),
+            Ok(verdict) => found.push(Found { handler, verdict }),
             Err(error) => {
                 tracing::warn!(instance = %member.instance.id, rule = rule.as_str(), %error, "the second look failed");
                 unsure.push(format!("{}: the second look failed: {}", rule.as_str(), error.client));
@@ -250,12 +250,12 @@ async fn over(app: &App, member: &Member, found: &[Found], open: &HashSet<String
     for handler in HANDLERS {
         let rule = handler.rule;
         let is_open = open.contains(&super::subject(&member.instance.id, rule.as_str()));
-        let seen = found.iter().any(|found| found.handler.rule == rule && !matches!(found.proof, Proof::Refuted));
+        let seen = found.iter().any(|found| found.handler.rule == rule && !matches!(found.verdict, Verdict::Refuted));
         if !is_open || seen || rule == Rule::OutOfMemory {
             continue;
         }
         match confirm(app, member, handler, None).await {
-            Ok(Proof::Refuted) => over.push(rule),
+            Ok(Verdict::Refuted) => over.push(rule),
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(instance = %member.instance.id, rule = rule.as_str(), %error, "whether it is over is not known");
@@ -265,7 +265,7 @@ async fn over(app: &App, member: &Member, found: &[Found], open: &HashSet<String
     over
 }
 
-async fn confirm(app: &App, member: &Member, handler: &Handler, finding: Option<&Finding>) -> Result<Proof> {
+async fn confirm(app: &App, member: &Member, handler: &Handler, finding: Option<&Finding>) -> Result<Verdict> {
     let (assistant, version) = open(app, &member.instance.id).await?;
     let document = config::read(&assistant).await?.map(|found| found.document);
     let case = Case { app, assistant: &assistant, version: &version, document: document.as_ref() };
@@ -288,18 +288,18 @@ async fn act(app: &App, member: &Member, look: Look, scanned: &mut Scanned) -> R
     let mut again = !look.unsure.is_empty();
     for found in &look.found {
         let rule = found.handler.rule;
-        match &found.proof {
-            _ if found.handler.repair.is_none() => {}
-            Proof::Refuted => {}
-            Proof::HandsOff(why) => {
+        match &found.verdict {
+            _ if matches!(found.handler.remedy, Remedy::LeftToPeople) => {}
+            Verdict::Refuted => {}
+            Verdict::LeftToPeople(why) => {
                 tell(app, &mut tx, &instance.id, rule.as_str(), why, why).await?;
                 scanned.alerted.push(format!("{} {}", instance.id, rule.as_str()));
             }
-            Proof::Confirmed(seen) => {
+            Verdict::Confirmed(seen) => {
                 match begin(app, &mut tx, &instance.id, rule.as_str(), seen, found.handler.plan).await? {
                     Begun::Yes => scanned.begun.push(format!("{} {}", instance.id, rule.as_str())),
                     Begun::Spent => scanned.alerted.push(format!("{} {}", instance.id, rule.as_str())),
-                    Begun::Running => again = true,
+                    Begun::Running | Begun::Held => again = true,
                 }
             }
         }
@@ -320,7 +320,7 @@ async fn set_state(app: &App, tx: &mut Tx, instance: &Instance, look: &Look, sca
     let mut limited = false;
     for found in &look.found {
         let rule = found.handler.rule;
-        let (Proof::Confirmed(seen) | Proof::HandsOff(seen)) = &found.proof else { continue };
+        let (Verdict::Confirmed(seen) | Verdict::LeftToPeople(seen)) = &found.verdict else { continue };
         let why = match rule {
             Rule::OutOfMemory => {
                 // From when it is known: the process that systemd starts in its place at once has the same memory.

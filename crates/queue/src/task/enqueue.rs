@@ -55,7 +55,10 @@ const LONGEST_KEY: usize = 300;
 const MOST_LOOKS: usize = 10;
 
 pub(crate) async fn insert(app: &App, tx: &mut Tx, new: kind::NewTask, asked: Asked<'_>) -> Result<TaskId> {
-    let kind::NewTask { name, priority, coalesces, payload, instance, server } = new;
+    let kind::NewTask { name, priority, coalesces, raises, payload, instance, server } = new;
+    if let Some(instance) = instance.as_ref().filter(|_| raises) {
+        store::reconcile::raise(&mut *tx, instance).await?;
+    }
     let coalesce_key = (coalesces && payload.len() <= LONGEST_KEY).then(|| format!("{name} {payload}"));
     let id = TaskId::fresh();
     let now = app.clock.now();

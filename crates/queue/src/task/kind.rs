@@ -31,6 +31,10 @@ pub trait Payload: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// when it starts.
     const COALESCES: bool = false;
 
+    /// Whether it is enqueued because what our records want of its instance has changed. Enqueueing it raises the
+    /// instance's generation, so that the change is brought to the server even if every attempt of this task fails.
+    const RAISES: bool = false;
+
     /// The instance it is about: no two tasks of one instance run at the same time.
     fn instance(&self, tx: &mut Tx) -> impl Future<Output = Result<Option<InstanceId>>> + Send;
 
@@ -84,6 +88,7 @@ pub(crate) struct NewTask {
     pub name: &'static str,
     pub priority: Priority,
     pub coalesces: bool,
+    pub raises: bool,
     pub payload: String,
     pub instance: Option<InstanceId>,
     pub server: Option<ServerId>,
@@ -95,6 +100,7 @@ impl NewTask {
             name: P::TYPE,
             priority: P::PRIORITY,
             coalesces: P::COALESCES,
+            raises: P::RAISES,
             // Store only the fields that the type knows: everybody who may see the queue sees the payload.
             payload: serde_json::to_string(payload).map_err(Error::internal)?,
             instance: payload.instance(tx).await?,

@@ -175,6 +175,10 @@ async fn hear(
         let error = json!({"code": "FORBIDDEN", "message": format!("missing scope: {needed}"), "details": {"code": "MISSING_SCOPE"}});
         return say(socket, &refusal(id, error)).await;
     }
+    if shared.fails_calls {
+        let error = json!({"code": "UNAVAILABLE", "message": "the session store cannot be read"});
+        return say(socket, &refusal(id, error)).await;
+    }
     let answered = match (&shared.devices, method) {
         (Some(devices), "device.pair.list") => Ok(devices.lock().unwrap_or_else(|e| e.into_inner()).list()),
         (Some(devices), "device.pair.approve") => {

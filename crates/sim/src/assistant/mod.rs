@@ -140,6 +140,7 @@ pub(crate) struct Shared {
     policies: Vec<String>,
     devices: Option<std::sync::Mutex<devices::Devices>>,
     grants_nothing: bool,
+    fails_calls: bool,
     pace: Duration,
     memory: Arc<Mutex<Memory>>,
     /// Events for every connection, without their sequence numbers.
@@ -179,6 +180,8 @@ pub struct Options {
     pub pairing: bool,
     /// Whether backends get no scopes, as those from another machine.
     pub grants_nothing: bool,
+    /// Whether every call after the handshake is refused, as by a gateway that cannot read its own files.
+    pub fails_calls: bool,
     pub version: String,
     /// The model that is asked for answers; without one the gateway makes its own.
     pub model: Option<Model>,
@@ -200,6 +203,7 @@ impl Options {
             policies: vec![page::POLICY.to_owned()],
             pairing: false,
             grants_nothing: false,
+            fails_calls: false,
             version: VERSION.to_owned(),
             model: None,
             conversations: Conversations::default(),
@@ -216,6 +220,7 @@ impl Shared {
             policies: options.policies,
             devices: options.pairing.then(std::sync::Mutex::default),
             grants_nothing: options.grants_nothing,
+            fails_calls: options.fails_calls,
             pace: options.pace,
             memory: options.conversations.0,
             events: broadcast::channel(options.backlog).0,

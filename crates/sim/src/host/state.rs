@@ -295,6 +295,9 @@ impl State {
         let config = self.files.file(path);
         let wrong = issues(config);
         let document: Value = config.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        if document["gateway"]["reload"]["mode"] == "off" {
+            return;
+        }
         let said = match wrong.first() {
             None => "config hot reload applied (changed)".to_owned(),
             Some((path, message)) => format!("config reload skipped (invalid config): {path}: {message}"),

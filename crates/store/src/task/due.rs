@@ -11,17 +11,15 @@ use crate::{Conn, Db, Result, Tx, args, record};
 
 /// The SQL condition that nothing blocks a task `t`. It is blocked by a task that it must come after, by a running task
 /// of its instance, and by a cleaning that is not done. An unfinished upgrade or change of the cell that has stopped
-/// the assistant blocks it too, because a rollback would lose what `t` writes; of two such tasks, the earlier one
-/// blocks the later.
+/// the assistant blocks it too, because a rollback would lose what `t` writes.
 const FREE: &str = "(t.after_id IS NULL OR NOT EXISTS (SELECT 1 FROM task a WHERE a.id = t.after_id AND a.status NOT IN ('done', 'dead'))) \
     AND NOT EXISTS (SELECT 1 FROM task r WHERE r.instance_id = t.instance_id AND r.status = 'processing') \
     AND (t.type IN ('clean_instance', 'retire_instance') OR NOT EXISTS (SELECT 1 FROM task c \
          WHERE c.instance_id = t.instance_id AND c.type = 'clean_instance' AND c.status IN ('pending', 'processing', 'failed', 'dead') \
          AND NOT EXISTS (SELECT 1 FROM task d WHERE d.instance_id = c.instance_id AND d.type = c.type AND d.status = 'done' AND d.id > c.id))) \
     AND (t.type IN ('clean_instance', 'retire_instance', 'restart_instance', 'repair_instance') \
-         OR NOT EXISTS (SELECT 1 FROM task u JOIN debt b ON b.instance_id = u.instance_id \
-         WHERE u.instance_id = t.instance_id AND u.type IN ('upgrade_instance', 'confine_instance') AND COALESCE(u.status, '') IN ('pending', 'failed') \
-         AND (u.id < t.id OR t.type NOT IN ('upgrade_instance', 'confine_instance')) AND b.owed IN ('restart', 'start')))";
+         OR NOT EXISTS (SELECT 1 FROM reconcile o JOIN task u ON u.id = o.operation \
+         WHERE o.instance_id = t.instance_id AND u.id <> t.id AND COALESCE(u.status, '') IN ('pending', 'failed')))";
 
 /// The SQL condition that a task `t` is due. A pending task is due at once, whatever the clock said when it was
 /// written. No retry waits for an hour, so a later time was written by a clock that was ahead, and is ignored. COALESCE
@@ -153,4 +151,24 @@ pub async fn next_due(db: &Db, types: &[&str], now: Timestamp) -> Result<Option<
     args.extend(types.iter().map(|t| Value::from(*t)));
     let due: Due = Conn::from(db).one(&sql, args).await?;
     Ok(due.due)
+}
+
+record! {
+    /// What an open task works on.
+    pub struct Target {
+        pub instance_id: Option<InstanceId>,
+        pub server_id: Option<ServerId>,
+        /// Whether it runs or is about to; otherwise something blocks it, or it waits for its next attempt.
+        pub is_at_work: bool,
+    }
+}
+
+/// What the tasks of this type work on that are not over.
+pub async fn open_of(db: &Db, kind: &str) -> Result<Vec<Target>> {
+    let sql = format!(
+        "SELECT t.instance_id, t.server_id, CASE WHEN {} THEN 1 ELSE 0 END AS is_at_work FROM task t \
+         WHERE t.type = ? AND t.status IN ('pending', 'processing', 'failed')",
+        at_work()
+    );
+    db.all(&sql, args![kind]).await
 }

@@ -54,7 +54,9 @@ impl Column for Priority {
     }
 }
 
-pub use due::{Due, Load, busy_among, busy_instances, is_busy, late, lock_due, next_due, running_by_server};
+pub use due::{
+    Due, Load, Target, busy_among, busy_instances, is_busy, late, lock_due, next_due, open_of, running_by_server,
+};
 
 record! {
     #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use base::id::{InstanceId, TaskId};
 use queue::task::Status;
 use serde_json::{Value, json};
 use sim::host::Power;
-use store::debt::{Debt, Owed};
 use store::instance::Health;
+use store::reconcile::{Pending, Writing};
 use testkit::{until, until_ok};
 
 use crate::kit::simulated::Simulated;
@@ -101,7 +101,7 @@ async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     ground.broken_off("start-unit", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
     ground.broken_off(WRITE, async || ground.machine.read(&format!("{snapshot}/used")).is_some()).await;
     ground.machine.restart(&unit);
-    store::debt::set(&ground.site.app.db, &InstanceId::named("a"), &Debt::NONE).await.unwrap();
+    store::reconcile::set_pending(&ground.site.app.db, &InstanceId::named("a"), Pending::Nothing).await.unwrap();
     let working = ground.work();
     let task = ground.ended(&asked).await;
     working.stop().await;
@@ -162,8 +162,8 @@ async fn a_configuration_that_found_no_room_was_not_written() {
     assert_eq!(ground.ended(&task).await.status, Status::Failed);
     working.stop().await;
     ground.machine.go_on();
-    let debt = store::debt::find(&ground.site.app.db, &InstanceId::named("a")).await.unwrap();
-    assert_eq!((debt.owed, debt.told.as_str()), (Owed::Nothing, ""));
+    let state = store::reconcile::find(&ground.site.app.db, &InstanceId::named("a")).await.unwrap();
+    assert_eq!((state.pending, state.unrecorded.as_str()), (Pending::Nothing, ""));
     assert_eq!((audited(&ground, "/never").await, ground.machine.starts(&unit)), (0, starts));
     ground.site.check().await;
 }
@@ -223,8 +223,9 @@ async fn a_configuration_takes_hold_although_its_worker_went_away() {
     assert_eq!(machine.starts(&unit), starts + 1);
 
     // Written, and its worker gone before the audit log told of it.
-    let debt = Debt { told: "configuration: of a worker that went away".into(), ..Debt::NONE };
-    store::debt::set(&ground.site.app.db, &InstanceId::named("a"), &debt).await.unwrap();
+    let unrecorded = "configuration: of a worker that went away".to_owned();
+    let writing = Writing { pending: Pending::Nothing, log_size: 0, previous: String::new(), unrecorded };
+    store::reconcile::set_writing(&ground.site.app.db, &InstanceId::named("a"), &writing).await.unwrap();
     for _ in 0..2 {
         ground.enqueue("write_config", json!({"instance_id": "a"})).await;
         ground.settle().await;
@@ -333,8 +334,9 @@ async fn a_repair_of_one_that_is_down_starts_it_although_its_worker_went_away() 
 async fn what_two_tasks_wrote_is_told_of_both() {
     let ground = Simulated::new().await;
     ground.provisioned("a").await;
-    let debt = Debt { told: "configuration: of a worker that went away".into(), ..Debt::NONE };
-    store::debt::set(&ground.site.app.db, &InstanceId::named("a"), &debt).await.unwrap();
+    let unrecorded = "configuration: of a worker that went away".to_owned();
+    let writing = Writing { pending: Pending::Nothing, log_size: 0, previous: String::new(), unrecorded };
+    store::reconcile::set_writing(&ground.site.app.db, &InstanceId::named("a"), &writing).await.unwrap();
     let task = wish(&ground, json!({"gateway": {"controlUi": {"basePath": "/later"}}})).await;
     ground.settle().await;
     ground.done(&task).await;

@@ -9,14 +9,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::id::InstanceId;
 use fleet::App;
-use fleet::assistant::Defaults;
+use fleet::assistant::desired::Desired;
+use fleet::assistant::{Assistant, Defaults, install};
 use fleet::registry::{JOBS, TYPES};
 use jiff::SignedDuration;
 use queue::job::{Scheduler, Timing};
 use queue::worker::{Timing as Pace, Worker};
-use remote::host::file::Hash;
-use serde_json::json;
+use serde_json::{Value, json};
 use sim::host::{Hosts, Instance, Machine, Power};
 use store::args;
 use testkit::until_ok_within;
@@ -25,7 +26,7 @@ use tokio::sync::watch;
 use crate::kit::{Database, Options, Site, used_secret};
 
 const TOKEN: &str = "the-token-of-every-assistant-of-the-fleet";
-const EACH: usize = 10;
+pub const EACH: usize = 10;
 const MINUTE: i64 = 60_000;
 /// health_check and log_scan are the jobs that look for faults; auto_recovery has twice that.
 const PERIOD: i64 = 5 * MINUTE;
@@ -86,11 +87,11 @@ impl Fault {
     }
 }
 
-fn id(server: usize, place: usize) -> String {
+pub fn id(server: usize, place: usize) -> String {
     format!("f{server}-{place}")
 }
 
-fn unit(server: usize, place: usize) -> String {
+pub fn unit(server: usize, place: usize) -> String {
     format!("openclaw-f{server}-{place}.service")
 }
 
@@ -98,23 +99,32 @@ fn home(place: usize) -> String {
     format!("/srv/assistants/{place}")
 }
 
-fn config_path(place: usize) -> String {
+pub fn config_path(place: usize) -> String {
     format!("{}/.openclaw/openclaw.json", home(place))
 }
 
-/// As provisioning leaves it, as far as anybody looks.
-fn config(place: usize, more: bool) -> String {
-    let mut config = json!({
-        "gateway": {"mode": "local", "port": port(place), "bind": "loopback", "auth": {"mode": "token", "token": TOKEN}},
-        "logging": {"file": format!("{}/.openclaw/logs/openclaw.jsonl", home(place))},
-        "models": {"providers": {"tidepool": {"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "sk-of-nobody",
-            "api": "openai-completions", "models": [{"id": "claude-sonnet-4-6", "name": "claude-sonnet-4-6"}]}}},
-        "agents": {"defaults": {"model": {"primary": "tidepool/claude-sonnet-4-6"}}},
-    });
-    if more {
-        config["typed_by_somebody"] = json!(true);
-    }
-    config.to_string()
+/// Somebody types something into the configuration that OpenClaw does not know.
+fn misspell(machine: &Machine, place: usize) {
+    edit(machine, place, |config| config["typed_by_somebody"] = json!(true));
+}
+
+/// Somebody edits the configuration on the server.
+pub fn edit(machine: &Machine, place: usize, edit: impl Fn(&mut Value)) {
+    let mut config: Value = serde_json::from_slice(&machine.read(&config_path(place)).unwrap()).unwrap();
+    edit(&mut config);
+    machine.write(&config_path(place), &config.to_string());
+}
+
+/// As provisioning leaves it: everything that our records want is in its configuration.
+async fn configure(site: &Site, machine: &Machine, server: usize, place: usize) {
+    let id = InstanceId::named(id(server, place));
+    let assistant = Assistant::open(&site.app, &id).await.unwrap();
+    let version = install::of_instance(&site.app, &assistant).await.unwrap();
+    let desired = Desired::of(&site.app, &assistant, &version).await.unwrap();
+    let mut document = openclaw::Document::empty();
+    desired.apply(&mut document).unwrap();
+    machine.write(&config_path(place), document.text());
+    store::instance::set_config_hash(&site.app.db, &id, &document.hash()).await.unwrap();
 }
 
 fn port(place: usize) -> u16 {
@@ -122,10 +132,10 @@ fn port(place: usize) -> u16 {
 }
 
 /// Steele's SplitMix: the same faults for the same seed.
-struct Chance(u64);
+pub struct Chance(pub u64);
 
 impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -342,10 +352,7 @@ fn happen(fault: &mut Fault, machine: &Machine, before: i64, now: i64) {
         What::Stop if begins => machine.stop(&fault.unit()),
         What::Wedge if begins => machine.wedge(&fault.unit()),
         What::Starve if begins => machine.run_out_of_memory(&fault.unit()),
-        What::Config if begins => {
-            let place = fault.place.unwrap();
-            machine.write(&config_path(place), &config(place, true));
-        }
+        What::Config if begins => misspell(machine, fault.place.unwrap()),
         What::Down if begins => machine.set_power(Power::Down),
         What::Hang if begins => machine.set_power(Power::Hung),
         What::Down | What::Hang if before < fault.until && fault.until <= now => machine.set_power(Power::Up),
@@ -369,20 +376,20 @@ fn memory() -> u64 {
 }
 
 /// Instances and hours.
-fn size() -> (usize, usize) {
+pub fn size() -> (usize, usize) {
     let Ok(given) = std::env::var("TIDEPOOL_TEST_FLEET") else { return (100, 3) };
     let (instances, hours) = given.split_once('x').expect("TIDEPOOL_TEST_FLEET=2000x24");
     (instances.parse().unwrap(), hours.parse().unwrap())
 }
 
-async fn populate(site: &Site, servers: usize) -> (Arc<Vec<Arc<Machine>>>, Hosts) {
+pub async fn populate(site: &Site, servers: usize) -> (Arc<Vec<Arc<Machine>>>, Hosts) {
     let machine = |server: usize| {
         let machine = Machine::with_clock(&format!("s{server}"), site.app.clock.clone());
         machine.write(&format!("/opt/tidepool/openclaw/{}/openclaw", sim::assistant::VERSION), "simulated");
         for place in 0..EACH {
             let unit = unit(server, place);
             machine.add(&Instance { unit, home: home(place), port: port(place), token: TOKEN.into() });
-            machine.write(&config_path(place), &config(place, false));
+            machine.write(&config_path(place), "{}");
         }
         machine
     };
@@ -403,10 +410,10 @@ async fn populate(site: &Site, servers: usize) -> (Arc<Vec<Arc<Machine>>>, Hosts
             site.admin.post("/assistant-instances", body).token(&site.root).ok().await;
         }
     }
-    for place in 0..EACH {
-        let hash = Hash::of(config(place, false).as_bytes());
-        let sql = "UPDATE instance SET config_hash = ? WHERE gateway_port = ?";
-        site.app.db.run(sql, args![hash.as_str(), i64::from(port(place))]).await.unwrap();
+    for server in 0..servers {
+        for place in 0..EACH {
+            configure(site, &machines[server], server, place).await;
+        }
     }
     (machines, hosts)
 }

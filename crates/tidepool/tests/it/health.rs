@@ -175,6 +175,7 @@ async fn without_its_server_an_instance_is_healthy_only_if_it_answers_a_call() {
     };
     let well = start(|_| {}).await;
     let limited = start(|options| options.grants_nothing = true).await;
+    let failing = start(|options| options.fails_calls = true).await;
     let starting = start(|_| {}).await;
     starting.set_starting(true);
     let stranger = start(|options| options.token = "another".into()).await;
@@ -184,6 +185,7 @@ async fn without_its_server_an_instance_is_healthy_only_if_it_answers_a_call() {
     for (id, server, port) in [
         ("well", "gone", well.port),
         ("limited", "gone", limited.port),
+        ("failing", "gone", failing.port),
         ("starting", "gone", starting.port),
         ("stranger", "gone", stranger.port),
         ("refusing", "gone", refusing),
@@ -206,7 +208,7 @@ async fn without_its_server_an_instance_is_healthy_only_if_it_answers_a_call() {
         assert_eq!(state(&checked, id), is("healthy", "websocket", 0), "{id}: {checked}");
         assert!(of(&checked, id)["latency_ms"].is_number());
     }
-    for id in ["starting", "stranger", "refusing", "silent"] {
+    for id in ["failing", "starting", "stranger", "refusing", "silent"] {
         assert_eq!(state(&checked, id), is("unknown", "websocket", 1), "{id}: {checked}");
     }
     assert!(of(&checked, "silent")["detail"].as_str().unwrap().contains("within 5 s"), "{checked}");
@@ -214,7 +216,7 @@ async fn without_its_server_an_instance_is_healthy_only_if_it_answers_a_call() {
     assert!(impostor.connects().is_empty(), "its token is not sent past a wrong host key");
     check().await;
     let checked = check().await;
-    for id in ["starting", "stranger", "refusing", "silent"] {
+    for id in ["failing", "starting", "stranger", "refusing", "silent"] {
         assert_eq!(state(&checked, id), is("unhealthy", "websocket", 3), "{id}: {checked}");
     }
     // Nobody can restart what is on a server that is away: the server is what somebody must look at.

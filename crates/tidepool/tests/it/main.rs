@@ -20,6 +20,7 @@ mod claims;
 mod cli;
 mod clock;
 mod coverage;
+mod crash_day;
 mod database;
 mod day;
 mod envelope;

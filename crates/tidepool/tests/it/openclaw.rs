@@ -82,6 +82,9 @@ async fn heavy_the_real_one_is_provisioned_claimed_talked_to_and_taught() {
     let skills = talk.ask(|id| Request::new(id, "skills.status", json!({}))).await;
     let listed = skills["skills"].as_array().unwrap().iter().any(|skill| skill["name"] == "tides");
     assert!(listed, "{skills}");
+    // The conversation that was open before sees it too.
+    let (said, _) = talk.say("prompt: tides").await;
+    assert!(said.contains("skills/tides/SKILL.md"), "{said}");
     // What was said before the restart is still there.
     let history = talk.ask(|id| Request::chat_history(id, "agent:main:main", None)).await;
     let said = history["messages"].to_string();

@@ -150,8 +150,9 @@ async fn an_upgrade_that_was_taken_back_leaves_a_unit_that_was_changed_since() {
     site.admin.put("/instances/a/cell/limits", json!({"memory_mib": 512})).token(&site.root).ok().await;
     ground.settle().await;
     let now = unit_of(&ground, &unit);
-    let owed = store::debt::Debt { owed: store::debt::Owed::Start, ..store::debt::Debt::NONE };
-    store::debt::set(&site.app.db, &InstanceId::named("a"), &owed).await.unwrap();
+    store::reconcile::set_pending(&site.app.db, &InstanceId::named("a"), store::reconcile::Pending::Start)
+        .await
+        .unwrap();
     ground.machine.stop(&unit);
     tried_again(&ground, &asked).await;
     assert_eq!(unit_of(&ground, &unit), now, "{:#?}", ground.log(&asked).await);

@@ -1,0 +1,152 @@
+//! A day on which workers die: records are changed, files are edited by hand and restarts are asked for all over the fleet,
+//! and every few moments the process that works on it goes away, between any two steps. In the end every assistant is
+//! what our records want, none is stuck, and none was stopped without a reason.
+//!
+//! `make torture` runs it with 2,000 assistants (TIDEPOOL_TEST_FLEET=2000x24); here the fleet is a small one.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use base::id::InstanceId;
+use fleet::assistant::Defaults;
+use fleet::instance::{self, Patch};
+use fleet::reconcile::pass;
+use fleet::registry::TYPES;
+use jiff::SignedDuration;
+use queue::audit::By;
+use queue::worker::{Timing, Worker};
+use serde_json::{Value, json};
+use store::args;
+use testkit::until_ok_within;
+use tokio::sync::watch;
+
+use crate::day::{Chance, EACH, config_path, edit, id, populate, size, unit};
+use crate::kit::{Database, Options, Site};
+
+const MODELS: [&str; 2] = ["claude-sonnet-4-6", "gpt-4o"];
+/// Longer than any retry waits, and than any lease.
+const BETWEEN: SignedDuration = SignedDuration::from_mins(70);
+
+store::record! { struct Count { n: i64 } }
+
+/// A process that works on the queue, with a runtime of its own: without it, everything of it stops where it is.
+struct Process {
+    runtime: tokio::runtime::Runtime,
+    _stop: watch::Sender<bool>,
+}
+
+impl Process {
+    fn start(site: &Site) -> Process {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let pace = Timing { poll: Duration::from_millis(20), slots: 32, ..Timing::default() };
+        runtime.spawn(Worker::new(site.app.clone(), TYPES, pace).run(stopped));
+        Process { runtime, _stop: stop }
+    }
+
+    /// As by kill -9.
+    fn kill(self) {
+        self.runtime.shutdown_background();
+    }
+}
+
+async fn open_tasks(site: &Site, statuses: &str) -> i64 {
+    let sql = format!("SELECT COUNT(*) AS n FROM task WHERE status IN ({statuses})");
+    site.app.db.first::<Count>(&sql, args![]).await.unwrap().unwrap().n
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heavy_workers_die_between_any_two_steps_and_nothing_is_stuck() {
+    let (instances, rounds) = size();
+    // The small one of the suite: every step is still met many times.
+    let (instances, rounds) = if instances > 100 { (instances, rounds) } else { (60, 12) };
+    let given = std::env::var("TIDEPOOL_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from_le_bytes(base::secret::random_bytes().unwrap()));
+    eprintln!("TIDEPOOL_TEST_SEED={seed} repeats the changes");
+    let mut chance = Chance(seed);
+    let servers = instances.div_ceil(EACH);
+    let assistants =
+        Defaults { settle: Duration::from_millis(50), start_limit: Duration::from_secs(10), ..Defaults::default() };
+    let site = Site::with(Database::sqlite(), Options { assistants, ..Options::default() }).await;
+    let (machines, _hosts) = populate(&site, servers).await;
+    let mut had_a_reason: HashSet<String> = HashSet::new();
+    let mut crashes = 0;
+    for _ in 0..rounds {
+        for _ in 0..(instances / 6).max(1) {
+            let (server, place) = (chance.below(servers), chance.below(EACH));
+            let name = id(server, place);
+            let change = async |patch: Patch| {
+                instance::update(&site.app, &By::system(), &InstanceId::named(name.as_str()), patch).await.unwrap()
+            };
+            match chance.below(8) {
+                0..=2 => {
+                    let model = MODELS[chance.below(2)].to_owned();
+                    change(Patch { model: Some(model), ..Patch::default() }).await;
+                }
+                3 | 4 => edit(&machines[server], place, |config| {
+                    config["agents"]["defaults"]["model"]["primary"] = json!("somebody/else");
+                    config["messages"] = json!({"responsePrefix": "theirs"});
+                }),
+                5 => {
+                    let config = json!({"messages": {"ackReaction": format!("p{}", chance.below(1000))}});
+                    change(Patch { config_json: Some(config.to_string()), ..Patch::default() }).await;
+                }
+                6 => {
+                    let address = ["ws://127.0.0.1:1", "ws://192.0.2.7:18789"][chance.below(2)].to_owned();
+                    change(Patch { gateway_url: Some(address), ..Patch::default() }).await;
+                    had_a_reason.insert(name);
+                }
+                _ => {
+                    let id = InstanceId::named(name.as_str());
+                    instance::restart(&site.app, &By::system(), &id).await.unwrap();
+                    had_a_reason.insert(name);
+                }
+            }
+        }
+        pass::run(&site.app).await.unwrap();
+        // Some live long enough to do something whole, most do not.
+        for _ in 0..3 {
+            let process = Process::start(&site);
+            tokio::time::sleep(Duration::from_millis(20 + chance.below(600) as u64)).await;
+            process.kill();
+            crashes += 1;
+            site.app.clock.advance(BETWEEN);
+        }
+    }
+    // From here on nobody dies: what was begun is finished, and what differs is brought.
+    let process = Process::start(&site);
+    let mut last = String::new();
+    for _ in 0..12 + instances / 32 {
+        until_ok_within(Duration::from_secs(300), "nothing is to be done", async || {
+            site.app.clock.advance(SignedDuration::from_secs(40));
+            match open_tasks(&site, "'pending', 'processing', 'failed'").await {
+                0 => Ok(()),
+                left => Err(left),
+            }
+        })
+        .await;
+        site.app.clock.advance(BETWEEN);
+        last = pass::run(&site.app).await.unwrap();
+        if last.starts_with("0 differ") {
+            break;
+        }
+    }
+    process.kill();
+    eprintln!("{instances} assistants, {crashes} crashes, {} with a reason to restart; {last}", had_a_reason.len());
+    assert_eq!(last, "0 differ: 0 are reconciled, 0 are left to people");
+    assert_eq!(open_tasks(&site, "'dead'").await, 0, "given up");
+    for (server, machine) in machines.iter().enumerate() {
+        for place in 0..EACH {
+            let name = id(server, place);
+            let state = store::reconcile::find(&site.app.db, &InstanceId::named(name.as_str())).await.unwrap();
+            assert!(!state.is_behind(), "{name} is stuck: {state:?}");
+            assert!(machine.is_well(&unit(server, place)), "{name} is down");
+            let config: Value = serde_json::from_slice(&machine.read(&config_path(place)).unwrap()).unwrap();
+            assert_ne!(config["agents"]["defaults"]["model"]["primary"], "somebody/else", "{name}");
+            if !had_a_reason.contains(&name) {
+                assert_eq!(machine.starts(&unit(server, place)), 1, "{name} was restarted without a reason");
+            }
+        }
+    }
+    site.check().await;
+}
