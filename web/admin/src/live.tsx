@@ -18,9 +18,9 @@ interface Live {
 
 /** Query key roots, by the kind of an event; any other kind, `reset` among them, means everything. */
 const TOPICS: Readonly<Record<string, readonly string[]>> = {
-  instance: ['instances', 'pool', 'config', 'cell'],
+  instance: ['instances', 'pool', 'config', 'state', 'cell'],
   // What is on a server changes when a task is done with it.
-  task: ['tasks', 'config', 'cell'],
+  task: ['tasks', 'config', 'state', 'cell'],
   guardian: ['guardian'],
   guardian_alert: ['alerts'],
   guardian_repair: ['repairs'],
@@ -30,6 +30,7 @@ const TOPICS: Readonly<Record<string, readonly string[]>> = {
 const ALL = [
   'instances',
   'config',
+  'state',
   'cell',
   'tasks',
   'servers',

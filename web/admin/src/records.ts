@@ -19,6 +19,7 @@ export interface ConfigChange {
 }
 export type Container = Schemas['ContainerItem'];
 export type Entry = Schemas['EntryItem'];
+export type ForeignSetting = Schemas['ForeignSetting'];
 export type GuardianEvent = Schemas['GuardianEvent'];
 export type GuardianStats = Schemas['GuardianStats'];
 export type Health = Schemas['Health'];
@@ -26,6 +27,8 @@ export type Heartbeat = Schemas['Heartbeat'];
 export type HeldLimits = Schemas['HeldLimits'];
 export type Instance = Schemas['InstanceItem'];
 export type InstanceDetail = Schemas['InstanceDetail'];
+export type InstanceHold = Schemas['InstanceHold'];
+export type InstanceState = Schemas['InstanceState'];
 export type ItemType = Schemas['ItemType'];
 export type Job = Schemas['JobItem'];
 export type JobRun = Schemas['JobRunItem'];
@@ -44,6 +47,7 @@ export type RequestDetail = Schemas['RequestDetail'];
 export type Role = Schemas['Role'];
 export type Server = Schemas['ServerItem'];
 export type ServerStats = Schemas['ServerStats'];
+export type StateField = Schemas['StateField'];
 export type Task = Schemas['TaskItem'];
 export type TaskStatus = Schemas['TaskStatus'];
 export type TestStep = Schemas['TestStep'];

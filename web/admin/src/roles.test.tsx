@@ -17,6 +17,7 @@ import { createRoot, type Root } from 'react-dom/client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Router } from 'wouter';
 import { memoryLocation } from 'wouter/memory-location';
+import { en as compare } from './instance/compare-texts';
 import { InstancePanel } from './instance/panel';
 import { useMay } from './me';
 import { dictionaries } from './messages';
@@ -347,6 +348,7 @@ describe('an instance', () => {
     cell: 'confined',
     runs_as: 'a',
     container_id: '',
+    home: '/srv/assistants/a',
     bindings: [{ user_id: 'u1', origin: 'assigned', created_at: '2026-01-01T00:00:00Z', ended_at: null }],
     health_fail_count: 0,
     total_requests: 0,
@@ -380,11 +382,21 @@ describe('an instance', () => {
 
   it('has the tabs that a role can read', async () => {
     await open('operator');
-    expect(tabs()).toEqual(['Overview', 'Live log', 'Configuration', 'Cell', 'Tasks', 'Bots', 'Repairs']);
+    expect(tabs()).toEqual([
+      'Overview',
+      'Live log',
+      'Configuration',
+      'State',
+      'Cell',
+      'Tasks',
+      'Bots',
+      'Repairs',
+    ]);
     await open('auditor');
     expect(tabs()).toEqual([
       'Overview',
       'Configuration',
+      'State',
       'Cell',
       'Tasks',
       'Usage',
@@ -398,6 +410,19 @@ describe('an instance', () => {
     await open('auditor', '&tab=log');
     expect(document.querySelector('[role=tab][aria-selected=true]')?.textContent).toBe('Live log');
     expect(text()).toContain('Your role cannot read this');
+  });
+
+  it('is brought and held by those who manage instances', async () => {
+    const differs = { name: 'a.b', desired: '1', observed: '2', effect: 'hot' };
+    stored.set('/instances/{id}/state', { fields: [differs], foreign: [], steps: [], next: 'reconcile' });
+    for (const role of ROLES) {
+      await open(role, '&tab=state');
+      const may = has(role, 'instances.manage');
+      expect(buttons().includes(compare['compare.bring']), role).toBe(may);
+      expect(buttons().includes(compare['hold.begin']), role).toBe(may);
+      expect(asked.filter((operation) => !mayAsk(role, operation))).toEqual([]);
+      asked.length = 0;
+    }
   });
 
   it('keeps a configuration with masked secrets from being saved', async () => {

@@ -32,9 +32,11 @@ it.each([
   'key sync',
   'models sync',
   'alert',
+  'reconcile',
   'exit_loop',
   'auto_recovery',
   'apply_key',
+  'reconcile_instance',
   'clear_webhook',
   'deliver_alert',
 ])('%s has words of its own', (source) => {

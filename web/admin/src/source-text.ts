@@ -22,6 +22,7 @@ const SOURCES: ReadonlyMap<string, Key> = new Map([
   ['key sync', 'source.keySync'],
   ['models sync', 'source.modelsSync'],
   ['alert', 'source.alert'],
+  ['reconcile', 'source.reconcile'],
 ]);
 
 export function sourceText(source: string, t: (key: Key) => string): string {

@@ -35,6 +35,19 @@ it('leads to the limit that a home is over', () => {
   });
 });
 
+it('leads to where somebody decides about a difference', () => {
+  const why = 'it takes a restart: it is brought with the next one, or by a person';
+  const alert = (message: string) => text('instances_unhealthy', 'instance:fra-2-c:configuration', message);
+  expect(alert(`fra-2-c is not what our records want (gateway.port: 1 → 2; a: (x) → y); ${why}`)).toEqual({
+    title: en['alerts.differs'],
+    message: `gateway.port: 1 → 2; a: (x) → y · ${en['ask.restart']}`,
+    instance: { id: 'fra-2-c', href: '/instances?open=fra-2-c&tab=state' },
+    asks: true,
+  });
+  // A message of another form stays what it is.
+  expect(alert('something differs').message).toBe('something differs');
+});
+
 it('leaves what is about anything else, or new, as the server says it', () => {
   expect(text('gateway_down', 'gateway', 'It does not answer')).toEqual({
     title: en['alerts.gateway_down'],

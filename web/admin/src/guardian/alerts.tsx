@@ -4,7 +4,7 @@ import { unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Status } from '@tidepool/shared/ui/badge';
-import { Button } from '@tidepool/shared/ui/button';
+import { Button, buttonClass } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Dialog } from '@tidepool/shared/ui/dialog';
 import { Field } from '@tidepool/shared/ui/field';
@@ -208,7 +208,7 @@ export function Alerts() {
 
 function RaisedAlert({ alert, onAck }: { alert: Alert; onAck?: () => void }) {
   const { t } = useText();
-  const { title, message, instance } = alertText(alert, t);
+  const { title, message, instance, asks } = alertText(alert, t);
   return (
     <li className="flex flex-wrap items-center gap-3 py-2.5 text-sm">
       <span className="min-w-0 flex-1 basis-60">
@@ -228,6 +228,11 @@ function RaisedAlert({ alert, onAck }: { alert: Alert; onAck?: () => void }) {
       <span className="text-muted">
         <RelativeTime at={alert.created_at} />
       </span>
+      {asks && instance && !alert.resolved_at && (
+        <Link href={instance.href} className={buttonClass('primary', '', 'small')}>
+          {t('alerts.look')}
+        </Link>
+      )}
       {!alert.acked_at && onAck && (
         <Button size="small" onClick={onAck}>
           {t('alerts.ack')}

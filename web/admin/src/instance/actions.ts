@@ -5,6 +5,16 @@ import { api } from '../api';
 export const restart = (id: string) =>
   unwrap(api.POST('/instances/{id}/restart', { params: { path: { id } } }));
 
+/** What needs a restart waits for one, unless it may be restarted. */
+export const reconcile = (id: string, mayRestart: boolean) =>
+  unwrap(api.POST('/instances/{id}/reconcile', { params: { path: { id } }, body: { restart: mayRestart } }));
+
+export const hold = (id: string, until: string, reason: string) =>
+  unwrap(api.PUT('/instances/{id}/hold', { params: { path: { id } }, body: { until, reason } }));
+
+export const endHold = (id: string) =>
+  unwrap(api.DELETE('/instances/{id}/hold', { params: { path: { id } } }));
+
 export const upgrade = (id: string, version: string) =>
   unwrap(
     api.POST('/instances/{id}/upgrade', {

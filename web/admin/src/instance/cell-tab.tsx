@@ -10,7 +10,7 @@ import { Meter } from '@tidepool/shared/ui/meter';
 import { Notice } from '@tidepool/shared/ui/notice';
 import { Facts } from '@tidepool/shared/ui/panel';
 import { Gauge, LockKeyholeOpen, Shield, ShieldOff } from 'lucide-react';
-import { useState, type ReactNode } from 'react';
+import { useState } from 'react';
 import { api } from '../api';
 import { inherited, LIMITS, type Limit, type Origin } from '../cell/limits';
 import { useLimitText } from '../cell/limit-text';
@@ -22,6 +22,7 @@ import { useMay } from '../me';
 import { useText } from '../messages';
 import { CellStatus, whyNoEntry } from '../parts/cell';
 import { QueryState } from '../parts/query-state';
+import { Section } from '../parts/section';
 import type { CellDetail, InstanceDetail } from '../records';
 import { useTaskToast } from '../task-drawer';
 import { enterCell, leaveCell } from './actions';
@@ -52,18 +53,6 @@ function useTakeOver(id: string) {
     if (cell) client.setQueryData(['cell', 'of', id], cell);
     for (const root of ['cell', 'instances', 'tasks']) void client.invalidateQueries({ queryKey: [root] });
   };
-}
-
-function Section({ title, actions, children }: { title: string; actions: ReactNode; children: ReactNode }) {
-  return (
-    <section>
-      <div className="mb-3 flex flex-wrap items-center gap-2">
-        <h3 className="flex-1 basis-24 text-sm font-semibold">{title}</h3>
-        {actions}
-      </div>
-      {children}
-    </section>
-  );
 }
 
 function Confinement({ instance, cell }: { instance: InstanceDetail; cell: CellDetail }) {

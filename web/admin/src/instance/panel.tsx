@@ -14,6 +14,7 @@ import { useText } from '../messages';
 import { Allowed } from '../parts/allowed';
 import { CellBadge } from '../parts/cell';
 import { HealthStatus } from '../parts/health';
+import { HeldBadge } from '../parts/held';
 import { RunsAs } from '../parts/runs-as';
 import { oneOf, type InstanceDetail } from '../records';
 import { readDetail } from './actions';
@@ -26,15 +27,28 @@ import { DeleteInstance } from './delete';
 import { FactsTab } from './facts-tab';
 import { LogTab } from './log-tab';
 import { RepairsTab } from './repairs-tab';
+import { StateTab } from './state-tab';
 import { TasksTab } from './tasks-tab';
 import { UsageTab } from './usage-tab';
 
-const TABS = ['overview', 'log', 'config', 'cell', 'tasks', 'usage', 'bots', 'repairs', 'audit'] as const;
+const TABS = [
+  'overview',
+  'log',
+  'config',
+  'state',
+  'cell',
+  'tasks',
+  'usage',
+  'bots',
+  'repairs',
+  'audit',
+] as const;
 
 const BODIES = {
   overview: FactsTab,
   log: LogTab,
   config: ConfigTab,
+  state: StateTab,
   cell: CellTab,
   tasks: TasksTab,
   usage: UsageTab,
@@ -94,6 +108,7 @@ export function InstancePanel({ id, onClose }: { id: string; onClose: () => void
                 <span className="font-mono text-xs">{id}</span>
                 <RunsAs instance={instance.data} />
                 <CellBadge instance={instance.data} />
+                <HeldBadge instance={instance.data} />
               </span>
             )
           }

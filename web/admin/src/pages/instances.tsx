@@ -25,6 +25,7 @@ import { useServerList } from '../overview/queries';
 import { CellBadge, CellStatus, whyNoEntry } from '../parts/cell';
 import { Email } from '../parts/email';
 import { HealthStatus } from '../parts/health';
+import { HeldBadge } from '../parts/held';
 import { isOffered, RunsAs } from '../parts/runs-as';
 import { HEALTHS, oneOf, type Instance } from '../records';
 
@@ -51,6 +52,7 @@ function useInstanceColumns(): Column<Instance>[] {
             <span className="flex flex-wrap gap-1">
               <RunsAs instance={one} />
               <CellBadge instance={one} />
+              <HeldBadge instance={one} />
             </span>
           </>
         ),

@@ -52,6 +52,7 @@ export const instances = {
   'instances.tab.overview': 'Overview',
   'instances.tab.log': 'Live log',
   'instances.tab.config': 'Configuration',
+  'instances.tab.state': 'State',
   'instances.tab.cell': 'Cell',
   'instances.tab.tasks': 'Tasks',
   'instances.tab.usage': 'Usage',
@@ -84,6 +85,8 @@ export const instances = {
   'instances.notOwnBadge': 'no user of its own',
   'instances.notSeenBadge': 'user not checked yet',
   'instances.openedBadge': 'open cell: counts as root',
+  'hold.badge': 'held',
+  'hold.until': 'Held until {time}',
   'instances.isolation.own': 'A user of its own, made by tidepool.',
   'instances.isolation.none': 'It is not on its server.',
   'instances.isolation.adopted':

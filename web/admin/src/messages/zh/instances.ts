@@ -50,6 +50,7 @@ export const instances = {
   'instances.tab.overview': '概览',
   'instances.tab.log': '实时日志',
   'instances.tab.config': '配置',
+  'instances.tab.state': '状态对比',
   'instances.tab.cell': '沙箱',
   'instances.tab.tasks': '任务',
   'instances.tab.usage': '用量',
@@ -82,6 +83,8 @@ export const instances = {
   'instances.notOwnBadge': '无独立用户',
   'instances.notSeenBadge': '运行用户未检查',
   'instances.openedBadge': '沙箱已开放：视同 root',
+  'hold.badge': '自动操作已暂停',
+  'hold.until': '自动操作暂停至 {time}',
   'instances.isolation.own': '由 tidepool 创建的独立用户。',
   'instances.isolation.none': '尚未部署到服务器。',
   'instances.isolation.adopted':
