@@ -268,7 +268,7 @@ it('does not ask about an instance that is on no server, which can be held all t
   await draw({}, { instance: { home: '', held_until: '2026-06-10T12:00:00Z' } });
   expect(asked).toEqual([]);
   expect(text()).toContain(en['compare.notThere']);
-  expect(buttons()).toEqual(['Change the hold…', 'End the hold', 'Bring it now']);
+  expect(buttons()).toEqual(['Change the hold…', 'End the hold']);
 });
 
 it('says all of it in Chinese', async () => {
