@@ -134,7 +134,8 @@ async fn run_again(progress: &impl Progress, assistant: &Assistant, kept: &archi
     // What was known of it before: somebody may have changed it by hand.
     unit::note(progress.app(), assistant, hashes(kept).1).await?;
     instance::set_version(&progress.app().db, &assistant.id(), &kept.version).await?;
+    // State and unit are those of before: what others write from here on is not lost, also if it does not start.
+    over(progress, assistant).await?;
     service::start(progress, assistant).await?;
-    cell::record_there(progress.app(), assistant).await?;
-    over(progress, assistant).await
+    cell::record_there(progress.app(), assistant).await
 }

@@ -14,7 +14,7 @@ pub mod pass;
 mod plan;
 pub mod step;
 
-use base::{Error, Result};
+use base::{Error, Kind, Result};
 use openclaw::{Document, Version};
 
 use crate::App;
@@ -96,27 +96,30 @@ pub async fn bring_within(
 
 /// A restart that is prepared: from here on it is pending, and any task that comes to the instance finishes it.
 pub struct Restart {
-    /// `None` for an instance whose configuration the platform never wrote: it is left as it is.
+    /// `None` if the configuration is left as it is: the platform never wrote it, or OpenClaw would refuse the result.
     desired: Option<Desired>,
 }
 
 impl Restart {
-    /// A configuration that would be refused is found here, before anything is stopped.
+    /// A configuration that would be refused is found here, before anything is stopped. If it is only what our records
+    /// want that would be refused, the instance is restarted with the file that it has.
     pub async fn prepare(app: &App, assistant: &Assistant, version: &Version) -> Result<Restart> {
-        let desired = match assistant.instance.config_hash.is_empty() {
-            true => None,
-            false => Some(Desired::known(app, assistant, version).await?),
-        };
-        match &desired {
-            Some(desired) => prepare_restart(app, assistant, version, &|document| desired.apply(document)).await?,
-            None => {
-                service::state(assistant).await?;
-                if let Some(found) = config::read(assistant).await? {
-                    config::require_valid(assistant, version, &found.document).await?;
-                }
-                pending::set(app, assistant, Pending::Restart).await?;
+        let mut desired = None;
+        if !assistant.instance.config_hash.is_empty() {
+            let wanted = Desired::known(app, assistant, version).await?;
+            match check(assistant, version, &|document| wanted.apply(document)).await {
+                Ok(()) => desired = Some(wanted),
+                Err(error) if error.kind == Kind::Conflict => {}
+                Err(error) => return Err(error),
             }
         }
+        if desired.is_none() {
+            service::state(assistant).await?;
+            if let Some(found) = config::read(assistant).await? {
+                config::require_valid(assistant, version, &found.document).await?;
+            }
+        }
+        pending::set(app, assistant, Pending::Restart).await?;
         Ok(Restart { desired })
     }
 
@@ -136,13 +139,18 @@ pub async fn prepare_restart(
     version: &Version,
     editing: config::Editing<'_>,
 ) -> Result<()> {
+    check(assistant, version, editing).await?;
+    pending::set(app, assistant, Pending::Restart).await
+}
+
+/// Refuses an edit that OpenClaw would refuse or undo.
+async fn check(assistant: &Assistant, version: &Version, editing: config::Editing<'_>) -> Result<()> {
     service::state(assistant).await?;
     let before = config::read(assistant).await?.map_or_else(Document::empty, |found| found.document);
     let mut after = before.clone();
     openclaw::config::edit(&mut after, version, editing)?;
     config::refuse_doubtful(&before, &after)?;
-    config::require_valid(assistant, version, &after).await?;
-    pending::set(app, assistant, Pending::Restart).await
+    config::require_valid(assistant, version, &after).await
 }
 
 /// Finishes the step that an earlier task began and did not finish. Returns whether there was anything to do.

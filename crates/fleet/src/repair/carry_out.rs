@@ -49,15 +49,15 @@ pub async fn carry_out(context: &Context, found: &Repair) -> Result<(String, Str
 /// Brings what our records want, as the rule wishes it.
 async fn bring(context: &Context, case: &Case<'_>, rule: &super::Reconcile) -> Result<String> {
     let (app, assistant, version) = (case.app, case.assistant, case.version);
+    let is_ours = !assistant.instance.config_hash.is_empty();
+    if rule.part.is_none() {
+        Restart::prepare(app, assistant, version).await?.go(context, assistant).await?;
+        return Ok(rule.done.into());
+    }
     let desired = match rule.makes_key {
         true => Desired::of(app, assistant, version).await?,
         false => Desired::known(app, assistant, version).await?,
     };
-    let is_ours = !assistant.instance.config_hash.is_empty();
-    if !is_ours && rule.part.is_none() {
-        Restart::prepare(app, assistant, version).await?.go(context, assistant).await?;
-        return Ok(rule.done.into());
-    }
     let edit = |document: &mut openclaw::Document| {
         match rule.part.filter(|_| !is_ours) {
             Some(part) => desired.apply_part(document, part)?,

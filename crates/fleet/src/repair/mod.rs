@@ -93,6 +93,7 @@ pub(crate) enum Remedy {
 pub(crate) struct Reconcile {
     pub wish: Wish,
     /// What is written of our records if the platform never wrote the instance's configuration: the rest is its owner's.
+    /// `None`: a restart is all that it takes.
     pub part: Option<Part>,
     /// Whether the instance gets a key if it has none.
     pub makes_key: bool,

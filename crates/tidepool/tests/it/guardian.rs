@@ -280,6 +280,10 @@ async fn every_dimension_of_instances_finds_what_is_wrong() {
         --setenv=OPENCLAW_STATE_DIR=/tmp/\"$1\" --setenv=OPENCLAW_CONFIG_PATH=/tmp/\"$1\"/openclaw.json /opt/tidepool/openclaw/2026.9.6/openclaw gateway run --port \"$2\"",
         &[&stray, &port]).await;
     ground.listens(&port).await;
+    // Otherwise what the first of them finds would be put right before the others look.
+    let until = (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1)).to_string();
+    let hold = json!({"until": until, "reason": "the guardian is looked at"});
+    site.admin.put(&format!("/instances/{id}/hold"), hold).token(&site.root).ok().await;
     for (name, words) in [
         ("guardian_inst_auth", "its key is not the stored one"),
         ("guardian_port", "its configuration says port 1234"),
