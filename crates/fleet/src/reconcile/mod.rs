@@ -106,9 +106,9 @@ impl Restart {
     pub async fn prepare(app: &App, assistant: &Assistant, version: &Version) -> Result<Restart> {
         let mut desired = None;
         if !assistant.instance.config_hash.is_empty() {
-            let wanted = Desired::known(app, assistant, version).await?;
-            match check(assistant, version, &|document| wanted.apply(document)).await {
-                Ok(()) => desired = Some(wanted),
+            let ours = Desired::known(app, assistant, version).await?;
+            match check(assistant, version, &|document| ours.apply(document)).await {
+                Ok(()) => desired = Some(ours),
                 Err(error) if error.kind == Kind::Conflict => {}
                 Err(error) => return Err(error),
             }
