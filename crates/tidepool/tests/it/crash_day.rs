@@ -1,10 +1,11 @@
 //! A day on which workers die: records are changed, files are edited by hand and restarts are asked for all over the fleet,
-//! and every few moments the process that works on it goes away, between any two steps. In the end every assistant is
+//! and every few moments the process that works on it is killed, between any two steps. In the end every assistant is
 //! what our records want, none is stuck, and none was stopped without a reason.
 //!
 //! `make torture` runs it with 2,000 assistants (TIDEPOOL_TEST_FLEET=2000x24); here the fleet is a small one.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::id::InstanceId;
@@ -31,18 +32,19 @@ const AT_REST: &str = "0 differ: 0 are reconciled, 0 are left to people";
 
 store::record! { struct Count { n: i64 } }
 
-/// A process that works on the queue, with a runtime of its own: without it, everything of it stops where it is.
+/// A process that works on the queue: it has a runtime and connections of its own, and everything of it ends with them.
 struct Process {
     runtime: tokio::runtime::Runtime,
     _stop: watch::Sender<bool>,
 }
 
 impl Process {
-    fn start(site: &Site) -> Process {
+    async fn start(site: &Site) -> Process {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (stop, stopped) = watch::channel(false);
         let pace = Timing { poll: Duration::from_millis(20), slots: 32, ..Timing::default() };
-        runtime.spawn(Worker::new(site.app.clone(), TYPES, pace).run(stopped));
+        let app = runtime.spawn(site.another_process()).await.unwrap();
+        runtime.spawn(Worker::new(Arc::new(app), TYPES, pace).run(stopped));
         Process { runtime, _stop: stop }
     }
 
@@ -55,6 +57,12 @@ impl Process {
 async fn open_tasks(site: &Site, statuses: &str) -> i64 {
     let sql = format!("SELECT COUNT(*) AS n FROM task WHERE status IN ({statuses})");
     site.app.db.first::<Count>(&sql, args![]).await.unwrap().unwrap().n
+}
+
+/// Whether an alert asks a person what is to be done.
+async fn is_asked(site: &Site, subject: &str) -> bool {
+    let sql = "SELECT COUNT(*) AS n FROM alert WHERE resolved_at IS NULL AND subject = ?";
+    site.app.db.first::<Count>(sql, args![subject]).await.unwrap().unwrap().n > 0
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +118,7 @@ async fn heavy_workers_die_between_any_two_steps_and_nothing_is_stuck() {
         pass::run(&site.app).await.unwrap();
         // Some live long enough to do something whole, most do not.
         for _ in 0..3 {
-            let process = Process::start(&site);
+            let process = Process::start(&site).await;
             tokio::time::sleep(Duration::from_millis(20 + chance.below(600) as u64)).await;
             process.kill();
             crashes += 1;
@@ -118,7 +126,7 @@ async fn heavy_workers_die_between_any_two_steps_and_nothing_is_stuck() {
         }
     }
     // From here on nobody dies: what was begun is finished, and what differs is brought.
-    let process = Process::start(&site);
+    let process = Process::start(&site).await;
     let mut last = String::new();
     for _ in 0..12 + instances / 32 {
         until_ok_within(Duration::from_secs(900), "nothing is to be done", async || {
@@ -139,6 +147,8 @@ async fn heavy_workers_die_between_any_two_steps_and_nothing_is_stuck() {
         // A change that needs a restart, and whose task died with five workers, waits for a person: here is one.
         for state in store::reconcile::all_live(&site.app.db).await.unwrap() {
             if !state.differs.is_empty() {
+                let subject = pass::subject(&state.instance_id);
+                assert!(is_asked(&site, &subject).await, "nobody is asked about {state:?}");
                 had_a_reason.insert(state.instance_id.to_string());
                 instance::reconcile(&site.app, &By::system(), &state.instance_id, true).await.unwrap();
             }

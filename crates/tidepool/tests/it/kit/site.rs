@@ -269,6 +269,20 @@ impl Site {
         site
     }
 
+    /// The `App` of another process on the same database, with connections of its own to the database and to the servers.
+    /// They belong to the runtime on which this runs.
+    pub fn another_process(&self) -> impl Future<Output = App> + Send + use<> {
+        let (ours, url) = (self.app.clone(), self.database_url.clone());
+        async move {
+            let db = Db::open(&url).await.unwrap();
+            let engine = queue::App::for_tests(db, ours.clock.clone()).unwrap();
+            let engine = queue::App { zone: ours.zone.clone(), sealer: ours.sealer.clone(), ..engine };
+            let people = people::App::for_tests(llm::App::for_tests(engine).unwrap()).unwrap();
+            let (assistants, embed) = (ours.assistants.clone(), ours.embed.clone());
+            App { assistants, embed, ..App::for_tests(people).unwrap() }
+        }
+    }
+
     pub async fn admin_login(&self, email: &str) -> String {
         login(&self.admin, email, PASSWORD).await
     }
