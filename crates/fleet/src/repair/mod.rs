@@ -1,7 +1,7 @@
 //! Self-repair: logs and configurations are scanned for the rules (`scan`), what is found is proved a second time,
 //! and a task (`RepairInstance`) does what the rule says, before and after in the ledger. One file per rule.
 //!
-//! The same repair of the same instance is done three times an hour at most; then it stops, and somebody is told.
+//! The same repair of the same instance is done three times an hour at most; then it stops, with an alert.
 
 mod auth_profiles;
 mod bot_channel;
@@ -124,7 +124,7 @@ pub fn handler(name: &str) -> Option<&'static Handler> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
     Yes,
-    /// It was done three times within the hour: somebody was told.
+    /// It was done three times within the hour: an alert says so.
     Spent,
     /// Another repair of the instance goes on: to be looked at again.
     Running,
@@ -168,7 +168,7 @@ pub(crate) async fn begin(
     Ok(Begun::Yes)
 }
 
-/// Whether a repair that is done on the spot may be done once more within the hour; if not, somebody is told. An instance
+/// Whether a repair that is done on the spot may be done once more within the hour; if not, an alert is raised. An instance
 /// that is held is not repaired.
 pub(crate) async fn allows(app: &App, instance: &InstanceId, rule: &str, before: &str) -> Result<bool> {
     let mut tx = app.db.begin().await?;
@@ -303,7 +303,7 @@ pub(crate) async fn open_alerts(app: &App) -> Result<HashSet<String>> {
     alert::open_subjects(app, alert::Rule::InstancesUnhealthy).await
 }
 
-/// The instance is gone: so is everything that somebody was told about it.
+/// The instance is gone: so are the alerts about it.
 pub(crate) async fn resolve_all(app: &App, tx: &mut Tx, instance: &InstanceId) -> Result<()> {
     let (whole, parts, prefix) =
         (format!("instance:{instance}"), format!("instance:{instance}:"), subject(instance, ""));

@@ -56,10 +56,6 @@ async fn an_upgrade_whose_snapshot_fails_leaves_it_running() {
 /// The script that writes a unit or a configuration on a server.
 const WRITE: &str = "write-file";
 
-fn unit_of(ground: &Simulated, unit: &str) -> String {
-    String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap()
-}
-
 /// A copy from before the switch is not gone back to: it may have run since, or while it was being made.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_that_was_broken_off_before_the_switch_loses_nothing() {
@@ -95,10 +91,10 @@ async fn an_upgrade_that_was_broken_off_before_the_switch_loses_nothing() {
 async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     let ground = Simulated::new().await;
     let unit = ground.provisioned("a").await;
-    let before = unit_of(&ground, &unit);
+    let before = ground.unit(&unit);
     let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
     let snapshot = format!("{HOME}.archive/upgrade-{}", asked.as_str());
-    ground.broken_off("start-unit", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
+    ground.broken_off("start-unit", async || ground.unit(&unit).contains("2026.5.28")).await;
     ground.broken_off(WRITE, async || ground.machine.read(&format!("{snapshot}/used")).is_some()).await;
     ground.machine.restart(&unit);
     store::reconcile::set_pending(&ground.site.app.db, &InstanceId::named("a"), Pending::Nothing).await.unwrap();
@@ -106,7 +102,7 @@ async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     let task = ground.ended(&asked).await;
     working.stop().await;
     assert!(task.error.contains("taken back"), "{}", task.error);
-    assert_eq!(unit_of(&ground, &unit), before, "{:#?}", ground.log(&asked).await);
+    assert_eq!(ground.unit(&unit), before, "{:#?}", ground.log(&asked).await);
     assert!(ground.machine.is_well(&unit));
 
     // Once another upgrade was made, nothing is left to be taken back.
@@ -121,7 +117,7 @@ async fn an_upgrade_is_taken_back_to_its_end_whoever_started_the_assistant() {
     })
     .await;
     working.stop().await;
-    assert!(unit_of(&ground, &unit).contains("2026.8.2"), "{:#?}", ground.log(&asked).await);
+    assert!(ground.unit(&unit).contains("2026.8.2"), "{:#?}", ground.log(&asked).await);
     ground.site.check().await;
 }
 
@@ -137,7 +133,7 @@ async fn an_upgrade_brings_nobodys_traces_back() {
     let diary = format!("{HOME}/.openclaw/workspace/diary.md");
     ground.machine.write(&diary, "mine alone");
     let asked = ground.enqueue("upgrade_instance", json!({"instance_id": "a", "version": "2026.5.28"})).await;
-    ground.broken_off("start-unit", async || unit_of(&ground, &unit).contains("2026.5.28")).await;
+    ground.broken_off("start-unit", async || ground.unit(&unit).contains("2026.5.28")).await;
     let (next, _) = site.quick_employee("bob@example.com").await;
     for user in [Value::Null, json!(next)] {
         site.admin.patch("/instances/a/assign", json!({"user_id": user})).token(&site.root).ok().await;

@@ -18,10 +18,6 @@ fn of(id: &str) -> Value {
     json!({"instance_id": id})
 }
 
-fn unit_of(ground: &Simulated, unit: &str) -> String {
-    String::from_utf8(ground.machine.read(&format!("/etc/systemd/system/{unit}")).unwrap()).unwrap()
-}
-
 on_both! {
     /// An instance's own value goes before its profession's, and that before its server's.
     async fn the_nearest_limit_holds_and_nonsense_is_refused(site: Site) {
@@ -222,7 +218,7 @@ async fn an_opening_that_could_not_be_closed_counts_until_it_is() {
     };
     open(json!(["docker"])).await;
     ground.settle().await;
-    assert!(unit_of(&ground, &unit).contains("/run/docker.sock"));
+    assert!(ground.unit(&unit).contains("/run/docker.sock"));
     assert_eq!(isolation().await, "opened");
 
     ground.machine.refuse("chat.send", "the model is away");
@@ -232,7 +228,7 @@ async fn an_opening_that_could_not_be_closed_counts_until_it_is() {
     assert!(ground.ended(&closing).await.error.contains("taken back"));
     working.stop().await;
     ground.machine.go_on();
-    assert!(unit_of(&ground, &unit).contains("/run/docker.sock"));
+    assert!(ground.unit(&unit).contains("/run/docker.sock"));
     assert_eq!(isolation().await, "opened", "its unit still has the opening");
     let cell = site.admin.get("/instances/a/cell").token(&site.root).ok().await;
     assert_eq!((&cell["openings"], &cell["openings_written"]), (&json!([]), &json!(["docker"])), "{cell}");
@@ -243,7 +239,7 @@ async fn an_opening_that_could_not_be_closed_counts_until_it_is() {
     assert_ne!(again.as_str(), closing.as_str());
     ground.settle().await;
     ground.done(&again).await;
-    assert!(!unit_of(&ground, &unit).contains("/run/docker.sock"));
+    assert!(!ground.unit(&unit).contains("/run/docker.sock"));
     assert_eq!(isolation().await, "own");
     site.check().await;
 }
@@ -260,7 +256,7 @@ async fn an_address_that_is_left_open_for_its_name_server_is_named() {
         json!(["IPAddressDeny=169.254.169.254 (its name server)", "disk quota"]),
         "{cell}"
     );
-    let text = unit_of(&ground, &unit);
+    let text = ground.unit(&unit);
     assert!(text.contains("IPAddressDeny=") && !text.contains("IPAddressDeny=169.254.169.254\n"), "{text}");
     ground.site.check().await;
 }
@@ -277,7 +273,7 @@ async fn a_unit_that_was_changed_by_hand_is_seen() {
     };
     assert_eq!(state().await, "confined");
     let path = format!("/etc/systemd/system/{unit}");
-    let text = unit_of(&ground, &unit);
+    let text = ground.unit(&unit);
     ground.machine.write(&path, &text.replace("NoNewPrivileges=yes\n", ""));
     assert_eq!(state().await, "altered");
     let audit = site.admin.get("/audit-logs?level=WARN&q=altered").token(&site.root).ok().await;
@@ -285,11 +281,11 @@ async fn a_unit_that_was_changed_by_hand_is_seen() {
     // It comes into its cell again as any other.
     ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": true})).await;
     ground.settle().await;
-    assert_eq!((state().await, unit_of(&ground, &unit)), (json!("confined"), text));
+    assert_eq!((state().await, ground.unit(&unit)), (json!("confined"), text));
     // The platform's own changes are none.
     site.admin.patch("/assistant-instances/a", json!({"gateway_port": 19500})).token(&site.root).ok().await;
     ground.settle().await;
-    assert!(unit_of(&ground, &unit).contains(" --port 19500 "));
+    assert!(ground.unit(&unit).contains(" --port 19500 "));
     assert_eq!(state().await, "confined");
     site.check().await;
 }

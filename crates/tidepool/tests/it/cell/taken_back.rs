@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::id::InstanceId;
 use serde_json::{Value, json};
 
-use super::{of, unit_of};
+use super::of;
 use crate::kit::hosts::{CURRENT, Ground};
 use crate::kit::simulated::Simulated;
 
@@ -79,14 +79,14 @@ async fn a_change_of_the_cell_that_failed_is_gone_back_from_once() {
     let site = &ground.site;
     site.admin.put("/instances/a/cell/limits", json!({"memory_mib": 512})).token(&site.root).ok().await;
     ground.settle().await;
-    let now = unit_of(&ground, &unit);
+    let now = ground.unit(&unit);
     assert!(now.contains("MemoryMax=512M"), "{now}");
     let diary = format!("{HOME}/.openclaw/workspace/diary.md");
     ground.machine.write(&diary, "said since");
     let again = tried_again(&ground, &asked).await;
     assert!(again.error.contains("see the first attempt"), "{}: {:#?}", again.error, ground.log(&asked).await);
     assert_eq!(ground.machine.read(&diary).as_deref(), Some(&b"said since"[..]), "{:#?}", ground.log(&asked).await);
-    assert_eq!(unit_of(&ground, &unit), now);
+    assert_eq!(ground.unit(&unit), now);
     site.check().await;
 }
 
@@ -96,9 +96,9 @@ async fn a_change_of_the_cell_that_was_broken_off_is_not_taken_back_over_another
     let ground = Simulated::new().await;
     let unit = ground.provisioned("a").await;
     let asked = ground.enqueue("confine_instance", json!({"instance_id": "a", "confined": false})).await;
-    ground.broken_off("chat.send", async || !unit_of(&ground, &unit).contains("# The cell.")).await;
+    ground.broken_off("chat.send", async || !ground.unit(&unit).contains("# The cell.")).await;
     let path = format!("/etc/systemd/system/{unit}");
-    let other = unit_of(&ground, &unit).replace("Description=", "Description=Another ");
+    let other = ground.unit(&unit).replace("Description=", "Description=Another ");
     ground.machine.write(&path, &other);
     let diary = format!("{HOME}/.openclaw/workspace/diary.md");
     ground.machine.write(&diary, "said since");
@@ -107,7 +107,7 @@ async fn a_change_of_the_cell_that_was_broken_off_is_not_taken_back_over_another
     working.stop().await;
     assert!(failed.error.contains("something else changed its unit since"), "{}", failed.error);
     assert_eq!(ground.machine.read(&diary).as_deref(), Some(&b"said since"[..]), "{:#?}", ground.log(&asked).await);
-    assert_eq!(unit_of(&ground, &unit), other);
+    assert_eq!(ground.unit(&unit), other);
     ground.site.check().await;
 }
 
@@ -149,13 +149,13 @@ async fn an_upgrade_that_was_taken_back_leaves_a_unit_that_was_changed_since() {
     let site = &ground.site;
     site.admin.put("/instances/a/cell/limits", json!({"memory_mib": 512})).token(&site.root).ok().await;
     ground.settle().await;
-    let now = unit_of(&ground, &unit);
+    let now = ground.unit(&unit);
     store::reconcile::set_pending(&site.app.db, &InstanceId::named("a"), store::reconcile::Pending::Start)
         .await
         .unwrap();
     ground.machine.stop(&unit);
     tried_again(&ground, &asked).await;
-    assert_eq!(unit_of(&ground, &unit), now, "{:#?}", ground.log(&asked).await);
+    assert_eq!(ground.unit(&unit), now, "{:#?}", ground.log(&asked).await);
     assert!(ground.machine.is_well(&unit));
     site.check().await;
 }

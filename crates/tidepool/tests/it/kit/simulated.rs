@@ -161,6 +161,11 @@ impl Simulated {
         self.machine.go_on();
     }
 
+    /// The text of a unit on the server.
+    pub fn unit(&self, name: &str) -> String {
+        String::from_utf8(self.machine.read(&format!("/etc/systemd/system/{name}")).unwrap()).unwrap()
+    }
+
     /// The configuration on the server.
     pub fn config(&self, home: &str) -> Value {
         let bytes = self.machine.read(&format!("{home}/.openclaw/openclaw.json")).unwrap();
