@@ -18,6 +18,12 @@ pub fn quote(text: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(format!("'{}'", text.replace('\'', r"'\''"))))
 }
 
+/// Removes the comments of a script, which need not be sent.
+pub(crate) fn without_comments(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::{Error, Result};
 
 use super::Target;
-use crate::shell::quote;
+use crate::shell::{quote, without_comments};
 use crate::unit::PROPERTIES;
 
 const SERVER: &str = include_str!("server.sh");
@@ -85,12 +85,6 @@ pub fn script(targets: &[Target], folders: &[&str], limits: &Limits, as_owner: &
         rest.drain(..at + name.len());
     }
     Ok(out + &rest)
-}
-
-/// Removes comments, which need not be sent.
-fn without_comments(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn absolute(path: &str) -> Result<&str> {
