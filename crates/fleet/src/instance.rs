@@ -100,6 +100,30 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     if new.is_main && new.provision {
         return Err(Error::field("provision", NOT_MAIN));
     }
+    require_free_name(app, &id).await?;
+    let mut tx = app.db.begin().await?;
+    let server = server::lock(&mut tx, &new.server_id).await?;
+    let server = server.ok_or_else(|| Error::field("server_id", "there is no such server"))?;
+    let port = free_port(&mut tx, &new.server_id, None, new.gateway_port).await?;
+    let provision = new.provision;
+    let record = record(app, new, port)?;
+    instance::insert(&mut tx, &record).await.map_err(|e| match e {
+        store::Error::Taken => Error::conflict("an instance with this id exists, or existed, already"),
+        other => other.into(),
+    })?;
+    if provision {
+        let payload = ProvisionInstance { instance_id: record.id.clone() };
+        task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
+    }
+    let detail = format!("on {}, port {}", server.name, record.gateway_port);
+    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceCreate, &record.id, &detail)).await?;
+    tx.notify(Notice::new(Topic::Instance, &record.id)).await?;
+    tx.commit().await?;
+    show(app, &id).await
+}
+
+/// Refuses an id that a sub key of the LLM gateway has, or that the gateway would not take as a name.
+pub(crate) async fn require_free_name(app: &App, id: &InstanceId) -> Result<()> {
     if id.as_str() == key::PLATFORM || store::gateway_key::named(&app.db, id.as_str()).await?.is_some() {
         return Err(Error::conflict("a sub key of the LLM gateway has this name"));
     }
@@ -108,20 +132,20 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
     if id.as_str().len() > limit {
         return Err(Error::field("id", format_args!("the LLM gateway takes token names of at most {limit} bytes")));
     }
-    let isolation = new.isolation();
+    Ok(())
+}
+
+/// The record of a new instance.
+pub(crate) fn record(app: &App, new: New, port: GatewayPort) -> Result<Instance> {
+    let (id, isolation, now) = (new.id.id(), new.isolation(), app.clock.now());
     let token = match new.gateway_token {
         Some(token) => token,
         None => random_token()?,
     };
-    let now = app.clock.now();
-    let mut tx = app.db.begin().await?;
-    let server = server::lock(&mut tx, &new.server_id).await?;
-    let server = server.ok_or_else(|| Error::field("server_id", "there is no such server"))?;
-    let port = free_port(&mut tx, &new.server_id, None, new.gateway_port).await?;
-    let record = Instance {
+    Ok(Instance {
         gateway_token: app.sealer.seal(token_place(id.as_str()), &token)?,
         id: id.clone(),
-        server_id: server.id,
+        server_id: new.server_id,
         assigned_user_id: None,
         pooled: false,
         name: new.name,
@@ -144,23 +168,11 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<Listed> {
         openclaw_version: None,
         config_hash: String::new(),
         traces_of: None,
+        own_llm: false,
         embed_enabled: true,
         created_at: now,
         updated_at: now,
-    };
-    instance::insert(&mut tx, &record).await.map_err(|e| match e {
-        store::Error::Taken => Error::conflict("an instance with this id exists, or existed, already"),
-        other => other.into(),
-    })?;
-    if new.provision {
-        let payload = ProvisionInstance { instance_id: record.id.clone() };
-        task::enqueue(app, &mut tx, &payload, &by.operator, None).await?;
-    }
-    let detail = format!("on {}, port {}", server.name, record.gateway_port);
-    audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceCreate, &record.id, &detail)).await?;
-    tx.notify(Notice::new(Topic::Instance, &record.id)).await?;
-    tx.commit().await?;
-    show(app, &id).await
+    })
 }
 
 /// Changes an instance. If that changes what our records want of it on its server, a task brings it there; returns
@@ -361,7 +373,7 @@ fn loopback_url(port: GatewayPort) -> String {
 }
 
 /// The requested port if it is free; any free port if none is requested. The caller holds the lock on the server's row.
-async fn free_port(
+pub(crate) async fn free_port(
     tx: &mut Tx,
     server: &ServerId,
     but: Option<&InstanceId>,

@@ -1,12 +1,14 @@
 //! Servers and what runs on them: assistants, their health and repair, the guardian, and the connections to assistants.
 //! The crate also runs the tasks of the crates below (`handler`) and lists every task type and every job (`registry`).
 
+pub mod adopt;
 pub mod assistant;
 pub mod bot;
 pub mod cell;
 pub mod chat;
 pub mod container;
 pub mod device;
+pub mod discover;
 pub mod embed;
 pub mod guardian;
 pub mod handler;

@@ -104,6 +104,10 @@ permissions! {
     ],
     /// Say where an instance lives: `home`, `unit`, `container_id` and `is_main`.
     PlaceInstances = "instances.place" for &[SuperAdmin] => [],
+    /// Look for assistants that a server has already, and adopt them.
+    AdoptInstances = "instances.adopt" for &[SuperAdmin, Operator] => [
+        "GET /servers/{id}/discover", "POST /servers/{id}/adopt/preview", "POST /servers/{id}/adopt",
+    ],
     /// Assign an instance that is not kept apart on its server.
     AssignUnisolated = "instances.assign_unisolated" for &[SuperAdmin] => [],
     /// Open an instance's cell, or take it out of it.

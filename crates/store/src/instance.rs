@@ -89,6 +89,9 @@ record! {
         /// The hash of the configuration that we last wrote; empty if none.
         pub config_hash: String,
         pub traces_of: Option<UserId>,
+        /// An adopted instance that keeps the model provider of its own: the platform gives it no key and no models, and its use
+        /// is not counted.
+        pub own_llm: bool,
         /// Whether its own page may be shown in the embedded window.
         pub embed_enabled: bool,
         pub created_at: Timestamp,
@@ -239,6 +242,19 @@ pub async fn set_isolation(
 ) -> Result<()> {
     let sql = "UPDATE instance SET isolation = ?, runs_as = ? WHERE id = ?";
     conn.into().run(sql, args![isolation, runs_as, id.as_str()]).await.map(drop)
+}
+
+/// Records what was adopted: its release, the hash of its configuration if that is to be ours, and as whom it runs.
+pub async fn set_adopted(
+    tx: &mut Tx,
+    id: &InstanceId,
+    version: &str,
+    config_hash: &str,
+    own_llm: bool,
+    runs_as: &str,
+) -> Result<()> {
+    let sql = "UPDATE instance SET openclaw_version = ?, config_hash = ?, own_llm = ?, runs_as = ? WHERE id = ?";
+    tx.run(sql, args![version, config_hash, own_llm, runs_as, id.as_str()]).await.map(drop)
 }
 
 pub async fn set_version(db: &Db, id: &InstanceId, version: &str) -> Result<()> {

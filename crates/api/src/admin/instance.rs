@@ -77,6 +77,8 @@ pub struct InstanceItem {
     /// The Unix user as last seen; empty before.
     #[schema(example = "assistant-70000")]
     runs_as: String,
+    /// An adopted instance that keeps the model provider of its own (beyond the spec): its use is not counted.
+    own_llm: bool,
     /// Whether its own page is offered in the embedded window.
     embed_enabled: bool,
     created_at: String,
@@ -118,6 +120,7 @@ pub(super) fn shaped(api: &Api, listed: Listed, gateway_token: String) -> Instan
         home_bytes,
         held_until: held_until.map(|until| api.zone().show(until)),
         runs_as: instance.runs_as,
+        own_llm: instance.own_llm,
         embed_enabled: instance.embed_enabled,
         created_at: api.zone().show(instance.created_at),
         updated_at: api.zone().show(instance.updated_at),

@@ -8,6 +8,7 @@ mod auth;
 mod cell;
 mod chat_binding;
 mod container;
+mod discover;
 mod event;
 mod guardian;
 mod instance;
@@ -42,6 +43,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(instance::routes())
         .merge(assistant::routes())
         .merge(reconcile::routes())
+        .merge(discover::routes())
         .merge(cell::routes())
         .merge(chat_binding::routes())
         .merge(profession::routes())

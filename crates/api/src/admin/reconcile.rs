@@ -152,16 +152,18 @@ fn shaped(api: &Api, recorded: Reconcile, found: Result<(Comparison, Decision), 
                 Decision::Ask(why) => ("ask", Some(why)),
             };
             state.steps = comparison.steps.iter().map(|step| step.as_str()).collect();
-            state.fields = comparison.fields.into_iter().map(field).collect();
+            state.fields = comparison.fields.into_iter().map(StateField::from).collect();
             state.foreign = comparison.foreign.into_iter().map(foreign).collect();
         }
     }
     state
 }
 
-fn field(field: Field) -> StateField {
-    let Field { name, desired, observed, effect } = field;
-    StateField { name, desired, observed, effect: effect.as_str() }
+impl From<Field> for StateField {
+    fn from(field: Field) -> StateField {
+        let Field { name, desired, observed, effect } = field;
+        StateField { name, desired, observed, effect: effect.as_str() }
+    }
 }
 
 fn foreign(foreign: Foreign) -> ForeignSetting {

@@ -54,6 +54,11 @@ impl Desired {
         Desired::with(settings::known(app, assistant).await?, assistant, version)
     }
 
+    /// The same for an instance that is not made yet: its key is shown as one that will be.
+    pub async fn planned(app: &App, assistant: &Assistant, version: &Version) -> Result<Desired> {
+        Desired::with(settings::planned(app, assistant).await?, assistant, version)
+    }
+
     fn with(settings: Settings, assistant: &Assistant, version: &Version) -> Result<Desired> {
         let own = settings::wishes(&assistant.instance)?;
         Ok(Desired { generation: assistant.generation, version: version.clone(), settings, own })

@@ -232,6 +232,7 @@ mod tests {
             openclaw_version: None,
             config_hash: String::new(),
             traces_of: None,
+            own_llm: false,
             embed_enabled: true,
             created_at: jiff::Timestamp::UNIX_EPOCH,
             updated_at: jiff::Timestamp::UNIX_EPOCH,

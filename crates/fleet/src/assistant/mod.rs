@@ -163,6 +163,7 @@ mod tests {
         "assistant/config.rs",
         "assistant/health.rs",
         "assistant/install.rs",
+        "discover.rs",
         "sweep.rs",
         "repair/exit_loop.rs",
         "reconcile/step.rs",

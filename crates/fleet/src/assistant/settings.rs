@@ -1,6 +1,6 @@
 //! What an instance is told: everything that our records say about it, as OpenClaw's configuration has it.
 
-use base::{Error, Result};
+use base::{Error, Result, Secret};
 use llm::key;
 use openclaw::config::{
     Access, Background, Bind, Bot, Delivery, Gateway, Model, Senders, Settings, Telegram, webhook_port,
@@ -29,6 +29,13 @@ pub async fn known(app: &App, assistant: &Assistant) -> Result<Settings> {
     with(app, assistant, access).await
 }
 
+/// The same for an instance that is not made yet.
+pub async fn planned(app: &App, assistant: &Assistant) -> Result<Settings> {
+    let key = Secret::new("a key that is made for it");
+    let access = models(app, &assistant.instance).await?.map(|models| access_with(app, models, key));
+    with(app, assistant, access).await
+}
+
 async fn with(app: &App, assistant: &Assistant, access: Option<Access>) -> Result<Settings> {
     let instance = &assistant.instance;
     let background = if instance.assigned_user_id.is_some() { Background::On } else { Background::Off };
@@ -50,12 +57,16 @@ fn gateway(app: &App, instance: &Instance, place: &Place) -> Result<Gateway> {
     })
 }
 
-/// The model access; none as long as no model may be used.
+/// The model access; none as long as no model may be used, or if the instance keeps its own provider.
 pub async fn access(app: &App, instance: &Instance) -> Result<Option<Access>> {
     let Some(models) = models(app, instance).await? else { return Ok(None) };
     let key = key::of_instance(app, &instance.id).await?.key(&app.sealer)?;
+    Ok(Some(access_with(app, models, key)))
+}
+
+fn access_with(app: &App, models: Models, key: Secret) -> Access {
     let gateway_url = app.assistants.gateway_url.clone();
-    Ok(Some(Access { gateway_url, key, models: models.list, primary: models.primary, fallbacks: models.fallbacks }))
+    Access { gateway_url, key, models: models.list, primary: models.primary, fallbacks: models.fallbacks }
 }
 
 /// The models that may be used, and which of them the instance's agents do.
@@ -67,6 +78,9 @@ pub struct Models {
 
 /// The instance's own model first; where it has none, or one that may not be used any more, the first of the fallback chain.
 pub async fn models(app: &App, instance: &Instance) -> Result<Option<Models>> {
+    if instance.own_llm {
+        return Ok(None);
+    }
     let usable: Vec<model::Model> = model::all(&app.db).await?.into_iter().filter(|m| m.enabled).collect();
     let mut chain: Vec<(i64, &str)> = usable.iter().filter_map(|m| Some((m.chain?, m.id.as_str()))).collect();
     chain.sort_unstable();

@@ -261,7 +261,8 @@ fn whole(
     all
 }
 
-fn field(change: &Change) -> Field {
+/// A change of the configuration, for people.
+pub(crate) fn field(change: &Change) -> Field {
     let text = |value: &Option<Value>| value.as_ref().map_or_else(|| "missing".to_owned(), shown);
     let effect = if needs_restart(std::slice::from_ref(change)) { Effect::Restart } else { Effect::Hot };
     Field { name: change.path.to_string(), desired: text(&change.after), observed: text(&change.before), effect }

@@ -8,7 +8,7 @@ use base::{Error, Result, Secret};
 use fleet::{App, health, repair};
 use queue::task::Status;
 use remote::host::ExpectedKey;
-use sim::host::{Hosts, Machine};
+use sim::host::{Hosts, Instance, Machine};
 
 use super::Company;
 
@@ -16,6 +16,9 @@ use super::Company;
 pub const SERVERS: &[(&str, &str)] = &[("fra-1", "Frankfurt 1"), ("fra-2", "Frankfurt 2"), ("lis-1", "Lisbon 1")];
 /// The unhealthy assistant and its server: it ran out of memory, which people have to solve.
 const ILL: (&str, &str) = ("lis-1", "openclaw-lis-1-d.service");
+
+/// The server that has an assistant which the platform did not make: the console finds it there.
+const FOREIGN: &str = "lis-1";
 
 /// How long to wait until all assistants are installed and set up; after that the demo shows what there is.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -30,6 +33,9 @@ impl Fleet {
         let mut servers = vec![];
         for (id, _) in SERVERS {
             let machine = Machine::new(id);
+            if *id == FOREIGN {
+                add_foreign(&machine)?;
+            }
             servers.push((machine.clone(), Hosts::of(machine).await.map_err(Error::internal)?));
         }
         Ok(Fleet { servers, key: Secret::new(sim::host::login_key().map_err(Error::internal)?) })
@@ -68,6 +74,14 @@ impl Fleet {
         health::check(app).await?;
         Ok(())
     }
+}
+
+/// An assistant that somebody made before the platform came.
+fn add_foreign(machine: &Machine) -> Result<()> {
+    let token = base::secret::random_token()?.expose().to_owned();
+    let (unit, home) = ("openclaw.service".to_owned(), "/home/marta".to_owned());
+    machine.add_as("marta", &Instance { unit, home, port: 21_000, token });
+    Ok(())
 }
 
 /// Waits until every task has ended.

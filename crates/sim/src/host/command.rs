@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::discover::DISCOVER;
 use super::machine::Machine;
 use super::state::{PROGRAMS, State, Unit};
 use super::sweep::SWEEP;
 use super::words::Invocation;
-use super::{journal, script, sweep};
+use super::{discover, journal, script, sweep};
 
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
@@ -40,6 +41,7 @@ pub(super) async fn run(machine: &Arc<Machine>, invocation: &Invocation, stdin: 
     let words: Vec<&str> = invocation.argv.iter().map(String::as_str).collect();
     let answer = match words.as_slice() {
         ["sh", "-s", SWEEP] => Some(sweep::answer(machine, &String::from_utf8_lossy(stdin))),
+        ["sh", "-s", DISCOVER] => Some(discover::answer(machine)),
         ["sh", "-c", _, name, args @ ..] => script::run(machine, invocation, name, args, stdin).await,
         ["journalctl", ..] => Some(journal_of(machine, &words)),
         ["printenv", "HOME"] => {

@@ -85,12 +85,22 @@ impl Machine {
         Arc::new(Machine { name, state, power, obstacle, held, news: Notify::new() })
     }
 
-    /// Adds an assistant as the platform would, and starts it.
+    /// Adds an assistant as the platform would, and starts it as root.
     pub fn add(&self, instance: &Instance) {
+        self.add_with("root", instance, unit_text);
+    }
+
+    /// Adds an assistant as somebody else would have made it, and starts it: its unit is not the platform's.
+    pub fn add_as(&self, user: &str, instance: &Instance) {
+        let foreign = |service: &Service| unit_text(service).lines().skip(1).flat_map(|line| [line, "\n"]).collect();
+        self.add_with(user, instance, foreign);
+    }
+
+    fn add_with(&self, user: &str, instance: &Instance, text: impl Fn(&Service) -> String) {
         let Instance { unit, home, port, token } = instance;
         let state_dir = format!("{home}/.openclaw");
         let service = Service {
-            user: "root".to_owned(),
+            user: user.to_owned(),
             description: format!("Assistant {unit}"),
             config_path: format!("{state_dir}/openclaw.json"),
             program: format!("{PROGRAMS}/openclaw/{}/openclaw", crate::assistant::VERSION),
@@ -103,9 +113,9 @@ impl Machine {
             "logging": {"file": format!("{}/logs/openclaw.jsonl", service.state_dir)},
         });
         let mut state = self.lock();
-        state.files.folder(&format!("{}/logs", service.state_dir), "root");
-        state.files.write(&service.config_path, config.to_string(), "root");
-        state.files.write(&format!("{UNITS}/{unit}"), unit_text(&service), "root");
+        state.files.folder(&format!("{}/logs", service.state_dir), user);
+        state.files.write(&service.config_path, config.to_string(), user);
+        state.files.write(&format!("{UNITS}/{unit}"), text(&service), "root");
         state.start(unit);
     }
 

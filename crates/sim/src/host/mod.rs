@@ -6,6 +6,7 @@
 //! there.
 
 mod command;
+mod discover;
 mod journal;
 mod machine;
 mod openclaw;

@@ -9,6 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod accounts;
 mod admins;
+mod adopt;
 mod alerts;
 mod audit;
 mod bodies;

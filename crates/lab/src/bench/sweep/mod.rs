@@ -155,6 +155,7 @@ fn instance_record(server: usize, place: usize, name: &str, gateway_token: Strin
         openclaw_version: None,
         config_hash: String::new(),
         traces_of: None,
+        own_llm: false,
         embed_enabled: true,
         created_at: now,
         updated_at: now,

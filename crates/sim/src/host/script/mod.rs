@@ -95,6 +95,7 @@ mod tests {
 
     use super::*;
     use crate::host::command::FOLLOW_JOURNAL;
+    use crate::host::discover::DISCOVER;
     use crate::host::sweep::SWEEP;
 
     /// The crates that are no part of the product.
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn each_script_of_the_product_is_simulated_unless_it_says_why_not() {
-        let simulated = SCRIPTS.iter().map(|(name, _)| *name).chain([REACH_URL, FOLLOW_JOURNAL, SWEEP]);
+        let simulated = SCRIPTS.iter().map(|(name, _)| *name).chain([REACH_URL, FOLLOW_JOURNAL, SWEEP, DISCOVER]);
         let known: Vec<&str> = simulated.chain(NOT_SIMULATED.iter().map(|(name, _)| *name)).collect();
         let product = product_scripts();
         let missing: Vec<&String> = product.iter().filter(|name| !known.contains(&name.as_str())).collect();

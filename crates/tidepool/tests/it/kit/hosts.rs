@@ -170,8 +170,14 @@ impl Ground {
         id
     }
 
-    pub async fn instance(&mut self, more: Value) -> String {
+    /// A port that no other case has.
+    pub fn next_port(&mut self) -> u16 {
         self.port += 10;
+        self.port
+    }
+
+    pub async fn instance(&mut self, more: Value) -> String {
+        self.next_port();
         let id = format!("i-{}", base::id::fresh());
         let mut body = json!({"id": id, "name": "Assistant", "server_id": self.server, "model": "gpt-4o", "gateway_port": self.port});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

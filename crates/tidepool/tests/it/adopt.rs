@@ -1,0 +1,290 @@
+//! Gateways that a server has already are discovered and adopted: nothing is changed that the preview did not say.
+
+use serde_json::{Value, json};
+use sim::host::Instance;
+
+use crate::kit::hosts::{CURRENT, Ground};
+use crate::kit::simulated::Simulated;
+use crate::kit::used_secret;
+
+const TOKEN: &str = "the-token-that-a-gateway-had-before";
+
+/// A gateway that somebody else made.
+fn add(ground: &Simulated, user: &str, name: &str, port: u16) {
+    used_secret(TOKEN);
+    let home = format!("/home/{name}");
+    ground.machine.add_as(user, &Instance { unit: format!("{name}.service"), home, port, token: TOKEN.into() });
+}
+
+fn config_path(name: &str) -> String {
+    format!("/home/{name}/.openclaw/openclaw.json")
+}
+
+async fn discovered(ground: &Simulated) -> Vec<Value> {
+    let found = ground.site.admin.get("/servers/s/discover").token(&ground.site.root).ok().await;
+    assert_eq!(found["complete"], true);
+    found["list"].as_array().unwrap().clone()
+}
+
+fn wish(name: &str, more: Value) -> Value {
+    let mut wish = json!({"key": format!("unit:{name}.service"), "id": name, "name": format!("Assistant of {name}")});
+    wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    wish
+}
+
+async fn adopt(ground: &Simulated, token: &str, wishes: Vec<Value>) -> Vec<Value> {
+    let body = json!({"list": wishes});
+    let preview = ground.site.admin.post("/servers/s/adopt/preview", body.clone()).token(token).ok().await;
+    let done = ground.site.admin.post("/servers/s/adopt", body).token(token).ok().await;
+    let refusals =
+        |list: &Value| list["list"].as_array().unwrap().iter().map(|one| one["refusal"].clone()).collect::<Vec<_>>();
+    assert_eq!(refusals(&preview), refusals(&done), "the preview says what is refused");
+    done["list"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_keeps_its_own_provider_is_not_touched() {
+    let ground = Simulated::new().await;
+    let site = &ground.site;
+    ground.provisioned("ours").await;
+    add(&ground, "ada", "ada", 19000);
+    let found = discovered(&ground).await;
+    assert_eq!(found.len(), 2, "{found:#?}");
+    let ada = found.iter().find(|one| one["key"] == "unit:ada.service").unwrap();
+    assert_eq!((&ada["user"], &ada["home"], &ada["port"]), (&json!("ada"), &json!("/home/ada"), &json!(19000)));
+    assert_eq!((&ada["instance_id"], &ada["obstacle"], &ada["running"]), (&Value::Null, &Value::Null, &json!(true)));
+    assert!(found.iter().any(|one| one["instance_id"] == "ours"), "{found:#?}");
+    assert!(!ada.to_string().contains(TOKEN), "{ada}");
+
+    let (before, starts) = (ground.machine.read(&config_path("ada")), ground.machine.starts("ada.service"));
+    let done = adopt(&ground, &site.root, vec![wish("ada", json!({"keeps_llm": true}))]).await;
+    assert_eq!((&done[0]["refusal"], &done[0]["task_id"]), (&Value::Null, &Value::Null), "{done:#?}");
+    ground.settle().await;
+    site.admin.get("/instances/health-check").token(&site.root).ok().await;
+    fleet::reconcile::pass::run(&site.app).await.unwrap();
+    fleet::key_check::rewrite_wrong(&site.app).await.unwrap();
+    ground.settle().await;
+    assert_eq!((ground.machine.read(&config_path("ada")), ground.machine.starts("ada.service")), (before, starts));
+    let shown = site.admin.get("/instances/ada").token(&site.root).ok().await;
+    assert_eq!(
+        (&shown["isolation"], &shown["runs_as"], &shown["own_llm"]),
+        (&json!("adopted"), &json!("ada"), &json!(true))
+    );
+    assert_eq!((&shown["health_status"], &shown["gateway_token"]), (&json!("healthy"), &json!(TOKEN)), "{shown:#}");
+    let audit = site.admin.get("/audit-logs?action=instance.create").token(&site.root).ok().await;
+    assert!(audit.to_string().contains("adopted unit:ada.service of ada on Server s, port 19000"), "{audit:#}");
+
+    // It is known now, and nobody adopts it twice.
+    assert!(discovered(&ground).await.iter().any(|one| one["instance_id"] == "ada"));
+    let again = adopt(&ground, &site.root, vec![wish("ada", json!({"id": "second"}))]).await;
+    assert_eq!(again[0]["refusal"], "it is the instance ada");
+    // Nobody but a super administrator gives it away, and it is in no pool.
+    let (_, employee) = site.quick_employee("eva@example.com").await;
+    site.employee.post("/me/instances/claim", json!({"instance_id": "ada"})).token(&employee).refused("4092").await;
+
+    // A restart is a person's to ask for. When the record goes, the home and its user stay.
+    let restarted = ground.enqueue("restart_instance", json!({"instance_id": "ada"})).await;
+    ground.settle().await;
+    ground.done(&restarted).await;
+    assert_eq!(ground.machine.starts("ada.service"), starts + 1);
+    site.admin.delete("/assistant-instances/ada").token(&site.root).ok().await;
+    ground.settle().await;
+    assert!(ground.machine.read(&config_path("ada")).is_some());
+    assert!(ground.machine.read("/etc/systemd/system/ada.service").is_some());
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_gets_our_gateway_is_changed_as_the_preview_said() {
+    let ground = Simulated::new().await;
+    let site = &ground.site;
+    add(&ground, "ada", "ada", 19000);
+    let (user, _) = site.quick_employee("ada@example.com").await;
+    let wish = wish("ada", json!({"email": "ada@example.com"}));
+    let body = json!({"list": [wish]});
+    let before = ground.machine.read(&config_path("ada"));
+    let preview = site.admin.post("/servers/s/adopt/preview", body).token(&site.root).ok().await;
+    assert_eq!(ground.machine.read(&config_path("ada")), before, "a preview changes nothing");
+    assert_eq!(site.admin.get("/instances").token(&site.root).ok().await["total"], 0);
+    let preview = &preview["list"][0];
+    let changes: Vec<(&str, &str)> = preview["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| (change["name"].as_str().unwrap(), change["effect"].as_str().unwrap()))
+        .collect();
+    assert!(changes.iter().any(|(name, _)| name.starts_with("models.providers.tidepool")), "{preview:#}");
+    assert!(!preview.to_string().contains(TOKEN), "{preview:#}");
+
+    let starts = ground.machine.starts("ada.service");
+    let done = adopt(&ground, &site.root, vec![wish]).await;
+    let task = base::id::TaskId::named(done[0]["task_id"].as_str().unwrap());
+    ground.settle().await;
+    ground.done(&task).await;
+    let config = ground.config("/home/ada");
+    assert!(config["models"]["providers"]["tidepool"]["apiKey"].as_str().unwrap().starts_with("sk-"), "{config:#}");
+    assert_eq!(config["gateway"]["auth"]["token"], TOKEN, "its token is taken over");
+    let shown = site.admin.get("/instances/ada").token(&site.root).ok().await;
+    assert_eq!(shown["assigned_user_id"], json!(user));
+    assert_eq!(ground.machine.starts("ada.service"), starts, "nothing was restarted");
+    // What needs a restart is asked for, and is exactly what the preview said.
+    let state = site.admin.get("/instances/ada/state").token(&site.root).ok().await;
+    let left: Vec<&str> = state["fields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|field| field["effect"] == "restart")
+        .map(|field| field["name"].as_str().unwrap())
+        .collect();
+    let cold: Vec<&str> = changes.iter().filter(|(_, effect)| *effect == "restart").map(|(name, _)| *name).collect();
+    assert_eq!(left, cold, "{state:#}");
+    assert_eq!(preview["needs_restart"], json!(!cold.is_empty()));
+    site.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_roots_or_given_to_somebody_is_a_super_administrators() {
+    let ground = Simulated::new().await;
+    let site = &ground.site;
+    add(&ground, "root", "main", 19000);
+    add(&ground, "ada", "ada", 19100);
+    let operator = site.plain_admin("op@example.com", "operator").await;
+    let admin = site.plain_admin("plain@example.com", "admin").await;
+    site.quick_employee("ada@example.com").await;
+    for path in ["/servers/s/adopt", "/servers/s/adopt/preview"] {
+        let body = json!({"list": [wish("ada", json!({}))]});
+        site.admin.post(path, body).token(&admin).refused("4030").await;
+        site.admin.post(path, json!({"list": []})).token(&operator).refused("4000").await;
+    }
+    site.admin.get("/servers/s/discover").token(&admin).refused("4030").await;
+    let wishes = vec![
+        wish("main", json!({"keeps_llm": true})),
+        wish("ada", json!({"keeps_llm": true, "email": "ada@example.com"})),
+        wish("gone", json!({})),
+    ];
+    let done = adopt(&ground, &operator, wishes).await;
+    let refusals: Vec<&str> = done.iter().map(|one| one["refusal"].as_str().unwrap()).collect();
+    assert!(refusals[0].contains("it runs as root: only a super administrator"), "{refusals:#?}");
+    assert!(refusals[1].contains("instances.assign_unisolated"), "{refusals:#?}");
+    assert_eq!(refusals[2], "it is not on the server any more");
+    let done = adopt(&ground, &operator, vec![wish("ada", json!({"keeps_llm": true}))]).await;
+    assert_eq!(done[0]["refusal"], Value::Null);
+    let done = adopt(&ground, &site.root, vec![wish("main", json!({"keeps_llm": true}))]).await;
+    assert_eq!(done[0]["refusal"], Value::Null);
+    site.admin.get("/instances/health-check").token(&site.root).ok().await;
+    let main = site.admin.get("/instances/main").token(&site.root).ok().await;
+    assert_eq!(main["isolation"], "shared", "{main:#}");
+    site.check().await;
+}
+
+/// One that is refused does not hold up the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_are_adopted_at_once() {
+    let ground = Simulated::new().await;
+    let site = &ground.site;
+    for n in 0..20u16 {
+        add(&ground, &format!("user{n}"), &format!("a{n}"), 19000 + 20 * n);
+    }
+    ground.machine.write(&config_path("a7"), "{ gateway: ");
+    ground.machine.write(&config_path("a8"), r#"{"gateway": {"port": 19160}}"#);
+    let wishes = (0..20).map(|n| wish(&format!("a{n}"), json!({"keeps_llm": n % 2 == 0}))).collect();
+    let done = adopt(&ground, &site.root, wishes).await;
+    let refused: Vec<(&str, &str)> =
+        done.iter().filter_map(|one| Some((one["instance_id"].as_str()?, one["refusal"].as_str()?))).collect();
+    let expected =
+        [("a7", "its configuration is no JSON5 document"), ("a8", "its gateway has no token: set gateway.auth.token")];
+    assert_eq!(refused, expected);
+    ground.settle().await;
+    assert_eq!(site.admin.get("/instances").token(&site.root).ok().await["total"], 18);
+    let tasks = site.admin.get("/tasks?type=reconcile_instance&status=done").token(&site.root).ok().await;
+    assert_eq!(tasks["total"], 9, "{tasks:#}");
+    site.check().await;
+}
+
+/// Four gateways on a real server: a unit of the system, a unit of a user, a process that nothing starts again, and a
+/// configuration that cannot be parsed. One is adopted while it runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_server_shows_what_it_has_and_nothing_is_restarted() {
+    let Some(mut ground) = Ground::new("a_real_server_shows_what_it_has_and_nothing_is_restarted").await else {
+        return;
+    };
+    used_secret(TOKEN);
+    let (base, mark) = (ground.base_dir.clone(), base::id::fresh()[..8].to_owned());
+    let user = |name: &str| format!("{name}{mark}");
+    let make = r#"
+        user=$1 home=$2 port=$3 token=$4
+        mkdir -p "${home%/*}" && useradd --no-create-home --home-dir "$home" --shell /bin/sh "$user"
+        install -d -m 700 -o "$user" -g "$user" "$home" "$home/.openclaw"
+        printf '{"gateway": {"mode": "local", "port": %s, "bind": "loopback", "auth": {"mode": "token", "token": "%s"}}}' "$port" "$token" \
+            >"$home/.openclaw/openclaw.json"
+        chown "$user:" "$home/.openclaw/openclaw.json""#;
+    let mut ports = vec![];
+    for name in ["unit", "user", "bare"] {
+        ports.push(ground.next_port().to_string());
+        ground.sh(make, &[&user(name), &format!("{base}/{name}"), ports.last().unwrap(), TOKEN]).await;
+    }
+    ground
+        .sh(
+            "install -d -m 700 \"$1/broken/.openclaw\" && echo '{gateway: ' >\"$1/broken/.openclaw/openclaw.json\"",
+            &[&base],
+        )
+        .await;
+    let start = r#"
+        user=$1 base=$2 program=$3 unit_port=$4 bare=$5 bare_port=$6
+        variables() { printf 'Environment=HOME=%s\nEnvironment=OPENCLAW_STATE_DIR=%s/.openclaw\nEnvironment=OPENCLAW_CONFIG_PATH=%s/.openclaw/openclaw.json\n' "$1" "$1" "$1"; }
+        { printf '[Service]\nUser=%s\n' "$user"; variables "$base/unit"
+          printf 'ExecStart=%s gateway run --port %s\n[Install]\nWantedBy=multi-user.target\n' "$program" "$unit_port"; } >"/etc/systemd/system/$user.service"
+        systemctl daemon-reload && systemctl enable -q --now "$user"
+        # The process must outlive this command, and be in no unit.
+        setsid -f runuser -u "$bare" -- env HOME="$base/bare" OPENCLAW_STATE_DIR="$base/bare/.openclaw" \
+            OPENCLAW_CONFIG_PATH="$base/bare/.openclaw/openclaw.json" "$program" gateway run --port "$bare_port" </dev/null >/dev/null 2>&1"#;
+    let program = format!("/opt/tidepool/openclaw/{}/openclaw", CURRENT);
+    ground.sh(start, &[&user("unit"), &base, &program, &ports[0], &user("bare"), &ports[2]]).await;
+    ground.listens(&ports[0]).await;
+    ground.listens(&ports[2]).await;
+
+    let admin = &ground.site.admin;
+    let path = format!("/servers/{}/discover", ground.server);
+    let found = admin.get(&path).token(&ground.site.root).ok().await;
+    assert_eq!(found["complete"], true);
+    let of = |name: &str| {
+        let home = format!("{base}/{name}");
+        let list = found["list"].as_array().unwrap().clone();
+        list.into_iter().find(|one| one["home"] == home).unwrap_or_else(|| panic!("{home}: {found:#}"))
+    };
+    let unit = of("unit");
+    assert_eq!(
+        (&unit["runner"], &unit["name"]),
+        (&json!("unit"), &json!(format!("{}.service", user("unit")))),
+        "{unit:#}"
+    );
+    assert_eq!(
+        (&unit["user"], &unit["running"], &unit["obstacle"]),
+        (&json!(user("unit")), &json!(true), &Value::Null)
+    );
+    assert_eq!(unit["port"].to_string(), ports[0]);
+    assert_eq!(unit["version"], CURRENT);
+    let bare = of("bare");
+    assert_eq!((&bare["runner"], &bare["obstacle"]), (&json!("process"), &json!("process")), "{bare:#}");
+    assert_eq!((bare["port"].to_string(), &bare["user"]), (ports[2].clone(), &json!(user("bare"))));
+    assert_eq!((&of("broken")["runner"], &of("broken")["config"]), (&json!("home"), &json!("broken")));
+    assert_eq!((&of("user")["runner"], &of("user")["running"]), (&json!("home"), &json!(false)));
+
+    let facts = "sha256sum <\"$2/unit/.openclaw/openclaw.json\"; systemctl show -p MainPID,NRestarts \"$1\"; ls -la --time-style=full-iso \"$2/unit/.openclaw\"";
+    let before = ground.sh(facts, &[&user("unit"), &base]).await;
+    let wish = json!({"key": unit["key"], "id": user("unit"), "name": "Adopted", "keeps_llm": true});
+    let path = format!("/servers/{}/adopt", ground.server);
+    let done = admin.post(&path, json!({"list": [wish]})).token(&ground.site.root).ok().await;
+    assert_eq!(done["list"][0]["refusal"], Value::Null, "{done:#}");
+    ground.site.admin.get("/instances/health-check").token(&ground.site.root).ok().await;
+    let shown = ground.show(&user("unit")).await;
+    assert_eq!((&shown["isolation"], &shown["runs_as"]), (&json!("adopted"), &json!(user("unit"))), "{shown:#}");
+    assert_eq!(shown["health_status"], "healthy", "{shown:#}");
+    assert_eq!(ground.sh(facts, &[&user("unit"), &base]).await, before, "not a byte, and not a restart");
+
+    let stop = r#"
+        systemctl disable -q --now "$1"; rm -f "/etc/systemd/system/$1.service"; systemctl daemon-reload
+        pkill -KILL -u "$2"; sleep 0.2; userdel "$1"; userdel "$2"; userdel "$3""#;
+    ground.sh(stop, &[&user("unit"), &user("bare"), &user("user")]).await;
+    ground.end().await;
+}
