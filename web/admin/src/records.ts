@@ -4,6 +4,8 @@ import type { components } from '@tidepool/shared/api/admin.gen';
 type Schemas = components['schemas'];
 
 export type Admin = Schemas['AdminItem'];
+export type Adoption = Schemas['Adoption'];
+export type AdoptionPreview = Schemas['AdoptionPreview'];
 export type Alert = Schemas['AlertItem'];
 export type AlertRule = Schemas['AlertRuleItem'];
 export type AuditEntry = Schemas['AuditEntry'];
@@ -18,6 +20,7 @@ export interface ConfigChange {
   should: unknown;
 }
 export type Container = Schemas['ContainerItem'];
+export type DiscoveredGateway = Schemas['DiscoveredGateway'];
 export type Entry = Schemas['EntryItem'];
 export type ForeignSetting = Schemas['ForeignSetting'];
 export type GuardianEvent = Schemas['GuardianEvent'];

@@ -121,6 +121,7 @@ export function FactsTab({ instance }: { instance: InstanceDetail }) {
                 t('instances.default')
               ),
             },
+            ...(instance.own_llm ? [{ name: t('instances.models'), value: t('instances.ownLlm') }] : []),
             {
               name: t('instances.runsAs'),
               value: (

@@ -27,6 +27,7 @@ import { ConnectionTest } from '../server/test';
 import { useTaskToast } from '../task-drawer';
 
 // Loaded when it is opened: a page's first load has a limit.
+const Discovered = lazy(async () => ({ default: (await import('../server/discovered')).Discovered }));
 const ServerForm = lazy(async () => ({ default: (await import('../server/form')).ServerForm }));
 
 export default function ServerPage() {
@@ -37,6 +38,7 @@ export default function ServerPage() {
 function OneServer({ id }: { id: string }) {
   const { t } = useText();
   const mayManage = useMay('servers.manage');
+  const mayAdopt = useMay('instances.adopt');
   const server = useQuery({
     queryKey: ['servers', 'one', id],
     queryFn: () => unwrap(api.GET('/servers/{id}/detail', { params: { path: { id } } })),
@@ -66,6 +68,11 @@ function OneServer({ id }: { id: string }) {
           <div className="grid min-w-0 gap-4 xl:col-span-2">
             <Metrics id={id} />
             <Capacity instances={server.data.instances} stats={server.data.stats} />
+            {mayAdopt && (
+              <Suspense fallback={null}>
+                <Discovered id={id} />
+              </Suspense>
+            )}
             <Containers id={id} />
           </div>
           <div className="grid min-w-0 gap-4">

@@ -79,6 +79,8 @@ export const instances = {
   'instances.used': 'Used in all',
   'instances.usedValue': '{requests} requests, {tokens} tokens',
   'instances.home': 'Home',
+  'instances.models': 'Models',
+  'instances.ownLlm': 'It keeps a model provider of its own: its use and costs are not counted here.',
   'instances.runsAs': 'Runs as',
   'instances.runsAsBadge': 'runs as {user}',
   'instances.containerBadge': 'in a container',

@@ -77,6 +77,8 @@ export const instances = {
   'instances.used': '累计用量',
   'instances.usedValue': '{requests} 次请求，{tokens} 令牌',
   'instances.home': '主目录',
+  'instances.models': '模型',
+  'instances.ownLlm': '它保留自己的模型提供商：其用量和费用不计入此处。',
   'instances.runsAs': '运行用户',
   'instances.runsAsBadge': '以 {user} 身份运行',
   'instances.containerBadge': '在容器中运行',

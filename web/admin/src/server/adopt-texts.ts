@@ -1,0 +1,148 @@
+// The texts of what a server has already and of its adoption, in both languages in one file: they are fetched with a server's page
+// and are no part of the first load, which every text of the dictionaries is.
+import { fill, type Values } from '@tidepool/shared/i18n/translate';
+import { useCallback } from 'react';
+import { useText, type Key } from '../messages';
+
+export const en = {
+  'adopt.title': 'Assistants that are there already',
+  'adopt.lead': 'OpenClaw gateways on this server that tidepool did not make. Looking changes nothing.',
+  'adopt.look': 'Look for assistants',
+  'adopt.again': 'Look again',
+  'adopt.none': 'No other assistants',
+  'adopt.noneText': 'Nothing of OpenClaw runs or is configured here that tidepool does not know.',
+  'adopt.incomplete': 'The server did not answer to the end: there may be more.',
+  'adopt.known': 'Known as {id}',
+  'adopt.all': 'Select all that can be adopted',
+  'adopt.select': 'Select {name}',
+  'adopt.open': 'Adopt ({count})',
+  'adopt.runner.unit': 'Unit',
+  'adopt.runner.user_unit': 'Unit of a user',
+  'adopt.runner.process': 'Process',
+  'adopt.runner.container': 'Container',
+  'adopt.runner.home': 'Configuration',
+  'adopt.of': 'of {user}',
+  'adopt.stopped': 'Stopped',
+  'adopt.running': 'Runs',
+  'adopt.port': 'port {port}',
+  'adopt.openToOthers': 'reachable from other machines',
+  'adopt.session': 'last used {time}',
+  'adopt.dialog': 'Adopt {count} assistants',
+  'adopt.dialogOne': 'Adopt {name}',
+  'adopt.dialogLead':
+    'Each becomes an instance with its own home, unit, port and token. Its home and its user are never cleaned, pooled or deleted.',
+  'adopt.llm': 'Models',
+  'adopt.llmOwn': 'Keep its own provider',
+  'adopt.llmOurs': 'Use our LLM gateway',
+  'adopt.llmOwnHint': 'Nothing is written. Its use and costs are not counted here.',
+  'adopt.llmOursHint': 'It gets a key and the models of our LLM gateway, and its use is counted.',
+  'adopt.restart': 'Restart at once what needs it',
+  'adopt.restartHint': 'Otherwise that waits for the next restart, or for you.',
+  'adopt.id': 'Id',
+  'adopt.name': 'Name',
+  'adopt.email': 'Employee’s e-mail',
+  'adopt.emailHint': 'Optional',
+  'adopt.preview': 'Preview',
+  'adopt.back': 'Back',
+  'adopt.confirm': 'Adopt ({count})',
+  'adopt.nothing': 'Nothing is changed on the server.',
+  'adopt.writes': '{count} settings are written',
+  'adopt.writesOne': 'One setting is written',
+  'adopt.restarts': 'restarted at once',
+  'adopt.waits': 'part of it waits for a restart',
+  'adopt.skipped': 'Left out: {reason}',
+  'adopt.done': 'Adopted {adopted}, left out {skipped}.',
+  'adopt.adopted': 'Adopted',
+  'adopt.written': 'Its configuration is being written.',
+  'adopt.obstacle.user_unit':
+    'Its unit belongs to its user’s own systemd. Move it to a unit of the system first.',
+  'adopt.obstacle.process': 'Nothing starts it again. Move it into a unit of the system first.',
+  'adopt.obstacle.container': 'It runs in a container.',
+  'adopt.obstacle.home': 'Nothing runs it: there is only a configuration.',
+  'adopt.obstacle.state_elsewhere': 'Its files are not in the folder .openclaw of a home.',
+  'adopt.obstacle.home_unknown': 'Its home is not known.',
+  'adopt.obstacle.no_token': 'Its gateway has no token. Set gateway.auth.token there first.',
+  'adopt.obstacle.config_broken': 'Its configuration cannot be parsed.',
+  'adopt.obstacle.config_missing': 'It has no configuration.',
+  'adopt.obstacle.config_too_large': 'Its configuration is too large.',
+  'adopt.obstacle.config_unreadable': 'Its configuration cannot be read.',
+};
+
+type OwnKey = keyof typeof en;
+export type AdoptKey = Key | OwnKey;
+export type Translate = (key: AdoptKey, values?: Values) => string;
+
+export const zh: Record<OwnKey, string> = {
+  'adopt.title': '服务器上已有的助手',
+  'adopt.lead': '此服务器上不是由 tidepool 创建的 OpenClaw 网关。查找不会更改任何内容。',
+  'adopt.look': '查找助手',
+  'adopt.again': '重新查找',
+  'adopt.none': '没有其他助手',
+  'adopt.noneText': '没有 tidepool 尚不知道的 OpenClaw 在此运行或配置。',
+  'adopt.incomplete': '服务器的回答不完整，可能还有更多。',
+  'adopt.known': '已登记为 {id}',
+  'adopt.all': '选择所有可接管的助手',
+  'adopt.select': '选择 {name}',
+  'adopt.open': '接管（{count}）',
+  'adopt.runner.unit': '系统单元',
+  'adopt.runner.user_unit': '用户单元',
+  'adopt.runner.process': '进程',
+  'adopt.runner.container': '容器',
+  'adopt.runner.home': '仅有配置',
+  'adopt.of': '属于 {user}',
+  'adopt.stopped': '已停止',
+  'adopt.running': '运行中',
+  'adopt.port': '端口 {port}',
+  'adopt.openToOthers': '其他机器可访问',
+  'adopt.session': '最后使用：{time}',
+  'adopt.dialog': '接管 {count} 个助手',
+  'adopt.dialogOne': '接管 {name}',
+  'adopt.dialogLead':
+    '每个助手都会成为一个实例，保留自己的主目录、单元、端口和令牌。其主目录和用户绝不会被清理、放入资源池或删除。',
+  'adopt.llm': '模型',
+  'adopt.llmOwn': '保留自己的提供商',
+  'adopt.llmOurs': '使用我们的 LLM 网关',
+  'adopt.llmOwnHint': '不写入任何内容。其用量和费用不计入此处。',
+  'adopt.llmOursHint': '它会获得我们 LLM 网关的密钥和模型，用量会被统计。',
+  'adopt.restart': '需要重启的内容立即重启生效',
+  'adopt.restartHint': '否则将等到下次重启，或由您决定。',
+  'adopt.id': 'ID',
+  'adopt.name': '名称',
+  'adopt.email': '员工邮箱',
+  'adopt.emailHint': '可选',
+  'adopt.preview': '预览',
+  'adopt.back': '返回',
+  'adopt.confirm': '接管（{count}）',
+  'adopt.nothing': '服务器上不会有任何更改。',
+  'adopt.writes': '将写入 {count} 项设置',
+  'adopt.writesOne': '将写入 1 项设置',
+  'adopt.restarts': '立即重启',
+  'adopt.waits': '其中一部分等待重启',
+  'adopt.skipped': '未接管：{reason}',
+  'adopt.done': '已接管 {adopted} 个，未接管 {skipped} 个。',
+  'adopt.adopted': '已接管',
+  'adopt.written': '正在写入其配置。',
+  'adopt.obstacle.user_unit': '其单元属于该用户自己的 systemd。请先移到系统单元。',
+  'adopt.obstacle.process': '没有任何机制会重新启动它。请先移到系统单元。',
+  'adopt.obstacle.container': '它在容器中运行。',
+  'adopt.obstacle.home': '没有运行：只有一份配置。',
+  'adopt.obstacle.state_elsewhere': '其文件不在主目录的 .openclaw 文件夹中。',
+  'adopt.obstacle.home_unknown': '其主目录未知。',
+  'adopt.obstacle.no_token': '其网关没有令牌。请先在那里设置 gateway.auth.token。',
+  'adopt.obstacle.config_broken': '其配置无法解析。',
+  'adopt.obstacle.config_missing': '它没有配置。',
+  'adopt.obstacle.config_too_large': '其配置过大。',
+  'adopt.obstacle.config_unreadable': '其配置无法读取。',
+};
+
+const isOwn = (key: AdoptKey): key is OwnKey => Object.hasOwn(en, key);
+
+export function useAdoptText() {
+  const i18n = useText();
+  const { language, t: general } = i18n;
+  const t = useCallback<Translate>(
+    (key, values) => (isOwn(key) ? fill({ en, zh }[language][key], values) : general(key, values)),
+    [language, general],
+  );
+  return { ...i18n, t };
+}
