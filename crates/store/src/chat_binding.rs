@@ -79,13 +79,20 @@ pub async fn find(conn: impl Into<Conn<'_>>, instance: &InstanceId, id: &ChatBin
     conn.into().first(&sql, args![id.as_str(), instance.as_str()]).await
 }
 
+/// Removes the sender that the bot was bound with.
+pub async fn clear_chat_id(tx: &mut Tx, id: &ChatBindingId) -> Result<()> {
+    tx.run("UPDATE chat_binding SET chat_id = '' WHERE id = ?", args![id.as_str()]).await.map(drop)
+}
+
 /// Switches all bots of an instance on or off.
 pub async fn set_active(tx: &mut Tx, instance: &InstanceId, is_active: bool) -> Result<()> {
     let sql = "UPDATE chat_binding SET is_active = ? WHERE instance_id = ? AND deleted_at IS NULL";
     tx.run(sql, args![is_active, instance.as_str()]).await.map(drop)
 }
 
+/// Ends a binding. Its senders are other people's ids and names, so they are not kept.
 pub async fn delete(tx: &mut Tx, id: &ChatBindingId, at: Timestamp) -> Result<()> {
+    tx.run("DELETE FROM chat_sender WHERE binding_id = ?", args![id.as_str()]).await?;
     tx.run("UPDATE chat_binding SET deleted_at = ? WHERE id = ?", args![at, id.as_str()]).await.map(drop)
 }
 

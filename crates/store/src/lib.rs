@@ -10,6 +10,7 @@ pub mod cell;
 pub mod change;
 pub mod chat_binding;
 pub mod chat_message;
+pub mod chat_sender;
 pub mod clock;
 pub mod conditions;
 pub mod container;

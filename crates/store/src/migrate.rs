@@ -35,6 +35,7 @@ pub const STEPS: &[(i64, &str, &str)] = &[
     (20, "replica", include_str!("../migrations/0020_replica.sql")),
     (21, "queue", include_str!("../migrations/0021_queue.sql")),
     (22, "reconcile", include_str!("../migrations/0022_reconcile.sql")),
+    (23, "chat_sender", include_str!("../migrations/0023_chat_sender.sql")),
     (24, "adopt", include_str!("../migrations/0024_adopt.sql")),
 ];
 

@@ -22,6 +22,7 @@ pub const TABLES: &[&str] = &[
     "profession",
     "pool_entry",
     "chat_binding",
+    "chat_sender",
     "task",
     "task_log",
     "marketplace_item",

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Site, used_secret};
+use crate::kit::{Database, Site, database_before, used_secret};
 use crate::on_both;
 
 on_both! {
@@ -91,4 +91,39 @@ on_both! {
 
 store::record! {
     struct Hash { bot_token_hash: String }
+}
+
+/// A bot of the release before senders: who was allowed stays allowed, and a process of that release may go on binding bots.
+async fn senders_of_an_older_release(database: Database) {
+    let db = database_before(23, &database.url).await;
+    let mut tx = db.begin().await.unwrap();
+    let instance = "INSERT INTO instance (id, id_key, server_id, pooled, name, gateway_port, gateway_url, gateway_token, model, \
+        health_status, notes, config_json, created_at, updated_at) VALUES ('i', 'i', 's', 0, '', 18000, '', '', '', 'unknown', '', '{}', 0, 0)";
+    tx.run(instance, vec![]).await.unwrap();
+    let bind = "INSERT INTO chat_binding (id, instance_id, platform, bot_token, bot_token_hash, chat_id, bot_username, created_at) \
+        VALUES (?, 'i', 'telegram', '', ?, '77', 'old_bot', 5)";
+    tx.run(bind, store::args!["before", "before"]).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(store::migrate::run(&db).await.unwrap(), [23]);
+    let mut tx = db.begin().await.unwrap();
+    tx.run(bind, store::args!["after", "after"]).await.unwrap();
+    tx.commit().await.unwrap();
+    let bindings = store::chat_binding::of_instance(&db, &base::id::InstanceId::named("i")).await.unwrap();
+    assert_eq!(bindings.len(), 2);
+    for binding in bindings {
+        let senders = store::chat_sender::of_binding(&db, &binding).await.unwrap();
+        assert_eq!((senders.len(), senders[0].sender_id.as_str()), (1, "77"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn senders_of_an_older_release_sqlite() {
+    senders_of_an_older_release(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn senders_of_an_older_release_postgres() {
+    if let Some(database) = Database::postgres(module_path!()).await {
+        senders_of_an_older_release(database).await;
+    }
 }
