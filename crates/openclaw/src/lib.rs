@@ -10,6 +10,7 @@ pub mod frame;
 pub mod layout;
 pub mod lock;
 pub mod log;
+pub mod pairing;
 pub mod program;
 pub mod rule;
 pub mod shell;

@@ -19,7 +19,7 @@ pub enum Scope {
     Read,
     Write,
     Admin,
-    /// Approves devices.
+    /// Approves devices, and reads and dismisses the requests of people who write to a bot.
     Pairing,
 }
 
@@ -31,6 +31,8 @@ impl Scope {
     /// To approve a device for chatting. A connection cannot grant scopes that it does not have, so the gateway also
     /// refuses a device that asks for more.
     pub const LET_CHAT: &[Scope] = &[Scope::Pairing, Scope::Read, Scope::Write];
+    /// To look after people who write to a bot.
+    pub const PAIR: &[Scope] = &[Scope::Pairing];
 
     pub fn as_str(self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Frame, Request};
+use crate::pairing;
 
 impl Request {
     pub fn new(id: impl Into<String>, method: &str, params: Value) -> Request {
@@ -77,6 +78,16 @@ impl Request {
 
     pub fn device_approve(id: impl Into<String>, request: &str) -> Request {
         Request::new(id, "device.pair.approve", json!({"requestId": request}))
+    }
+
+    /// The people who wait to be allowed to write to the channel's bot. Needs `Scope::Pairing`, as does `pairing_dismiss`.
+    pub fn pairing_list(id: impl Into<String>) -> Request {
+        Request::new(id, "channels.pairing.list", json!({"channel": pairing::CHANNEL}))
+    }
+
+    pub fn pairing_dismiss(id: impl Into<String>, request: &str) -> Request {
+        let params = json!({"channel": pairing::CHANNEL, "accountId": pairing::ACCOUNT, "requestId": request});
+        Request::new(id, "channels.pairing.dismiss", params)
     }
 
     /// Secrets in the answer are redacted by the gateway.

@@ -168,7 +168,9 @@ async fn hear(
     let needed = match method {
         "chat.send" | "chat.abort" | "sessions.create" | "sessions.patch" => "operator.write",
         "sessions.reset" | "sessions.delete" | "config.set" => "operator.admin",
-        "device.pair.list" | "device.pair.approve" => "operator.pairing",
+        "device.pair.list" | "device.pair.approve" | "channels.pairing.list" | "channels.pairing.dismiss" => {
+            "operator.pairing"
+        }
         _ => "operator.read",
     };
     if !may(needed) {
@@ -288,8 +290,16 @@ pub(super) async fn request(shared: &Arc<Shared>, method: &str, params: &Value) 
             Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}))
         }
         "chat.send" => send(shared, params).await,
+        "channels.pairing.list" if knows_pairing(&shared.version) => Ok(shared.senders.list()),
+        "channels.pairing.dismiss" if knows_pairing(&shared.version) => shared.senders.dismiss(params),
         _ => Err(invalid(&format!("unknown method: {method}"))),
     }
+}
+
+/// Whether a release has the methods about people who write to a bot: those from 2026.7 on.
+fn knows_pairing(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or_default());
+    (numbers.next(), numbers.next()) >= (Some(2026), Some(7))
 }
 
 async fn send(shared: &Arc<Shared>, params: &Value) -> Result<Value, Value> {

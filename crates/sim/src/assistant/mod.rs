@@ -8,6 +8,7 @@ mod gateway;
 mod memory;
 mod model;
 mod page;
+mod senders;
 mod webhook;
 
 use std::net::Ipv4Addr;
@@ -29,6 +30,7 @@ use tokio::task::JoinHandle;
 use memory::Memory;
 pub use memory::Stranded;
 pub use model::Model;
+pub use senders::{Reply, Senders};
 pub use webhook::Delivered;
 
 /// The limits and the version that a gateway reports.
@@ -143,6 +145,7 @@ pub(crate) struct Shared {
     fails_calls: bool,
     pace: Duration,
     memory: Arc<Mutex<Memory>>,
+    senders: Senders,
     /// Events for every connection, without their sequence numbers.
     events: broadcast::Sender<Arc<Value>>,
     /// Set when connections must end: the reason for the `shutdown` event.
@@ -187,6 +190,8 @@ pub struct Options {
     pub model: Option<Model>,
     /// Conversations of an earlier gateway.
     pub conversations: Conversations,
+    /// Who may write to its bot, and who waits for that.
+    pub senders: Senders,
     /// How many events may wait for a slow connection; beyond that it loses the oldest.
     pub backlog: usize,
 }
@@ -207,6 +212,7 @@ impl Options {
             version: VERSION.to_owned(),
             model: None,
             conversations: Conversations::default(),
+            senders: Senders::default(),
             backlog: 4096,
         }
     }
@@ -223,6 +229,7 @@ impl Shared {
             fails_calls: options.fails_calls,
             pace: options.pace,
             memory: options.conversations.0,
+            senders: options.senders,
             events: broadcast::channel(options.backlog).0,
             ending: watch::channel(None).0,
             starting: AtomicBool::new(false),

@@ -13,7 +13,7 @@ use super::journal::Entry;
 use super::openclaw::{Service, unit_text};
 use super::state::{PROGRAMS, State, TRIES, UNITS, Unit};
 use super::tree::Tree;
-use crate::assistant::{Door, Gateway, Stranded};
+use crate::assistant::{Door, Gateway, Reply, Stranded};
 
 /// The webhook's port is this much higher than the gateway's.
 pub(super) const WEBHOOK: u16 = 4;
@@ -71,6 +71,7 @@ impl Machine {
             units: BTreeMap::new(),
             users: BTreeMap::from([("root".to_owned(), "/root".to_owned())]),
             conversations: HashMap::new(),
+            senders: HashMap::new(),
             unknown: vec![],
             strangers: vec![],
             odd_about_cells: String::new(),
@@ -230,6 +231,14 @@ impl Machine {
             (conversations, state.clock.now().as_millisecond())
         };
         conversations.strand(session, stranded, at).await;
+    }
+
+    /// Somebody writes to the bot of a unit's gateway.
+    pub fn write_to_bot(&self, unit: &str, sender: i64, first_name: &str, username: &str) -> Reply {
+        let state = self.lock();
+        let process = state.units.get(unit).and_then(Unit::process);
+        let senders = process.and_then(|process| state.senders.get(&process.service.state_dir));
+        senders.map_or(Reply::Nothing, |senders| senders.write(sender, first_name, username, state.now()))
     }
 
     fn happens(&self, what: impl FnOnce(&mut State)) {

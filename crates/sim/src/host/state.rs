@@ -12,7 +12,7 @@ use super::journal::{EXITED, Entry, FAILED, Journal, RESTARTED, STARTED, STOPPED
 use super::machine::Machine;
 use super::openclaw::{Service, issues};
 use super::tree::Tree;
-use crate::assistant::{Conversations, Gateway, Model, Options, WeakGateway};
+use crate::assistant::{Conversations, Gateway, Model, Options, Senders, WeakGateway};
 
 /// The uptime that a machine begins with.
 const UP_BEFORE: Duration = Duration::from_secs(9 * 24 * 3600);
@@ -29,6 +29,8 @@ pub(super) struct State {
     pub users: BTreeMap<String, String>,
     /// Conversations by the state folder of their gateway.
     pub conversations: HashMap<String, Conversations>,
+    /// Who may write to a gateway's bot, by its state folder.
+    pub senders: HashMap<String, Senders>,
     pub unknown: Vec<String>,
     /// Listeners that belong to no unit: port and user.
     pub strangers: Vec<(u16, String)>,
@@ -130,6 +132,7 @@ impl State {
             model: process.model.clone(),
             version: process.service.version().to_owned(),
             conversations: self.conversations.get(&state_dir).cloned().unwrap_or_default(),
+            senders: self.senders.get(&state_dir).cloned().unwrap_or_default(),
             backlog: 256,
             ..Options::new(&process.token)
         });
@@ -208,6 +211,7 @@ impl State {
             self.fail(name, (1, 78), "exit-code");
             return true;
         }
+        self.senders.entry(service.state_dir.clone()).or_default().configure(&document);
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let origins = document["gateway"]["controlUi"]["allowedOrigins"].as_array();
         let process = Process {
@@ -308,6 +312,7 @@ impl State {
         {
             process.model = Model::of(&document);
             process.token = document["gateway"]["auth"]["token"].as_str().unwrap_or_default().to_owned();
+            self.senders.entry(process.service.state_dir.clone()).or_default().configure(&document);
             unit.gateway = WeakGateway::default();
         }
         self.log(&name, "gateway/reload", &said);

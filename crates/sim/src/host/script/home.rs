@@ -80,6 +80,7 @@ pub fn archive(state: &mut State, call: &Call<'_>) -> Answer {
     if state.files.get(&entry.place).is_none() && state.files.get(entry.home).is_some() {
         state.files.rename(entry.home, &entry.place);
         state.conversations.remove(&entry.state_dir);
+        state.senders.remove(&entry.state_dir);
     }
     Answer::nothing()
 }

@@ -69,6 +69,7 @@ const SCRIPTS: &[(&str, ScriptFn)] = &[
     ("find-installed-version", server::installed),
     ("install-openclaw", server::install),
     ("validate-config", server::validate),
+    ("read-pairing-requests", server::pairing_requests),
 ];
 
 /// This script waits for a connection, so it does not run while the machine's state is locked.

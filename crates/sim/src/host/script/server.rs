@@ -3,7 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::Call;
+use crate::assistant::Senders;
 use crate::host::command::{Answer, Vitals};
 use crate::host::openclaw::validation;
 use crate::host::state::{PROGRAMS, State};
@@ -40,6 +43,15 @@ pub fn validate(state: &mut State, call: &Call<'_>) -> Answer {
         Some(_) => Answer::said(format!("{}\n", validation(call.stdin))),
         None => Answer::status(3),
     }
+}
+
+/// The people who wait to be allowed to write to a bot. Arguments: Node, and the gateway's state folder.
+pub fn pairing_requests(state: &mut State, call: &Call<'_>) -> Answer {
+    if state.files.file(call.arg(1)).is_none() {
+        return Answer::status(3);
+    }
+    let requests = state.senders.get(call.arg(2)).map(Senders::stored).unwrap_or_default();
+    Answer::said(json!({"requests": requests}).to_string())
 }
 
 pub fn installed(state: &mut State, call: &Call<'_>) -> Answer {
