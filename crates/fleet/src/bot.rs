@@ -40,7 +40,7 @@ impl Bots {
 }
 
 /// Makes a token the instance's bot, in place of its previous bot. Without a `chat_id`, a token that was bound before
-/// keeps its own.
+/// keeps its own, and all its senders.
 pub async fn configure(
     app: &App,
     by: &By,
@@ -54,6 +54,7 @@ pub async fn configure(
     if same.as_ref().is_some_and(|binding| binding.instance_id != *target.instance) {
         return Err(Error::conflict("this bot token is bound to another instance already"));
     }
+    let keep_senders = chat_id.is_none();
     let chat_id = chat_id.or(same.map(|binding| binding.chat_id)).unwrap_or_default();
     let me = app.bots.platform.me(&token).await?;
     let id = ChatBindingId::fresh();
@@ -67,7 +68,13 @@ pub async fn configure(
         None => None,
     };
     let set = secret.is_some();
-    let new = New { platform: DEFAULT_PLATFORM.into(), bot_token: token.clone(), chat_id, bot_username: me.username };
+    let new = New {
+        platform: DEFAULT_PLATFORM.into(),
+        bot_token: token.clone(),
+        chat_id,
+        bot_username: me.username,
+        keep_senders,
+    };
     let made = create(app, by, target, new, &id, secret, true).await;
     if made.is_err() && set {
         take_back(app, &token).await;

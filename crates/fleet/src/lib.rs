@@ -20,6 +20,7 @@ mod job;
 pub mod key_check;
 pub mod listener;
 pub mod marketplace;
+pub mod pairing;
 pub mod profession;
 pub mod progress;
 pub mod reconcile;

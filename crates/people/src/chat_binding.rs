@@ -6,14 +6,25 @@ use jiff::SignedDuration;
 use queue::audit::{self, Action, AuditEvent, By};
 use queue::task;
 pub use store::chat_binding::ChatBinding;
+use store::chat_sender::ChatSender;
 use store::instance::{self, Instance};
-use store::{Tx, chat_binding};
+use store::{Tx, chat_binding, chat_sender};
 
 use crate::task::{ClearWebhook, enqueue_write_config};
 use crate::{App, holder};
 
 /// The platform when none is named.
 pub const DEFAULT_PLATFORM: &str = "telegram";
+/// The platforms whose bots we can connect to an instance.
+pub const PLATFORMS: &[&str] = &[DEFAULT_PLATFORM];
+
+/// Refuses a platform whose bots we cannot connect, and names those we can.
+pub fn require_platform(platform: &str) -> Result<()> {
+    if PLATFORMS.contains(&platform) {
+        return Ok(());
+    }
+    Err(Error::field("platform", format_args!("is not supported; supported: {}", PLATFORMS.join(", "))))
+}
 
 /// A binding ends in the transaction that enqueues the task, but the two times may differ a little: the clock is read
 /// twice.
@@ -33,7 +44,7 @@ impl Target<'_> {
     }
 
     /// Locks the instance, so that its holder stays the same until the change is made.
-    async fn lock(self, tx: &mut Tx) -> Result<Instance> {
+    pub(crate) async fn lock(self, tx: &mut Tx) -> Result<Instance> {
         self.admit(instance::lock(tx, self.instance).await?)
     }
 
@@ -50,6 +61,8 @@ pub struct New {
     pub bot_token: Secret,
     pub chat_id: String,
     pub bot_username: String,
+    /// Whether the senders of the binding that this one replaces may go on writing, if it is the same bot.
+    pub keep_senders: bool,
 }
 
 pub async fn list(app: &App, instance: &InstanceId) -> Result<Vec<ChatBinding>> {
@@ -79,16 +92,25 @@ pub async fn create(
     secret: Option<Secret>,
     replace: bool,
 ) -> Result<ChatBinding> {
+    require_platform(&new.platform)?;
+    // OpenClaw takes an asterisk for everybody.
+    if new.chat_id.contains('*') {
+        return Err(Error::field("chat_id", "must name one sender"));
+    }
     let instance = target.instance;
     let mut tx = app.db.begin().await?;
     let found = target.lock(&mut tx).await?;
     let hash = app.sealer.hash(&new.bot_token);
+    let mut senders = vec![];
     for old in chat_binding::live(&mut tx, instance).await?.into_iter().filter(|b| b.platform == new.platform) {
         if !replace {
             return Err(Error::conflict("the instance has a bot of this platform already: take it off first"));
         }
         // If it is the same bot, it continues under the new binding, and its webhook must not be cleared.
         let same = app.sealer.hash(&old.token(&app.sealer)?) == hash;
+        if same && new.keep_senders {
+            senders = chat_sender::of_binding(&mut tx, &old).await?;
+        }
         end(app, &mut tx, &old, !same, &by.operator).await?;
     }
     let secret = secret.map(|s| app.sealer.seal(chat_binding::secret_place(id.as_str()), &s)).transpose()?;
@@ -107,6 +129,9 @@ pub async fn create(
         store::Error::Taken => Error::conflict("this bot token is bound to an instance already"),
         other => other.into(),
     })?;
+    for sender in senders.into_iter().filter(|sender| sender.sender_id != binding.chat_id) {
+        chat_sender::insert(&mut tx, &ChatSender { binding_id: id.clone(), ..sender }).await?;
+    }
     enqueue_write_config(app, &mut tx, &found, &by.operator).await?;
     let detail = format!("{} bot {} bound{}", binding.platform, binding.bot_username, on_behalf(by));
     audit::record(app, &mut tx, by, AuditEvent::info(Action::InstanceUpdate, instance.as_str(), &detail)).await?;
@@ -169,6 +194,6 @@ pub async fn clear_again(app: &App, made: &task::Task, instance: &InstanceId) ->
 }
 
 /// Names the employee in the detail, because the operator of their actions is the system.
-fn on_behalf(by: &By) -> String {
+pub(crate) fn on_behalf(by: &By) -> String {
     if by.on_behalf_of.is_empty() { String::new() } else { format!(" by {}", by.on_behalf_of) }
 }

@@ -6,6 +6,7 @@ pub mod binding;
 pub mod bootstrap;
 mod caller;
 pub mod chat_binding;
+pub mod chat_sender;
 pub mod claim;
 pub mod hashing;
 pub mod holder;

@@ -80,10 +80,12 @@ permissions! {
     ReadLogs = "instances.logs" for HANDS => ["GET /instances/{id}/logs"],
     /// See an instance's gateway token and its configuration unmasked, and change that: who sees masks would write them back.
     SeeSecrets = "instances.secrets" for &[SuperAdmin, Admin] => [],
-    /// Make, change and revoke employees, give and take instances, and bind bots.
+    /// Make, change and revoke employees, give and take instances, bind bots and say who may write to them.
     ManagePeople = "people.manage" for &[SuperAdmin, Admin] => [
         "POST /users", "PATCH /users/{id}", "DELETE /users/{id}", "POST /users/{id}/assign-instance", "PATCH /instances/{id}/assign",
         "POST /instances/{id}/chat-bindings", "DELETE /instances/{id}/chat-bindings/{bid}", "POST /instances/{id}/configure-bot",
+        "GET /instances/{id}/chat-bindings/{bid}/pairing-requests", "DELETE /instances/{id}/chat-bindings/{bid}/pairing-requests/{sender_id}",
+        "POST /instances/{id}/chat-bindings/{bid}/senders", "DELETE /instances/{id}/chat-bindings/{bid}/senders/{sender_id}",
     ],
     /// Make and change professions, their limits and their pools.
     ManagePools = "pools.manage" for &[SuperAdmin, Admin] => [

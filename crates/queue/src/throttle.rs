@@ -38,6 +38,9 @@ pub const SSO_ADDRESS: Limit = Limit { what: "sso", most: 300, window: FIVE_MINU
 /// Sockets of one user. A browser that reconnects after every break stays far below.
 pub const SOCKET: Limit = Limit { what: "socket", most: 120, window: SignedDuration::from_mins(1) };
 
+/// Looks at the pairing requests of one instance. Each starts a program on its server; a page looks six times a minute.
+pub const PAIRING: Limit = Limit { what: "pairing", most: 30, window: SignedDuration::from_mins(1) };
+
 impl Limit {
     fn name(self, of: &str) -> String {
         format!("{}:{of}", self.what)

@@ -2,14 +2,18 @@
 
 use base::Listing;
 use base::id::{ChatBindingId, InstanceId};
-use fleet::bot;
+use fleet::{bot, pairing};
 use people::chat_binding::{self, Target};
+use people::chat_sender;
+use queue::permission::Permission;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::envelope::Data;
 use crate::extract::{Admin, Answer, Body, Path, State};
-use crate::shape::{BotStatus, ChatBindingItem, ConfigureBot, Deleted, NewChatBinding};
+use crate::shape::{
+    AllowSender, BotStatus, ChatBindingItem, ConfigureBot, Deleted, NewChatBinding, PairingRequestItem,
+};
 use crate::state::Shared;
 
 pub fn routes() -> OpenApiRouter<Shared> {
@@ -18,13 +22,20 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(delete))
         .routes(routes!(configure))
         .routes(routes!(status))
+        .routes(routes!(pairing_requests))
+        .routes(routes!(refuse))
+        .routes(routes!(allow))
+        .routes(routes!(remove_sender))
 }
 
 /// The bots of an instance.
 #[utoipa::path(get, path = "/instances/{id}/chat-bindings", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = Listing<ChatBindingItem>)))]
-async fn list(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<Listing<ChatBindingItem>> {
+async fn list(who: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<Listing<ChatBindingItem>> {
     let found = chat_binding::list(&api.app, &id).await?;
-    let list = found.into_iter().map(|b| ChatBindingItem::new(&api, b)).collect::<Result<Vec<_>, _>>()?;
+    let mut list = ChatBindingItem::list(&api, found).await?;
+    if !who.by.may(Permission::ReadPeople) {
+        list = list.into_iter().map(ChatBindingItem::without_names).collect();
+    }
     let total = list.len() as i64;
     Ok(Data(Listing { list, total }))
 }
@@ -41,7 +52,7 @@ async fn create(
 ) -> Answer<ChatBindingItem> {
     let target = Target { instance: &id, holder: None };
     let made = chat_binding::bind(&api.app, &who.by, target, body.checked(), api.app.bots.webhooks.is_some()).await?;
-    Ok(Data(ChatBindingItem::new(&api, made)?))
+    Ok(Data(ChatBindingItem::load(&api, made).await?))
 }
 
 /// Takes a bot off an instance.
@@ -68,14 +79,83 @@ async fn configure(
     Path(id): Path<InstanceId>,
     Body(body): Body<ConfigureBot>,
 ) -> Answer<ChatBindingItem> {
-    let chat_id = body.chat_id.map(Into::into);
-    let made =
-        bot::configure(&api.app, &who.by, Target { instance: &id, holder: None }, body.bot_token.0, chat_id).await?;
-    Ok(Data(ChatBindingItem::new(&api, made)?))
+    let (token, chat_id) = body.checked()?;
+    let target = Target { instance: &id, holder: None };
+    let made = bot::configure(&api.app, &who.by, target, token, chat_id).await?;
+    Ok(Data(ChatBindingItem::load(&api, made).await?))
 }
 
 /// How the instance's bot stands.
 #[utoipa::path(get, path = "/instances/{id}/bot-status", tag = "chat-bindings", params(("id" = String, Path)), responses((status = 200, body = BotStatus)))]
 async fn status(_: Admin, api: State, Path(id): Path<InstanceId>) -> Answer<BotStatus> {
     Ok(Data(bot::status(&api.app, &id).await?.into()))
+}
+
+/// The people who wrote to an instance's bot and wait to be allowed, with the pairing code that the bot gave them.
+///
+/// Read on the instance's server now. A request is open for an hour; OpenClaw keeps three at a time.
+#[utoipa::path(get, path = "/instances/{id}/chat-bindings/{bid}/pairing-requests", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path)), responses(
+    (status = 200, body = Listing<PairingRequestItem>),
+    (status = 409, description = "the instance is not on a server that the platform prepared"),
+    (status = 503, description = "the server cannot be reached"),
+))]
+async fn pairing_requests(
+    _: Admin,
+    api: State,
+    Path((id, bid)): Path<(String, String)>,
+) -> Answer<Listing<PairingRequestItem>> {
+    let id = InstanceId::named(id);
+    let target = Target { instance: &id, holder: None };
+    let found = pairing::requests(&api.app, target, &ChatBindingId::named(bid)).await?;
+    Ok(Data(PairingRequestItem::list(&api, found)))
+}
+
+/// Refuses a pairing request: the instance forgets it, and the sender may ask again.
+#[utoipa::path(delete, path = "/instances/{id}/chat-bindings/{bid}/pairing-requests/{sender_id}", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path), ("sender_id" = String, Path)), responses(
+    (status = 200, body = Deleted),
+    (status = 409, description = "the instance runs an OpenClaw before 2026.7, which cannot refuse"),
+    (status = 503, description = "the server cannot be reached"),
+))]
+async fn refuse(who: Admin, api: State, Path((id, bid, sender)): Path<(String, String, String)>) -> Answer<Deleted> {
+    let id = InstanceId::named(id);
+    let target = Target { instance: &id, holder: None };
+    pairing::refuse(&api.app, &who.by, target, &ChatBindingId::named(bid), &sender).await?;
+    Ok(Data(Deleted { id: sender }))
+}
+
+/// Allows somebody to write to an instance's bot, by the code of a pairing request or by their number at the platform.
+///
+/// A task writes the list into the instance's configuration. From then on the bot answers the listed senders only, and
+/// ignores all others.
+#[utoipa::path(post, path = "/instances/{id}/chat-bindings/{bid}/senders", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path)), request_body = AllowSender, responses(
+    (status = 200, body = ChatBindingItem),
+    (status = 409, description = "20 senders are allowed already"),
+    (status = 503, description = "a code was given, and the server cannot be reached"),
+))]
+async fn allow(
+    who: Admin,
+    api: State,
+    Path((id, bid)): Path<(String, String)>,
+    Body(body): Body<AllowSender>,
+) -> Answer<ChatBindingItem> {
+    let id = InstanceId::named(id);
+    let target = Target { instance: &id, holder: None };
+    let choice = body.checked()?;
+    let (binding, senders) = pairing::allow(&api.app, &who.by, target, &ChatBindingId::named(bid), choice).await?;
+    Ok(Data(ChatBindingItem::new(&api, binding, senders)?))
+}
+
+/// Removes somebody who may write to an instance's bot.
+///
+/// Without any sender left, the bot gives pairing codes again.
+#[utoipa::path(delete, path = "/instances/{id}/chat-bindings/{bid}/senders/{sender_id}", tag = "chat-bindings", params(("id" = String, Path), ("bid" = String, Path), ("sender_id" = String, Path)), responses((status = 200, body = Deleted)))]
+async fn remove_sender(
+    who: Admin,
+    api: State,
+    Path((id, bid, sender)): Path<(String, String, String)>,
+) -> Answer<Deleted> {
+    let id = InstanceId::named(id);
+    let target = Target { instance: &id, holder: None };
+    chat_sender::remove(&api.app, &who.by, target, &ChatBindingId::named(bid), &sender).await?;
+    Ok(Data(Deleted { id: sender }))
 }

@@ -9,7 +9,7 @@ use openclaw::document::{Document, Path};
 use people::chat_binding::DEFAULT_PLATFORM;
 use serde_json::Value;
 use store::instance::Instance;
-use store::{chat_binding, gateway_key, model};
+use store::{chat_binding, chat_sender, gateway_key, model};
 
 use super::{Assistant, Place};
 use crate::App;
@@ -107,9 +107,10 @@ async fn bot(app: &App, instance: &Instance) -> Result<Option<Bot>> {
         let had_one = chat_binding::had_any(&app.db, &instance.id, DEFAULT_PLATFORM).await?;
         return Ok(had_one.then_some(Bot::Off));
     };
-    let senders = match binding.chat_id.as_str() {
-        "" => Senders::Pairing,
-        chat => Senders::Only(vec![chat.to_owned()]),
+    let allowed = chat_sender::of_binding(&app.db, &binding).await?;
+    let senders = match allowed.is_empty() {
+        true => Senders::Pairing,
+        false => Senders::Only(allowed.into_iter().map(|sender| sender.sender_id).collect()),
     };
     let delivery = match (app.bots.webhook(&binding.id), binding.secret(&app.sealer)?) {
         (Some(url), Some(secret)) => Delivery::Webhook { url, secret, port: webhook_port(instance.gateway_port) },

@@ -52,13 +52,20 @@ impl Simulated {
 
     /// The same with this LLM gateway.
     pub async fn at(gateway: Gateway) -> Simulated {
+        Simulated::with(Database::sqlite(), |options| options.gateway = gateway).await
+    }
+
+    /// The same on this database, with these options.
+    pub async fn with(database: Database, change: impl FnOnce(&mut Options)) -> Simulated {
         let assistants = Defaults {
             settle: Duration::from_millis(50),
             start_limit: Duration::from_secs(10),
             gateway_url: "http://10.0.0.1:8082".into(),
             ..Defaults::default()
         };
-        let site = Site::with(Database::sqlite(), Options { assistants, gateway, ..Options::default() }).await;
+        let mut options = Options { assistants, ..Options::default() };
+        change(&mut options);
+        let site = Site::with(database, options).await;
         let machine = Machine::with_clock("s", site.app.clock.clone());
         let hosts = Hosts::of(machine.clone()).await.unwrap();
         let key = sim::host::login_key().unwrap();

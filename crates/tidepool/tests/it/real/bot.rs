@@ -1,4 +1,4 @@
-//! A bot of the real OpenClaw: a message reaches the assistant, and its answer the bot platform, by webhook and by polling.
+//! A bot of the real OpenClaw: a message reaches the assistant, and its answer the bot platform, by webhook and by polling; and pairing.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -89,6 +89,51 @@ async fn is_answered(webhooks: Option<&'static str>) {
     until("an answer", answered).await;
     println!("the bot said: {:?}", platform.said(TOKEN));
     assert!(platform.said(TOKEN).iter().all(|m| m["chat_id"].to_string().contains(&WRITER.to_string())));
+    ground.sh("systemctl stop 'model-*' || true", &[]).await;
+    ground.end().await;
+}
+
+/// Pairing without a shell: the code that the bot answered is shown and approved, and from then on the bot chats.
+#[tokio::test(flavor = "multi_thread")]
+async fn pairing_is_completed_in_the_app() {
+    let fleet = fleet("real::bot").expect("make test-real starts hosts");
+    assert!(is_real(&fleet.host("h4"), CURRENT).await, "OpenClaw {CURRENT} is not on h4");
+    let platform = Platform::start().await.unwrap();
+    platform.add(TOKEN, "ada_bot");
+    used_secret(TOKEN);
+    let _shared = shared(&fleet, "h4", platform.url.rsplit(':').next().unwrap());
+    let gateway_url = model_server(&fleet.host("h4")).await;
+    let assistants = Defaults { gateway_url, start_limit: START, least_memory: 64 << 20, ..Default::default() };
+    let options = Options { bot_api_url: Some(platform.url.clone()), assistants, ..Options::default() };
+    let mut ground = Ground::with_options(fleet, "h4", options).await;
+    let id = ground.provisioned(json!({})).await;
+    let site = &ground.site;
+    let configure = json!({"bot_token": TOKEN});
+    let made = site.admin.post(&format!("/instances/{id}/configure-bot"), configure).token(&site.root).ok().await;
+    ground.done(&ground.latest("write_config").await).await;
+    until("the assistant's own call", || platform.calls(TOKEN).iter().any(|call| call == "setMyCommands")).await;
+
+    let bot = format!("/instances/{id}/chat-bindings/{}", made["id"].as_str().unwrap());
+    let listed = async || site.admin.get(&format!("{bot}/pairing-requests")).token(&site.root).ok().await;
+    let codes = || platform.said(TOKEN).iter().filter(|m| m["text"].to_string().contains("Pairing code")).count();
+    platform.write(TOKEN, message(1, "let me in"));
+    until("a code", || codes() == 1).await;
+    let request = listed().await["list"][0].clone();
+    let code = request["code"].as_str().unwrap();
+    assert!(platform.said(TOKEN)[0]["text"].as_str().unwrap().contains(code), "{request}");
+    assert_eq!((&request["sender_id"], &request["name"]), (&json!(WRITER.to_string()), &json!("Ada")));
+    // Refused: it is gone, and asks again.
+    let refuse = site.admin.delete(&format!("{bot}/pairing-requests/{WRITER}")).token(&site.root);
+    refuse.ok().await;
+    assert_eq!(listed().await["total"], 0);
+    platform.write(TOKEN, message(2, "please"));
+    until("another code", || codes() == 2).await;
+    let code = listed().await["list"][0]["code"].clone();
+    site.admin.post(&format!("{bot}/senders"), json!({"code": code})).token(&site.root).ok().await;
+    ground.done(&ground.latest("write_config").await).await;
+    platform.write(TOKEN, message(3, "remember the lighthouse"));
+    let is_answer = |m: &Value| m["text"].as_str().is_some_and(|t| t.contains("gpt-4o remembers: lighthouse"));
+    until("an answer", || platform.said(TOKEN).iter().any(is_answer)).await;
     ground.sh("systemctl stop 'model-*' || true", &[]).await;
     ground.end().await;
 }

@@ -9,4 +9,5 @@ mod ending;
 mod flood;
 mod hostile;
 mod neighbour;
+mod pairing;
 mod ticket;
