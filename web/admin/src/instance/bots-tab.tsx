@@ -1,8 +1,9 @@
-// The chat bots of one instance: set one up, see how it does, take it off.
+// The chat bots of one instance: set one up, say who may write to it, see how it does, take it off.
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
 import { Badge } from '@tidepool/shared/ui/badge';
+import { BotSenders, type SenderActions } from '@tidepool/shared/ui/bot-senders';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { Field, PasswordField } from '@tidepool/shared/ui/field';
@@ -78,6 +79,8 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
                 ))}
               </ul>
               <Health id={instance.id} />
+              {mayManage &&
+                list.map((bot) => <Senders key={bot.id} instance={instance.id} bot={bot} onDone={changed} />)}
             </>
           )
         }
@@ -106,6 +109,27 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
         </Confirm>
       )}
     </div>
+  );
+}
+
+function Senders({ instance, bot, onDone }: { instance: string; bot: ChatBinding; onDone: () => void }) {
+  const path = { id: instance, bid: bot.id };
+  const one = '/instances/{id}/chat-bindings/{bid}';
+  const actions: SenderActions = {
+    requests: async () => (await unwrap(api.GET(`${one}/pairing-requests`, { params: { path } }))).list,
+    allow: (who) => unwrap(api.POST(`${one}/senders`, { params: { path }, body: who })),
+    refuse: (sender_id) =>
+      unwrap(api.DELETE(`${one}/pairing-requests/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+    remove: (sender_id) =>
+      unwrap(api.DELETE(`${one}/senders/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+  };
+  return (
+    <BotSenders
+      queryKey={['bot-pairing', instance, bot.id]}
+      senders={bot.senders}
+      actions={actions}
+      onDone={onDone}
+    />
   );
 }
 

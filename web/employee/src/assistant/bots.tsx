@@ -1,8 +1,9 @@
-// The chat bots through which an instance can be reached from elsewhere: bind one by its token, see how it is, take it off.
+// The chat bots through which an instance can be reached from elsewhere: bind one by its token, say who may write to it, see how it is, take it off.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, unwrap } from '@tidepool/shared/api/envelope';
 import { errorText } from '@tidepool/shared/api/error-text';
 import { RelativeTime } from '@tidepool/shared/i18n/time';
+import { BotSenders, type Sender, type SenderActions } from '@tidepool/shared/ui/bot-senders';
 import { Button } from '@tidepool/shared/ui/button';
 import { Confirm } from '@tidepool/shared/ui/confirm';
 import { PasswordField } from '@tidepool/shared/ui/field';
@@ -64,6 +65,9 @@ export function Bots({ instance }: { instance: string }) {
                 ))}
               </ul>
               <BotState instance={instance} />
+              {list.map((bot) => (
+                <Senders key={bot.id} instance={instance} bot={bot} onDone={refresh} />
+              ))}
             </>
           )}
           {removing && (
@@ -86,6 +90,33 @@ export function Bots({ instance }: { instance: string }) {
         </div>
       )}
     </Panel>
+  );
+}
+
+interface SendersProps {
+  instance: string;
+  bot: { id: string; senders: Sender[] };
+  onDone: () => void;
+}
+
+function Senders({ instance, bot, onDone }: SendersProps) {
+  const path = { id: instance, bid: bot.id };
+  const one = '/me/instances/{id}/chat-bindings/{bid}';
+  const actions: SenderActions = {
+    requests: async () => (await unwrap(api.GET(`${one}/pairing-requests`, { params: { path } }))).list,
+    allow: (who) => unwrap(api.POST(`${one}/senders`, { params: { path }, body: who })),
+    refuse: (sender_id) =>
+      unwrap(api.DELETE(`${one}/pairing-requests/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+    remove: (sender_id) =>
+      unwrap(api.DELETE(`${one}/senders/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+  };
+  return (
+    <BotSenders
+      queryKey={['bot-pairing', instance, bot.id]}
+      senders={bot.senders}
+      actions={actions}
+      onDone={onDone}
+    />
   );
 }
 

@@ -120,4 +120,29 @@ export const en = {
   'table.next': 'Next page',
   'usage.estimated':
     'Estimated: the provider did not report the usage of this request, for example because it was left before its end.',
+
+  'senders.requests': 'Pairing requests',
+  'senders.howToAsk':
+    'Write to the bot in Telegram. It answers with a code, and the request appears here within seconds.',
+  'senders.closed': 'The bot answers only the people below. Others get no answer and cannot ask any more.',
+  'senders.noRequest': 'Nobody is waiting.',
+  'senders.unread': 'Requests cannot be shown now: {why} You can enter a number below instead.',
+  'senders.unnamed': 'Without a name',
+  'senders.number': 'Telegram number {id}',
+  'senders.code': 'Code',
+  'senders.approve': 'Approve',
+  'senders.approveOf': 'Approve {code}',
+  'senders.refuse': 'Refuse',
+  'senders.refuseOf': 'Refuse {code}',
+  'senders.allowed': 'Who may write to the bot',
+  'senders.nobody': 'Nobody yet.',
+  'senders.remove': 'Remove',
+  'senders.removeOf': 'Remove {name}',
+  'senders.removeText': 'The bot no longer answers this person.',
+  'senders.removeLast':
+    'The bot then answers nobody, and gives a pairing code to everybody who writes to it.',
+  'senders.byNumber': 'Add by Telegram number',
+  'senders.byNumberHint': 'The bot tells it to everybody who writes to it for the first time.',
+  'senders.notANumber': 'Enter the number, for example 123456789.',
+  'senders.add': 'Add',
 };
