@@ -106,14 +106,29 @@ pub async fn find_by_email(app: &App, email: &str) -> Result<UserId> {
     Ok(user.id)
 }
 
-pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
-    let password_hash = match new.password {
-        Some(password) => {
-            password::check("password", &password)?;
-            Some(app.hasher.hash(password).await?)
-        }
-        None => None,
-    };
+pub async fn create(app: &App, by: &By, mut new: New) -> Result<User> {
+    let password_hash = hash(app, new.password.take()).await?;
+    let mut tx = app.db.begin().await?;
+    let id = create_in(app, &mut tx, by, &new, password_hash.as_deref()).await?;
+    tx.commit().await?;
+    find(app, &id).await
+}
+
+/// What is stored of a password that an administrator sets.
+async fn hash(app: &App, password: Option<Secret>) -> Result<Option<String>> {
+    let Some(password) = password else { return Ok(None) };
+    password::check("password", &password)?;
+    app.hasher.hash(password).await.map(Some)
+}
+
+/// Creates an account with its audit entry. `new.password` is not looked at: its hash was made before the transaction.
+pub(crate) async fn create_in(
+    app: &App,
+    tx: &mut store::Tx,
+    by: &By,
+    new: &New,
+    password_hash: Option<&str>,
+) -> Result<UserId> {
     let id = UserId::fresh();
     let record = NewUser {
         id: &id,
@@ -121,16 +136,14 @@ pub async fn create(app: &App, by: &By, new: New) -> Result<User> {
         name: &new.name,
         department: &new.department,
         quota_daily: new.quota_daily,
-        password_hash: password_hash.as_deref(),
+        password_hash,
         idp_id: None,
         created_at: app.clock.now(),
     };
-    let mut tx = app.db.begin().await?;
-    insert(&mut tx, record).await?;
+    insert(tx, record).await?;
     let how = if password_hash.is_some() { "employee created" } else { "employee created, SSO only" };
-    audit::record(app, &mut tx, by, AuditEvent::info(Action::UserCreate, new.email.as_str(), how)).await?;
-    tx.commit().await?;
-    find(app, &id).await
+    audit::record(app, tx, by, AuditEvent::info(Action::UserCreate, new.email.as_str(), how)).await?;
+    Ok(id)
 }
 
 pub(crate) async fn insert(tx: &mut store::Tx, new: NewUser<'_>) -> Result<()> {
@@ -140,17 +153,26 @@ pub(crate) async fn insert(tx: &mut store::Tx, new: NewUser<'_>) -> Result<()> {
     })
 }
 
-pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<User> {
-    let password_hash = match patch.password {
-        Some(password) => {
-            password::check("password", &password)?;
-            Some(app.hasher.hash(password).await?)
-        }
-        None => None,
-    };
-    let now = app.clock.now();
+pub async fn update(app: &App, by: &By, id: &UserId, mut patch: Patch) -> Result<User> {
+    let password_hash = hash(app, patch.password.take()).await?;
     let mut tx = app.db.begin().await?;
     let old = user::lock(&mut tx, id).await?.ok_or(Kind::NotFound)?;
+    let user = update_in(app, &mut tx, by, old, patch, password_hash).await?;
+    tx.commit().await?;
+    Ok(user)
+}
+
+/// Changes a locked account, with its audit entry. `patch.password` is not looked at: its hash was made before the
+/// transaction.
+pub(crate) async fn update_in(
+    app: &App,
+    tx: &mut store::Tx,
+    by: &By,
+    old: User,
+    patch: Patch,
+    password_hash: Option<String>,
+) -> Result<User> {
+    let now = app.clock.now();
     let mut user = old.clone();
     user.name = patch.name.unwrap_or(user.name);
     user.department = patch.department.unwrap_or(user.department);
@@ -172,19 +194,16 @@ pub async fn update(app: &App, by: &By, id: &UserId, patch: Patch) -> Result<Use
         .field("quota_daily", &old.quota_daily.to_string(), &user.quota_daily.to_string())
         .hidden("password", password_hash.is_some())
         .hidden("identity", old.idp_id != user.idp_id);
-    user::update(&mut tx, &user).await?;
-    follow(app, &mut tx, &old, &user).await?;
+    user::update(tx, &user).await?;
+    follow(app, tx, &old, &user).await?;
     match password_hash.is_some() {
         true => {
-            let reset = password_reset::note(app, &mut tx, by, Audience::Employee, &user.id).await?;
+            let reset = password_reset::note(app, tx, by, Audience::Employee, &user.id).await?;
             let detail = format!("{}; {}", changes.text(), reset.warning());
-            audit::record(app, &mut tx, by, AuditEvent::warn(Action::UserUpdate, &user.email, &detail)).await?;
+            audit::record(app, tx, by, AuditEvent::warn(Action::UserUpdate, &user.email, &detail)).await?;
         }
-        false => {
-            audit::record(app, &mut tx, by, AuditEvent::info(Action::UserUpdate, &user.email, &changes.text())).await?
-        }
+        false => audit::record(app, tx, by, AuditEvent::info(Action::UserUpdate, &user.email, &changes.text())).await?,
     }
-    tx.commit().await?;
     Ok(user)
 }
 
