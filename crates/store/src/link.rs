@@ -169,6 +169,12 @@ impl Link {
         Ok(())
     }
 
+    pub async fn rollback(mut self) -> Result<()> {
+        self.say("ROLLBACK").await?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
     async fn say(&mut self, sql: &'static str) -> Result<()> {
         let answer = timeout(self.limit, sqlx::raw_sql(sql).execute(self.live()?)).await;
         self.heard(answer).map(drop)

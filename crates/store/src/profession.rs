@@ -59,6 +59,12 @@ pub async fn lock(tx: &mut Tx, id: &ProfessionId) -> Result<Option<Profession>> 
     tx.first(&sql, args![id.as_str()]).await
 }
 
+/// All of them, those that are not offered included.
+pub async fn all(db: &Db) -> Result<Vec<Profession>> {
+    db.all(&format!("SELECT {} FROM profession ORDER BY sort_order, created_at, id", Profession::COLUMNS), args![])
+        .await
+}
+
 /// Writes back everything that may change; the code may not.
 pub async fn update(tx: &mut Tx, profession: &Profession) -> Result<()> {
     let sql = "UPDATE profession SET name = ?, icon = ?, tagline = ?, description = ?, role_pack_id = ?, sort_order = ?, \

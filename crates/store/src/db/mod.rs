@@ -360,6 +360,15 @@ impl Tx {
         Ok(())
     }
 
+    /// Undoes everything, and returns once its rows are unlocked. A transaction that is dropped is rolled back a moment
+    /// later.
+    pub async fn rollback(self) -> Result<()> {
+        match self.on {
+            On::Sqlite(t) => Ok(t.rollback().await?),
+            On::Postgres(link) => link.rollback().await,
+        }
+    }
+
     pub async fn commit(self) -> Result<()> {
         match self.on {
             On::Sqlite(t) => t.commit().await?,
