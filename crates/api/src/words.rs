@@ -46,6 +46,17 @@ words! {
         SuperAdmin = "super_admin", Admin = "admin", Operator = "operator", Auditor = "auditor",
     }
     Status of store::user::Status { Active = "active", Revoked = "revoked" }
+    /// A field that a line of an import sets.
+    ImportField of people::user_import::Field {
+        Name = "name", Department = "department", QuotaDaily = "quota_daily", Password = "password",
+    }
+    /// Why a line of an import does nothing. After `uncertain` it may have been done all the same.
+    ImportReason of people::user_import::Reason {
+        Cells = "cells", Email = "email", Duplicate = "duplicate", Text = "text", Quota = "quota", Password = "password",
+        Revoked = "revoked", ProfessionUnknown = "profession_unknown", ProfessionAmbiguous = "profession_ambiguous",
+        ProfessionInactive = "profession_inactive", PoolEmpty = "pool_empty", NoAccess = "no_access", Conflict = "conflict",
+        Failed = "failed", Uncertain = "uncertain", NotTried = "not_tried",
+    }
     Level of store::audit::Level { Info = "INFO", Warn = "WARN", Error = "ERROR" }
     Health of store::instance::Health {
         Healthy = "healthy", Unhealthy = "unhealthy", KeyInvalid = "key_invalid", Unknown = "unknown", RateLimited = "rate_limited",

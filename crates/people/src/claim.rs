@@ -3,7 +3,7 @@
 //!
 //! Rows are always locked in the order user, pool entry, instance, so that two claims cannot deadlock.
 
-use base::id::{InstanceId, ProfessionId, TaskId, UserId};
+use base::id::{EntryId, InstanceId, ProfessionId, TaskId, UserId};
 use base::{Error, Kind, Listing, Page, Result};
 use queue::audit::{self, Action, AuditEvent, By};
 use queue::task;
@@ -68,11 +68,27 @@ pub async fn profession(app: &App, who: &Employee, id: &ProfessionId) -> Result<
     if pool::held_by(&mut tx, id, &who.id).await? {
         return Err(Error::new(Kind::AlreadyHolds, "you already hold an instance of this profession"));
     }
-    let entry = pool::lock_idle(&mut tx, id).await?.ok_or(Kind::NoIdleInstance)?;
+    let entry = pool::lock_idle(&mut tx, id, &[]).await?.ok_or(Kind::NoIdleInstance)?;
     let instance = instance::lock(&mut tx, &entry.instance_id).await?.ok_or(Kind::NoIdleInstance)?;
-    let claimed = take_entry(app, &mut tx, who, &holder, &profession, entry, &instance).await?;
+    let claimed = take_entry(app, &mut tx, Giver::Claim, &holder, &profession, entry, &instance).await?;
     tx.commit().await?;
     Ok(claimed)
+}
+
+/// Gives an active user an entry of a profession's pool, as if the user had claimed it. The caller has locked the row
+/// of the user, who holds none of this profession. Entries in `but` are passed over. `None` if no other one is ready.
+pub(crate) async fn give(
+    app: &App,
+    tx: &mut Tx,
+    by: &By,
+    holder: &Holder,
+    profession: &Profession,
+    but: &[EntryId],
+) -> Result<Option<Entry>> {
+    let Some(entry) = pool::lock_idle(tx, &profession.id, but).await? else { return Ok(None) };
+    let instance = instance::lock(tx, &entry.instance_id).await?.ok_or(Kind::NoIdleInstance)?;
+    take_entry(app, tx, Giver::Administrator(by), holder, profession, entry.clone(), &instance).await?;
+    Ok(Some(entry))
 }
 
 /// Exchanges a claimed instance whose set-up was given up for another one that is ready, of the same profession if it
@@ -97,13 +113,13 @@ pub async fn replace(app: &App, who: &Employee, id: &InstanceId) -> Result<Claim
             let profession = profession.ok_or(Kind::NoIdleInstance)?;
             let entry = pool::of_instance(&mut tx, id).await?.ok_or(Kind::NotFound)?;
             let entry = pool::lock(&mut tx, &entry.id).await?.ok_or(Kind::NotFound)?;
-            let next = pool::lock_idle(&mut tx, profession_id).await?.ok_or(Kind::NoIdleInstance)?;
+            let next = pool::lock_idle(&mut tx, profession_id, &[]).await?.ok_or(Kind::NoIdleInstance)?;
             // Both at once, in the order that everybody uses, because a health check locks many.
             let both = [id.clone(), next.instance_id.clone()];
             let both = instance_health::lock_instances(&mut tx, &both).await?;
             let instance = both.into_iter().find(|i| i.id == next.instance_id).ok_or(Kind::NoIdleInstance)?;
             crate::pool::reclaim(app, &mut tx, &By::system(), &holder, entry, &how).await?;
-            take_entry(app, &mut tx, who, &holder, &profession, next, &instance).await?
+            take_entry(app, &mut tx, Giver::Claim, &holder, &profession, next, &instance).await?
         }
         None => {
             // Found before the release, which makes the failed one idle.
@@ -134,11 +150,19 @@ async fn take_instance(
     Ok(Claimed { held, entry_id: None, task_id })
 }
 
+/// Who decided that an employee gets an entry of a pool.
+#[derive(Clone, Copy)]
+enum Giver<'a> {
+    /// The employee, by a claim.
+    Claim,
+    Administrator(&'a By),
+}
+
 /// Gives a locked pool entry, with its locked instance, to the employee.
 async fn take_entry(
     app: &App,
     tx: &mut Tx,
-    who: &Employee,
+    giver: Giver<'_>,
     holder: &Holder,
     profession: &Profession,
     mut entry: Entry,
@@ -147,18 +171,27 @@ async fn take_entry(
     // A health check may have found something since the pool was read, so check again under the lock.
     require_ready(tx, &instance.id).await?;
     entry.status = pool::Status::Allocated;
-    entry.allocated_user_id = Some(who.id.clone());
+    entry.allocated_user_id = Some(holder.id());
     entry.allocated_at = Some(app.clock.now());
     pool::update(tx, &entry).await?;
     bind(app, tx, holder, instance, Origin::Profession, Some(&profession.id)).await?;
     let payload = BootstrapProfessionInstance {
         entry_id: entry.id.clone(),
         instance_id: entry.instance_id.clone(),
-        user_id: who.id.clone(),
+        user_id: holder.id(),
     };
-    let task_id = task::enqueue(app, tx, &payload, "profession claim", Some(&who.id)).await?;
-    let detail = format!("{} claimed by {}", profession.name, who.email);
-    audit_claim(app, tx, &entry.instance_id, &detail).await?;
+    let (source, verb) = match giver {
+        Giver::Claim => ("profession claim", "claimed by"),
+        Giver::Administrator(by) => (by.operator.as_str(), "given to"),
+    };
+    let task_id = task::enqueue(app, tx, &payload, source, Some(&holder.id())).await?;
+    let detail = format!("{} {verb} {}", profession.name, holder.email);
+    match giver {
+        Giver::Claim => audit_claim(app, tx, &entry.instance_id, &detail).await?,
+        Giver::Administrator(by) => {
+            audit::record(app, tx, by, AuditEvent::info(Action::Claim, &entry.instance_id, &detail)).await?
+        }
+    }
     let held = held_one(app, tx, &instance.id).await?;
     Ok(Claimed { held, entry_id: Some(entry.id.into()), task_id })
 }

@@ -19,6 +19,7 @@ pub mod sso;
 pub mod task;
 pub mod token;
 pub mod user;
+pub mod user_import;
 
 use std::ops::Deref;
 use std::sync::Arc;

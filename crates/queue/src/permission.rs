@@ -82,7 +82,7 @@ permissions! {
     SeeSecrets = "instances.secrets" for &[SuperAdmin, Admin] => [],
     /// Make, change and revoke employees, give and take instances, bind bots and say who may write to them.
     ManagePeople = "people.manage" for &[SuperAdmin, Admin] => [
-        "POST /users", "PATCH /users/{id}", "DELETE /users/{id}", "POST /users/{id}/assign-instance", "PATCH /instances/{id}/assign",
+        "POST /users", "POST /users/import", "PATCH /users/{id}", "DELETE /users/{id}", "POST /users/{id}/assign-instance", "PATCH /instances/{id}/assign",
         "POST /instances/{id}/chat-bindings", "DELETE /instances/{id}/chat-bindings/{bid}", "POST /instances/{id}/configure-bot",
         "GET /instances/{id}/chat-bindings/{bid}/pairing-requests", "DELETE /instances/{id}/chat-bindings/{bid}/pairing-requests/{sender_id}",
         "POST /instances/{id}/chat-bindings/{bid}/senders", "DELETE /instances/{id}/chat-bindings/{bid}/senders/{sender_id}",

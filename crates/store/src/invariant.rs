@@ -129,7 +129,7 @@ pub const RULES: &[Rule] = &[
         name: "every claim is in the audit log",
         sql: "SELECT MIN(b.id) AS id FROM binding b WHERE b.origin <> 'assigned' GROUP BY b.instance_id \
             HAVING COUNT(*) > (SELECT COUNT(*) FROM audit_log a WHERE a.action = 'shrimp.claim' AND a.target = b.instance_id \
-            AND a.detail LIKE '%claimed by %')",
+            AND (a.detail LIKE '%claimed by %' OR a.detail LIKE '%given to %'))",
     },
     Rule {
         name: "every failed attempt is in the audit log",

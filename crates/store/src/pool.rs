@@ -5,7 +5,7 @@ use base::{Email, Listing, Page, Sort};
 use jiff::Timestamp;
 
 use crate::conditions::Conditions;
-use crate::db::{Number, Record as _};
+use crate::db::{Number, Record as _, Value};
 use crate::ready::{HEALTHIEST_FIRST, READY};
 use crate::{Conn, Db, Result, Tx, args, record, word};
 
@@ -56,20 +56,30 @@ pub async fn of_instance(conn: impl Into<Conn<'_>>, instance: &InstanceId) -> Re
     conn.into().first(&sql, args![instance.as_str()]).await
 }
 
-/// The idle entry with the healthiest instance that is ready, locked until the transaction ends.
-pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId) -> Result<Option<Entry>> {
+/// The idle entry with the healthiest instance that is ready, locked until the transaction ends. Entries in `but` are
+/// passed over.
+pub async fn lock_idle(tx: &mut Tx, profession: &ProfessionId, but: &[EntryId]) -> Result<Option<Entry>> {
     let lock = tx.dialect().skip_locked_of("e");
+    let others = match but.len() {
+        0 => String::new(),
+        count => format!("AND e.id NOT IN ({}) ", vec!["?"; count].join(", ")),
+    };
+    let args = || {
+        let mut args = args![profession.as_str()];
+        args.extend(but.iter().map(Value::from));
+        args
+    };
     let sql = format!(
         "SELECT e.* FROM pool_entry e JOIN instance i ON i.id = e.instance_id \
-         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL AND {} \
+         WHERE e.profession_id = ? AND e.status = 'idle' AND e.deleted_at IS NULL {others}AND {} \
          ORDER BY {HEALTHIEST_FIRST}, e.created_at, e.id LIMIT 1{lock}",
         *READY
     );
-    let mut entry = tx.first(&sql, args![profession.as_str()]).await?;
+    let mut entry = tx.first(&sql, args()).await?;
     for wait in tx.dialect().second_looks() {
         if entry.is_none() {
             tokio::time::sleep(std::time::Duration::from_millis(*wait)).await;
-            entry = tx.first(&sql, args![profession.as_str()]).await?;
+            entry = tx.first(&sql, args()).await?;
         }
     }
     Ok(entry)

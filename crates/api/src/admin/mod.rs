@@ -27,6 +27,7 @@ mod spend_day;
 mod task;
 mod usage;
 mod user;
+mod user_import;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -38,6 +39,7 @@ pub fn routes() -> OpenApiRouter<Shared> {
         .merge(second_factor::routes())
         .merge(admin_user::routes())
         .merge(user::routes())
+        .merge(user_import::routes())
         .merge(server::routes())
         .merge(container::routes())
         .merge(instance::routes())

@@ -64,4 +64,5 @@ mod sso;
 mod storm;
 mod talk;
 mod usage;
+mod user_import;
 mod zones;
