@@ -177,17 +177,48 @@ test.describe('with a small fleet', () => {
     await dialog
       .getByLabel('Or paste lines')
       .fill(
-        'email,name,department\nnew1@example.test,New One,Sales\nmina1@example.test,Mina,Sales\nnot-an-address,X,Y',
+        [
+          'email,name,department,quota,profession',
+          'new1@example.test,New One,Sales,5000,',
+          'mina1@example.test,,Imported,,',
+          'new2@example.test,New Two,Sales,,no-such-profession',
+          'not-an-address,X,Y,,',
+        ].join('\n'),
       );
-    await expect(dialog.getByText('1 affected, 2 left out.')).toBeVisible();
-    await expect(dialog.getByText('exists already')).toBeVisible();
-    await expect(dialog.getByText('not an e-mail address')).toBeVisible();
+    await dialog.getByRole('button', { name: 'Preview' }).click();
+    const summary = '1 new, 1 changed, 0 unchanged, 2 refused.';
+    await expect(dialog.getByText(summary)).toBeFocused();
+    await expect(dialog.getByRole('row', { name: /new1@example\.test/ })).toContainText(
+      'New One · Sales · 5,000 tokens per day · SSO only',
+    );
+    await expect(dialog.getByRole('row', { name: /mina1@example\.test/ })).toContainText('→ Imported');
+    await expect(dialog.getByText('No profession has this code or name.')).toBeVisible();
+    await expect(dialog.getByText('This is not an e-mail address.')).toBeVisible();
     const before = (await small.asAdmin('GET', '/users?q=new1')) as { total: number };
     expect(before.total).toBe(0);
-    await dialog.getByRole('button', { name: /^Import/ }).click();
-    await expect(dialog.getByText('1 done, 0 failed, 0 unknown, 0 to go.')).toBeVisible();
+    await dialog.getByRole('button', { name: 'Import (2)' }).click();
+    await expect(dialog.getByText('This is what each line did.')).toBeVisible();
+    await expect(dialog.getByText(summary)).toBeVisible();
     const after = (await small.asAdmin('GET', '/users?q=new1')) as { total: number };
     expect(after.total).toBe(1);
+    const imported = (await small.asAdmin('GET', '/users?department=Imported')) as { total: number };
+    expect(imported.total).toBe(1);
+  });
+
+  test('the preview of an import fits a telephone', async ({ page }) => {
+    await page.setViewportSize({ width: 375, height: 700 });
+    await openSignedIn(page, app, small, '/users?import=1');
+    const dialog = page.getByRole('dialog', { name: 'Import from CSV' });
+    const address = `${'long-address-without-a-break'.repeat(3)}@example.test`;
+    await dialog.getByLabel('CSV file').setInputFiles({
+      name: 'people.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from(`\uFEFFE-Mail;Name;Quota\r\n${address};Somebody;ten\r\n`),
+    });
+    await expect(dialog.getByText('The quota must be a whole number; 0 means no limit.')).toBeVisible();
+    const body = dialog.locator('[data-body]');
+    expect(await body.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
+    await expect(dialog.getByRole('button', { name: 'Import (0)' })).toBeDisabled();
   });
 
   test('Ctrl+K leads to an instance, by keyboard alone', async ({ page }) => {

@@ -9,7 +9,7 @@ import { Status } from '@tidepool/shared/ui/badge';
 import { Button } from '@tidepool/shared/ui/button';
 import { SelectChip } from '@tidepool/shared/ui/select';
 import { Plus, Upload } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { lazy, Suspense, useMemo, useState } from 'react';
 import { api } from '../api';
 import { useFormat } from '../format';
 import { useList } from '../lists';
@@ -19,8 +19,10 @@ import { useStats } from '../overview/queries';
 import { Batch } from '../parts/batch';
 import { oneOf, type User } from '../records';
 import { UserForm } from '../user/forms';
-import { ImportUsers } from '../user/import';
 import { UserPanel } from '../user/panel';
+
+/** Opened once in a while: its texts would weigh on the list. */
+const ImportUsers = lazy(async () => ({ default: (await import('../user/import')).ImportUsers }));
 
 const STATUSES = ['active', 'revoked'] as const;
 const keyOf = (one: User) => one.id;
@@ -117,7 +119,9 @@ export default function Users() {
       />
       {opened !== null && <UserPanel key={opened} id={opened} onClose={() => setOpened(null)} />}
       {adding !== null && mayManage && <UserForm onClose={() => setAdding(null)} />}
-      {importing !== null && mayManage && <ImportUsers onClose={() => setImporting(null)} />}
+      <Suspense fallback={null}>
+        {importing !== null && mayManage && <ImportUsers onClose={() => setImporting(null)} />}
+      </Suspense>
       {revoking && (
         <Batch
           title={t('users.revokeMany')}

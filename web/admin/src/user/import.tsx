@@ -1,71 +1,195 @@
-// Import of employees from CSV: first a dry run that shows every line, then a result for each.
-import { useQuery } from '@tanstack/react-query';
+// Import of employees from CSV in three steps: choose a file, see what each line would do, and see what each line did. The
+// server reads the file, so that the preview and the import cannot differ.
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { unwrap } from '@tidepool/shared/api/envelope';
+import { errorText } from '@tidepool/shared/api/error-text';
+import { Button } from '@tidepool/shared/ui/button';
+import { Dialog } from '@tidepool/shared/ui/dialog';
+import { Notice } from '@tidepool/shared/ui/notice';
+import { outcomeOf } from '@tidepool/shared/ui/outcome';
 import { TextArea } from '@tidepool/shared/ui/text-area';
 import { useId, useState } from 'react';
 import { api } from '../api';
-import { useText } from '../messages';
-import { Batch } from '../parts/batch';
-import { readImport } from './import-rows';
+import type { ImportResult } from '../records';
+import { readFile, type FileProblem } from './import-file';
+import { ImportLines } from './import-lines';
+import { useImportText, type ImportKey } from './import-texts';
+
+/** What an import changes: accounts, and with a profession also pools, assistants and tasks. */
+const CHANGES = ['users', 'pool', 'pool-entries', 'pool-claims', 'instances', 'tasks'];
+
+const send = (csv: string, dryRun: boolean) =>
+  unwrap(api.POST('/users/import', { body: { csv, dry_run: dryRun } }));
 
 export function ImportUsers({ onClose }: { onClose: () => void }) {
-  const { t, number, locale } = useText();
-  const id = useId();
+  const i18n = useImportText();
+  const { t, number } = i18n;
+  const client = useQueryClient();
   const [text, setText] = useState('');
-  const existing = useQuery({
-    queryKey: ['users', 'emails'],
-    queryFn: async () =>
-      new Set((await unwrap(api.GET('/users'))).list.map((user) => user.email.toLowerCase())),
+  const [shown, setShown] = useState<ImportResult | null>(null);
+  // The text may hold passwords: nothing of it stays behind when the dialog is closed.
+  const preview = useMutation({
+    mutationFn: (csv: string) => send(csv, true),
+    gcTime: 0,
+    onSuccess: (result) => {
+      run.reset();
+      setShown(result);
+    },
   });
-  const rows = readImport(text, existing.data ?? new Set(), locale);
-  const byLine = new Map(rows.map((row) => [String(row.line), row.user]));
+  const run = useMutation({
+    mutationFn: () => send(text, false),
+    gcTime: 0,
+    onSuccess: (result) => {
+      setShown(result);
+      setText('');
+    },
+    // Also after a failure: some lines may have been done.
+    onSettled: () => {
+      for (const root of CHANGES) void client.invalidateQueries({ queryKey: [root] });
+    },
+  });
+  const step = shown === null ? 'choose' : shown.dry_run ? 'preview' : 'result';
+  const leads: Record<typeof step, ImportKey> = {
+    choose: 'import.chooseLead',
+    preview: 'import.previewLead',
+    result: 'import.resultLead',
+  };
+  const affected = shown ? shown.summary.create + shown.summary.update : 0;
+  const back = () => {
+    run.reset();
+    setShown(null);
+  };
   return (
-    <Batch
-      title={t('users.import')}
-      lead={t('import.lead')}
-      confirm={t('import.run')}
-      ready={existing.isSuccess}
-      changes={['users']}
-      items={rows.map(({ line, user, problem }) => ({
-        id: String(line),
-        label: `${line}. ${[user.email, user.name, user.department].filter(Boolean).join(' · ')}`,
-        effect: [
-          t(user.password ? 'users.byPassword' : 'users.bySso'),
-          user.quota_daily
-            ? t('users.tokensPerDay', { count: number(user.quota_daily) })
-            : t('users.noLimit'),
-        ].join(' · '),
-        skip: problem ? t(`import.${problem}`) : undefined,
-      }))}
-      run={async (item) => {
-        const user = byLine.get(item.id);
-        if (user) await unwrap(api.POST('/users', { body: user }));
-      }}
+    <Dialog
+      open
       onClose={onClose}
+      title={t('users.import')}
+      lead={t(leads[step])}
+      width="wide"
+      foot={
+        step === 'choose' ? (
+          <>
+            <Button onClick={onClose}>{t('dialog.cancel')}</Button>
+            <Button
+              key="preview"
+              look="primary"
+              busy={preview.isPending}
+              disabled={text.trim() === ''}
+              onClick={() => preview.mutate(text)}
+            >
+              {t('import.preview')}
+            </Button>
+          </>
+        ) : step === 'preview' ? (
+          <>
+            <Button disabled={run.isPending} onClick={back}>
+              {t('import.back')}
+            </Button>
+            {run.isError ? (
+              <Button
+                key="again"
+                look="primary"
+                busy={preview.isPending}
+                onClick={() => preview.mutate(text)}
+              >
+                {t('import.previewAgain')}
+              </Button>
+            ) : (
+              <Button
+                key="run"
+                look="primary"
+                busy={run.isPending}
+                disabled={affected === 0}
+                onClick={() => run.mutate()}
+              >
+                {t('import.run')} ({number(affected)})
+              </Button>
+            )}
+          </>
+        ) : (
+          <Button key="close" look="primary" onClick={onClose}>
+            {t('dialog.close')}
+          </Button>
+        )
+      }
     >
-      <div className="mb-4 space-y-3">
-        <div>
-          <label htmlFor={id} className="mb-1.5 block text-sm font-medium">
-            {t('import.file')}
-          </label>
-          <input
-            id={id}
-            type="file"
-            accept=".csv,text/csv,text/plain"
-            className="text-sm file:me-3 file:min-h-9 file:rounded-lg file:border file:border-control/60 file:bg-surface file:px-3 file:text-sm file:text-ink"
-            onChange={(event) => void event.target.files?.[0]?.text().then(setText)}
+      <div className="space-y-4">
+        {step === 'choose' && (
+          <Choose
+            text={text}
+            setText={(next) => {
+              preview.reset();
+              setText(next);
+            }}
+            onFile={(next) => {
+              setText(next);
+              preview.mutate(next);
+            }}
           />
-        </div>
-        <TextArea
-          label={t('import.text')}
-          hint={t('import.hint')}
-          mono
-          rows={5}
-          placeholder={'email,name,department,quota_daily,password'}
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-        />
+        )}
+        {preview.isError && (
+          <Notice tone="error">{errorText(preview.error, i18n).replace(/^csv: /, '')}</Notice>
+        )}
+        {run.isError && (
+          <Notice tone={outcomeOf(run.error) === 'unknown' ? 'warning' : 'error'}>
+            {outcomeOf(run.error) === 'unknown' ? t('import.unknown') : errorText(run.error, i18n)}
+          </Notice>
+        )}
+        {/* Each answer is a list of its own, which begins with its summary. */}
+        {shown && <ImportLines key={shown.dry_run ? preview.submittedAt : 'result'} result={shown} />}
       </div>
-    </Batch>
+    </Dialog>
+  );
+}
+
+interface ChooseProps {
+  text: string;
+  setText: (text: string) => void;
+  /** A file was read. */
+  onFile: (text: string) => void;
+}
+
+function Choose({ text, setText, onFile }: ChooseProps) {
+  const { t } = useImportText();
+  const id = useId();
+  const [problem, setProblem] = useState<FileProblem | null>(null);
+  const choose = async (file: File | undefined) => {
+    if (!file) return;
+    const read = await readFile(file);
+    setProblem('problem' in read ? read.problem : null);
+    if ('text' in read) onFile(read.text);
+  };
+  return (
+    <>
+      <div>
+        <label htmlFor={id} className="mb-1.5 block text-sm font-medium">
+          {t('import.file')}
+        </label>
+        <input
+          id={id}
+          type="file"
+          accept=".csv,.tsv,.txt,text/csv,text/tab-separated-values,text/plain"
+          aria-describedby={`${id}-limit`}
+          className="w-full text-sm file:me-3 file:min-h-9 file:rounded-lg file:border file:border-control/60 file:bg-surface file:px-3 file:text-sm file:text-ink"
+          onChange={(event) => void choose(event.target.files?.[0])}
+        />
+        <p id={`${id}-limit`} className="mt-1.5 text-sm text-muted">
+          {t('import.limit')}
+        </p>
+      </div>
+      {problem && <Notice tone="error">{t(`import.${problem}`)}</Notice>}
+      <TextArea
+        label={t('import.text')}
+        hint={`${t('import.hint')} ${t('import.hintQuota')}`}
+        mono
+        rows={5}
+        placeholder={'email,name,department,quota,profession'}
+        value={text}
+        onChange={(event) => {
+          setProblem(null);
+          setText(event.target.value);
+        }}
+      />
+    </>
   );
 }

@@ -1,13 +1,10 @@
-// CSV survives the way out and back, and carries no formulas.
+// CSV keeps every cell whole, and carries no formulas.
 import { expect, it } from 'vitest';
-import { csvCell, parseCsv, toCsv } from './csv';
+import { csvCell, toCsv } from './csv';
 
-it('writes what it reads', () => {
-  const rows = [
-    ['name', 'note'],
-    ['Ada, Countess', 'said "hello"\non two lines'],
-  ];
-  expect(parseCsv(toCsv(rows[0] ?? [], rows.slice(1)))).toEqual(rows);
+it('writes a header and rows, with quotes where they are needed', () => {
+  const text = toCsv(['name', 'note'], [['Ada, Countess', 'said "hello"\non two lines']]);
+  expect(text).toBe('name,note\r\n"Ada, Countess","said ""hello""\non two lines"\r\n');
 });
 
 it('disarms formulas and leaves numbers alone', () => {
@@ -17,19 +14,10 @@ it('disarms formulas and leaves numbers alone', () => {
 });
 
 it.each(['=', '+', '-', '@', '\t', '\r', '\n'])('disarms what begins with %j, as the server does', (head) => {
-  const disarmed = `'${head}1+1`;
-  expect(parseCsv(toCsv(['note'], [[`${head}1+1`]]))[1]).toEqual([disarmed]);
+  expect(csvCell(`${head}1+1`).replace(/^"|"$/g, '')).toBe(`'${head}1+1`);
 });
 
 it.each(['\n', '\r', '\r\n', '"', ',', ';', '\t'])('keeps a cell with %j in it whole', (inside) => {
   const cell = `before${inside}after`;
-  expect(csvCell(cell)).toMatch(/^".*"$/s);
-  expect(parseCsv(toCsv(['a', 'b'], [[cell, 'next']]))[1]).toEqual([cell, 'next']);
-});
-
-it('takes semicolons, a byte order mark and empty lines', () => {
-  expect(parseCsv('\uFEFFa;b\r\n\r\n1;2\r\n')).toEqual([
-    ['a', 'b'],
-    ['1', '2'],
-  ]);
+  expect(csvCell(cell)).toBe(`"${cell.replaceAll('"', '""')}"`);
 });

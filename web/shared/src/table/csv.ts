@@ -6,44 +6,12 @@ export type CsvValue = string | number | boolean | null | undefined;
 export function csvCell(value: CsvValue): string {
   const text = value === null || value === undefined ? '' : String(value);
   const safe = typeof value === 'string' && /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
-  // Semicolons and tabs separate cells to some readers, the one below among them.
+  // Semicolons and tabs separate cells to some readers, the server's import among them.
   return /[",;\t\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 export function toCsv(header: readonly string[], rows: readonly (readonly CsvValue[])[]): string {
   return [header, ...rows].map((row) => row.map(csvCell).join(',')).join('\r\n') + '\r\n';
-}
-
-/** Reads CSV with quoted cells; empty lines are left out. */
-export function parseCsv(text: string): string[][] {
-  const rows: string[][] = [];
-  let row: string[] = [];
-  let cell = '';
-  let quoted = false;
-  const end = () => {
-    row.push(cell);
-    cell = '';
-    if (row.some((value) => value.trim() !== '')) rows.push(row);
-    row = [];
-  };
-  const source = text.replace(/^\uFEFF/, '');
-  for (let at = 0; at < source.length; at += 1) {
-    const char = source[at] ?? '';
-    if (quoted) {
-      if (char === '"' && source[at + 1] === '"') {
-        cell += '"';
-        at += 1;
-      } else if (char === '"') quoted = false;
-      else cell += char;
-    } else if (char === '"' && cell === '') quoted = true;
-    else if (char === ',' || char === ';' || char === '\t') {
-      row.push(cell);
-      cell = '';
-    } else if (char === '\n') end();
-    else if (char !== '\r') cell += char;
-  }
-  end();
-  return rows;
 }
 
 export function saveFile(name: string, content: string | Blob, type = 'text/csv;charset=utf-8') {

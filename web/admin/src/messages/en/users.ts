@@ -1,4 +1,4 @@
-// English texts of employees and their import.
+// English texts of employees.
 export const users = {
   'users.person': 'Employee',
   'users.email': 'E-mail',
@@ -47,15 +47,4 @@ export const users = {
   'users.restoreTitle': 'Restore {name}?',
   'users.restoreText': 'The account can sign in again, and its keys open again.',
   'users.import': 'Import from CSV',
-  'import.lead': 'Nothing is changed until you start; every line says what would happen.',
-  'import.run': 'Import',
-  'import.file': 'CSV file',
-  'import.text': 'Or paste lines',
-  'import.hint':
-    'Columns: email, name, department, quota_daily, password. A header line may change their order. A quota_daily of 0 means no limit.',
-  'import.email': 'not an e-mail address',
-  'import.twice': 'twice in this list',
-  'import.exists': 'exists already',
-  'import.quota': 'quota is no whole number; 0 means no limit',
-  'import.password': 'password under 8 characters',
 };

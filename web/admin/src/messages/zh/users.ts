@@ -1,4 +1,4 @@
-// Chinese texts of employees and their import.
+// Chinese texts of employees.
 export const users = {
   'users.person': '员工',
   'users.email': '邮箱',
@@ -45,15 +45,4 @@ export const users = {
   'users.restoreTitle': '恢复 {name}？',
   'users.restoreText': '账号可再次登录，密钥重新生效。',
   'users.import': '从 CSV 导入',
-  'import.lead': '开始之前不会做任何更改，每一行都会说明将发生什么。',
-  'import.run': '导入',
-  'import.file': 'CSV 文件',
-  'import.text': '或粘贴内容',
-  'import.hint':
-    '列：email、name、department、quota_daily、password，可用表头行改变顺序。quota_daily 为 0 表示不限。',
-  'import.email': '不是邮箱地址',
-  'import.twice': '名单中重复',
-  'import.exists': '已存在',
-  'import.quota': '配额不是整数；0 表示不限',
-  'import.password': '密码少于 8 个字符',
 };
