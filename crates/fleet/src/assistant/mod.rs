@@ -164,6 +164,7 @@ mod tests {
         "assistant/health.rs",
         "assistant/install.rs",
         "discover.rs",
+        "pairing.rs",
         "sweep.rs",
         "repair/exit_loop.rs",
         "reconcile/step.rs",
