@@ -15,8 +15,9 @@ use crate::progress::Progress;
 
 /// How often a starting gateway is looked at.
 const LOOK: Duration = Duration::from_millis(500);
-/// Most edits are taken over within a second, on a busy server within some.
-const RELOAD: Duration = Duration::from_secs(15);
+/// Most edits are taken over within a second. On a server that is short of processors it can be half a minute, and a restart there
+/// would end the chats of people for nothing.
+const RELOAD: Duration = Duration::from_secs(45);
 
 /// The unit's state; an instance without a unit cannot be started or stopped.
 pub async fn state(assistant: &Assistant) -> Result<State> {
