@@ -5,7 +5,7 @@ use sim::host::Instance;
 
 use crate::kit::hosts::{CURRENT, Ground};
 use crate::kit::simulated::Simulated;
-use crate::kit::used_secret;
+use crate::kit::{Database, database_before, used_secret};
 
 const TOKEN: &str = "the-token-that-a-gateway-had-before";
 
@@ -199,6 +199,29 @@ async fn many_are_adopted_at_once() {
     let tasks = site.admin.get("/tasks?type=reconcile_instance&status=done").token(&site.root).ok().await;
     assert_eq!(tasks["total"], 9, "{tasks:#}");
     site.check().await;
+}
+
+/// What older releases made has no model provider of its own.
+async fn instances_of_an_older_release(database: Database) {
+    let db = database_before(24, &database.url).await;
+    let sql = "INSERT INTO instance (id, id_key, server_id, pooled, name, gateway_port, gateway_url, gateway_token, model, \
+        health_status, notes, config_json, created_at, updated_at) VALUES ('i', 'i', 's', 0, '', 18000, '', '', '', 'unknown', '', '{}', 0, 0)";
+    db.run(sql, vec![]).await.unwrap();
+    assert_eq!(store::migrate::run(&db).await.unwrap().first(), Some(&24));
+    let found = store::instance::find(&db, &base::id::InstanceId::named("i")).await.unwrap().unwrap();
+    assert!(!found.own_llm);
+}
+
+#[tokio::test]
+async fn instances_of_an_older_release_sqlite() {
+    instances_of_an_older_release(Database::sqlite()).await;
+}
+
+#[tokio::test]
+async fn instances_of_an_older_release_postgres() {
+    if let Some(database) = Database::postgres(module_path!()).await {
+        instances_of_an_older_release(database).await;
+    }
 }
 
 /// Four gateways on a real server: a unit of the system, a unit of a user, a process that nothing starts again, and a

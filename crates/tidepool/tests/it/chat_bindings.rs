@@ -104,7 +104,7 @@ async fn senders_of_an_older_release(database: Database) {
         VALUES (?, 'i', 'telegram', '', ?, '77', 'old_bot', 5)";
     tx.run(bind, store::args!["before", "before"]).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(store::migrate::run(&db).await.unwrap(), [23]);
+    assert_eq!(store::migrate::run(&db).await.unwrap().first(), Some(&23));
     let mut tx = db.begin().await.unwrap();
     tx.run(bind, store::args!["after", "after"]).await.unwrap();
     tx.commit().await.unwrap();
