@@ -14,8 +14,8 @@ test('what a server has already is found and adopted, and nothing is changed the
   await card.getByRole('checkbox', { name: 'Select all that can be adopted' }).check();
   await card.getByRole('button', { name: 'Adopt (1)' }).click();
   const dialog = page.getByRole('dialog', { name: 'Adopt openclaw.service' });
-  await dialog.getByLabel('Id').fill('marta');
-  await dialog.getByLabel('Name').fill('Marta’s assistant');
+  await dialog.getByLabel('Id', { exact: true }).fill('marta');
+  await dialog.getByLabel('Name', { exact: true }).fill('Marta’s assistant');
   await dialog.getByRole('button', { name: 'Preview' }).click();
   await expect(dialog.getByText('Nothing is changed on the server.')).toBeVisible();
   await dialog.getByRole('button', { name: 'Adopt (1)' }).click();
