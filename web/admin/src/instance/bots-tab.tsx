@@ -114,14 +114,24 @@ export function BotsTab({ instance }: { instance: InstanceDetail }) {
 
 function Senders({ instance, bot, onDone }: { instance: string; bot: ChatBinding; onDone: () => void }) {
   const path = { id: instance, bid: bot.id };
-  const one = '/instances/{id}/chat-bindings/{bid}';
   const actions: SenderActions = {
-    requests: async () => (await unwrap(api.GET(`${one}/pairing-requests`, { params: { path } }))).list,
-    allow: (who) => unwrap(api.POST(`${one}/senders`, { params: { path }, body: who })),
+    requests: async () =>
+      (await unwrap(api.GET('/instances/{id}/chat-bindings/{bid}/pairing-requests', { params: { path } })))
+        .list,
+    allow: (who) =>
+      unwrap(api.POST('/instances/{id}/chat-bindings/{bid}/senders', { params: { path }, body: who })),
     refuse: (sender_id) =>
-      unwrap(api.DELETE(`${one}/pairing-requests/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+      unwrap(
+        api.DELETE('/instances/{id}/chat-bindings/{bid}/pairing-requests/{sender_id}', {
+          params: { path: { ...path, sender_id } },
+        }),
+      ),
     remove: (sender_id) =>
-      unwrap(api.DELETE(`${one}/senders/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+      unwrap(
+        api.DELETE('/instances/{id}/chat-bindings/{bid}/senders/{sender_id}', {
+          params: { path: { ...path, sender_id } },
+        }),
+      ),
   };
   return (
     <BotSenders

@@ -101,14 +101,24 @@ interface SendersProps {
 
 function Senders({ instance, bot, onDone }: SendersProps) {
   const path = { id: instance, bid: bot.id };
-  const one = '/me/instances/{id}/chat-bindings/{bid}';
   const actions: SenderActions = {
-    requests: async () => (await unwrap(api.GET(`${one}/pairing-requests`, { params: { path } }))).list,
-    allow: (who) => unwrap(api.POST(`${one}/senders`, { params: { path }, body: who })),
+    requests: async () =>
+      (await unwrap(api.GET('/me/instances/{id}/chat-bindings/{bid}/pairing-requests', { params: { path } })))
+        .list,
+    allow: (who) =>
+      unwrap(api.POST('/me/instances/{id}/chat-bindings/{bid}/senders', { params: { path }, body: who })),
     refuse: (sender_id) =>
-      unwrap(api.DELETE(`${one}/pairing-requests/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+      unwrap(
+        api.DELETE('/me/instances/{id}/chat-bindings/{bid}/pairing-requests/{sender_id}', {
+          params: { path: { ...path, sender_id } },
+        }),
+      ),
     remove: (sender_id) =>
-      unwrap(api.DELETE(`${one}/senders/{sender_id}`, { params: { path: { ...path, sender_id } } })),
+      unwrap(
+        api.DELETE('/me/instances/{id}/chat-bindings/{bid}/senders/{sender_id}', {
+          params: { path: { ...path, sender_id } },
+        }),
+      ),
   };
   return (
     <BotSenders
