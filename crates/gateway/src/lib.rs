@@ -134,6 +134,11 @@ impl Gateway {
         }))
     }
 
+    /// How many requests are read on at present, after their clients disconnected.
+    pub fn reading_on(&self) -> usize {
+        self.readers.count()
+    }
+
     /// Serves until `stop` is true. Then it finishes the answers under way, hands back unused quota and loads the rest
     /// of the log.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: watch::Receiver<bool>) {

@@ -64,6 +64,11 @@ impl Readers {
         Arc::new(Readers { limits, all, by_key: Mutex::default(), stop })
     }
 
+    /// How many requests are read on at present.
+    pub fn count(&self) -> usize {
+        self.limits.readers - self.all.available_permits()
+    }
+
     fn by_key(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -45,6 +45,7 @@ on_both! {
             biller.accepted(left).await;
             drop(stream);
         }
+        site.reads_on(20).await;
         gate.add_permits(20);
         let rows = site.rows_until(20).await;
         let (counted, billed) = (counted(&rows), biller.billed());
@@ -62,6 +63,7 @@ on_both! {
             let mut stream = client.open(&streamed("hello")).await;
             stream.until("finish_reason").await;
         }
+        site.reads_on(10).await;
         gate.add_permits(10);
         let rows = site.rows_until(10).await;
         assert!(biller.billed() > 500_000);
@@ -103,10 +105,14 @@ on_both! {
         let stream = client.post_only(&streamed(&text)).await;
         biller.accepted(2).await;
         drop(stream);
+        site.reads_on(2).await;
         gate.add_permits(3);
         let mut stream = client.open(&streamed(&text)).await;
         stream.until("finish_reason").await;
         drop(stream);
+        // The first one has its row by then. The third client has left only when the gateway has noticed it.
+        site.rows_until(1).await;
+        site.reads_on(2).await;
         end_gate.add_permits(2);
         let rows = site.rows_until(3).await;
         let (counted, billed) = (counted(&rows), biller.billed());
@@ -195,6 +201,7 @@ async fn readers_are_as_many_as_agreed_and_whoever_finds_none_pays_what_was_rese
         if of_one_key == 3 {
             let other = site.client(&site.key("other", None, None).await);
             leave(&biller, &other, &ask("gpt-4o", "hello"), 1).await;
+            site.reads_on(4).await;
             assert_eq!(site.rows().await.len(), 5, "another key has readers of its own");
         }
         // Stopping waits for nobody's answer, and leaves nothing unwritten.
@@ -219,6 +226,7 @@ async fn an_answer_that_does_not_end_is_read_to_a_bound() {
     let gate = Arc::new(Semaphore::new(0));
     biller.change(|manner| manner.gate = Some(gate.clone()));
     leave(&biller, &client, &streamed("hello"), 1).await;
+    site.reads_on(1).await;
     gate.add_permits(1);
     biller.left(1).await;
     let rows = site.rows_until(1).await;
@@ -227,6 +235,7 @@ async fn an_answer_that_does_not_end_is_read_to_a_bound() {
     let long = Manner { words: Some(6 * 1024), word: WORDS, gate: Some(gate.clone()), ..Manner::default() };
     biller.change(|manner| *manner = long);
     leave(&biller, &client, &ask("gpt-4o", "hello"), 1).await;
+    site.reads_on(1).await;
     gate.add_permits(1);
     let rows = site.rows_until(2).await;
     assert_eq!((rows[1].estimated, rows[1].completion_tokens), (true, 4096), "what was reserved");
@@ -307,8 +316,8 @@ async fn what_a_provider_refuses_costs_nothing_and_nobody_else_is_asked_for_one_
         let stream = client.post_only(&ask("claude-opus-4-6", "hello")).await;
         anthropic.asked(asked).await;
         drop(stream);
-        // The gateway must have seen it leave before the provider answers; nothing shows that but the gauge of its readers.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        // The gateway must have noticed it before the provider answers.
+        site.reads_on(1).await;
         gate.add_permits(1);
         let row = site.rows_until(asked).await[asked - 1].clone();
         assert_eq!((row.r#type, row.quota, row.prompt_tokens), (RequestType::ERROR, 0, 0), "{row:?}");

@@ -69,6 +69,7 @@ impl Options {
 pub struct Site {
     pub app: Arc<App>,
     pub log: Arc<Log>,
+    gateway: Arc<Gateway>,
     pub address: SocketAddr,
     pub root: PathBuf,
     pub url: Secret,
@@ -127,10 +128,22 @@ impl Site {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(gateway.serve(listener, stopped));
+        let serving = tokio::spawn(gateway.clone().serve(listener, stopped));
         let url = database.url.clone();
         let no_panic = panics::NoPanic::watch();
-        Site { app, log, address, root, url, stop, serving, _folder: folder, _database: database, _no_panic: no_panic }
+        Site {
+            app,
+            log,
+            gateway,
+            address,
+            root,
+            url,
+            stop,
+            serving,
+            _folder: folder,
+            _database: database,
+            _no_panic: no_panic,
+        }
     }
 
     pub fn client(&self, key: &str) -> Client {
@@ -249,6 +262,15 @@ impl Site {
             if rows.len() >= count { Ok(rows) } else { Err(rows) }
         })
         .await
+    }
+
+    /// Waits until the gateway has noticed that so many clients left, and reads on without them.
+    pub async fn reads_on(&self, count: usize) {
+        testkit::until_ok("the gateway reads on", async || match self.gateway.reading_on() {
+            reading if reading == count => Ok(()),
+            reading => Err(format!("{reading} of {count}")),
+        })
+        .await;
     }
 
     /// Requests in the files of this process, whether they are loaded or not.
