@@ -90,7 +90,9 @@ shows() { # LINE STATUS: where this line of a unit was tried, the program inside
   ! grep -qx -- "$1" "$folder/all" || grep -qx -- "$2" "$folder/said" || without="$without ${1%%=*}"
 }
 look='cat /proc/self/status; echo "Users: $(readlink /proc/self/ns/user)"'
-if timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" sh -c "$(printf %s "$look" | sed 's/\$/$$/g')" </dev/null >"$folder/said" 2>&1; then
+# The text comes by standard input. systemd writes the command line of such a unit down when it is reloaded in between, and reads it again
+# as other words.
+if printf '%s\n' "$look" | timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" sh -s >"$folder/said" 2>&1; then
   users=$(sed -n 's/^Users: //p' "$folder/said")
   [ -z "$users" ] || [ "$users" = "$(readlink /proc/self/ns/user)" ] || echo 'Users: own' >>"$folder/said"
   shows NoNewPrivileges=yes 'NoNewPrivs:[[:space:]]*1'
@@ -105,11 +107,13 @@ printf 'controllers %s\n' "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
 if command -v bash >/dev/null 2>&1; then
   # The program inside says what became of its packet: one that did not run proves nothing.
   send='if (exec 3<>/dev/udp/127.0.0.99/9 && printf x >&3) 2>/dev/null; then echo sent; else echo dropped; fi'
-  inside() { timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" </dev/null 2>/dev/null; }
-  if [ "$(bash -c "$send")" = sent ] && [ "$(inside -p IPAddressDeny=127.0.0.99 bash -c "$send")" = dropped ]; then
+  inside() { # SCRIPT SHELL DIRECTIVE
+    printf '%s\n' "$1" | timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody -p "$3" "$2" -s 2>/dev/null
+  }
+  if [ "$(bash -c "$send")" = sent ] && [ "$(inside "$send" bash IPAddressDeny=127.0.0.99)" = dropped ]; then
     echo firewall
-    listen='timeout 2 systemd-socket-activate -l 127.0.0.1:59999 true 2>&1 | grep -q "not permitted" && echo refused'
-    if systemctl --version | grep -q '+BPF_FRAMEWORK' && [ "$(inside -p SocketBindDeny=any sh -c "$listen")" = refused ]; then echo bind-filter; fi
+    listen='timeout 2 systemd-socket-activate -l 127.0.0.1:59999 true </dev/null 2>&1 | grep -q "not permitted" && echo refused'
+    if systemctl --version | grep -q '+BPF_FRAMEWORK' && [ "$(inside "$listen" sh SocketBindDeny=any)" = refused ]; then echo bind-filter; fi
   fi
 fi
 # Whom resolved asks is no business of programs, unless this file is a link to its own list.

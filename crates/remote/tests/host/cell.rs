@@ -60,6 +60,26 @@ on_hosts! {
         drop(alone);
     }
 
+    /// A reload writes the command line of a transient unit down, and systemd then starts other words than it was given.
+    async fn a_reload_in_between_changes_no_command(fleet: Fleet) {
+        let alone = fleet.alone();
+        let host = fleet.host("h2");
+        let reloads = "touch /run/reloads; setsid -f timeout 60 sh -c 'while [ -e /run/reloads ]; do systemctl daemon-reload; done' </dev/null >/dev/null 2>&1";
+        host.succeed(&sh(reloads)).await.unwrap();
+        let mut found = vec![];
+        for _ in 0..8 {
+            found.push(cell::ability(&host, &[Part { key: "PrivateTmp".into(), lines: lines(&["PrivateTmp=yes"]) }]).await);
+        }
+        host.succeed(&sh("rm -f /run/reloads")).await.unwrap();
+        drop(alone);
+        // A look that was disturbed says so, and nothing about the server.
+        let clear: Vec<_> = found.iter().filter_map(|able| able.as_ref().ok()).collect();
+        assert!(!clear.is_empty(), "{found:?}");
+        for able in clear {
+            assert_eq!(able.broken, None, "{able:?}");
+        }
+    }
+
     /// That a program ran does not show that its cell holds, and that one failed does not show that a packet was dropped.
     async fn what_has_no_effect_is_not_taken_for_a_cell(fleet: Fleet) {
         let alone = fleet.alone();
