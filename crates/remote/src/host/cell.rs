@@ -90,8 +90,8 @@ shows() { # LINE STATUS: where this line of a unit was tried, the program inside
   ! grep -qx -- "$1" "$folder/all" || grep -qx -- "$2" "$folder/said" || without="$without ${1%%=*}"
 }
 look='cat /proc/self/status; echo "Users: $(readlink /proc/self/ns/user)"'
-# The text comes by standard input. systemd writes the command line of such a unit down when it is reloaded in between, and reads it again
-# as other words.
+# If systemd is reloaded before the program starts, it reads the command line of such a unit from a file, and splits it into other words.
+# So the script comes by standard input, and the command line is plain words.
 if printf '%s\n' "$look" | timeout -k 2 20 systemd-run --quiet --wait --collect --pipe -p User=nobody "$@" sh -s >"$folder/said" 2>&1; then
   users=$(sed -n 's/^Users: //p' "$folder/said")
   [ -z "$users" ] || [ "$users" = "$(readlink /proc/self/ns/user)" ] || echo 'Users: own' >>"$folder/said"
